@@ -1,0 +1,333 @@
+//! The one place where streamed events become an answer.
+
+use crate::{
+    ChatResponse, FinishReason, Message, ModelEvent, Part, PartStart, ProviderState, Reasoning,
+    Role, Text, ToolChoiceOutcome, ToolInput, ToolUse, Usage, Warning,
+};
+
+/// Bytes of one tool input that are kept; a longer input is malformed.
+pub const DEFAULT_MAX_TOOL_INPUT_BYTES: usize = 4 * 1024 * 1024;
+
+/// An event that the grammar of [`ModelEvent`] does not allow here: a fault of the adapter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrammarViolation {
+    /// `Started` came twice or after a part.
+    #[error("`started` must be the first event and come once")]
+    LateStart,
+    /// A part began under an index that is not above all earlier ones.
+    #[error("part {index} began out of order")]
+    IndexOutOfOrder {
+        /// The index.
+        index: u32,
+    },
+    /// An event speaks of a part that did not begin or is complete.
+    #[error("`{event}` for part {index}, which is not open")]
+    NotOpen {
+        /// The index.
+        index: u32,
+        /// The event's name.
+        event: &'static str,
+    },
+    /// A delta of one kind for a part of another.
+    #[error("`{event}` does not fit part {index}")]
+    WrongKind {
+        /// The index.
+        index: u32,
+        /// The event's name.
+        event: &'static str,
+    },
+    /// Content, or a second `Finished`, after `Finished`.
+    #[error("`{event}` after `finished`")]
+    AfterFinish {
+        /// The event's name.
+        event: &'static str,
+    },
+    /// The stream ended without `Finished`.
+    #[error("the stream ended without `finished`")]
+    NoFinish,
+}
+
+/// Assembles a streamed answer, event by event, and checks the grammar while it does.
+///
+/// Rules that hold for every provider live here: when a tool input counts as malformed, which empty
+/// parts are dropped, and that the finish reason agrees with the output.
+///
+/// ```
+/// use switchboard_domain::{FinishReason, ModelEvent, PartStart, ResponseAccumulator};
+///
+/// let mut answer = ResponseAccumulator::default();
+/// answer.push(&ModelEvent::PartStarted { index: 0, part: PartStart::Text })?;
+/// answer.push(&ModelEvent::TextDelta { index: 0, text: "42".into() })?;
+/// answer.push(&ModelEvent::Finished { reason: FinishReason::Stop, raw: None })?;
+/// assert_eq!(answer.finish()?.message.text(), "42");
+/// # Ok::<(), switchboard_domain::GrammarViolation>(())
+/// ```
+#[derive(Debug)]
+pub struct ResponseAccumulator {
+    max_tool_input_bytes: usize,
+    started: bool,
+    slots: Vec<Slot>,
+    usage: Usage,
+    warnings: Vec<Warning>,
+    tool_choice: ToolChoiceOutcome,
+    response_id: Option<String>,
+    model: Option<String>,
+    finished: Option<(FinishReason, Option<String>)>,
+}
+
+impl Default for ResponseAccumulator {
+    fn default() -> Self {
+        Self::with_max_tool_input(DEFAULT_MAX_TOOL_INPUT_BYTES)
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    index: u32,
+    open: bool,
+    state: Option<ProviderState>,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Text(String),
+    Reasoning(String),
+    ToolUse {
+        id: String,
+        name: String,
+        json: String,
+        too_long: bool,
+    },
+    Whole(Part),
+}
+
+impl ResponseAccumulator {
+    /// An accumulator that keeps at most `bytes` of one tool input.
+    pub fn with_max_tool_input(bytes: usize) -> Self {
+        Self {
+            max_tool_input_bytes: bytes,
+            started: false,
+            slots: Vec::new(),
+            usage: Usage::default(),
+            warnings: Vec::new(),
+            tool_choice: ToolChoiceOutcome::default(),
+            response_id: None,
+            model: None,
+            finished: None,
+        }
+    }
+
+    /// Takes the next event.
+    pub fn push(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
+        if self.finished.is_some() {
+            match event {
+                ModelEvent::Usage { .. } | ModelEvent::Warning { .. } => {}
+                other => return Err(GrammarViolation::AfterFinish { event: name(other) }),
+            }
+        }
+        match event {
+            ModelEvent::Started {
+                response_id,
+                model,
+                tool_choice,
+            } => {
+                if self.started || !self.slots.is_empty() {
+                    return Err(GrammarViolation::LateStart);
+                }
+                self.started = true;
+                self.response_id.clone_from(response_id);
+                self.model.clone_from(model);
+                self.tool_choice = tool_choice.clone();
+            }
+            ModelEvent::PartStarted { index, part } => self.start(*index, part)?,
+            ModelEvent::TextDelta { index, text } => {
+                match &mut self.open(*index, name(event))?.content {
+                    Content::Text(content) => content.push_str(text),
+                    _ => return Err(wrong_kind(*index, event)),
+                }
+            }
+            ModelEvent::ReasoningDelta { index, text } => {
+                match &mut self.open(*index, name(event))?.content {
+                    Content::Reasoning(content) => content.push_str(text),
+                    _ => return Err(wrong_kind(*index, event)),
+                }
+            }
+            ModelEvent::ToolInputDelta { index, json: delta } => {
+                let limit = self.max_tool_input_bytes;
+                match &mut self.open(*index, name(event))?.content {
+                    Content::ToolUse { json, too_long, .. } => {
+                        if json.len().saturating_add(delta.len()) > limit {
+                            *too_long = true;
+                        } else if !*too_long {
+                            json.push_str(delta);
+                        }
+                    }
+                    _ => return Err(wrong_kind(*index, event)),
+                }
+            }
+            ModelEvent::PartState { index, state } => {
+                let slot = self.open(*index, name(event))?;
+                if matches!(slot.content, Content::Whole(_)) {
+                    return Err(wrong_kind(*index, event));
+                }
+                slot.state = Some(state.clone());
+            }
+            ModelEvent::PartFinished { index } => self.open(*index, name(event))?.open = false,
+            ModelEvent::Usage { usage } => self.usage.update(*usage),
+            ModelEvent::Warning { warning } => self.warnings.push(warning.clone()),
+            ModelEvent::Finished { reason, raw } => {
+                self.finished = Some((reason.clone(), raw.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `Finished` came.
+    pub fn is_finished(&self) -> bool {
+        self.finished.is_some()
+    }
+
+    /// Whether anything came that a person would see.
+    pub fn has_output(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
+    /// The whole answer.
+    pub fn finish(mut self) -> Result<ChatResponse, GrammarViolation> {
+        let (reason, raw) = self.finished.take().ok_or(GrammarViolation::NoFinish)?;
+        Ok(self.assemble(reason, raw))
+    }
+
+    /// What there is of an answer that broke off. Open tool uses are malformed, and the reason is
+    /// [`FinishReason::Interrupted`] unless the provider had said another.
+    pub fn interrupted(mut self) -> ChatResponse {
+        let (reason, raw) = self
+            .finished
+            .take()
+            .unwrap_or((FinishReason::Interrupted, None));
+        self.assemble(reason, raw)
+    }
+
+    fn assemble(self, reason: FinishReason, finish_raw: Option<String>) -> ChatResponse {
+        let limit = self.max_tool_input_bytes;
+        let parts = self
+            .slots
+            .into_iter()
+            .filter_map(|slot| slot.into_part(limit));
+        let message = Message::new(Role::Assistant, parts);
+        let any_tool_use = message.tool_uses().next().is_some();
+        ChatResponse {
+            finish: reason.given_tool_uses(any_tool_use),
+            message,
+            finish_raw,
+            usage: self.usage,
+            tool_choice: self.tool_choice,
+            warnings: self.warnings,
+            response_id: self.response_id,
+            model: self.model,
+        }
+    }
+
+    fn start(&mut self, index: u32, part: &PartStart) -> Result<(), GrammarViolation> {
+        if self.slots.last().is_some_and(|last| last.index >= index) {
+            return Err(GrammarViolation::IndexOutOfOrder { index });
+        }
+        let content = match part {
+            PartStart::Text => Content::Text(String::new()),
+            PartStart::Reasoning => Content::Reasoning(String::new()),
+            PartStart::ToolUse { id, name } => Content::ToolUse {
+                id: id.clone(),
+                name: name.clone(),
+                json: String::new(),
+                too_long: false,
+            },
+            PartStart::Whole { part } => Content::Whole(part.clone()),
+        };
+        self.slots.push(Slot {
+            index,
+            open: true,
+            state: None,
+            content,
+        });
+        Ok(())
+    }
+
+    fn open(&mut self, index: u32, event: &'static str) -> Result<&mut Slot, GrammarViolation> {
+        // Indices grow, and deltas nearly always belong to the last part.
+        self.slots
+            .iter_mut()
+            .rev()
+            .find(|slot| slot.index == index && slot.open)
+            .ok_or(GrammarViolation::NotOpen { index, event })
+    }
+}
+
+impl Slot {
+    /// `None` for a part that says nothing and carries nothing.
+    fn into_part(self, max_tool_input: usize) -> Option<Part> {
+        let provider_state = self.state;
+        match self.content {
+            Content::Text(text) if text.is_empty() && provider_state.is_none() => None,
+            Content::Text(text) => Some(Part::Text(Text {
+                text,
+                provider_state,
+            })),
+            // Redacted thinking has no text, but its signature must go back.
+            Content::Reasoning(text) if text.is_empty() && provider_state.is_none() => None,
+            Content::Reasoning(text) => Some(Part::Reasoning(Reasoning {
+                text,
+                provider_state,
+            })),
+            Content::ToolUse {
+                id,
+                name,
+                json,
+                too_long,
+            } => {
+                let input = if too_long {
+                    let reason = format!("longer than {max_tool_input} bytes");
+                    ToolInput::malformed(json, reason)
+                } else if self.open {
+                    ToolInput::malformed(json, "cut off before it was complete")
+                } else {
+                    ToolInput::parse(&json)
+                };
+                Some(Part::ToolUse(ToolUse {
+                    id,
+                    name,
+                    input,
+                    provider_state,
+                }))
+            }
+            Content::Whole(part) => Some(part),
+        }
+    }
+}
+
+fn wrong_kind(index: u32, event: &ModelEvent) -> GrammarViolation {
+    GrammarViolation::WrongKind {
+        index,
+        event: name(event),
+    }
+}
+
+fn name(event: &ModelEvent) -> &'static str {
+    match event {
+        ModelEvent::Started { .. } => "started",
+        ModelEvent::PartStarted { .. } => "part_started",
+        ModelEvent::TextDelta { .. } => "text_delta",
+        ModelEvent::ReasoningDelta { .. } => "reasoning_delta",
+        ModelEvent::ToolInputDelta { .. } => "tool_input_delta",
+        ModelEvent::PartState { .. } => "part_state",
+        ModelEvent::PartFinished { .. } => "part_finished",
+        ModelEvent::Usage { .. } => "usage",
+        ModelEvent::Warning { .. } => "warning",
+        ModelEvent::Finished { .. } => "finished",
+    }
+}
+
+#[cfg(test)]
+#[path = "accumulator_tests.rs"]
+mod tests;

@@ -1,0 +1,314 @@
+//! Why a model could not be asked or did not answer.
+
+use std::{fmt, time::Duration};
+
+use crate::GrammarViolation;
+
+/// A failed call of a model, in one classification for all providers.
+///
+/// What went wrong is the [`kind`](ModelError::kind); who said so and under which request id is the
+/// context. Nothing here holds a secret: adapters build errors from what the provider sent, never
+/// from what was sent to it.
+#[derive(Debug)]
+pub struct ModelError {
+    /// What went wrong.
+    pub kind: ModelErrorKind,
+    context: Box<Context>,
+}
+
+#[derive(Debug)]
+struct Context {
+    provider: String,
+    message: String,
+    status: Option<u16>,
+    request_id: Option<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelErrorKind {
+    /// No key, or a wrong one.
+    Authentication,
+    /// The key is not allowed to do this.
+    Permission,
+    /// No such model or address.
+    NotFound,
+    /// The provider refuses the request as it stands.
+    InvalidRequest {
+        /// The offending field, where the provider names it.
+        field: Option<String>,
+    },
+    /// Too many requests or tokens for now.
+    RateLimited {
+        /// When the provider says to come back.
+        retry_after: Option<Duration>,
+    },
+    /// The account's credit or quota is used up: trying again does not help.
+    QuotaExhausted,
+    /// The provider is overloaded or failed on its side.
+    Overloaded {
+        /// When the provider says to come back.
+        retry_after: Option<Duration>,
+    },
+    /// Nothing came in time.
+    Timeout {
+        /// While waiting for what.
+        phase: TimeoutPhase,
+        /// How long it was waited.
+        after: Duration,
+    },
+    /// No connection could be made or kept before an answer began.
+    Connection,
+    /// The conversation does not fit the model's context window.
+    ContextOverflow,
+    /// A filter of the provider withheld the prompt or the answer.
+    ContentFilter,
+    /// The answer broke off after it had begun.
+    Interrupted,
+    /// This adapter or wire cannot do what was asked.
+    Unsupported {
+        /// What.
+        feature: String,
+    },
+    /// The provider sent something that its wire does not allow.
+    Protocol,
+    /// Something in the configuration is missing or wrong.
+    Configuration,
+}
+
+/// What a time-out waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeoutPhase {
+    /// A connection.
+    Connect,
+    /// The first byte of the answer.
+    FirstByte,
+    /// The next byte of the answer.
+    Idle,
+}
+
+impl ModelError {
+    /// An error of `provider` in its own words or ours.
+    pub fn new(
+        provider: impl Into<String>,
+        kind: ModelErrorKind,
+        message: impl Into<String>,
+    ) -> Self {
+        let context = Context {
+            provider: provider.into(),
+            message: message.into(),
+            status: None,
+            request_id: None,
+            source: None,
+        };
+        Self {
+            kind,
+            context: Box::new(context),
+        }
+    }
+
+    /// Adds the HTTP status.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.context.status = Some(status);
+        self
+    }
+
+    /// Adds the provider's id of the request.
+    #[must_use]
+    pub fn with_request_id(mut self, id: Option<String>) -> Self {
+        self.context.request_id = id;
+        self
+    }
+
+    /// Adds the error that caused it.
+    #[must_use]
+    pub fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        self.context.source = Some(source.into());
+        self
+    }
+
+    /// The provider, as in [`ModelId::provider`](crate::ModelId::provider).
+    pub fn provider(&self) -> &str {
+        &self.context.provider
+    }
+
+    /// What the provider said, or we did in its stead.
+    pub fn message(&self) -> &str {
+        &self.context.message
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> Option<u16> {
+        self.context.status
+    }
+
+    /// The provider's id of the request, to be given to its support.
+    pub fn request_id(&self) -> Option<&str> {
+        self.context.request_id.as_deref()
+    }
+
+    /// Whether the same request may succeed a little later. *When* to try again is the caller's
+    /// policy; [`ModelError::retry_after`] is the provider's wish.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self.kind,
+            ModelErrorKind::RateLimited { .. }
+                | ModelErrorKind::Overloaded { .. }
+                | ModelErrorKind::Timeout { .. }
+                | ModelErrorKind::Connection
+        )
+    }
+
+    /// When the provider says to come back.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.kind {
+            ModelErrorKind::RateLimited { retry_after }
+            | ModelErrorKind::Overloaded { retry_after } => retry_after,
+            _ => None,
+        }
+    }
+
+    /// An adapter broke the grammar of [`ModelEvent`](crate::ModelEvent).
+    pub fn from_grammar(provider: impl Into<String>, violation: GrammarViolation) -> Self {
+        let kind = match violation {
+            GrammarViolation::NoFinish => ModelErrorKind::Interrupted,
+            _ => ModelErrorKind::Protocol,
+        };
+        Self::new(provider, kind, violation.to_string()).with_source(violation)
+    }
+}
+
+impl std::error::Error for ModelError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.context.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Context {
+            provider,
+            message,
+            status,
+            request_id,
+            ..
+        } = &*self.context;
+        write!(f, "{provider}: {}", self.kind)?;
+        if !message.is_empty() {
+            write!(f, ": {message}")?;
+        }
+        match (status, request_id) {
+            (Some(status), Some(id)) => write!(f, " (HTTP {status}, request {id})"),
+            (Some(status), None) => write!(f, " (HTTP {status})"),
+            (None, Some(id)) => write!(f, " (request {id})"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl ModelErrorKind {
+    /// The name used in JSON and HTTP.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Authentication => "authentication",
+            Self::Permission => "permission",
+            Self::NotFound => "not_found",
+            Self::InvalidRequest { .. } => "invalid_request",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::QuotaExhausted => "quota_exhausted",
+            Self::Overloaded { .. } => "overloaded",
+            Self::Timeout { .. } => "timeout",
+            Self::Connection => "connection",
+            Self::ContextOverflow => "context_overflow",
+            Self::ContentFilter => "content_filter",
+            Self::Interrupted => "interrupted",
+            Self::Unsupported { .. } => "unsupported",
+            Self::Protocol => "protocol",
+            Self::Configuration => "configuration",
+        }
+    }
+}
+
+impl fmt::Display for ModelErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Authentication => f.write_str("the key was not accepted"),
+            Self::Permission => f.write_str("not permitted"),
+            Self::NotFound => f.write_str("not found"),
+            Self::InvalidRequest { field: Some(field) } => {
+                write!(f, "the request was refused because of `{field}`")
+            }
+            Self::InvalidRequest { field: None } => f.write_str("the request was refused"),
+            Self::RateLimited {
+                retry_after: Some(after),
+            } => {
+                write!(f, "rate limit reached, come back in {after:?}")
+            }
+            Self::RateLimited { retry_after: None } => f.write_str("rate limit reached"),
+            Self::QuotaExhausted => f.write_str("the account's quota is used up"),
+            Self::Overloaded { .. } => f.write_str("overloaded or failing"),
+            Self::Timeout { phase, after } => {
+                let phase = match phase {
+                    TimeoutPhase::Connect => "no connection",
+                    TimeoutPhase::FirstByte => "no answer",
+                    TimeoutPhase::Idle => "the answer stalled",
+                };
+                write!(f, "{phase} within {after:?}")
+            }
+            Self::Connection => f.write_str("no connection"),
+            Self::ContextOverflow => f.write_str("the conversation does not fit the model"),
+            Self::ContentFilter => f.write_str("withheld by a content filter"),
+            Self::Interrupted => f.write_str("the answer broke off"),
+            Self::Unsupported { feature } => write!(f, "{feature} is not supported"),
+            Self::Protocol => f.write_str("the provider's answer could not be read"),
+            Self::Configuration => f.write_str("configuration"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_names_who_what_and_where_to_ask() {
+        let error = ModelError::new(
+            "openai",
+            ModelErrorKind::InvalidRequest {
+                field: Some("tools[0]".into()),
+            },
+            "bad schema",
+        )
+        .with_status(400)
+        .with_request_id(Some("req_1".into()));
+        assert_eq!(
+            error.to_string(),
+            "openai: the request was refused because of `tools[0]`: bad schema \
+             (HTTP 400, request req_1)"
+        );
+    }
+
+    #[test]
+    fn only_what_may_pass_is_transient() {
+        let kinds = [
+            (ModelErrorKind::RateLimited { retry_after: None }, true),
+            (ModelErrorKind::Connection, true),
+            (ModelErrorKind::QuotaExhausted, false),
+            (ModelErrorKind::Interrupted, false),
+            (ModelErrorKind::Authentication, false),
+        ];
+        for (kind, expected) in kinds {
+            assert_eq!(
+                ModelError::new("p", kind.clone(), "").is_transient(),
+                expected,
+                "{kind:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The language of Switchboard: messages, tool use, finish reasons, streamed events, errors, and
+//! the ports through which the core sees the outside.
+//!
+//! This crate knows no HTTP, no MCP, no runtime and no file system. Every other crate of the
+//! workspace speaks it, and nothing of a provider's wire leaks into it: what a provider needs back
+//! unchanged travels as opaque [`ProviderState`].
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`message`] | [`Role`], [`Message`], [`Part`] and the plain parts |
+//! | [`media`] | images, audio and documents |
+//! | [`provider_state`] | what only its minter may read again |
+//! | [`tool`] | [`ToolDefinition`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceOutcome`] |
+//! | [`tool_use`] | [`ToolUse`], [`ToolInput`] |
+//! | [`tool_result`] | [`ToolResult`], [`ToolContent`] |
+//! | [`finish`] | [`FinishReason`] |
+//! | [`usage`] | [`Usage`] |
+//! | [`model`] | [`ModelId`], [`ModelCapabilities`] |
+//! | [`request`], [`response`] | [`ChatRequest`], [`ChatResponse`], [`Warning`] |
+//! | [`event`], [`accumulator`] | [`ModelEvent`] and the one place that assembles it |
+//! | [`error`] | [`ModelError`] |
+//! | [`port`] | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`Approver`] |
+//!
+//! ```
+//! use switchboard_domain::{ChatRequest, Message, ToolChoice};
+//!
+//! let request = ChatRequest::new([Message::system("Be brief."), Message::user("Hello?")])
+//!     .with_tool_choice(ToolChoice::Auto);
+//! assert_eq!(request.messages[1].text(), "Hello?");
+//! ```
+#![deny(missing_docs)]
+
+pub mod accumulator;
+pub mod error;
+pub mod event;
+pub mod finish;
+pub mod media;
+pub mod message;
+pub mod model;
+pub mod port;
+pub mod provider_state;
+pub mod request;
+pub mod response;
+pub mod tool;
+pub mod tool_result;
+pub mod tool_use;
+pub mod usage;
+
+pub use accumulator::{GrammarViolation, ResponseAccumulator};
+pub use error::{ModelError, ModelErrorKind, TimeoutPhase};
+pub use event::{ModelEvent, PartStart};
+pub use finish::FinishReason;
+pub use media::{Document, Media, MediaSource};
+pub use message::{Message, Opaque, Part, Reasoning, Role, Text};
+pub use model::{InvalidModelId, ModelCapabilities, ModelId};
+pub use port::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ChatModel, ModelStream, Principal,
+    ProgressSink, ServerProblem, Session, SessionId, SessionStore, SessionStoreError, ToolCall,
+    ToolCallError, ToolCatalog, ToolHost, ToolHostChange, ToolHostChanges, ToolOutput,
+    ToolProgress,
+};
+pub use provider_state::ProviderState;
+pub use request::{ChatRequest, ReasoningEffort, ResponseFormat, Sampling};
+pub use response::{ChatResponse, Warning, WarningKind};
+pub use tool::{ToolAnnotations, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolOrigin};
+pub use tool_result::{ToolContent, ToolResult};
+pub use tool_use::{JsonObject, ToolInput, ToolUse};
+pub use usage::Usage;

@@ -1,0 +1,55 @@
+//! Images, audio and documents.
+//!
+//! Bytes stay base64 text from end to end: every provider wire and MCP carry them so, and decoding
+//! only to encode again would cost time and memory for nothing.
+
+use serde::{Deserialize, Serialize};
+
+/// Where the bytes of a medium are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum MediaSource {
+    /// Standard base64 with padding (RFC 4648 section 4), no line breaks.
+    Base64(String),
+    /// An address that the provider itself fetches.
+    Url(String),
+}
+
+/// An image or a piece of audio.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// The media type, such as `image/png` or `audio/wav`.
+    pub media_type: String,
+    /// The bytes or where they are.
+    pub source: MediaSource,
+}
+
+impl Media {
+    /// A medium from base64 text.
+    pub fn base64(media_type: impl Into<String>, data: impl Into<String>) -> Self {
+        Self {
+            media_type: media_type.into(),
+            source: MediaSource::Base64(data.into()),
+        }
+    }
+
+    /// A medium that the provider fetches.
+    pub fn url(media_type: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            media_type: media_type.into(),
+            source: MediaSource::Url(url.into()),
+        }
+    }
+}
+
+/// A document, such as a PDF or a plain text file, given to the model to read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    /// The bytes and their media type, such as `application/pdf`.
+    #[serde(flatten)]
+    pub media: Media,
+    /// The title or file name shown to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+}

@@ -1,0 +1,120 @@
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::Message;
+
+/// On whose behalf something happens. Sessions, approvals, caches and budgets are kept apart by it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Principal {
+    /// The organisation; empty where there is only one.
+    #[serde(default)]
+    pub tenant: String,
+    /// The person; empty where there is only one.
+    #[serde(default)]
+    pub user: String,
+}
+
+/// The id of a session, unique within a store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(pub String);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A conversation that is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// What it is about, for a list.
+    #[serde(default)]
+    pub title: String,
+    /// When it began, RFC 3339 in UTC.
+    pub created_at: String,
+    /// How many messages it holds.
+    pub messages: u64,
+}
+
+/// Keeps conversations. Everything is seen by its own principal only; to anyone else it does not
+/// exist.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait SessionStore: Send + Sync {
+    /// Begins a session. Fails with [`SessionStoreError::Exists`] if the id is taken.
+    async fn create(&self, owner: &Principal, session: &Session) -> Result<(), SessionStoreError>;
+
+    /// Looks a session up.
+    async fn get(
+        &self,
+        owner: &Principal,
+        id: &SessionId,
+    ) -> Result<Option<Session>, SessionStoreError>;
+
+    /// The sessions of a principal, newest first, at most `limit` of them.
+    async fn list(&self, owner: &Principal, limit: u32) -> Result<Vec<Session>, SessionStoreError>;
+
+    /// The messages of a session from position `from` on, oldest first.
+    async fn messages(
+        &self,
+        owner: &Principal,
+        id: &SessionId,
+        from: u64,
+    ) -> Result<Vec<Arc<Message>>, SessionStoreError>;
+
+    /// Appends messages behind the first `after` ones and returns how many there are now. Durable
+    /// when it returns. Two writers cannot interleave: if the session no longer holds `after`
+    /// messages, nothing is written and the error is [`SessionStoreError::Conflict`].
+    async fn append(
+        &self,
+        owner: &Principal,
+        id: &SessionId,
+        after: u64,
+        messages: &[Arc<Message>],
+    ) -> Result<u64, SessionStoreError>;
+
+    /// Forgets a session. Forgetting one that does not exist is not an error.
+    async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), SessionStoreError>;
+}
+
+/// Why a store did not do as asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionStoreError {
+    /// No such session for this principal.
+    #[error("session `{id}` does not exist")]
+    NotFound {
+        /// The id.
+        id: SessionId,
+    },
+    /// The id is taken.
+    #[error("session `{id}` exists already")]
+    Exists {
+        /// The id.
+        id: SessionId,
+    },
+    /// Somebody else appended in the meantime.
+    #[error("session `{id}` holds {actual} messages, not {expected}: it was changed meanwhile")]
+    Conflict {
+        /// The id.
+        id: SessionId,
+        /// What the writer thought.
+        expected: u64,
+        /// What there is.
+        actual: u64,
+    },
+    /// The storage itself failed.
+    #[error("the session store failed to {operation}")]
+    Storage {
+        /// What was being done.
+        operation: &'static str,
+        /// Why it failed.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

@@ -1,0 +1,219 @@
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures_core::Stream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{JsonObject, ToolContent, ToolDefinition};
+
+/// Where tools live: MCP servers, functions of the program, or several of these together.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait ToolHost: Send + Sync {
+    /// The tools there are now, and the servers that cannot say. Never fails as a whole: one dead
+    /// server does not take the others' tools away.
+    async fn tools(&self) -> ToolCatalog;
+
+    /// Runs a tool. A tool that ran and failed is `Ok` with [`ToolOutput::is_error`]; an `Err` says
+    /// that there is no answer from the tool. Dropping the future cancels the call.
+    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError>;
+
+    /// What changes from now on. The stream ends with the host.
+    fn changes(&self) -> ToolHostChanges;
+}
+
+/// Changes of a host, as they happen.
+pub type ToolHostChanges = Pin<Box<dyn Stream<Item = ToolHostChange> + Send>>;
+
+/// The tools of a host at one moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolCatalog {
+    /// The tools, their names unique, in a stable order.
+    pub tools: Vec<Arc<ToolDefinition>>,
+    /// What is missing, and why.
+    pub problems: Vec<ServerProblem>,
+}
+
+/// A server whose tools, or one of whose tools, are not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerProblem {
+    /// The server's name in the configuration.
+    pub server: String,
+    /// What is wrong and what to do about it.
+    pub message: String,
+}
+
+/// A change of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolHostChange {
+    /// The list of tools may differ from before.
+    ToolsChanged {
+        /// The server.
+        server: String,
+    },
+    /// A server came up, went away or failed.
+    ServerState {
+        /// The server.
+        server: String,
+        /// Its state in one word, such as `ready` or `failed`.
+        state: String,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// One call of one tool.
+#[derive(Debug, Clone, Default)]
+pub struct ToolCall {
+    /// The tool's name as in the catalog.
+    pub name: String,
+    /// Its input.
+    pub input: JsonObject,
+    /// How long the call may take; `None` takes the host's own limit.
+    pub deadline: Option<Duration>,
+    /// The same for every attempt at the same call, so that a server can tell a repetition.
+    pub idempotency_key: Option<String>,
+    /// Where progress is told.
+    pub progress: ProgressSink,
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub content: Vec<ToolContent>,
+    /// The same as data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// The tool says that it failed.
+    #[serde(default)]
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// A text answer.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![ToolContent::text(text)],
+            ..Self::default()
+        }
+    }
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolProgress {
+    /// Work done so far, in the tool's own unit; grows.
+    pub progress: f64,
+    /// Work in all, in the same unit, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// What is being done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// Where a call tells its progress. The default tells nobody.
+#[derive(Clone, Default)]
+pub struct ProgressSink(Option<Arc<dyn Fn(ToolProgress) + Send + Sync>>);
+
+impl ProgressSink {
+    /// A sink that calls `listener`, which must not block.
+    pub fn new(listener: impl Fn(ToolProgress) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+
+    /// Tells progress.
+    pub fn report(&self, progress: ToolProgress) {
+        if let Some(listener) = &self.0 {
+            listener(progress);
+        }
+    }
+
+    /// Whether anybody listens; if not, a host need not ask its server for progress.
+    pub fn is_listening(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl fmt::Debug for ProgressSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "ProgressSink({})",
+            if self.is_listening() {
+                "listening"
+            } else {
+                "none"
+            }
+        )
+    }
+}
+
+/// Why there is no answer from a tool.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolCallError {
+    /// No tool of this name is there now.
+    #[error("there is no tool `{name}`; there are: {}", available.join(", "))]
+    UnknownTool {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        available: Vec<String>,
+    },
+    /// The server cannot be reached. The call did not leave.
+    #[error("server `{server}` is not available: {reason}")]
+    Unavailable {
+        /// The server.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// No answer in time. Whether the tool did its work is not known.
+    #[error("`{tool}` of server `{server}` did not answer within {after:?}")]
+    Timeout {
+        /// The server.
+        server: String,
+        /// The tool's own name.
+        tool: String,
+        /// How long it was waited.
+        after: Duration,
+    },
+    /// The server answered with a protocol error: the tool did not run.
+    #[error("server `{server}` refused `{tool}`: {message} (code {code})")]
+    Refused {
+        /// The server.
+        server: String,
+        /// The tool's own name.
+        tool: String,
+        /// The JSON-RPC error code.
+        code: i64,
+        /// The server's message.
+        message: String,
+    },
+    /// The connection broke during the call. Whether the tool did its work is not known.
+    #[error("the connection to server `{server}` broke during `{tool}`: {reason}")]
+    Broken {
+        /// The server.
+        server: String,
+        /// The tool's own name.
+        tool: String,
+        /// What broke.
+        reason: String,
+    },
+}
+
+impl ToolCallError {
+    /// Whether the tool certainly did not run, so that trying again repeats nothing.
+    pub fn did_not_run(&self) -> bool {
+        match self {
+            Self::UnknownTool { .. } | Self::Unavailable { .. } | Self::Refused { .. } => true,
+            Self::Timeout { .. } | Self::Broken { .. } => false,
+        }
+    }
+}
