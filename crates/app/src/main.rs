@@ -1,1 +1,3 @@
+//! The application: not yet wired.
+
 fn main() {}

@@ -1,1 +1,1 @@
-//! mcp-client
+//! mcp-client (not yet built)

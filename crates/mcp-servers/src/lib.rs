@@ -1,1 +1,1 @@
-//! mcp-servers
+//! mcp-servers (not yet built)

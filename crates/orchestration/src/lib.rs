@@ -1,1 +1,40 @@
-//! orchestration
+//! The tool loop: what happens between a question and its answer.
+//!
+//! [`Run`] is the loop as a value: a serializable state machine that never awaits. It says what to
+//! do next ([`Step`]), takes the result back, and keeps the laws: every tool use gets exactly one
+//! result, malformed input is never executed, limits hold. [`Agent`] drives a run with the ports of
+//! the domain (a model, a tool host, somebody who approves) and tells everything that happens as one
+//! numbered stream of [`RunEvent`]s, of which every surface is a projection.
+//!
+//! ```no_run
+//! # async fn example(model: std::sync::Arc<dyn switchboard_domain::ChatModel>,
+//! #     tools: std::sync::Arc<dyn switchboard_domain::ToolHost>) {
+//! use futures_util::StreamExt;
+//! use switchboard_orchestration::{Agent, RunEventKind};
+//!
+//! let mut run = Agent::new(model).with_tools(tools).ask("What is the account value of customer 42?");
+//! while let Some(event) = run.next().await {
+//!     if let RunEventKind::TextDelta { text } = event.kind {
+//!         print!("{text}");
+//!     }
+//! }
+//! # }
+//! ```
+#![deny(missing_docs)]
+
+pub mod approval;
+mod driver;
+pub mod event;
+pub mod options;
+pub mod report;
+mod run;
+mod validate;
+
+pub use approval::ApprovalPolicy;
+pub use driver::{Agent, CancelHandle, Clock, RunStream};
+pub use event::{RunEvent, RunEventKind};
+pub use options::{Limits, RunOptions};
+pub use report::{
+    AnswerItem, Outcome, RecordedResult, RunError, RunErrorKind, RunReport, ToolCallRecord,
+};
+pub use run::{PlannedCall, Run, Step, ToolAnswer, UnexpectedInput};

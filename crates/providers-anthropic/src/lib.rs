@@ -1,1 +1,1 @@
-//! providers-anthropic
+//! providers-anthropic (not yet built)

@@ -1,1 +1,1 @@
-//! providers-offline
+//! providers-offline (not yet built)

@@ -1,1 +1,1 @@
-//! providers-openai
+//! providers-openai (not yet built)

@@ -1,1 +1,1 @@
-//! testkit
+//! testkit (not yet built)

@@ -1,0 +1,105 @@
+//! A run as a stream of its events.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures_core::{Stream, future::BoxFuture};
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Run, RunEvent};
+
+/// A run as it happens. Polling the stream is what drives it; nothing is spawned.
+///
+/// Dropping it stops everything at once: the model's HTTP request is aborted and servers are told
+/// to cancel. [`RunStream::cancel_handle`] stops it with a proper end instead: a `run_finished` event
+/// and a history in which every tool use has its result.
+pub struct RunStream {
+    events: mpsc::UnboundedReceiver<RunEvent>,
+    cancel: CancellationToken,
+    driver: Option<BoxFuture<'static, Run>>,
+    finished: Option<Run>,
+}
+
+impl RunStream {
+    pub(super) fn new(
+        events: mpsc::UnboundedReceiver<RunEvent>,
+        cancel: CancellationToken,
+        driver: BoxFuture<'static, Run>,
+    ) -> Self {
+        Self {
+            events,
+            cancel,
+            driver: Some(driver),
+            finished: None,
+        }
+    }
+
+    /// Stops the run from elsewhere.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle(self.cancel.clone())
+    }
+
+    /// Drives the run to its end, events unseen, and gives it: history, report and all.
+    pub async fn finish(mut self) -> Run {
+        loop {
+            while self.next().await.is_some() {}
+            // The stream ends exactly when the driver has handed the run over.
+            if let Some(run) = self.finished.take() {
+                return run;
+            }
+        }
+    }
+
+    /// The run, once the stream has ended.
+    pub fn into_run(self) -> Option<Run> {
+        self.finished
+    }
+}
+
+impl Stream for RunStream {
+    type Item = RunEvent;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Ok(event) = this.events.try_recv() {
+                return Poll::Ready(Some(event));
+            }
+            let Some(driver) = &mut this.driver else {
+                return Poll::Ready(None);
+            };
+            match driver.as_mut().poll(cx) {
+                Poll::Ready(run) => {
+                    this.driver = None;
+                    this.finished = Some(run);
+                }
+                // Progress may be told from another thread, so the channel must wake us too.
+                Poll::Pending => return this.events.poll_recv(cx),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for RunStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunStream")
+            .field("ended", &self.driver.is_none())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Stops a run from elsewhere.
+#[derive(Debug, Clone)]
+pub struct CancelHandle(CancellationToken);
+
+impl CancelHandle {
+    /// Stops it. Doing so twice, or after its end, changes nothing.
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+}

@@ -1,0 +1,167 @@
+//! What happens in a run, as one ordered stream.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use switchboard_domain::{
+    FinishReason, ModelId, ServerProblem, ToolChoiceOutcome, ToolContent, ToolProgress, Usage,
+    Warning,
+};
+
+use crate::RunReport;
+
+/// One thing that happened. `--output jsonl` prints each as one line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEvent {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// Its number within the run: 1, 2, 3, … without gaps, also across a resume.
+    pub seq: u64,
+    /// When it happened (RFC 3339, UTC).
+    pub time: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: RunEventKind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunEventKind {
+    /// The run began, or goes on in another process.
+    RunStarted {
+        /// The model that will be asked.
+        model: ModelId,
+        /// The run was stored and goes on.
+        resumed: bool,
+    },
+    /// A server or tool is missing; the run goes on without.
+    ToolsUnavailable {
+        /// Which and why.
+        #[serde(flatten)]
+        problem: ServerProblem,
+    },
+    /// A model is asked.
+    ModelCallStarted {
+        /// 1 for the first call of the run.
+        step: u32,
+        /// The model.
+        model: ModelId,
+        /// How many tools it was offered.
+        tools: usize,
+    },
+    /// More of the answer's text.
+    TextDelta {
+        /// The text to append.
+        text: String,
+    },
+    /// More of the model's thinking.
+    ReasoningDelta {
+        /// The text to append.
+        text: String,
+    },
+    /// The model begins to write a tool call.
+    ToolInputStarted {
+        /// The tool use.
+        id: String,
+        /// The tool's name as declared.
+        name: String,
+    },
+    /// More of a tool call's input, as JSON text.
+    ToolInputDelta {
+        /// The tool use.
+        id: String,
+        /// The text to append.
+        json: String,
+    },
+    /// The model has answered.
+    ModelCallFinished {
+        /// Which call.
+        step: u32,
+        /// The model, in the provider's words.
+        model: Option<String>,
+        /// Why it stopped.
+        finish_reason: FinishReason,
+        /// The provider's own word for it.
+        finish_raw: Option<String>,
+        /// What it cost.
+        usage: Usage,
+        /// What became of the tool choice.
+        tool_choice: ToolChoiceOutcome,
+    },
+    /// The model could not be asked or broke off.
+    ModelCallFailed {
+        /// Which call.
+        step: u32,
+        /// Why.
+        error: crate::RunError,
+    },
+    /// Something was not done as asked.
+    Warning {
+        /// What.
+        #[serde(flatten)]
+        warning: Warning,
+    },
+    /// The model asked for a tool.
+    ToolPlanned {
+        /// The tool use.
+        id: String,
+        /// The server that offers it.
+        server: Option<String>,
+        /// The tool's own name.
+        tool: String,
+        /// Its input, or what the model wrote if that was no object.
+        input: Value,
+    },
+    /// A person is asked whether the tool may run.
+    ToolAwaitingApproval {
+        /// The tool use.
+        id: String,
+    },
+    /// The tool will not run; the model is told why.
+    ToolDenied {
+        /// The tool use.
+        id: String,
+        /// Why.
+        reason: String,
+    },
+    /// The tool runs.
+    ToolStarted {
+        /// The tool use.
+        id: String,
+    },
+    /// The tool says how far it is.
+    ToolProgressed {
+        /// The tool use.
+        id: String,
+        /// How far.
+        #[serde(flatten)]
+        progress: ToolProgress,
+    },
+    /// The tool use has its result, whether the tool ran or not.
+    ToolFinished {
+        /// The tool use.
+        id: String,
+        /// It did not run or says that it failed.
+        is_error: bool,
+        /// The result came from the cache.
+        cached: bool,
+        /// How often it was tried; 0 if it did not run.
+        attempts: u32,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+        /// What the model reads.
+        content: Vec<ToolContent>,
+        /// The same as data.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        structured: Option<Value>,
+    },
+    /// The run is over. The last event, always.
+    RunFinished {
+        /// How it ended.
+        report: Box<RunReport>,
+    },
+}

@@ -1,0 +1,65 @@
+//! The tool uses of one answer, each on its way to exactly one result.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use switchboard_domain::{
+    ApprovalRequest, JsonObject, ToolAnnotations, ToolInput, ToolOrigin, ToolResult, ToolUse,
+};
+
+use super::PlannedCall;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PendingCall {
+    pub(super) tool_use: ToolUse,
+    pub(super) origin: Option<ToolOrigin>,
+    #[serde(default)]
+    pub(super) annotations: ToolAnnotations,
+    pub(super) state: CallState,
+    /// Where in the run's records this call stands.
+    pub(super) record: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CallState {
+    /// Somebody has to say yes.
+    Waiting { input: JsonObject },
+    /// May start.
+    Ready { input: JsonObject },
+    /// The intent is recorded: from here on the tool may have done its work.
+    Started { input: JsonObject },
+    /// Has its result.
+    Settled { result: ToolResult },
+}
+
+impl PendingCall {
+    pub(super) fn approval_request(&self, run_id: &str) -> ApprovalRequest {
+        ApprovalRequest {
+            run_id: run_id.to_owned(),
+            tool_use: self.tool_use.clone(),
+            origin: self.origin.clone(),
+            annotations: self.annotations,
+        }
+    }
+
+    pub(super) fn planned(&self, run_id: &str, step: u32) -> Option<PlannedCall> {
+        let CallState::Ready { input } = &self.state else {
+            return None;
+        };
+        Some(PlannedCall {
+            id: self.tool_use.id.clone(),
+            name: self.tool_use.name.clone(),
+            input: input.clone(),
+            annotations: self.annotations,
+            idempotency_key: format!("{run_id}/{step}/{}", self.tool_use.id),
+        })
+    }
+}
+
+/// The input as a person sees it: the object, or the text that is none.
+pub(super) fn shown(input: &ToolInput) -> Value {
+    match input {
+        ToolInput::Object(object) => Value::Object(object.clone()),
+        ToolInput::Malformed { raw, .. } => Value::String(raw.clone()),
+    }
+}

@@ -1,0 +1,558 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ApprovalDecision, ChatResponse, ModelError, ModelErrorKind, Part, ToolChoiceOutcome, ToolInput,
+    ToolUse,
+};
+
+use super::*;
+use crate::{ApprovalPolicy, Limits, RunEventKind};
+
+fn tool(name: &str, read_only: Option<bool>) -> Arc<ToolDefinition> {
+    let mut tool = ToolDefinition::new(
+        name,
+        "",
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
+    );
+    tool.annotations.read_only = read_only;
+    tool.origin = Some(ToolOrigin {
+        server: "srv".into(),
+        tool: name.into(),
+    });
+    Arc::new(tool)
+}
+
+fn tools() -> Vec<Arc<ToolDefinition>> {
+    vec![tool("look", Some(true)), tool("write", None)]
+}
+
+fn run(options: RunOptions) -> Run {
+    let messages = vec![Arc::new(Message::user("go"))];
+    Run::new("run-1", ModelId::new("p", "m"), messages, options)
+}
+
+fn answer(parts: Vec<Part>, finish: FinishReason) -> ChatResponse {
+    ChatResponse {
+        message: Message::new(Role::Assistant, parts),
+        finish,
+        finish_raw: None,
+        usage: Usage {
+            output_tokens: Some(1),
+            ..Usage::default()
+        },
+        tool_choice: ToolChoiceOutcome::Native,
+        warnings: Vec::new(),
+        response_id: None,
+        model: None,
+    }
+}
+
+fn call(id: &str, name: &str, input: &str) -> Part {
+    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
+}
+
+fn done(text: &str) -> ToolAnswer {
+    ToolAnswer {
+        result: Ok(ToolOutput::text(text)),
+        attempts: 1,
+        duration_ms: 1,
+    }
+}
+
+/// Every tool use of the history is answered by exactly one result, in the next message, in order.
+fn assert_paired(messages: &[Arc<Message>]) {
+    for (position, message) in messages.iter().enumerate() {
+        let uses: Vec<_> = message.tool_uses().map(|u| u.id.as_str()).collect();
+        if uses.is_empty() {
+            continue;
+        }
+        let next = messages
+            .get(position + 1)
+            .expect("tool uses without results");
+        let results: Vec<_> = next.results().map(|r| r.tool_use_id.as_str()).collect();
+        assert_eq!(uses, results);
+    }
+}
+
+fn error_texts(run: &Run) -> Vec<String> {
+    let report = run.report().unwrap();
+    report
+        .tool_calls
+        .iter()
+        .map(|c| {
+            assert!(c.is_error);
+            c.result.content[0].as_text()
+        })
+        .collect()
+}
+
+#[test]
+fn results_go_back_together_in_call_order() {
+    let mut run = run(RunOptions::default());
+    assert_eq!(run.next_step(), Step::CallModel);
+    run.begin_model_call(tools());
+    run.model_answered(answer(
+        vec![
+            call("a", "look", r#"{"n":1}"#),
+            call("b", "write", r#"{"n":2}"#),
+        ],
+        FinishReason::ToolUse,
+    ))
+    .unwrap();
+    let Step::CallTools(calls) = run.next_step() else {
+        panic!("no calls")
+    };
+    assert_eq!(
+        calls.iter().map(|c| c.id.as_str()).collect::<Vec<_>>(),
+        ["a", "b"]
+    );
+    assert_eq!(calls[0].idempotency_key, "run-1/1/a");
+    for id in ["a", "b"] {
+        run.tool_started(id).unwrap();
+    }
+    run.tool_finished("b", done("second")).unwrap();
+    assert_eq!(
+        run.messages().len(),
+        2,
+        "nothing goes back before all are done"
+    );
+    run.tool_finished("a", done("first")).unwrap();
+    let results: Vec<_> = run.messages()[2]
+        .results()
+        .map(ToolResultText::text)
+        .collect();
+    assert_eq!(results, ["first", "second"]);
+    assert_eq!(run.next_step(), Step::CallModel);
+}
+
+trait ToolResultText {
+    fn text(&self) -> String;
+}
+
+impl ToolResultText for switchboard_domain::ToolResult {
+    fn text(&self) -> String {
+        self.as_text()
+    }
+}
+
+#[test]
+fn what_must_not_run_gets_a_result_that_says_why() {
+    let mut run = run(RunOptions {
+        approval: ApprovalPolicy::None,
+        ..RunOptions::default()
+    });
+    run.begin_model_call(tools());
+    run.model_answered(answer(
+        vec![
+            call("cut", "look", r#"{"n":"#),
+            call("unknown", "erase", "{}"),
+            call("wrong", "look", r#"{"n":"one"}"#),
+            call("denied", "write", r#"{"n":1}"#),
+        ],
+        FinishReason::ToolUse,
+    ))
+    .unwrap();
+    assert_eq!(run.next_step(), Step::CallModel, "nothing to run");
+    assert_paired(run.messages());
+    run.cancel(None);
+    let texts = error_texts(&run);
+    assert!(texts[0].contains("malformed"), "{texts:?}");
+    assert!(
+        texts[1].contains("no tool `erase`") && texts[1].contains("look, write"),
+        "{texts:?}"
+    );
+    assert!(
+        texts[2].contains("/n") && texts[2].contains("integer"),
+        "{texts:?}"
+    );
+    assert!(texts[3].contains("switched off"), "{texts:?}");
+}
+
+#[test]
+fn calls_of_a_declined_answer_are_not_run_and_the_run_fails() {
+    let mut run = run(RunOptions::default());
+    run.begin_model_call(tools());
+    run.model_answered(answer(
+        vec![call("a", "look", r#"{"n":1}"#)],
+        FinishReason::Refusal,
+    ))
+    .unwrap();
+    assert_eq!(run.next_step(), Step::Done);
+    assert_paired(run.messages());
+    let report = run.report().unwrap();
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert_eq!(report.error.unwrap().kind, RunErrorKind::Refusal);
+}
+
+#[test]
+fn an_edited_input_is_checked_and_recorded() {
+    let mut run = run(RunOptions {
+        approval: ApprovalPolicy::Ask,
+        ..RunOptions::default()
+    });
+    run.begin_model_call(tools());
+    run.model_answered(answer(
+        vec![
+            call("a", "write", r#"{"n":1}"#),
+            call("b", "write", r#"{"n":2}"#),
+        ],
+        FinishReason::ToolUse,
+    ))
+    .unwrap();
+    let Step::AskApproval(requests) = run.next_step() else {
+        panic!("not asked")
+    };
+    assert_eq!(requests.len(), 2);
+    let edited = |value: Value| ApprovalDecision::Allow {
+        input: value.as_object().cloned(),
+        scope: switchboard_domain::ApprovalScope::Once,
+    };
+    run.decided("a", edited(json!({"n": 7}))).unwrap();
+    let events = run.decided("b", edited(json!({"n": "x"}))).unwrap();
+    assert!(matches!(&events[0], RunEventKind::ToolDenied { reason, .. } if reason.contains("/n")));
+    let Step::CallTools(calls) = run.next_step() else {
+        panic!("no calls")
+    };
+    assert_eq!(calls.len(), 1);
+    assert_eq!(Value::Object(calls[0].input.clone()), json!({"n": 7}));
+    run.cancel(None);
+    assert_eq!(run.report().unwrap().tool_calls[0].input, json!({"n": 7}));
+}
+
+#[test]
+fn an_interrupted_call_runs_again_only_where_that_does_no_harm() {
+    let mut run = run(RunOptions::default());
+    run.begin_model_call(tools());
+    run.model_answered(answer(
+        vec![
+            call("safe", "look", r#"{"n":1}"#),
+            call("unsafe", "write", r#"{"n":2}"#),
+        ],
+        FinishReason::ToolUse,
+    ))
+    .unwrap();
+    run.tool_started("safe").unwrap();
+    run.tool_started("unsafe").unwrap();
+    let mut run: Run = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
+    run.recover();
+    let Step::CallTools(calls) = run.next_step() else {
+        panic!("no calls")
+    };
+    assert_eq!(
+        calls.iter().map(|c| c.id.as_str()).collect::<Vec<_>>(),
+        ["safe"]
+    );
+    run.tool_started("safe").unwrap();
+    run.tool_finished("safe", done("ok")).unwrap();
+    assert_paired(run.messages());
+    let text = run.messages()[2].results().nth(1).unwrap().as_text();
+    assert!(text.contains("not known"), "{text}");
+}
+
+#[test]
+fn an_id_that_comes_twice_or_not_at_all_is_made_unique() {
+    let mut run = run(RunOptions::default());
+    run.begin_model_call(tools());
+    let same = || {
+        vec![
+            call("0", "look", r#"{"n":1}"#),
+            call("", "look", r#"{"n":2}"#),
+        ]
+    };
+    for _ in 0..2 {
+        run.model_answered(answer(same(), FinishReason::ToolUse))
+            .unwrap();
+        let Step::CallTools(calls) = run.next_step() else {
+            panic!("no calls")
+        };
+        for call in &calls {
+            run.tool_started(&call.id).unwrap();
+            run.tool_finished(&call.id, done("x")).unwrap();
+        }
+        run.begin_model_call(tools());
+    }
+    assert_paired(run.messages());
+    run.cancel(None);
+    let ids: Vec<_> = run
+        .report()
+        .unwrap()
+        .tool_calls
+        .into_iter()
+        .map(|c| c.id)
+        .collect();
+    assert_eq!(ids, ["0", "call", "0_2", "call_2"]);
+}
+
+#[test]
+fn the_step_limit_keeps_what_there_is() {
+    let mut run = run(RunOptions {
+        limits: Limits::steps(1),
+        ..RunOptions::default()
+    });
+    run.begin_model_call(tools());
+    run.model_answered(answer(
+        vec![Part::text("Looking."), call("a", "look", r#"{"n":1}"#)],
+        FinishReason::ToolUse,
+    ))
+    .unwrap();
+    run.tool_started("a").unwrap();
+    run.tool_finished("a", done("found")).unwrap();
+    assert_eq!(run.next_step(), Step::Done);
+    let report = run.report().unwrap();
+    assert_eq!(report.outcome, Outcome::Limited);
+    assert_eq!(report.answer, "Looking.");
+    assert_eq!(report.tool_calls.len(), 1);
+    assert_paired(run.messages());
+}
+
+#[test]
+fn how_an_answer_without_tools_ends_a_run() {
+    let cases = [
+        (FinishReason::Stop, "x", Outcome::Completed, None),
+        (
+            FinishReason::Stop,
+            "",
+            Outcome::Failed,
+            Some(RunErrorKind::EmptyAnswer),
+        ),
+        (
+            FinishReason::Length,
+            "x",
+            Outcome::Limited,
+            Some(RunErrorKind::OutputLimit),
+        ),
+        (
+            FinishReason::ContextOverflow,
+            "",
+            Outcome::Limited,
+            Some(RunErrorKind::ContextOverflow),
+        ),
+        (
+            FinishReason::ContentFilter,
+            "",
+            Outcome::Failed,
+            Some(RunErrorKind::ContentFilter),
+        ),
+        (
+            FinishReason::MalformedToolCall,
+            "",
+            Outcome::Failed,
+            Some(RunErrorKind::MalformedToolCall),
+        ),
+    ];
+    for (finish, text, outcome, error) in cases {
+        let mut run = run(RunOptions::default());
+        run.begin_model_call(Vec::new());
+        let parts = if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![Part::text(text)]
+        };
+        run.model_answered(answer(parts, finish.clone())).unwrap();
+        assert_eq!(run.next_step(), Step::Done);
+        let report = run.report().unwrap();
+        assert_eq!(
+            (report.outcome, report.error.map(|e| e.kind)),
+            (outcome, error),
+            "{finish:?}"
+        );
+        assert_eq!(report.answer, text);
+    }
+}
+
+#[test]
+fn a_paused_turn_is_continued() {
+    let mut run = run(RunOptions::default());
+    run.begin_model_call(Vec::new());
+    run.model_answered(answer(vec![Part::text("so far")], FinishReason::Paused))
+        .unwrap();
+    assert_eq!(run.next_step(), Step::CallModel);
+}
+
+#[test]
+fn a_broken_answer_is_shown_but_is_no_message() {
+    let mut run = run(RunOptions::default());
+    run.begin_model_call(tools());
+    let partial = answer(
+        vec![Part::text("Let me "), call("a", "look", r#"{"n":1}"#)],
+        FinishReason::Interrupted,
+    );
+    let error = ModelError::new("p", ModelErrorKind::Interrupted, "reset").with_status(200);
+    run.model_failed(&error, Some(partial)).unwrap();
+    let report = run.report().unwrap();
+    assert_eq!(
+        (report.answer.as_str(), report.outcome),
+        ("Let me ", Outcome::Failed)
+    );
+    assert_eq!(
+        report.error.unwrap().kind,
+        RunErrorKind::Model("interrupted".into())
+    );
+    assert_eq!(report.finish_reason, Some(FinishReason::Interrupted));
+    assert_eq!(run.messages().len(), 1);
+}
+
+#[test]
+fn the_driver_cannot_bring_what_was_not_asked_for() {
+    let mut run = run(RunOptions::default());
+    assert!(
+        run.model_answered(answer(vec![], FinishReason::Stop))
+            .is_err()
+    );
+    assert!(run.tool_started("x").is_err());
+    run.begin_model_call(tools());
+    run.model_answered(answer(
+        vec![call("a", "look", r#"{"n":1}"#)],
+        FinishReason::ToolUse,
+    ))
+    .unwrap();
+    assert!(run.tool_finished("a", done("never started")).is_err());
+    run.tool_started("a").unwrap();
+    assert!(run.tool_started("a").is_err(), "nothing runs twice");
+}
+
+#[test]
+fn error_kinds_are_plain_strings() {
+    let kinds = [
+        RunErrorKind::StepLimit,
+        RunErrorKind::Model("rate_limited".into()),
+    ];
+    assert_eq!(
+        serde_json::to_value(&kinds).unwrap(),
+        json!(["step_limit", "rate_limited"])
+    );
+    let back: Vec<RunErrorKind> = serde_json::from_value(json!(["step_limit", "other"])).unwrap();
+    assert_eq!(
+        back,
+        [RunErrorKind::StepLimit, RunErrorKind::Model("other".into())]
+    );
+}
+
+/// What a model, a person and tools do in one made-up run.
+#[derive(Debug, Clone)]
+struct Script {
+    answers: Vec<Vec<(u8, u8)>>,
+    finish: Vec<u8>,
+    decisions: Vec<u8>,
+    cancel_after: Option<usize>,
+}
+
+fn scripts() -> impl Strategy<Value = Script> {
+    (
+        proptest::collection::vec(proptest::collection::vec((0u8..6, 0u8..3), 0..4), 1..5),
+        proptest::collection::vec(0u8..9, 5),
+        proptest::collection::vec(0u8..4, 1..6),
+        proptest::option::of(0usize..20),
+    )
+        .prop_map(|(answers, finish, decisions, cancel_after)| Script {
+            answers,
+            finish,
+            decisions,
+            cancel_after,
+        })
+}
+
+/// Plays a script; `store` sends the run through JSON between any two steps.
+fn play(script: &Script, store: bool) -> (Value, Vec<Arc<Message>>, HashMap<String, u32>) {
+    let options = RunOptions {
+        approval: ApprovalPolicy::Ask,
+        limits: Limits::steps(4),
+        ..RunOptions::default()
+    };
+    let mut run = run(options);
+    let mut ran: HashMap<String, u32> = HashMap::new();
+    let (mut transitions, mut decision) = (0, 0);
+    loop {
+        if store {
+            run = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
+        }
+        if script.cancel_after.is_some_and(|at| transitions >= at) && run.outcome().is_none() {
+            run.cancel(None);
+        }
+        transitions += 1;
+        match run.next_step() {
+            Step::Done => break,
+            Step::CallModel => {
+                let step = run.steps() as usize;
+                run.begin_model_call(tools());
+                let calls = script.answers.get(step).cloned().unwrap_or_default();
+                let parts = calls
+                    .iter()
+                    .map(|(what, id)| {
+                        let id = ["a", "b", ""][*id as usize];
+                        match what {
+                            0 => Part::text("words"),
+                            1 => call(id, "look", r#"{"n":1}"#),
+                            2 => call(id, "write", r#"{"n":1}"#),
+                            3 => call(id, "write", r#"{"n":"no"}"#),
+                            4 => call(id, "look", r#"{"n":"#),
+                            _ => call(id, "nothing", "{}"),
+                        }
+                    })
+                    .collect();
+                let finish = match script.finish[step % script.finish.len()] {
+                    0 => FinishReason::Refusal,
+                    1 => FinishReason::Length,
+                    2 => FinishReason::Paused,
+                    3 => FinishReason::ContentFilter,
+                    4 => FinishReason::Other("odd".into()),
+                    _ => FinishReason::ToolUse,
+                };
+                run.model_answered(answer(parts, finish)).unwrap();
+            }
+            Step::AskApproval(requests) => {
+                for request in requests {
+                    let made = script.decisions[decision % script.decisions.len()];
+                    decision += 1;
+                    let made = match made {
+                        0 => ApprovalDecision::Deny { reason: None },
+                        1 => ApprovalDecision::NobodyThere,
+                        2 => ApprovalDecision::Allow {
+                            input: json!({"n": "bad"}).as_object().cloned(),
+                            scope: switchboard_domain::ApprovalScope::Once,
+                        },
+                        _ => ApprovalDecision::Allow {
+                            input: None,
+                            scope: switchboard_domain::ApprovalScope::Once,
+                        },
+                    };
+                    run.decided(&request.tool_use.id, made).unwrap();
+                }
+            }
+            Step::CallTools(calls) => {
+                assert!(
+                    !calls.is_empty(),
+                    "a step that does nothing would spin for ever"
+                );
+                for call in &calls {
+                    run.tool_started(&call.id).unwrap();
+                    *ran.entry(call.id.clone()).or_default() += 1;
+                    assert!(call.input["n"].is_i64(), "ran with {:?}", call.input);
+                }
+                for call in calls.iter().rev() {
+                    run.tool_finished(&call.id, done("ok")).unwrap();
+                }
+            }
+        }
+    }
+    (
+        serde_json::to_value(run.report()).unwrap(),
+        run.messages().to_vec(),
+        ran,
+    )
+}
+
+proptest! {
+    #[test]
+    fn laws_hold_whatever_happens(script in scripts()) {
+        let (report, messages, ran) = play(&script, false);
+        assert_paired(&messages);
+        prop_assert!(ran.values().all(|times| *times == 1), "{ran:?}");
+        prop_assert!(report["steps"].as_u64().unwrap() <= 4);
+        let (stored_report, stored_messages, _) = play(&script, true);
+        prop_assert_eq!(report, stored_report);
+        prop_assert_eq!(messages, stored_messages);
+    }
+}
