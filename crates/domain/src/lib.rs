@@ -59,6 +59,8 @@ pub use port::{
     ToolCallError, ToolCatalog, ToolHost, ToolHostChange, ToolHostChanges, ToolOutput,
     ToolProgress,
 };
+#[cfg(feature = "mock")]
+pub use port::{MockApprover, MockChatModel, MockSessionStore, MockToolHost};
 pub use provider_state::ProviderState;
 pub use request::{ChatRequest, ReasoningEffort, ResponseFormat, Sampling};
 pub use response::{ChatResponse, Warning, WarningKind};

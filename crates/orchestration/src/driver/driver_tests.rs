@@ -1,1 +1,451 @@
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use async_trait::async_trait;
+use futures_util::{StreamExt, future, stream};
+use jiff::Timestamp;
+use serde_json::json;
+use switchboard_domain::{
+    ApprovalDecision, ChatRequest, FinishReason, MockApprover, MockToolHost, ModelCapabilities,
+    ModelError, ModelErrorKind, ModelEvent, ModelId, ModelStream, PartStart, Role, ServerProblem,
+    ToolCall, ToolCallError, ToolCatalog, ToolDefinition, ToolHostChanges, ToolOutput,
+    ToolProgress,
+};
+
+use super::*;
+use crate::{ApprovalPolicy, Outcome, RunErrorKind, RunEventKind};
+
+type Answer = Vec<Result<ModelEvent, ModelError>>;
+
+/// A model that answers from a list, and afterwards never.
+struct Scripted {
+    id: ModelId,
+    capabilities: ModelCapabilities,
+    answers: Mutex<VecDeque<Answer>>,
+    requests: Mutex<Vec<ChatRequest>>,
+}
+
+impl Scripted {
+    fn new(answers: impl IntoIterator<Item = Answer>) -> Arc<Self> {
+        Arc::new(Self {
+            id: ModelId::new("test", "scripted"),
+            capabilities: ModelCapabilities::default(),
+            answers: Mutex::new(answers.into_iter().collect()),
+            requests: Mutex::default(),
+        })
+    }
+}
+
+#[async_trait]
+impl ChatModel for Scripted {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
+    }
+
+    async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        self.requests.lock().unwrap().push(request.clone());
+        let answer = self.answers.lock().unwrap().pop_front();
+        Ok(match answer {
+            Some(events) => Box::pin(stream::iter(events)),
+            None => Box::pin(stream::pending()),
+        })
+    }
+}
+
+fn text(text: &str) -> Answer {
+    vec![
+        Ok(ModelEvent::PartStarted {
+            index: 0,
+            part: PartStart::Text,
+        }),
+        Ok(ModelEvent::TextDelta {
+            index: 0,
+            text: text.into(),
+        }),
+        Ok(ModelEvent::Finished {
+            reason: FinishReason::Stop,
+            raw: None,
+        }),
+    ]
+}
+
+fn calls(calls: &[(&str, &str, &str)]) -> Answer {
+    let mut events = Vec::new();
+    for (index, (id, name, input)) in (0u32..).zip(calls) {
+        let part = PartStart::ToolUse {
+            id: (*id).into(),
+            name: (*name).into(),
+        };
+        events.push(Ok(ModelEvent::PartStarted { index, part }));
+        events.push(Ok(ModelEvent::ToolInputDelta {
+            index,
+            json: (*input).into(),
+        }));
+        events.push(Ok(ModelEvent::PartFinished { index }));
+    }
+    events.push(Ok(ModelEvent::Finished {
+        reason: FinishReason::ToolUse,
+        raw: None,
+    }));
+    events
+}
+
+fn catalog() -> ToolCatalog {
+    let tool = ToolDefinition::new("add", "", json!({"type": "object", "required": ["n"]}));
+    ToolCatalog {
+        tools: vec![Arc::new(tool)],
+        problems: Vec::new(),
+    }
+}
+
+/// A host whose calls wait until as many are under way as the test wants.
+struct Together {
+    wanted: usize,
+    running: AtomicUsize,
+    most: AtomicUsize,
+    all_there: tokio::sync::Notify,
+}
+
+#[async_trait]
+impl ToolHost for Together {
+    async fn tools(&self) -> ToolCatalog {
+        catalog()
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        let now = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        let arrived = self.all_there.notified();
+        if now == self.wanted {
+            self.all_there.notify_waiters();
+        } else {
+            arrived.await;
+        }
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        call.progress.report(ToolProgress {
+            progress: 1.0,
+            total: None,
+            message: None,
+        });
+        Ok(ToolOutput::text(call.input["n"].to_string()))
+    }
+
+    fn changes(&self) -> ToolHostChanges {
+        Box::pin(stream::empty())
+    }
+}
+
+fn together(wanted: usize) -> Arc<Together> {
+    Arc::new(Together {
+        wanted,
+        running: AtomicUsize::new(0),
+        most: AtomicUsize::new(0),
+        all_there: tokio::sync::Notify::new(),
+    })
+}
+
+#[tokio::test]
+async fn parallel_calls_run_at_once_and_go_back_in_order() {
+    let model = Scripted::new([
+        calls(&[
+            ("a", "add", r#"{"n":1}"#),
+            ("b", "add", r#"{"n":2}"#),
+            ("c", "add", r#"{"n":3}"#),
+        ]),
+        text("done"),
+    ]);
+    let host = together(3);
+    let agent = Agent::new(model.clone()).with_tools(host.clone());
+    let run = agent.ask("go").finish().await;
+    assert_eq!(host.most.load(Ordering::SeqCst), 3);
+    let results: Vec<_> = run.messages()[2]
+        .results()
+        .map(switchboard_domain::ToolResult::as_text)
+        .collect();
+    assert_eq!(results, ["1", "2", "3"]);
+    let report = run.report().unwrap();
+    assert_eq!(
+        (report.outcome, report.answer.as_str()),
+        (Outcome::Completed, "done")
+    );
+    assert_eq!(model.requests.lock().unwrap()[1].messages.len(), 3);
+}
+
+#[tokio::test]
+async fn events_are_numbered_in_order_and_end_with_the_report() {
+    let model = Scripted::new([calls(&[("a", "add", r#"{"n":1}"#)]), text("one")]);
+    let clock: Clock = Arc::new(|| Timestamp::UNIX_EPOCH);
+    let agent = Agent::new(model).with_tools(together(1)).with_clock(clock);
+    let run = Run::new(
+        "run-1",
+        ModelId::new("test", "scripted"),
+        vec![Arc::new(Message::user("go"))],
+        RunOptions::default(),
+    );
+    let events: Vec<_> = agent.drive(run).collect().await;
+    let numbers: Vec<_> = events.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
+    let kinds: Vec<_> = events
+        .iter()
+        .map(|event| {
+            serde_json::to_value(event).unwrap()["type"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "run_started",
+            "model_call_started",
+            "tool_input_started",
+            "tool_input_delta",
+            "model_call_finished",
+            "tool_planned",
+            "tool_started",
+            "tool_progressed",
+            "tool_finished",
+            "model_call_started",
+            "text_delta",
+            "model_call_finished",
+            "run_finished",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn cancelling_while_a_tool_runs_drops_the_call_and_leaves_a_whole_history() {
+    // One call of two: the other never comes, so the first waits for ever.
+    let host = together(2);
+    let model = Scripted::new([calls(&[("a", "add", r#"{"n":1}"#)])]);
+    let mut run = Agent::new(model).with_tools(host).ask("go");
+    let cancel = run.cancel_handle();
+    let mut last = None;
+    while let Some(event) = run.next().await {
+        if matches!(event.kind, RunEventKind::ToolStarted { .. }) {
+            cancel.cancel();
+        }
+        last = Some(event.kind);
+    }
+    let Some(RunEventKind::RunFinished { report }) = last else {
+        panic!("no end")
+    };
+    assert_eq!(report.outcome, Outcome::Cancelled);
+    let run = run.into_run().unwrap();
+    let result = run.messages()[2].results().next().unwrap();
+    assert!(result.is_error && result.as_text().contains("not known"));
+}
+
+#[tokio::test]
+async fn cancelling_while_the_model_writes_keeps_what_it_wrote() {
+    let mut answer = text("Half an");
+    answer.pop();
+    let model = Scripted::new([answer]);
+    // The scripted stream ends without `finished`; a hanging one is the second answer.
+    let run = Agent::new(model).ask("go").finish().await;
+    let report = run.report().unwrap();
+    assert_eq!(
+        report.error.unwrap().kind,
+        RunErrorKind::Model("interrupted".into())
+    );
+    assert_eq!(report.answer, "Half an");
+
+    let mut hanging = Agent::new(Scripted::new([])).ask("go");
+    let cancel = hanging.cancel_handle();
+    while let Some(event) = hanging.next().await {
+        if matches!(event.kind, RunEventKind::ModelCallStarted { .. }) {
+            cancel.cancel();
+        }
+    }
+    assert_eq!(
+        hanging.into_run().unwrap().outcome(),
+        Some(Outcome::Cancelled)
+    );
+}
+
+#[tokio::test]
+async fn an_error_of_the_provider_ends_the_run_with_its_classification() {
+    let error = ModelError::new(
+        "test",
+        ModelErrorKind::Overloaded { retry_after: None },
+        "busy",
+    )
+    .with_status(529)
+    .with_request_id(Some("req_9".into()));
+    let mut answer = text("Half");
+    answer.pop();
+    answer.push(Err(error));
+    let run = Agent::new(Scripted::new([answer])).ask("go").finish().await;
+    let report = run.report().unwrap();
+    let error = report.error.unwrap();
+    assert_eq!(error.kind, RunErrorKind::Model("overloaded".into()));
+    assert_eq!(
+        (error.status, error.request_id.as_deref()),
+        (Some(529), Some("req_9"))
+    );
+    assert_eq!(report.answer, "Half");
+}
+
+#[tokio::test]
+async fn with_nobody_to_ask_a_call_is_not_executed() {
+    let options = RunOptions {
+        approval: ApprovalPolicy::Ask,
+        ..RunOptions::default()
+    };
+    let model = || Scripted::new([calls(&[("a", "add", r#"{"n":1}"#)]), text("ok")]);
+    let alone = Agent::new(model())
+        .with_tools(together(1))
+        .with_options(options.clone());
+    let run = alone.ask("go").finish().await;
+    let call = &run.report().unwrap().tool_calls[0];
+    assert!(call.is_error && call.attempts == 0);
+    assert!(call.result.content[0].as_text().contains("nobody is there"));
+
+    let mut approver = MockApprover::new();
+    approver
+        .expect_decide()
+        .times(1)
+        .returning(|_| ApprovalDecision::Allow {
+            input: json!({"n": 9}).as_object().cloned(),
+            scope: switchboard_domain::ApprovalScope::Once,
+        });
+    let run = Agent::new(model())
+        .with_tools(together(1))
+        .with_options(options)
+        .with_approver(Arc::new(approver))
+        .ask("go")
+        .finish()
+        .await;
+    assert_eq!(
+        run.report().unwrap().tool_calls[0].result.content[0].as_text(),
+        "9"
+    );
+}
+
+#[tokio::test]
+async fn a_dead_server_is_told_once_and_stops_nothing() {
+    let mut host = MockToolHost::new();
+    host.expect_tools().returning(|| ToolCatalog {
+        problems: vec![ServerProblem {
+            server: "crm".into(),
+            message: "exited".into(),
+        }],
+        ..catalog()
+    });
+    host.expect_call().returning(|_| {
+        Err(ToolCallError::Unavailable {
+            server: "crm".into(),
+            reason: "exited".into(),
+        })
+    });
+    let model = Scripted::new([calls(&[("a", "add", r#"{"n":1}"#)]), text("ok")]);
+    let events: Vec<_> = Agent::new(model)
+        .with_tools(Arc::new(host))
+        .ask("go")
+        .collect()
+        .await;
+    let told = events
+        .iter()
+        .filter(|event| matches!(event.kind, RunEventKind::ToolsUnavailable { .. }))
+        .count();
+    assert_eq!(told, 1);
+    let Some(RunEventKind::RunFinished { report }) = events.last().map(|e| e.kind.clone()) else {
+        panic!("no end")
+    };
+    assert_eq!(report.outcome, Outcome::Completed);
+    assert!(
+        report.tool_calls[0].result.content[0]
+            .as_text()
+            .contains("crm")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_never_answers_cannot_hold_the_run() {
+    let options = RunOptions {
+        tool_timeout: Some(Duration::from_secs(5)),
+        ..RunOptions::default()
+    };
+    let model = Scripted::new([calls(&[("a", "add", r#"{"n":1}"#)]), text("gave up")]);
+    let agent = Agent::new(model)
+        .with_tools(together(2))
+        .with_options(options);
+    let run = agent.ask("go").finish().await;
+    let report = run.report().unwrap();
+    assert_eq!(report.answer, "gave up");
+    assert!(
+        report.tool_calls[0].result.content[0]
+            .as_text()
+            .contains("did not answer")
+    );
+}
+
+#[tokio::test]
+async fn instructions_stand_first_unless_the_conversation_brings_its_own() {
+    let model = Scripted::new([text("a"), text("b")]);
+    let agent = Agent::new(model.clone()).with_instructions("Be brief.");
+    agent.ask("go").finish().await;
+    let own = vec![
+        Arc::new(Message::system("Mine.")),
+        Arc::new(Message::user("go")),
+    ];
+    agent.run(own).finish().await;
+    let requests = model.requests.lock().unwrap();
+    let first = |n: usize| (requests[n].messages[0].role, requests[n].messages[0].text());
+    assert_eq!(first(0), (Role::System, "Be brief.".to_owned()));
+    assert_eq!(first(1), (Role::System, "Mine.".to_owned()));
+}
+
+#[tokio::test]
+async fn dropping_the_stream_drops_the_request() {
+    struct Dropped(Arc<AtomicUsize>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    struct Hanging(ModelId, ModelCapabilities, Arc<AtomicUsize>);
+    #[async_trait]
+    impl ChatModel for Hanging {
+        fn id(&self) -> &ModelId {
+            &self.0
+        }
+        fn capabilities(&self) -> &ModelCapabilities {
+            &self.1
+        }
+        async fn stream(&self, _: &ChatRequest) -> Result<ModelStream, ModelError> {
+            let guard = Dropped(self.2.clone());
+            Ok(Box::pin(stream::once(async move {
+                let _guard = guard;
+                future::pending().await
+            })))
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let model = Hanging(
+        ModelId::new("t", "h"),
+        ModelCapabilities::default(),
+        dropped.clone(),
+    );
+    let mut run = Agent::new(Arc::new(model)).ask("go");
+    while let Some(event) = run.next().await {
+        if matches!(event.kind, RunEventKind::ModelCallStarted { .. }) {
+            break;
+        }
+    }
+    // Let the request begin, then walk away.
+    assert!(future::poll_immediate(run.next()).await.is_none());
+    drop(run);
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}

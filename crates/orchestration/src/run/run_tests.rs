@@ -121,20 +121,10 @@ fn results_go_back_together_in_call_order() {
     run.tool_finished("a", done("first")).unwrap();
     let results: Vec<_> = run.messages()[2]
         .results()
-        .map(ToolResultText::text)
+        .map(switchboard_domain::ToolResult::as_text)
         .collect();
     assert_eq!(results, ["first", "second"]);
     assert_eq!(run.next_step(), Step::CallModel);
-}
-
-trait ToolResultText {
-    fn text(&self) -> String;
-}
-
-impl ToolResultText for switchboard_domain::ToolResult {
-    fn text(&self) -> String {
-        self.as_text()
-    }
 }
 
 #[test]
