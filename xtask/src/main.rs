@@ -1,8 +1,27 @@
-//! Routine jobs of the repository: `cargo xtask test` and its like.
+//! Routine jobs of the repository, one module each: `cargo xtask help`.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the person at the terminal, or the log of CI, is who a task talks to"
+)]
 
-use std::{env, process::Command};
+mod bench;
+mod ci;
+mod docs;
+mod files;
+mod layers;
+mod lint;
+mod oracle;
+mod peers;
+mod process;
+mod snapshots;
+mod stats;
+mod test;
+mod tidy;
 
-use anyhow::{Context as _, Result, bail};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
@@ -18,59 +37,51 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Run every test of the workspace, and the doc tests; needs no network
-    Test,
-    /// Check format and clippy
-    Lint,
+    Test(test::Args),
+    /// Check format, clippy and the repository's own rules
+    Lint(lint::Args),
+    /// Check the crate graph against the layer table
+    Layers {
+        /// The workspace to check, if it is another one
+        #[arg(long, value_name = "FILE")]
+        manifest_path: Option<PathBuf>,
+    },
+    /// Check or accept the snapshots of the tests
+    Snapshots {
+        #[command(subcommand)]
+        action: Option<snapshots::Action>,
+    },
+    /// Ask the official SDKs whether our golden request bodies are valid
+    Oracle,
     /// Build the documentation; any warning is an error
     Docs,
+    /// Measure, and print a Markdown table
+    Bench(bench::Args),
+    /// Do everything that continuous integration does
+    Ci(ci::Args),
 }
 
-fn main() -> Result<()> {
-    match Cli::parse().task {
-        Task::Test => {
-            let with_nextest = cargo(&["nextest", "--version"]).output();
-            if with_nextest.is_ok_and(|output| output.status.success()) {
-                run(cargo(&["nextest", "run", "--workspace", "--all-features"]))?;
-            } else {
-                run(cargo(&[
-                    "test",
-                    "--workspace",
-                    "--all-features",
-                    "--lib",
-                    "--bins",
-                    "--tests",
-                ]))?;
-            }
-            run(cargo(&["test", "--workspace", "--all-features", "--doc"]))
-        }
-        Task::Lint => {
-            run(cargo(&["fmt", "--all", "--check"]))?;
-            let mut command = cargo(&["clippy", "--workspace", "--all-targets", "--all-features"]);
-            command.args(["--", "-D", "warnings"]);
-            run(command)
-        }
-        Task::Docs => {
-            let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
-            command.env("RUSTDOCFLAGS", "-Dwarnings");
-            run(command)
+fn main() -> ExitCode {
+    match perform(Cli::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not as `Result` of main: under RUST_BACKTRACE a backtrace of this little program
+            // would bury the message.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
         }
     }
 }
 
-/// The cargo that started this task.
-fn cargo(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments);
-    command
-}
-
-/// Runs to the end with our own standard streams; anything but 0 is an error.
-fn run(mut command: Command) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("{command:?} could not be started"))?;
-    if !status.success() {
-        bail!("{command:?} failed: {status}");
+fn perform(task: Task) -> anyhow::Result<()> {
+    match task {
+        Task::Test(args) => test::run(&args),
+        Task::Lint(args) => lint::run(&args),
+        Task::Layers { manifest_path } => layers::run(manifest_path.as_deref()),
+        Task::Snapshots { action } => snapshots::run(action.unwrap_or_default()),
+        Task::Oracle => oracle::run(),
+        Task::Docs => docs::run(),
+        Task::Bench(args) => bench::run(&args),
+        Task::Ci(args) => ci::run(&args),
     }
-    Ok(())
 }

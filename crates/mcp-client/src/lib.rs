@@ -1,1 +1,2 @@
-//! mcp-client (not yet built)
+//! mcp-client: not yet built.
+#![deny(missing_docs)]

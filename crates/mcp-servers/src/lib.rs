@@ -1,1 +1,2 @@
-//! mcp-servers (not yet built)
+//! mcp-servers: not yet built.
+#![deny(missing_docs)]

@@ -1,1 +1,2 @@
-//! providers-anthropic (not yet built)
+//! providers-anthropic: not yet built.
+#![deny(missing_docs)]

@@ -1,1 +1,2 @@
-//! providers-offline (not yet built)
+//! providers-offline: not yet built.
+#![deny(missing_docs)]

@@ -1,1 +1,2 @@
-//! providers-openai (not yet built)
+//! providers-openai: not yet built.
+#![deny(missing_docs)]

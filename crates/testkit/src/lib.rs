@@ -1,1 +1,2 @@
-//! testkit (not yet built)
+//! testkit: not yet built.
+#![deny(missing_docs)]

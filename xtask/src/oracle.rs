@@ -1,0 +1,265 @@
+//! `cargo xtask oracle`: are our golden request bodies what the vendors' own SDKs would send?
+//!
+//! The bodies are insta snapshots of the golden tests; the judge is `oracle/validate_request.py`,
+//! which reads the request types of the official Python SDKs.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::{files, process};
+
+/// What the validator calls the wires.
+const WIRES: [&str; 5] = [
+    "anthropic",
+    "openai-chat",
+    "openai-responses",
+    "gemini",
+    "ollama",
+];
+
+/// A stored request body.
+#[derive(Debug)]
+struct Golden {
+    wire: &'static str,
+    fixture: String,
+    body: Value,
+}
+
+pub(crate) fn run() -> Result<()> {
+    let golden = golden_requests(&process::root().join("crates"))?;
+    if golden.is_empty() {
+        bail!(
+            "no golden request body was found: a file `…__request__<wire>__<fixture>.snap` in a \
+             `snapshots` folder of a crate, <wire> being one of {}",
+            WIRES.join(", ")
+        );
+    }
+    let python = environment()?;
+    let mut invalid = 0;
+    println!("| wire | requests | invalid |\n|---|---:|---:|");
+    for wire in WIRES {
+        let of_wire: Vec<&Golden> = golden.iter().filter(|one| one.wire == wire).collect();
+        let problems = judge(&python, wire, &of_wire)?;
+        println!("| {wire} | {} | {} |", of_wire.len(), problems.len());
+        for problem in &problems {
+            eprintln!("INVALID {problem}");
+        }
+        invalid += problems.len();
+    }
+    if invalid > 0 {
+        bail!(
+            "{invalid} of {} golden request bodies are invalid",
+            golden.len()
+        );
+    }
+    Ok(())
+}
+
+fn golden_requests(folder: &Path) -> Result<Vec<Golden>> {
+    let mut golden = Vec::new();
+    for file in files::ending_with(folder, ".snap")? {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let Some((wire, fixture)) = wire_and_fixture(&stem) else {
+            continue;
+        };
+        let text = fs::read_to_string(&file)?;
+        let body =
+            body_of(&text).with_context(|| format!("{} holds no JSON snapshot", file.display()))?;
+        let fixture = fixture.to_owned();
+        golden.push(Golden {
+            wire,
+            fixture,
+            body,
+        });
+    }
+    Ok(golden)
+}
+
+/// Reads `<anything>__request__<wire>__<fixture>`.
+fn wire_and_fixture(stem: &str) -> Option<(&'static str, &str)> {
+    const MARK: &str = "request__";
+    stem.match_indices(MARK)
+        .filter(|(at, _)| *at == 0 || stem[..*at].ends_with("__"))
+        .find_map(|(at, _)| {
+            let rest = &stem[at + MARK.len()..];
+            WIRES.iter().find_map(|wire| {
+                let fixture = rest.strip_prefix(wire)?.strip_prefix("__")?;
+                (!fixture.is_empty()).then_some((*wire, fixture))
+            })
+        })
+}
+
+/// The JSON below insta's header, which stands between two lines of `---`.
+fn body_of(snapshot: &str) -> Result<Value> {
+    let header = snapshot.strip_prefix("---\n").context("no header")?;
+    let (_, body) = header
+        .split_once("\n---\n")
+        .context("no end of the header")?;
+    Ok(serde_json::from_str(body)?)
+}
+
+/// One process per wire: loading an SDK takes seconds, a body takes none.
+fn judge(python: &Path, wire: &str, golden: &[&Golden]) -> Result<Vec<String>> {
+    if golden.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut child = process::command(python)
+        .arg(own_folder().join("validate_request.py"))
+        .args([wire, "--jsonl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("the validator could not be started")?;
+    let mut input = child.stdin.take().context("the validator has no input")?;
+    let bodies: Vec<String> = golden.iter().map(|one| one.body.to_string()).collect();
+    let bodies = bodies.join("\n");
+    // Apart from reading, so that neither side waits for the other with a full pipe.
+    let writer = std::thread::spawn(move || input.write_all(bodies.as_bytes()));
+    let output = child.wait_with_output()?;
+    let written = writer.join();
+    let verdicts = String::from_utf8(output.stdout)?;
+    let verdicts: Vec<&str> = verdicts.lines().collect();
+    // It ends with 1 when a body is invalid, and also when it breaks: the number of verdicts tells.
+    if verdicts.len() != golden.len() || !matches!(written, Ok(Ok(()))) {
+        bail!(
+            "the validator gave {} verdicts on {} {wire} requests, and ended with {}",
+            verdicts.len(),
+            golden.len(),
+            output.status
+        );
+    }
+    let pairs = golden.iter().zip(verdicts);
+    pairs
+        .filter_map(|(one, verdict)| problem(one, verdict).transpose())
+        .collect()
+}
+
+/// What is wrong with a body, if anything.
+fn problem(golden: &Golden, verdict: &str) -> Result<Option<String>> {
+    let verdict: Value = serde_json::from_str(verdict).context("a verdict is no JSON")?;
+    if verdict["valid"] == Value::Bool(true) {
+        return Ok(None);
+    }
+    let errors: Vec<&str> = verdict["errors"]
+        .as_array()
+        .map(|errors| errors.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let Golden { wire, fixture, .. } = golden;
+    Ok(Some(format!(
+        "{wire}, fixture {fixture}:\n  {}",
+        errors.join("\n  ")
+    )))
+}
+
+fn own_folder() -> PathBuf {
+    process::root().join("xtask/oracle")
+}
+
+/// The Python of a virtual environment that has the pinned SDKs.
+fn environment() -> Result<PathBuf> {
+    let requirements = own_folder().join("requirements.txt");
+    let wanted = fs::read_to_string(&requirements)?;
+    let folder = process::target_dir().join("oracle-venv");
+    let python = folder.join(if cfg!(windows) {
+        "Scripts/python.exe"
+    } else {
+        "bin/python"
+    });
+    // Written last: an installation that was interrupted does not count.
+    let mark = folder.join("installed-requirements.txt");
+    let installed = fs::read_to_string(&mark).is_ok_and(|text| text == wanted);
+    if installed && process::works(process::command(&python).arg("--version")) {
+        return Ok(python);
+    }
+    let system = ["python3", "python"]
+        .into_iter()
+        .find(|name| {
+            process::works(
+                process::command(name)
+                    .args(["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]),
+            )
+        })
+        .context(
+            "the judges of our request bodies are the official Python SDKs, and neither `python3` \
+             nor `python` is a Python 3.10 or newer: install one and try again",
+        )?;
+    let mut create = process::command(system);
+    create.args(["-m", "venv", "--clear"]).arg(&folder);
+    process::run(&mut create).context(
+        "the virtual environment could not be made; on Debian and Ubuntu the module `venv` is in \
+         the package python3-venv",
+    )?;
+    let mut install = process::command(&python);
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "-r",
+    ]);
+    process::run(install.arg(&requirements))?;
+    fs::write(mark, wanted)?;
+    Ok(python)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_tells_wire_and_fixture() {
+        for (stem, expected) in [
+            (
+                "golden__request__anthropic__two_tools",
+                Some(("anthropic", "two_tools")),
+            ),
+            (
+                "golden__request__openai-chat__a__b",
+                Some(("openai-chat", "a__b")),
+            ),
+            (
+                "golden__request__openai-responses__x",
+                Some(("openai-responses", "x")),
+            ),
+            ("a__b__request__gemini__x", Some(("gemini", "x"))),
+            ("request__ollama__x", Some(("ollama", "x"))),
+            ("request__request__ollama__x", Some(("ollama", "x"))),
+            ("golden__request__openai__x", None),
+            ("golden__request__anthropic__", None),
+            ("golden__request__anthropic", None),
+            ("golden__my_request__anthropic__x", None),
+            ("golden__response__anthropic__x", None),
+        ] {
+            assert_eq!(wire_and_fixture(stem), expected, "{stem}");
+        }
+    }
+
+    #[test]
+    fn the_header_of_a_snapshot_is_left_out() {
+        let body = body_of("---\nsource: a.rs\ninfo:\n  - 1\n---\n{\n  \"b\": 1\n}\n").unwrap();
+        assert_eq!(body.to_string(), r#"{"b":1}"#);
+        assert!(body_of("{}").is_err());
+        assert!(body_of("---\nsource: a.rs\n---\nnot json\n").is_err());
+    }
+
+    #[test]
+    fn an_invalid_body_is_named_with_its_fixture() {
+        let golden = Golden {
+            wire: "gemini",
+            fixture: "two_tools".to_owned(),
+            body: Value::Null,
+        };
+        let bad = r#"{"line":0,"valid":false,"errors":["$: no"]}"#;
+        assert_eq!(
+            problem(&golden, bad).unwrap().as_deref(),
+            Some("gemini, fixture two_tools:\n  $: no")
+        );
+        assert_eq!(problem(&golden, r#"{"valid":true}"#).unwrap(), None);
+    }
+}

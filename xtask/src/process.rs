@@ -1,0 +1,137 @@
+//! Starting other programs from the root of the workspace.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    // At run time first: a cached binary may have been built in another checkout.
+    let here = env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    here.parent().map_or(here.clone(), Path::to_path_buf)
+}
+
+/// Where builds, environments and logs go; never tracked by git.
+pub(crate) fn target_dir() -> PathBuf {
+    // `join` with an absolute path gives that path.
+    root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// A command that runs in the root of the workspace.
+///
+/// What `cargo run` told this program about the package `xtask` is taken out of its environment:
+/// build scripts that watch those variables would otherwise run again, and a build by hand would
+/// not share its results with a build by a task.
+pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(describes_xtask) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn describes_xtask(variable: &str) -> bool {
+    variable.starts_with("CARGO_PKG_")
+        || variable.starts_with("CARGO_BIN_")
+        || matches!(
+            variable,
+            "CARGO_MANIFEST_DIR" | "CARGO_MANIFEST_PATH" | "CARGO_CRATE_NAME" | "OUT_DIR"
+        )
+}
+
+/// The cargo that started this task.
+pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
+    let mut command = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    command
+}
+
+/// Runs to the end with our own standard streams.
+///
+/// # Errors
+/// When the program cannot be started, or ends with anything but 0.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    eprintln!("$ {shown}");
+    let status = command
+        .status()
+        .with_context(|| format!("`{shown}` could not be started"))?;
+    if !status.success() {
+        bail!("`{shown}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// What the program says on its standard output; its errors go to ours.
+///
+/// # Errors
+/// When the program cannot be started, ends with anything but 0, or does not write UTF-8.
+pub(crate) fn stdout_of(command: &mut Command) -> Result<String> {
+    let shown = shown(command);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("`{shown}` could not be started"))?;
+    if !output.status.success() {
+        bail!("`{shown}` failed: {}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{shown}` did not write UTF-8"))
+}
+
+/// Whether the command can be started and ends with 0. Says nothing on the terminal.
+pub(crate) fn works(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The command as a person would type it.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_stem().unwrap_or(command.get_program());
+    std::iter::once(name)
+        .chain(command.get_args())
+        .map(|word| quoted(&word.to_string_lossy()))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:@,+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{word}'")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_typed() {
+        let mut command = cargo(["test", "-E", "test(/peer_/)"]);
+        command.env("SECRET", "never shown");
+        assert!(shown(&command).ends_with(" test -E 'test(/peer_/)'"));
+        assert!(!shown(&command).contains("never"));
+    }
+
+    #[test]
+    fn children_do_not_see_what_cargo_said_about_xtask() {
+        assert!(describes_xtask("CARGO_PKG_NAME"));
+        assert!(describes_xtask("CARGO_MANIFEST_DIR"));
+        assert!(!describes_xtask("CARGO_TARGET_DIR"));
+        assert!(!describes_xtask("CARGO_INCREMENTAL"));
+        assert!(root().join("Cargo.lock").is_file());
+    }
+}

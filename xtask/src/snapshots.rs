@@ -1,0 +1,113 @@
+//! `cargo xtask snapshots`: the files that insta compares with, without `cargo-insta`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{files, process, test};
+
+#[derive(Debug, Default, Clone, Copy, clap::Subcommand)]
+pub(crate) enum Action {
+    /// Run the tests without writing any snapshot, then look for stale and orphaned files
+    #[default]
+    Check,
+    /// Run the tests and write every snapshot anew; `git diff` shows what changed
+    Accept,
+}
+
+pub(crate) fn run(action: Action) -> Result<()> {
+    match action {
+        Action::Check => {
+            test::with_snapshots("no")?;
+            check_files()
+        }
+        Action::Accept => {
+            test::with_snapshots("always")?;
+            for pending in pending()? {
+                fs::remove_file(&pending)?;
+            }
+            println!("Accepted. Read what changed: git diff -- '*.snap'");
+            check_files()
+        }
+    }
+}
+
+/// Fails on files that no test wrote or reads. Needs the notes of a full run of the tests.
+pub(crate) fn check_files() -> Result<()> {
+    let notes = test::snapshot_references();
+    let asked_for = fs::read_to_string(&notes)
+        .with_context(|| format!("{} is written by `cargo xtask test`", notes.display()))?;
+    let referenced: BTreeSet<PathBuf> = asked_for.lines().filter_map(canonical).collect();
+    let stored = files::ending_with(&process::root().join("crates"), ".snap")?;
+    let orphans = orphans(&stored, &referenced);
+    let pending = pending()?;
+
+    println!(
+        "{} snapshots, {} pending, {} orphaned",
+        stored.len(),
+        pending.len(),
+        orphans.len()
+    );
+    for file in &pending {
+        eprintln!("pending, accept or delete: {}", relative(file));
+    }
+    for file in &orphans {
+        eprintln!("orphaned, no test asks for it: {}", relative(file));
+    }
+    if !pending.is_empty() || !orphans.is_empty() {
+        bail!(
+            "snapshots are not in order. `cargo xtask snapshots accept` accepts what is pending; \
+             delete what is orphaned"
+        );
+    }
+    Ok(())
+}
+
+fn pending() -> Result<Vec<PathBuf>> {
+    files::ending_with(&process::root().join("crates"), ".snap.new")
+}
+
+/// Snapshots that no assertion of the last full run asked for. Those of `peer_` tests do not
+/// count: these tests only run with `--peers`.
+fn orphans(stored: &[PathBuf], referenced: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let is_orphan = |file: &&PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let known = canonical(file).is_some_and(|path| referenced.contains(&path));
+        !known && !name.contains("peer_")
+    };
+    stored.iter().filter(is_orphan).cloned().collect()
+}
+
+/// insta's notes have paths such as `src/../tests/snapshots/x.snap`.
+fn canonical(path: impl AsRef<Path>) -> Option<PathBuf> {
+    fs::canonicalize(path).ok()
+}
+
+fn relative(path: &Path) -> String {
+    let root = process::root();
+    path.strip_prefix(root)
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_test_asks_for_is_an_orphan() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, "").unwrap();
+            path
+        };
+        let stored = [file("a.snap"), file("b.snap"), file("t__peer_c.snap")];
+        let referenced = [folder.path().join("./a.snap")];
+        let referenced = referenced.iter().filter_map(canonical).collect();
+        assert_eq!(orphans(&stored, &referenced), [stored[1].clone()]);
+    }
+}

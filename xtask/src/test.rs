@@ -1,0 +1,138 @@
+//! `cargo xtask test`: the workspace's tests, then its doc tests.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{peers, process};
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Also run the tests against third-party software, installed with npm into target/peers
+    #[arg(long)]
+    peers: bool,
+    /// For the test runner, such as a part of a test's name; leaves out the doc tests
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let runner = Runner::found();
+    if args.arguments.is_empty() {
+        everything(runner)?;
+    } else {
+        process::run(runner.all().args(&args.arguments))?;
+    }
+    if args.peers {
+        peers::run(runner)?;
+    }
+    Ok(())
+}
+
+/// Every test, then every doc test.
+fn everything(runner: Runner) -> Result<()> {
+    let mut tests = runner.all();
+    record_snapshot_references(&mut tests)?;
+    process::run(&mut tests)?;
+    process::run(&mut process::cargo(["test", "--workspace", "--doc"]))
+}
+
+/// Every test but the doc tests, to the last also after a failure, with snapshots handled as
+/// insta's `INSTA_UPDATE` says.
+pub(crate) fn with_snapshots(insta_update: impl AsRef<OsStr>) -> Result<()> {
+    let mut tests = Runner::found().all();
+    record_snapshot_references(&mut tests)?;
+    process::run(
+        tests
+            .arg("--no-fail-fast")
+            .env("INSTA_UPDATE", insta_update),
+    )
+}
+
+/// Where insta notes each snapshot file that an assertion asked for, in the last full run.
+pub(crate) fn snapshot_references() -> PathBuf {
+    process::target_dir().join("snapshots/references.txt")
+}
+
+fn record_snapshot_references(tests: &mut Command) -> Result<()> {
+    let file = snapshot_references();
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // insta only ever appends; what an earlier run noted may be gone.
+    fs::write(&file, "")?;
+    tests.env("INSTA_SNAPSHOT_REFERENCES_FILE", file);
+    Ok(())
+}
+
+/// What runs the tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runner {
+    /// Runs tests in parallel across crates, with time-outs (`.config/nextest.toml`).
+    Nextest,
+    /// What every Rust installation has.
+    Cargo,
+}
+
+impl Runner {
+    pub(crate) fn found() -> Self {
+        if process::works(&mut process::cargo(["nextest", "--version"])) {
+            Self::Nextest
+        } else {
+            eprintln!("cargo-nextest is not installed: the tests run with `cargo test`");
+            Self::Cargo
+        }
+    }
+
+    /// Libraries, binaries, tests; examples are built. No flag that chooses targets: with one,
+    /// examples would not be built as the programs they are.
+    fn all(self) -> Command {
+        match self {
+            Self::Nextest => process::cargo(["nextest", "run", "--workspace"]),
+            Self::Cargo => process::cargo(["test", "--workspace"]),
+        }
+    }
+
+    /// Only the ignored tests whose name contains `part`.
+    pub(crate) fn ignored(self, part: &str) -> Command {
+        let mut command = self.all();
+        match self {
+            Self::Nextest => command
+                .args(["--run-ignored", "ignored-only", "--no-tests", "fail", "-E"])
+                .arg(format!("test({part})")),
+            Self::Cargo => command.args([part, "--", "--ignored"]),
+        };
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(command: &Command) -> Vec<&str> {
+        command.get_args().filter_map(OsStr::to_str).collect()
+    }
+
+    #[test]
+    fn ignored_tests_are_chosen_by_name() {
+        assert_eq!(
+            arguments(&Runner::Nextest.ignored("peer_"))[3..],
+            [
+                "--run-ignored",
+                "ignored-only",
+                "--no-tests",
+                "fail",
+                "-E",
+                "test(peer_)"
+            ]
+        );
+        assert_eq!(
+            arguments(&Runner::Cargo.ignored("peer_")),
+            ["test", "--workspace", "peer_", "--", "--ignored"]
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! The repository's own rules, checked by code: what no compiler or linter knows.
+
+use anyhow::{Result, bail};
+
+use crate::files;
+
+#[cfg(test)]
+#[path = "tidy_tests.rs"]
+mod tests;
+
+/// Two screens of review; a longer file is a signal to split.
+const MOST_LINES: usize = 800;
+
+/// In pieces, so that this file does not break its own rules.
+const UNFINISHED: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
+const SLEEP: &str = concat!("sle", "ep(");
+const MACHINE_PATHS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
+const REGISTRY_HOSTS: [&str; 8] = [
+    concat!("index.cra", "tes.io"),
+    concat!("static.cra", "tes.io"),
+    concat!("registry.npm", "js.org"),
+    concat!("registry.yarn", "pkg.com"),
+    concat!("py", "pi.org"),
+    concat!("files.python", "hosted.org"),
+    concat!("deb.deb", "ian.org"),
+    concat!("proxy.go", "lang.org"),
+];
+
+/// Names that say nothing, and so attract everything.
+const DUMPING_GROUNDS: [&str; 6] = ["util", "utils", "helper", "helpers", "common", "misc"];
+
+/// A broken rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Problem {
+    /// From 1; 0 is the file as a whole.
+    line: usize,
+    message: String,
+}
+
+/// Checks every file of ours.
+pub(crate) fn run() -> Result<()> {
+    let ours = files::ours()?;
+    let mut problems = 0;
+    for file in &ours {
+        let Some(text) = files::text(file)? else {
+            continue;
+        };
+        for Problem { line, message } in check(file, &text) {
+            eprintln!("{file}:{line}: {message}");
+            problems += 1;
+        }
+    }
+    if problems > 0 {
+        bail!("{problems} problems with the repository's own rules (xtask/src/tidy.rs)");
+    }
+    println!("tidy: {} files, nothing to say", ours.len());
+    Ok(())
+}
+
+/// Every rule that applies to a file with this path (from the root, with `/`).
+fn check(file: &str, text: &str) -> Vec<Problem> {
+    let mut problems = traces_of_a_machine(text);
+    if files::is_rust(file) {
+        problems.extend(too_long(text));
+        problems.extend(dumping_ground(file));
+        problems.extend(unfinished(text));
+        problems.extend(real_waiting(file, text));
+    }
+    let place: Vec<&str> = file.split('/').collect();
+    match place[..] {
+        ["Cargo.toml"] => problems.extend(dependencies_without_reason(text)),
+        ["crates", _, "Cargo.toml"] | ["xtask", "Cargo.toml"] => problems.extend(own_lints(text)),
+        ["crates", _, "src", "lib.rs"] => problems.extend(undocumented(text)),
+        _ => {}
+    }
+    problems
+}
+
+fn problem(line: usize, message: impl Into<String>) -> Problem {
+    let message = message.into();
+    Problem { line, message }
+}
+
+/// The lines with their numbers.
+fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(at, line)| (at + 1, line))
+}
+
+fn too_long(text: &str) -> Option<Problem> {
+    let lines = text.lines().count();
+    (lines > MOST_LINES).then(|| {
+        problem(
+            lines,
+            format!("{lines} lines, more than {MOST_LINES}: split by topic"),
+        )
+    })
+}
+
+fn dumping_ground(file: &str) -> Option<Problem> {
+    let stem = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs"))?;
+    let name = stem.rsplit('/').next()?;
+    DUMPING_GROUNDS.contains(&name).then(|| {
+        problem(
+            0,
+            format!("`{name}` says nothing: name the file after its topic"),
+        )
+    })
+}
+
+fn unfinished(text: &str) -> Vec<Problem> {
+    let marked = |line: &str| UNFINISHED.into_iter().find(|mark| has_word(line, mark));
+    numbered(text)
+        .filter_map(|(at, line)| Some((at, marked(line)?)))
+        .map(|(at, mark)| problem(at, format!("{mark}: finish it, or open an issue")))
+        .collect()
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let inside_a_word = |c: char| c.is_alphanumeric() || c == '_';
+        !line[..at].ends_with(inside_a_word) && !line[at + word.len()..].starts_with(inside_a_word)
+    })
+}
+
+/// Tests that wait for real time are slow, and fail on a busy machine.
+fn real_waiting(file: &str, text: &str) -> Vec<Problem> {
+    let mut in_tests = file.contains("/tests/") || file.ends_with("tests.rs");
+    let mut problems = Vec::new();
+    let mut before = ["", ""];
+    for (at, line) in numbered(text) {
+        let code = line.trim();
+        // An inline module of tests ends with its file; `mod x_tests;` is a file of its own.
+        if before[1] == "#[cfg(test)]" && code.starts_with("mod ") && code.ends_with('{') {
+            in_tests = true;
+        }
+        let excused = line.contains("// sleep: ") || before[1].starts_with("// sleep: ");
+        if in_tests && !excused && !code.starts_with("//") && calls_sleep(code) {
+            problems.push(problem(
+                at,
+                "a test waits for real time: wait for the event itself, or pause tokio's clock; \
+                 if it has to be, say why with `// sleep: reason`",
+            ));
+        }
+        before = [before[1], code];
+    }
+    problems
+}
+
+fn calls_sleep(code: &str) -> bool {
+    code.match_indices(SLEEP).any(|(at, _)| {
+        let before = &code[..at];
+        !before.ends_with(|c: char| c.is_alphanumeric() || c == '_') && !before.ends_with("fn ")
+    })
+}
+
+/// Whoever clones the repository has neither our folders nor our mirrors.
+fn traces_of_a_machine(text: &str) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (at, line) in numbered(text) {
+        // Part of a longer path, such as `src/…`, is no path of a machine.
+        let inside_a_path = |c: char| c.is_alphanumeric() || "_.-~*}]>".contains(c);
+        for path in MACHINE_PATHS {
+            let mut found = line.match_indices(path);
+            if found.any(|(at, _)| !line[..at].ends_with(inside_a_path)) {
+                problems.push(problem(at, format!("`{path}` is a folder of one machine")));
+            }
+        }
+        for host in REGISTRY_HOSTS {
+            if line.contains(host) {
+                problems.push(problem(
+                    at,
+                    format!("`{host}`: name packages, not registry hosts"),
+                ));
+            }
+        }
+    }
+    problems
+}
+
+fn own_lints(text: &str) -> Option<Problem> {
+    let mut in_lints = false;
+    for line in text.lines().map(str::trim) {
+        let line: String = line.split_whitespace().collect();
+        if line.starts_with('[') {
+            in_lints = line == "[lints]";
+        }
+        if line == "lints.workspace=true" || (in_lints && line == "workspace=true") {
+            return None;
+        }
+    }
+    Some(problem(
+        0,
+        "take the workspace's lints: `[lints]` with `workspace = true`",
+    ))
+}
+
+fn undocumented(text: &str) -> Option<Problem> {
+    let denied = text
+        .lines()
+        .any(|line| line.trim() == "#![deny(missing_docs)]");
+    (!denied).then(|| problem(0, "a library says `#![deny(missing_docs)]` in its lib.rs"))
+}
+
+/// Every third-party crate of the workspace stands here for a reason: a comment above it, or above
+/// the group of lines (without an empty one) that it belongs to.
+fn dependencies_without_reason(text: &str) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let (mut in_section, mut has_reason) = (false, false);
+    for (at, line) in numbered(text) {
+        let line = line.trim();
+        if line.starts_with('[') {
+            in_section = line == "[workspace.dependencies]";
+            has_reason = false;
+        } else if line.is_empty() {
+            has_reason = false;
+        } else if line.starts_with('#') {
+            has_reason = true;
+        } else if in_section && !has_reason && !line.starts_with("switchboard-") {
+            // A line that goes on with a list has no key.
+            if let Some((name, _)) = line.split_once('=') {
+                let name = name.trim();
+                problems.push(problem(
+                    at,
+                    format!("`{name}` has no reason in a comment above it"),
+                ));
+            }
+        }
+    }
+    problems
+}
