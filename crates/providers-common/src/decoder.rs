@@ -4,6 +4,8 @@ use switchboard_domain::{ModelError, ModelEvent};
 
 /// A provider's stream state machine: wire frames in, domain events out, no I/O inside.
 ///
+/// It says [`ModelEvent::Finished`] when the wire is done: what comes later is not waited for.
+///
 /// It holds what the wire's grammar needs (which index is open, what was said before), never the
 /// assembled content: that is the accumulator's.
 pub trait WireDecoder: Send {

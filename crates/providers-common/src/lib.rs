@@ -1,6 +1,51 @@
-//! What the provider adapters share.
+//! What the provider adapters share: everything between a request body and domain events that is
+//! not the mapping itself.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`transport`] | [`HttpTransport`]: one HTTP client per provider, with time-outs and retry |
+//! | [`classify`] | [`ErrorClassifier`]: from a failed answer to a typed error |
+//! | [`byte_stream`] | [`ByteStream`]: a body as it arrives |
+//! | [`sse`], [`ndjson`] | a body cut into frames |
+//! | [`decoder`] | [`WireDecoder`], the seam between frames and events |
+//! | [`decode`] | [`decode_sse`], [`decode_ndjson`]: a body and a decoder make a model's stream |
+//!
+//! An adapter joins them so:
+//!
+//! ```no_run
+//! # use switchboard_domain::{ModelError, port::ModelStream};
+//! # use switchboard_providers_common::*;
+//! # async fn ask(
+//! #     transport: &HttpTransport,
+//! #     key: &secrecy::SecretString,
+//! #     decoder: impl WireDecoder + 'static,
+//! # ) -> Result<ModelStream, ModelError> {
+//! let request = HttpRequest::new("https://models.example/v1/messages")
+//!     .with_secret("x-api-key", key)
+//!     .with_json("{}")
+//!     .expecting(&["text/event-stream"]);
+//! let answer = transport.post(&request, &StatusClassifier).await?;
+//! Ok(decode_sse("example", answer.body, decoder))
+//! # }
+//! ```
 #![deny(missing_docs)]
 
+pub mod byte_stream;
+pub mod classify;
+pub mod decode;
 pub mod decoder;
+pub mod ndjson;
+pub mod sse;
+pub mod transport;
 
+pub use byte_stream::{ByteStream, read_to_end};
+pub use classify::{Classified, ErrorClassifier, HttpFailure, StatusClassifier};
+pub use decode::{decode_ndjson, decode_sse};
 pub use decoder::WireDecoder;
+pub use transport::{
+    Headers, HttpAnswer, HttpRequest, HttpTransport, RetryPolicy, TransportConfig,
+};
+
+/// Bytes of one frame (an event, a line) that are read at most: 16 MiB. The largest honest frames
+/// carry a generated image as base64.
+pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;

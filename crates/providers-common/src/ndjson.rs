@@ -1,0 +1,60 @@
+//! JSON lines: a body cut at its line ends.
+
+use std::io;
+
+use futures_core::Stream;
+use futures_util::{StreamExt as _, TryStreamExt as _, future};
+use switchboard_domain::{ModelError, ModelErrorKind};
+use tokio_util::{
+    codec::{FramedRead, LinesCodec, LinesCodecError},
+    io::StreamReader,
+};
+
+use crate::ByteStream;
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The lines of a body of `provider`, at most `max_line_bytes` each; empty ones are skipped.
+///
+/// The last line needs no line end, and a byte-order mark at the beginning is skipped. Fails with what the body fails with, and with
+/// [`ModelErrorKind::Protocol`] on text that is not UTF-8 or a line that is too long. After an error
+/// nothing follows.
+pub fn lines(
+    provider: &str,
+    body: ByteStream,
+    max_line_bytes: usize,
+) -> impl Stream<Item = Result<String, ModelError>> + Send + use<> {
+    let provider = provider.to_owned();
+    let reader = StreamReader::new(body.map_err(io::Error::other));
+    let codec = LinesCodec::new_with_max_length(max_line_bytes);
+    let mut first = true;
+    // `FramedRead` ends after an error.
+    FramedRead::new(reader, codec)
+        .map_ok(move |mut line| {
+            if std::mem::take(&mut first) && line.starts_with(BYTE_ORDER_MARK) {
+                line.remove(0);
+            }
+            line
+        })
+        .map_err(move |error| own(&provider, error))
+        .try_filter(|line| future::ready(!line.trim().is_empty()))
+        .fuse()
+}
+
+fn own(provider: &str, error: LinesCodecError) -> ModelError {
+    let protocol = |source: Box<dyn std::error::Error + Send + Sync>| {
+        let message = format!("no JSON lines: {source}");
+        ModelError::new(provider, ModelErrorKind::Protocol, message).with_source(source)
+    };
+    match error {
+        LinesCodecError::Io(error) => match error.downcast::<ModelError>() {
+            Ok(error) => error,
+            Err(error) => protocol(Box::new(error)),
+        },
+        error @ LinesCodecError::MaxLineLengthExceeded => protocol(Box::new(error)),
+    }
+}
+
+#[cfg(test)]
+#[path = "ndjson_tests.rs"]
+mod tests;

@@ -1,0 +1,148 @@
+use bytes::Bytes;
+use futures_util::{FutureExt as _, stream};
+use proptest::prelude::*;
+
+use super::*;
+
+const ROOMY: usize = 1 << 20;
+
+fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
+    let pieces: Vec<_> = pieces.into_iter().map(|piece| Ok(piece.into())).collect();
+    Box::pin(stream::iter(pieces))
+}
+
+/// The lines, and the error that ended them.
+fn read(body: ByteStream, max: usize) -> (Vec<String>, Option<ModelError>) {
+    let mut good = Vec::new();
+    let mut lines = std::pin::pin!(lines("acme", body, max));
+    // These bodies never make one wait.
+    while let Some(line) = lines.next().now_or_never().expect("the body is there") {
+        match line {
+            Ok(line) => good.push(line),
+            Err(error) => {
+                let next = lines.next().now_or_never();
+                assert!(matches!(next, Some(None)), "something follows the error");
+                return (good, Some(error));
+            }
+        }
+    }
+    assert!(matches!(lines.next().now_or_never(), Some(None)));
+    (good, None)
+}
+
+fn kinds(result: (Vec<String>, Option<ModelError>)) -> (Vec<String>, Option<ModelErrorKind>) {
+    (result.0, result.1.map(|error| error.kind))
+}
+
+#[test]
+fn a_body_may_be_cut_at_any_byte() {
+    let text = "\u{feff}{\"a\":1}\n\n  \r\n{\"b\":\"näh 🦀\"}\r\n{\"c\":3}".as_bytes();
+    let expected = ["{\"a\":1}", "{\"b\":\"näh 🦀\"}", "{\"c\":3}"].map(str::to_owned);
+    for cut in 0..=text.len() {
+        let (left, right) = text.split_at(cut);
+        let pieces = body([left.to_vec(), Vec::new(), right.to_vec()]);
+        assert_eq!(
+            kinds(read(pieces, ROOMY)),
+            (expected.to_vec(), None),
+            "cut at {cut}"
+        );
+    }
+    let bytes = body(text.chunks(1).map(<[u8]>::to_vec));
+    assert_eq!(
+        kinds(read(bytes, ROOMY)),
+        (expected.to_vec(), None),
+        "byte by byte"
+    );
+}
+
+#[test]
+fn a_body_of_nothing_has_no_lines() {
+    for empty in ["", "\n", "\r\n\r\n", " \n\t", "\u{feff}", "\r"] {
+        assert_eq!(
+            kinds(read(body([empty]), ROOMY)),
+            (vec![], None),
+            "{empty:?}"
+        );
+    }
+}
+
+#[test]
+fn a_byte_order_mark_within_a_body_is_text() {
+    let (lines, error) = read(body(["1\n\u{feff}2\n"]), ROOMY);
+    assert!(error.is_none());
+    assert_eq!(lines, ["1", "\u{feff}2"]);
+}
+
+#[test]
+fn what_is_not_utf8_is_an_error_after_what_was_good() {
+    let pieces: [&[u8]; 2] = [b"{}\n\xff", b"\n{}\n"];
+    let (lines, error) = read(body(pieces), ROOMY);
+    assert_eq!(lines, ["{}"]);
+    assert_eq!(error.unwrap().kind, ModelErrorKind::Protocol);
+}
+
+#[test]
+fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
+    let longest = "x".repeat(100);
+    let (lines, error) = read(body([format!("{longest}\n{longest}\n{longest}")]), 100);
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(lines.len(), 3);
+    let (lines, error) = read(body([format!("{longest}\n{longest}x\nnever")]), 100);
+    assert_eq!(lines.len(), 1);
+    assert_eq!(error.unwrap().kind, ModelErrorKind::Protocol);
+}
+
+#[test]
+fn a_line_without_end_is_not_read_for_ever() {
+    let endless = stream::repeat_with(|| Ok(Bytes::from_static(b"0123456789")));
+    let (lines, error) = read(Box::pin(endless), 100);
+    assert_eq!(lines, Vec::<String>::new());
+    assert_eq!(error.unwrap().kind, ModelErrorKind::Protocol);
+}
+
+#[test]
+fn a_broken_body_fails_with_its_own_error() {
+    let broken = ModelError::new("acme", ModelErrorKind::Interrupted, "cut").with_status(200);
+    let pieces = vec![
+        Ok(Bytes::from("{\"a\":1}\n{\"b\"")),
+        Err(broken),
+        Ok(Bytes::from(":2}\n")),
+    ];
+    let (lines, error) = read(Box::pin(stream::iter(pieces)), ROOMY);
+    assert_eq!(lines, ["{\"a\":1}"], "the second line is not complete");
+    let error = error.unwrap();
+    assert_eq!(error.kind, ModelErrorKind::Interrupted);
+    assert_eq!((error.message(), error.status()), ("cut", Some(200)));
+}
+
+proptest! {
+    #[test]
+    fn text_is_cut_at_its_line_ends_and_nowhere_else(
+        fragments in prop::collection::vec(
+            prop::sample::select(vec!["\n", "\r\n", "\r", " ", "x", "é", "🦀", "{\"a\":1}"]),
+            0..40,
+        ),
+        size in 1_usize..9,
+    ) {
+        let text = fragments.concat();
+        let expected: Vec<_> = text
+            .split('\n')
+            .map(|line| line.strip_suffix('\r').unwrap_or(line))
+            .filter(|line| !line.trim().is_empty())
+            .map(str::to_owned)
+            .collect();
+        let cut = body(text.as_bytes().chunks(size).map(<[u8]>::to_vec));
+        prop_assert_eq!(kinds(read(cut, ROOMY)), (expected, None));
+    }
+
+    #[test]
+    fn any_bytes_are_read_the_same_however_they_are_cut(
+        bytes in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b'a'), any::<u8>()], 0..200),
+        size in 1_usize..9,
+        max in 1_usize..50,
+    ) {
+        let whole = kinds(read(body([bytes.clone()]), max));
+        let cut = kinds(read(body(bytes.chunks(size).map(<[u8]>::to_vec)), max));
+        prop_assert_eq!(whole, cut);
+    }
+}

@@ -1,0 +1,263 @@
+use futures_util::{StreamExt as _, stream};
+use proptest::prelude::*;
+
+use super::*;
+
+const ROOMY: usize = 1 << 20;
+
+fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
+    let pieces: Vec<_> = pieces.into_iter().map(|piece| Ok(piece.into())).collect();
+    Box::pin(stream::iter(pieces))
+}
+
+/// The frames, and the kind of the error that ended them.
+fn read(body: ByteStream, max: usize) -> (Vec<SseFrame>, Option<ModelErrorKind>) {
+    let mut frames = Vec::new();
+    let mut events = frames_of(body, max);
+    while let Some(event) = next(&mut events) {
+        match event {
+            Ok(frame) => frames.push(frame),
+            Err(error) => {
+                assert!(next(&mut events).is_none(), "something follows the error");
+                return (frames, Some(error.kind));
+            }
+        }
+    }
+    assert!(next(&mut events).is_none(), "something follows the end");
+    (frames, None)
+}
+
+fn frames_of(body: ByteStream, max: usize) -> SseFrames {
+    frames("acme", body, max)
+}
+
+/// These bodies never make one wait.
+fn next(events: &mut SseFrames) -> Option<Result<SseFrame, ModelError>> {
+    futures_util::FutureExt::now_or_never(events.next()).expect("the body is there")
+}
+
+fn frame(name: &str, data: &str) -> SseFrame {
+    SseFrame {
+        name: name.to_owned(),
+        data: data.to_owned(),
+    }
+}
+
+/// Every field, every kind of line that is skipped, and text of several bytes per character.
+const SAMPLE: &str = "\u{feff}: a comment\n\nid: 7\nretry: 10\nevent: first\ndata: {\"a\":\ndata:  1}\n\
+    \nevent: without data\n\ndata\n\nunknown: x\ndata:näh: 🦀\n\n:keep-alive\n\ndata: [DONE]\n\n";
+
+fn sample_frames() -> Vec<SseFrame> {
+    vec![
+        frame("first", "{\"a\":\n 1}"),
+        frame("", "näh: 🦀"),
+        frame("", "[DONE]"),
+    ]
+}
+
+#[test]
+fn lines_end_in_any_of_the_three_ways() {
+    for line_end in ["\n", "\r\n", "\r"] {
+        let text = SAMPLE.replace('\n', line_end);
+        let expected = (sample_frames(), None);
+        assert_eq!(read(body([text.clone()]), ROOMY), expected, "{line_end:?}");
+    }
+    assert_eq!(
+        read(body(["data: 1\r\ndata: 2\rdata: 3\n\r\n"]), ROOMY).0,
+        [frame("", "1\n2\n3")]
+    );
+}
+
+#[test]
+fn a_body_may_be_cut_at_any_byte() {
+    for line_end in ["\n", "\r\n", "\r"] {
+        let text = SAMPLE.replace('\n', line_end).into_bytes();
+        let expected = (sample_frames(), None);
+        for cut in 0..=text.len() {
+            let (left, right) = text.split_at(cut);
+            let pieces = body([left.to_vec(), Vec::new(), right.to_vec()]);
+            assert_eq!(read(pieces, ROOMY), expected, "cut at {cut}");
+        }
+        let bytes = body(text.chunks(1).map(<[u8]>::to_vec));
+        assert_eq!(read(bytes, ROOMY), expected, "byte by byte");
+    }
+}
+
+#[test]
+fn an_event_counts_at_the_end_unless_its_last_line_is_cut() {
+    for whole in [
+        "data: x\n\n",
+        "data: x\n",
+        "data: x\r\n",
+        "data: x\r",
+        "data: x\r\r",
+    ] {
+        assert_eq!(read(body([whole]), ROOMY).0, [frame("", "x")], "{whole:?}");
+        let bytes = body(whole.as_bytes().chunks(1).map(<[u8]>::to_vec));
+        assert_eq!(read(bytes, ROOMY).0, [frame("", "x")], "{whole:?}");
+    }
+    for cut in ["data: x", "data: x\ndata: y", "data: x\nevent", ""] {
+        assert_eq!(read(body([cut]), ROOMY), (vec![], None), "{cut:?}");
+    }
+}
+
+#[test]
+fn what_is_not_utf8_is_an_error_after_what_was_good() {
+    let invalid: [&[u8]; 3] = [b"data: ok\n\n", b"data: \xff\n\n", b"data: never\n\n"];
+    let expected = (vec![frame("", "ok")], Some(ModelErrorKind::Protocol));
+    assert_eq!(read(body(invalid), ROOMY), expected);
+    // Nobody reads comments.
+    let comment: [&[u8]; 1] = [b": \xff\ndata: ok\n\n"];
+    assert_eq!(read(body(comment), ROOMY), (vec![frame("", "ok")], None));
+}
+
+#[test]
+fn a_broken_body_fails_with_its_own_error() {
+    let broken = ModelError::new("acme", ModelErrorKind::Interrupted, "cut").with_status(200);
+    let pieces = vec![
+        Ok(Bytes::from("data: 1\n\ndata: 2\n")),
+        Err(broken),
+        Ok(Bytes::from("\n")),
+    ];
+    let mut events = frames_of(Box::pin(stream::iter(pieces)), ROOMY);
+    assert_eq!(next(&mut events).unwrap().unwrap(), frame("", "1"));
+    let error = next(&mut events).unwrap().unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Interrupted);
+    assert_eq!((error.message(), error.status()), ("cut", Some(200)));
+    assert!(next(&mut events).is_none());
+}
+
+#[test]
+fn an_event_without_end_is_not_read_for_ever() {
+    for piece in ["0123456789", "data: 678\n", ": comment\n"] {
+        let pieces = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&pieces);
+        let endless = stream::repeat_with(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Ok(Bytes::from(piece))
+        });
+        let (frames, error) = read(Box::pin(endless), 100);
+        assert_eq!((frames, error), (vec![], Some(ModelErrorKind::Protocol)));
+        let read_bytes = pieces.load(Ordering::Relaxed) * piece.len();
+        assert_eq!(read_bytes, 110, "one piece more than the limit");
+    }
+}
+
+#[test]
+fn the_limit_is_for_one_event_not_for_the_body() {
+    let event = "data: 0123456789\n\n";
+    let many = event.repeat(50);
+    for size in [1, 7, 64, many.len()] {
+        let pieces = body(many.as_bytes().chunks(size).map(<[u8]>::to_vec));
+        let (frames, error) = read(pieces, 64);
+        assert_eq!((frames.len(), error), (50, None), "pieces of {size}");
+    }
+}
+
+/// What the specification says, written for clearness.
+fn reference(text: &str) -> Vec<SseFrame> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let Some(lines) = text.strip_suffix('\n') else {
+        // The last event breaks off within a line.
+        let complete = text.rfind("\n\n").map_or("", |end| &text[..end]);
+        return events_of(complete.split('\n'));
+    };
+    events_of(lines.split('\n'))
+}
+
+fn events_of<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<SseFrame> {
+    let mut frames = Vec::new();
+    let (mut name, mut data) = (String::new(), Vec::new());
+    for line in lines.chain([""]) {
+        if line.is_empty() {
+            let data = std::mem::take(&mut data).join("\n");
+            let name = std::mem::take(&mut name);
+            if !data.is_empty() {
+                frames.push(SseFrame { name, data });
+            }
+            continue;
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut name),
+            "data" => data.push(value.to_owned()),
+            _ => {}
+        }
+    }
+    frames
+}
+
+fn fragments() -> impl Strategy<Value = Vec<&'static str>> {
+    let fragment = prop::sample::select(vec![
+        "data",
+        "data:",
+        "data: ",
+        "event:",
+        "event: e",
+        "id: 1",
+        "retry: 5",
+        ":",
+        ": ping",
+        " ",
+        "\n",
+        "\n",
+        "\r",
+        "\r\n",
+        "\n\n",
+        "\u{feff}",
+        "x",
+        "é",
+        "🦀",
+        "{\"a\":1}",
+        "\0",
+    ]);
+    prop::collection::vec(fragment, 0..40)
+}
+
+/// `bytes` in pieces whose lengths are `sizes`, over and over.
+fn in_pieces(bytes: &[u8], sizes: &[usize]) -> Vec<Vec<u8>> {
+    let mut rest = bytes;
+    let mut pieces = Vec::new();
+    for size in sizes.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, left) = rest.split_at((*size).min(rest.len()));
+        pieces.push(piece.to_vec());
+        rest = left;
+    }
+    pieces
+}
+
+proptest! {
+    #[test]
+    fn it_reads_what_the_specification_says(
+        fragments in fragments(),
+        sizes in prop::collection::vec(1_usize..9, 1..6),
+    ) {
+        let text = fragments.concat();
+        let expected = (reference(&text), None);
+        prop_assert_eq!(read(body([text.clone()]), ROOMY), expected.clone());
+        prop_assert_eq!(read(body(in_pieces(text.as_bytes(), &sizes)), ROOMY), expected);
+    }
+
+    #[test]
+    fn any_bytes_are_read_the_same_however_they_are_cut(
+        fragments in prop::collection::vec(
+            prop_oneof![
+                prop::sample::select(vec![&b"data: "[..], b"event:", b"\n", b"\r\n", b"\r", b"\n\n"])
+                    .prop_map(<[u8]>::to_vec),
+                prop::collection::vec(any::<u8>(), 0..6),
+            ],
+            0..30,
+        ),
+        sizes in prop::collection::vec(1_usize..9, 1..6),
+    ) {
+        let bytes = fragments.concat();
+        let whole = read(body([bytes.clone()]), ROOMY);
+        let cut = read(body(in_pieces(&bytes, &sizes)), ROOMY);
+        prop_assert_eq!(whole, cut);
+    }
+}

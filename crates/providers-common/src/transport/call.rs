@@ -1,0 +1,283 @@
+//! One request, from its address to the answer or the reason why there is none.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use reqwest::Url;
+use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
+use tokio::time::timeout;
+
+use super::{
+    HttpAnswer, HttpRequest, HttpTransport, MAX_ERROR_BODY_BYTES,
+    body::{self, Origin, RawBody},
+    failure::{self, Failed},
+    hints,
+    redact::{self, Redactor},
+};
+use crate::{Classified, ErrorClassifier, HttpFailure, classify};
+
+/// How long the body of a failed answer is waited for. What has come by then must do.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A request that is ready to be sent, as often as it takes.
+pub(super) struct Call<'a> {
+    transport: &'a HttpTransport,
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Option<Bytes>,
+    expected: &'static [&'static str],
+    redactor: Redactor,
+    /// The address as it may be shown.
+    address: String,
+    /// How long the first byte may take.
+    limit: Duration,
+}
+
+/// An answer of which at least the headers have come.
+struct Opened {
+    status: StatusCode,
+    headers: HeaderMap,
+    /// What is wrong with an answer that says it is a success.
+    fault: Option<String>,
+    /// The first piece, if it is a success.
+    first: Option<Bytes>,
+    rest: RawBody,
+}
+
+impl<'a> Call<'a> {
+    /// Checks `request` and makes it ready.
+    pub(super) fn prepare(
+        transport: &'a HttpTransport,
+        method: Method,
+        request: &HttpRequest,
+        limit: Duration,
+    ) -> Result<Self, ModelError> {
+        let wrong = |message: String| {
+            ModelError::new(transport.provider(), ModelErrorKind::Configuration, message)
+        };
+        request.headers.check(transport.provider())?;
+        let address = redact::shown(&request.url);
+        let url = Url::parse(&request.url)
+            .map_err(|error| wrong(format!("`{address}` is no address: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(wrong(format!(
+                "`{address}` is no address: it must begin with http:// or https://"
+            )));
+        }
+        let mut headers = request.headers.map().clone();
+        if !request.expected.is_empty()
+            && !headers.contains_key(header::ACCEPT)
+            && let Ok(accept) = HeaderValue::try_from(request.expected.join(", "))
+        {
+            headers.insert(header::ACCEPT, accept);
+        }
+        // reqwest's builder turns user and password of the address into a header.
+        let built = transport
+            .client
+            .request(method, url.clone())
+            .headers(headers);
+        let built = built.build().map_err(|error| {
+            wrong(format!("`{address}`: {}", failure::root_cause(&error)))
+                .with_source(error.without_url())
+        })?;
+        Ok(Self {
+            transport,
+            redactor: Redactor::new(&url, built.headers()),
+            method: built.method().clone(),
+            url: built.url().clone(),
+            headers: built.headers().clone(),
+            body: request.body.clone(),
+            expected: request.expected,
+            address,
+            limit,
+        })
+    }
+
+    /// Sends it once. `number` counts the attempts from one.
+    pub(super) async fn attempt(
+        &self,
+        number: u32,
+        classifier: &dyn ErrorClassifier,
+    ) -> Result<HttpAnswer, Failed> {
+        let started = Instant::now();
+        let result = self.outcome(classifier).await;
+        let (status, error) = match &result {
+            Ok(answer) => (Some(answer.status), None),
+            Err(failed) => (failed.error.status(), Some(failed.error.kind.as_str())),
+        };
+        tracing::debug!(
+            provider = self.provider(),
+            method = %self.method,
+            address = self.address,
+            attempt = number,
+            status,
+            error,
+            elapsed = ?started.elapsed(),
+            "asked"
+        );
+        result
+    }
+
+    async fn outcome(&self, classifier: &dyn ErrorClassifier) -> Result<HttpAnswer, Failed> {
+        let Ok(opened) = timeout(self.limit, self.open()).await else {
+            let kind = ModelErrorKind::Timeout {
+                phase: TimeoutPhase::FirstByte,
+                after: self.limit,
+            };
+            return Err(Failed::new(self.error(kind, self.address.clone())));
+        };
+        let opened = opened?;
+        if opened.status.is_success() && opened.fault.is_none() {
+            let status = opened.status.as_u16();
+            let request_id = hints::request_id(&opened.headers);
+            let origin = Origin {
+                provider: self.provider().to_owned(),
+                status,
+                request_id: request_id.clone(),
+            };
+            let idle = self.transport.shared.config.idle_timeout;
+            Ok(HttpAnswer {
+                status,
+                headers: opened.headers,
+                request_id,
+                body: body::watched(opened.first, opened.rest, idle, origin),
+            })
+        } else {
+            Err(self.explain(opened, classifier).await)
+        }
+    }
+
+    /// Sends the request and waits for the first byte of a success, or the headers of a failure.
+    async fn open(&self) -> Result<Opened, Failed> {
+        let no_answer = |error| {
+            let connect = self.transport.shared.config.connect_timeout;
+            Failed::no_answer(self.provider(), &self.address, connect, error)
+        };
+        let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
+        *request.headers_mut() = self.headers.clone();
+        *request.body_mut() = self.body.clone().map(Into::into);
+        let response = self.transport.client.execute(request).await;
+        let mut response = response.map_err(no_answer)?;
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
+        let fault = self.fault(&headers);
+        let mut rest: RawBody = Box::pin(response.bytes_stream());
+        let first = if status.is_success() && fault.is_none() {
+            body::first_piece(&mut rest).await.map_err(no_answer)?
+        } else {
+            None
+        };
+        Ok(Opened {
+            status,
+            headers,
+            fault,
+            first,
+            rest,
+        })
+    }
+
+    /// Whether the headers promise a body that can be read.
+    fn fault(&self, headers: &HeaderMap) -> Option<String> {
+        if let Some(coding) = hints::compression(headers) {
+            return Some(format!(
+                "the body is compressed with `{}`, which was not asked for",
+                coding.escape_debug()
+            ));
+        }
+        let actual = hints::media_type(headers)?;
+        if self.expected.is_empty() || hints::is_expected(&actual, self.expected) {
+            return None;
+        }
+        Some(format!(
+            "{} sent `{}` instead of `{}`: is the address right?",
+            self.address,
+            actual.escape_debug(),
+            self.expected.join("` or `")
+        ))
+    }
+
+    /// Makes an error of an answer that is no success, or only looks like one.
+    async fn explain(&self, opened: Opened, classifier: &dyn ErrorClassifier) -> Failed {
+        let Opened {
+            status,
+            headers,
+            fault,
+            rest,
+            ..
+        } = opened;
+        if status.is_redirection()
+            && let Some(location) = headers.get(header::LOCATION)
+        {
+            return Failed::finally(self.redirected(status, location));
+        }
+        let idle = self.transport.shared.config.idle_timeout;
+        let limit = ERROR_BODY_TIMEOUT.min(idle);
+        let body = if hints::compression(&headers).is_some() {
+            Bytes::new()
+        } else {
+            body::beginning(rest, MAX_ERROR_BODY_BYTES, limit).await
+        };
+        // Before it is cut to an excerpt, which might keep a part of a key.
+        let body = self.redactor.clean(&String::from_utf8_lossy(&body));
+        let retry_after = hints::retry_after(&headers, SystemTime::now());
+        let Classified {
+            kind,
+            message,
+            request_id,
+        } = classifier.classify(&HttpFailure {
+            status: status.as_u16(),
+            headers: &headers,
+            body: body.as_bytes(),
+            retry_after,
+        });
+        let message = match (fault, message.is_empty()) {
+            (Some(fault), true) => fault,
+            (Some(fault), false) if status.is_success() => format!("{fault} (it says: {message})"),
+            _ => message,
+        };
+        let kind = match kind {
+            ModelErrorKind::InvalidRequest { field: Some(field) } => {
+                ModelErrorKind::InvalidRequest {
+                    field: Some(self.redactor.clean(&field)),
+                }
+            }
+            other => other,
+        };
+        let error = self
+            .error(kind, self.redactor.clean(&message))
+            .with_status(status.as_u16())
+            .with_request_id(request_id.or_else(|| hints::request_id(&headers)));
+        let mut failed = Failed::new(error);
+        failed.wish = failed.wish.or(retry_after);
+        if let Some(again) = hints::should_retry(&headers) {
+            failed.again = again;
+        }
+        failed
+    }
+
+    fn redirected(&self, status: StatusCode, location: &HeaderValue) -> ModelError {
+        let location = String::from_utf8_lossy(location.as_bytes());
+        let target = match self.url.join(&location) {
+            Ok(target) => redact::shown(target.as_str()),
+            Err(_) => redact::shown(&location),
+        };
+        let message = format!(
+            "{} redirects to {}. That is not followed, because the key would go along: if the new \
+             address is right, configure it",
+            self.address,
+            self.redactor.clean(&classify::excerpt(target.as_bytes())),
+        );
+        self.error(ModelErrorKind::Configuration, message)
+            .with_status(status.as_u16())
+    }
+
+    fn provider(&self) -> &str {
+        self.transport.provider()
+    }
+
+    fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
+        ModelError::new(self.provider(), kind, message)
+    }
+}

@@ -1,0 +1,93 @@
+//! Why an attempt failed, and whether another one makes sense.
+
+use std::{error::Error, io, time::Duration};
+
+use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
+
+/// A failed attempt.
+pub(super) struct Failed {
+    pub(super) error: ModelError,
+    /// Whether another attempt may succeed.
+    pub(super) again: bool,
+    /// When the provider says to come back.
+    pub(super) wish: Option<Duration>,
+}
+
+impl Failed {
+    /// It may pass if the error says so.
+    pub(super) fn new(error: ModelError) -> Self {
+        Self {
+            again: error.is_transient(),
+            wish: error.retry_after(),
+            error,
+        }
+    }
+
+    /// It does not pass.
+    pub(super) fn finally(error: ModelError) -> Self {
+        Self {
+            error,
+            again: false,
+            wish: None,
+        }
+    }
+
+    /// There was no answer from `address` of `provider`, or it broke off before its first byte.
+    pub(super) fn no_answer(
+        provider: &str,
+        address: &str,
+        connect_timeout: Duration,
+        error: reqwest::Error,
+    ) -> Self {
+        let cause = root_cause(&error);
+        let kind = if error.is_builder() {
+            ModelErrorKind::Configuration
+        } else if error.is_connect() && error.is_timeout() {
+            ModelErrorKind::Timeout {
+                phase: TimeoutPhase::Connect,
+                after: connect_timeout,
+            }
+        } else {
+            ModelErrorKind::Connection
+        };
+        // A certificate that is not trusted, or a port that speaks no TLS, stays so.
+        let refused_by_tls = error.is_connect() && has_invalid_data(&error);
+        let message = match kind {
+            ModelErrorKind::Timeout { .. } => address.to_owned(),
+            _ => format!("{address}: {cause}"),
+        };
+        let error = ModelError::new(provider, kind, message).with_source(error.without_url());
+        if refused_by_tls {
+            Self::finally(error)
+        } else {
+            Self::new(error)
+        }
+    }
+}
+
+/// What the last error of a chain says: reqwest's and hyper's own words are too general to help.
+pub(super) fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    if cause.is::<reqwest::Error>() {
+        // Its text holds the whole address.
+        return "the request failed".to_owned();
+    }
+    cause.to_string()
+}
+
+/// rustls reports what it does not accept as `InvalidData`.
+fn has_invalid_data(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&dyn Error> = Some(error);
+    while let Some(error) = cause {
+        cause = match error.downcast_ref::<io::Error>() {
+            Some(io) if io.kind() == io::ErrorKind::InvalidData => return true,
+            // What an `io::Error` wraps is not its source, but has that source.
+            Some(io) => io.get_ref().map(|inner| inner as _),
+            None => error.source(),
+        };
+    }
+    false
+}

@@ -1,0 +1,187 @@
+//! What the headers of an answer say beside its body.
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, HeaderName, header};
+
+/// Where providers put their id of a request: Anthropic, OpenAI and most others, Azure.
+const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"];
+
+/// An honest id is much shorter.
+const MAX_REQUEST_ID_BYTES: usize = 200;
+
+/// When the provider says to come back: `retry-after-ms`, else `retry-after` in seconds or as a
+/// date. What cannot be read counts as not said; a date that has passed is zero.
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let number = |name: HeaderName| text(headers, &name)?.parse::<f64>().ok();
+    // Negative, infinite and absurd numbers are no durations.
+    let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
+    let milliseconds = number(HeaderName::from_static("retry-after-ms"));
+    if let Some(wish) = milliseconds.and_then(|ms| duration(ms / 1000.0)) {
+        return Some(wish);
+    }
+    if let Some(seconds) = number(header::RETRY_AFTER) {
+        return duration(seconds);
+    }
+    let date = |name: HeaderName| httpdate::parse_http_date(text(headers, &name)?).ok();
+    // Its own clock tells best how long it means.
+    let now = date(header::DATE).unwrap_or(now);
+    let wish = date(header::RETRY_AFTER)?;
+    Some(wish.duration_since(now).unwrap_or_default())
+}
+
+/// `x-should-retry`, with which a provider overrules what the status says.
+pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
+    let word = text(headers, &HeaderName::from_static("x-should-retry"))?;
+    if word.eq_ignore_ascii_case("true") {
+        Some(true)
+    } else if word.eq_ignore_ascii_case("false") {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// The provider's id of the request.
+pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = REQUEST_IDS
+        .iter()
+        .find_map(|name| text(headers, &HeaderName::from_static(name)))?;
+    Some(id.to_owned()).filter(|id| !id.is_empty() && id.len() <= MAX_REQUEST_ID_BYTES)
+}
+
+/// The media type without its parameters, in lower case.
+pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = text(headers, &header::CONTENT_TYPE)?;
+    let essence = value.split(';').next()?.trim();
+    (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+}
+
+/// The compression of the body. None is asked for, so there should be none.
+pub(super) fn compression(headers: &HeaderMap) -> Option<&str> {
+    text(headers, &header::CONTENT_ENCODING)
+        .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
+}
+
+/// Whether an answer of `actual` type is what was asked for. `application/json` stands for
+/// everything that is JSON, such as `application/problem+json`.
+pub(super) fn is_expected(actual: &str, expected: &[&str]) -> bool {
+    expected.iter().any(|expected| {
+        actual.eq_ignore_ascii_case(expected)
+            || (*expected == "application/json" && actual.ends_with("+json"))
+    })
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn the_wish_to_wait_is_read_in_all_its_forms() {
+        let now = httpdate::parse_http_date("Sat, 21 Nov 2026 08:00:00 GMT").unwrap();
+        let ms = |ms| Some(Duration::from_millis(ms));
+        let table = [
+            (&[][..], None),
+            (&[("retry-after", "3")], ms(3000)),
+            (&[("retry-after", " 0.25 ")], ms(250)),
+            (
+                &[("retry-after-ms", "1500"), ("retry-after", "9")],
+                ms(1500),
+            ),
+            (
+                &[("retry-after-ms", "soon"), ("retry-after", "9")],
+                ms(9000),
+            ),
+            (&[("retry-after-ms", "-1"), ("retry-after", "9")], ms(9000)),
+            (
+                &[("retry-after", "Sat, 21 Nov 2026 08:00:05 GMT")],
+                ms(5000),
+            ),
+            (&[("retry-after", "Sat, 21 Nov 2026 07:00:00 GMT")], ms(0)),
+            (
+                &[
+                    ("retry-after", "Sat, 21 Nov 2026 08:00:05 GMT"),
+                    ("date", "Sat, 21 Nov 2026 08:00:03 GMT"),
+                ],
+                ms(2000),
+            ),
+            (&[("retry-after", "later")], None),
+            (&[("retry-after", "-3")], None),
+            (&[("retry-after", "NaN")], None),
+            (&[("retry-after", "inf")], None),
+            (&[("retry-after", "1e300")], None),
+        ];
+        for (pairs, expected) in table {
+            assert_eq!(retry_after(&headers(pairs), now), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn only_true_and_false_overrule() {
+        for (word, expected) in [
+            ("true", Some(true)),
+            ("False", Some(false)),
+            ("1", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                should_retry(&headers(&[("x-should-retry", word)])),
+                expected,
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_request_id_is_found_where_providers_put_it() {
+        let anthropic = headers(&[("request-id", "req_1"), ("x-request-id", "other")]);
+        assert_eq!(request_id(&anthropic).as_deref(), Some("req_1"));
+        let openai = headers(&[("x-request-id", "req_2")]);
+        assert_eq!(request_id(&openai).as_deref(), Some("req_2"));
+        let mut long = HeaderMap::new();
+        long.insert("request-id", "x".repeat(201).try_into().unwrap());
+        assert_eq!(request_id(&long), None);
+        assert_eq!(request_id(&headers(&[("request-id", "")])), None);
+    }
+
+    #[test]
+    fn the_media_type_is_compared_without_parameters_and_case() {
+        let stream = headers(&[("content-type", "Text/Event-Stream ; charset=utf-8")]);
+        let actual = media_type(&stream).unwrap();
+        assert!(is_expected(
+            &actual,
+            &["application/json", "text/event-stream"]
+        ));
+        assert!(!is_expected(&actual, &["application/json"]));
+        assert!(is_expected(
+            "application/problem+json",
+            &["application/json"]
+        ));
+        assert!(!is_expected("text/html", &["text/event-stream"]));
+        assert_eq!(media_type(&headers(&[("content-type", "; x")])), None);
+        assert_eq!(
+            compression(&headers(&[("content-encoding", "gzip")])),
+            Some("gzip")
+        );
+        assert_eq!(
+            compression(&headers(&[("content-encoding", "Identity")])),
+            None
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! The one HTTP client of a provider: time-outs, retry, and errors that say what to do.
+
+mod body;
+mod call;
+mod config;
+mod failure;
+mod hints;
+mod redact;
+mod request;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use backon::Retryable as _;
+use http::{HeaderMap, Method};
+use reqwest::Client;
+use switchboard_domain::{ModelError, ModelErrorKind};
+
+use self::call::Call;
+pub use self::{
+    config::{RetryPolicy, TransportConfig},
+    request::{Headers, HttpRequest},
+};
+use crate::{ByteStream, ErrorClassifier};
+
+/// Bytes of a failed answer's body that are read at most: 64 KiB.
+pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+
+/// How long a GET may take to answer at most: no model thinks before it.
+const GET_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Talks HTTP to one provider. Clones share the connections.
+///
+/// - HTTP/2 where the server offers it over TLS, else HTTP/1.1. No compression is asked for.
+/// - **Retry**: what is transient is tried again as the [`RetryPolicy`] says, until the first byte of
+///   a successful answer has come; after that never. `x-should-retry` overrules what the status means.
+/// - **Redirects are not followed**: the key would go along, and a POST may become a GET. The
+///   error names where it leads, because the configured address is then the wrong one.
+/// - **Secrets** (headers given as such, user and password and well-known query parameters of the
+///   address) are not in errors and logs; what a provider echoes of them is replaced.
+/// - Dropping the future or the body aborts the request.
+#[derive(Clone)]
+pub struct HttpTransport {
+    client: Client,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    provider: String,
+    config: TransportConfig,
+}
+
+/// A successful answer, of which the first byte has come or which is empty.
+pub struct HttpAnswer {
+    /// The HTTP status, from 200 to 299.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The provider's id of the request, from `request-id` or `x-request-id`.
+    pub request_id: Option<String>,
+    /// The body. Its errors are [`ModelErrorKind::Interrupted`] when the connection breaks and
+    /// [`ModelErrorKind::Timeout`] in phase [`Idle`](switchboard_domain::TimeoutPhase::Idle) when it
+    /// stalls.
+    pub body: ByteStream,
+}
+
+impl HttpAnswer {
+    /// The media type without parameters, in lower case, such as `text/event-stream`.
+    pub fn media_type(&self) -> Option<String> {
+        hints::media_type(&self.headers)
+    }
+}
+
+impl fmt::Debug for HttpAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpAnswer")
+            .field("status", &self.status)
+            .field("request_id", &self.request_id)
+            .field("media_type", &self.media_type())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransport")
+            .field("provider", &self.shared.provider)
+            .field("config", &self.shared.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpTransport {
+    /// A client for `provider`, whose name is in all its errors. It does not connect yet.
+    ///
+    /// Fails with [`ModelErrorKind::Configuration`], for instance when the system has no
+    /// certificates to trust.
+    pub fn new(provider: impl Into<String>, config: &TransportConfig) -> Result<Self, ModelError> {
+        let provider = provider.into();
+        let mut builder = Client::builder()
+            .connect_timeout(config.connect_timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(&config.user_agent);
+        if !config.system_proxy {
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|error| {
+            let message = format!(
+                "no HTTP client could be made: {}",
+                failure::root_cause(&error)
+            );
+            ModelError::new(&provider, ModelErrorKind::Configuration, message)
+                .with_source(error.without_url())
+        })?;
+        let shared = Shared {
+            provider,
+            config: config.clone(),
+        };
+        Ok(Self {
+            client,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// The provider, as given to [`new`](HttpTransport::new).
+    pub fn provider(&self) -> &str {
+        &self.shared.provider
+    }
+
+    /// Sends `request` by POST and returns when a successful answer has begun.
+    ///
+    /// Fails with what `classifier` makes of an unsuccessful answer, with
+    /// [`ModelErrorKind::Connection`] or [`ModelErrorKind::Timeout`] when there is none, with
+    /// [`ModelErrorKind::Configuration`] for a request that cannot be sent and for a redirect, and
+    /// with [`ModelErrorKind::Protocol`] for an answer of a type that was not asked for.
+    pub async fn post(
+        &self,
+        request: &HttpRequest,
+        classifier: &dyn ErrorClassifier,
+    ) -> Result<HttpAnswer, ModelError> {
+        let limit = self.shared.config.first_byte_timeout;
+        self.send(Method::POST, request, limit, classifier).await
+    }
+
+    /// Sends `request` by GET, as for a list of models. As [`post`](HttpTransport::post), but an
+    /// answer is waited for at most 30 s.
+    pub async fn get(
+        &self,
+        request: &HttpRequest,
+        classifier: &dyn ErrorClassifier,
+    ) -> Result<HttpAnswer, ModelError> {
+        let limit = self.shared.config.first_byte_timeout.min(GET_TIMEOUT);
+        self.send(Method::GET, request, limit, classifier).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        request: &HttpRequest,
+        limit: Duration,
+        classifier: &dyn ErrorClassifier,
+    ) -> Result<HttpAnswer, ModelError> {
+        let policy = &self.shared.config.retry;
+        let call = Call::prepare(self, method, request, limit)?;
+        let mut number = 0_u32;
+        let attempts = || {
+            number = number.saturating_add(1);
+            call.attempt(number, classifier)
+        };
+        attempts
+            .retry(policy.delays())
+            .when(|failed| failed.again)
+            .adjust(|failed, ours| policy.pause(failed.wish, ours))
+            .notify(|_, pause| {
+                tracing::debug!(
+                    provider = self.provider(),
+                    ?pause,
+                    "trying again after a pause"
+                );
+            })
+            .await
+            .map_err(|failed| failed.error)
+    }
+}

@@ -1,0 +1,217 @@
+//! What is sent, and answers that succeed.
+
+use futures_util::StreamExt as _;
+use switchboard_domain::{
+    FinishReason, ModelError, ModelErrorKind, ModelEvent, Warning, WarningKind,
+};
+use switchboard_providers_common::{
+    Headers, HttpRequest, StatusClassifier, WireDecoder, decode_sse, read_to_end,
+};
+
+use crate::{
+    ask, ask_for_text, config, once, request,
+    server::{Act, Server, answer, chunk, opening, send},
+    text, transport,
+};
+
+#[tokio::test]
+async fn a_request_is_sent_as_it_was_made() {
+    let server = Server::start(vec![vec![answer(200, "x-request-id: req_9\r\n", "fine")]]).await;
+    let headers = Headers::new().with("x-version", "2");
+    let request = request(&server)
+        .with_headers(&headers)
+        .with_bearer(&secrecy::SecretString::from("sk-1\n"))
+        .expecting(&["text/event-stream", "application/json"]);
+    let answer = transport(&once())
+        .post(&request, &StatusClassifier)
+        .await
+        .unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.request_id.as_deref(), Some("req_9"));
+    assert_eq!(text(answer).await.unwrap(), "fine");
+
+    let seen = server.seen().remove(0);
+    assert!(seen.head.starts_with("POST /v1/messages HTTP/1.1\r\n"));
+    assert_eq!(seen.body, "{\"q\":1}");
+    let table = [
+        ("content-type", Some("application/json")),
+        ("x-version", Some("2")),
+        ("authorization", Some("Bearer sk-1")),
+        ("accept", Some("text/event-stream, application/json")),
+        // What is not asked for need not be undone.
+        ("accept-encoding", None),
+    ];
+    for (name, value) in table {
+        assert_eq!(seen.header(name), value, "{name}");
+    }
+    assert!(
+        seen.header("user-agent")
+            .unwrap()
+            .starts_with("switchboard/")
+    );
+}
+
+#[tokio::test]
+async fn a_list_is_asked_for_by_get_and_keeps_its_query() {
+    let server = Server::start(vec![vec![answer(200, "", "[]")]]).await;
+    let request = HttpRequest::new(format!("{}?limit=5", server.url)).with_header("accept", "*/*");
+    let request = request.expecting(&["application/json"]);
+    let answer = transport(&once())
+        .get(&request, &StatusClassifier)
+        .await
+        .unwrap();
+    assert_eq!(text(answer).await.unwrap(), "[]");
+    let seen = server.seen().remove(0);
+    assert!(
+        seen.head
+            .starts_with("GET /v1/messages?limit=5 HTTP/1.1\r\n")
+    );
+    assert_eq!(seen.header("accept"), Some("*/*"), "the caller's own wins");
+    assert_eq!(seen.header("content-type"), None);
+}
+
+#[tokio::test]
+async fn user_and_password_of_the_address_become_a_header() {
+    let server = Server::start(vec![vec![answer(200, "", "")]]).await;
+    let url = server.url.replace("http://", "http://me:open%20sesame@");
+    transport(&once())
+        .post(&HttpRequest::new(url), &StatusClassifier)
+        .await
+        .unwrap();
+    let seen = server.seen().remove(0);
+    // `printf 'me:open sesame' | base64`
+    assert_eq!(
+        seen.header("authorization"),
+        Some("Basic bWU6b3BlbiBzZXNhbWU=")
+    );
+}
+
+#[tokio::test]
+async fn chunks_come_as_they_are_however_they_are_cut() {
+    let server = Server::start(vec![vec![
+        opening(200),
+        chunk("a"),
+        send("3;ignored=\"yes\"\r\nb\r\n\r\n"),
+        send("00"),
+        send("2\r"),
+        send("\ncd"),
+        send("\r\n0\r\nx-trailer: 1\r\n\r\n"),
+    ]])
+    .await;
+    assert_eq!(ask_for_text(&server, &once()).await.unwrap(), "ab\r\ncd");
+}
+
+#[tokio::test]
+async fn a_body_without_length_ends_with_the_connection() {
+    let server = Server::start(vec![vec![send("HTTP/1.0 200 OK\r\n\r\nuntil the end")]]).await;
+    assert_eq!(
+        ask_for_text(&server, &once()).await.unwrap(),
+        "until the end"
+    );
+}
+
+#[tokio::test]
+async fn an_empty_success_is_one() {
+    let server = Server::start(vec![
+        vec![answer(200, "", "")],
+        vec![send("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")],
+        vec![opening(200), send("0\r\n\r\n")],
+    ])
+    .await;
+    for _ in 0..3 {
+        assert_eq!(ask_for_text(&server, &config()).await.unwrap(), "");
+    }
+    assert_eq!(server.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn two_requests_share_a_connection() {
+    let reply = || send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    let server = Server::start(vec![vec![reply(), Act::Read, reply()]]).await;
+    let transport = transport(&once());
+    for client in [&transport, &transport.clone()] {
+        let answer = client.post(&request(&server), &StatusClassifier).await;
+        assert_eq!(text(answer.unwrap()).await.unwrap(), "ok");
+    }
+    assert_eq!(server.seen().len(), 2, "a second connection has no script");
+}
+
+#[tokio::test]
+async fn a_body_longer_than_allowed_is_not_read_to_its_end() {
+    let server = Server::start(vec![vec![
+        opening(200),
+        chunk("12345"),
+        chunk("67890"),
+        Act::Stall,
+    ]]);
+    let mut server = server.await;
+    let answer = ask(&server, &once()).await.unwrap();
+    let error = read_to_end("acme", answer.body, 9).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Protocol);
+    server.closed().await;
+}
+
+#[tokio::test]
+async fn dropping_a_request_aborts_it() {
+    let mut server = Server::start(vec![vec![Act::Stall]]).await;
+    let (transport, request) = (transport(&config()), request(&server));
+    let asking = tokio::spawn(async move { transport.post(&request, &StatusClassifier).await });
+    server.requested().await;
+    asking.abort();
+    server.closed().await;
+    assert!(asking.await.unwrap_err().is_cancelled());
+}
+
+#[tokio::test]
+async fn dropping_a_body_aborts_the_request() {
+    let mut server = Server::start(vec![vec![opening(200), chunk("a"), Act::Stall]]).await;
+    // The client lives on, as it does in an adapter.
+    let transport = transport(&config());
+    let answer = transport.post(&request(&server), &StatusClassifier).await;
+    let mut body = answer.unwrap().body;
+    assert_eq!(body.next().await.unwrap().unwrap(), "a");
+    server.requested().await;
+    drop(body);
+    server.closed().await;
+}
+
+/// Warns of every frame, until `.`.
+struct Sentence;
+
+impl WireDecoder for Sentence {
+    fn frame(&mut self, _: &str, data: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        out.push(match data {
+            "." => ModelEvent::Finished {
+                reason: FinishReason::Stop,
+                raw: None,
+            },
+            text => ModelEvent::Warning {
+                warning: Warning::new(WarningKind::OptionDropped, text),
+            },
+        });
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_finished_stream_closes_a_connection_that_stays_open() {
+    let script = vec![
+        opening(200),
+        chunk("data: a\n"),
+        chunk("\ndata: ."),
+        chunk("\n\n"),
+        Act::Stall,
+    ];
+    let mut server = Server::start(vec![script]).await;
+    let transport = transport(&config());
+    let request = request(&server);
+    let answer = transport.post(&request, &StatusClassifier).await.unwrap();
+    let events: Vec<_> = decode_sse("acme", answer.body, Sentence).collect().await;
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert!(matches!(events[1], Ok(ModelEvent::Finished { .. })));
+    server.closed().await;
+}

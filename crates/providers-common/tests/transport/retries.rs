@@ -1,0 +1,315 @@
+//! What is tried again, how often, and after which pause.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use switchboard_domain::{ModelErrorKind, TimeoutPhase};
+use switchboard_providers_common::{
+    Classified, ErrorClassifier, HttpFailure, HttpRequest, RetryPolicy, StatusClassifier,
+    TransportConfig,
+};
+
+use crate::{
+    ask, ask_for_text, config, nobody, once, request,
+    server::{Act, Server, answer, chunk, opening, send},
+    transport,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn attempts(max_attempts: u32) -> TransportConfig {
+    let mut config = config();
+    config.retry.max_attempts = max_attempts;
+    config
+}
+
+#[tokio::test]
+async fn what_is_transient_is_tried_again_with_the_same_body() {
+    for status in [408, 409, 429, 500, 502, 503, 504, 529] {
+        let server = Server::start(vec![
+            vec![answer(status, "", "busy")],
+            vec![answer(status, "", "busy")],
+            vec![answer(200, "", "at last")],
+        ])
+        .await;
+        let got = ask_for_text(&server, &attempts(3)).await;
+        assert_eq!(got.unwrap(), "at last", "{status}");
+        let seen = server.seen();
+        assert_eq!(seen.len(), 3, "{status}");
+        assert!(seen.iter().all(|seen| seen.body == "{\"q\":1}"));
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_pass_is_not_tried_again() {
+    let kinds = [
+        (400, ModelErrorKind::InvalidRequest { field: None }),
+        (401, ModelErrorKind::Authentication),
+        (402, ModelErrorKind::QuotaExhausted),
+        (403, ModelErrorKind::Permission),
+        (404, ModelErrorKind::NotFound),
+        (413, ModelErrorKind::InvalidRequest { field: None }),
+        (304, ModelErrorKind::Protocol),
+    ];
+    for (status, kind) in kinds {
+        let script = || vec![answer(status, "request-id: req_1\r\n", "")];
+        let server = Server::start(vec![script(), script()]).await;
+        let error = ask(&server, &attempts(3)).await.unwrap_err();
+        assert_eq!(error.kind, kind, "{status}");
+        assert_eq!(error.status(), Some(status));
+        assert_eq!(error.request_id(), Some("req_1"));
+        assert_eq!(server.seen().len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn the_number_of_attempts_is_the_policys() {
+    for (max_attempts, expected) in [(0, 1), (1, 1), (2, 2), (4, 4)] {
+        let scripts = (0..6).map(|n| vec![answer(500, "", &format!("failure {n}"))]);
+        let server = Server::start(scripts.collect()).await;
+        let error = ask(&server, &attempts(max_attempts)).await.unwrap_err();
+        assert_eq!(server.seen().len(), expected, "{max_attempts}");
+        assert_eq!(
+            error.message(),
+            format!("failure {}", expected - 1),
+            "the last one's error"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_fails_is_tried_again() {
+    // Closed before an answer, in the middle of its headers, and before the first byte of a success.
+    let server = Server::start(vec![
+        vec![],
+        vec![send("HTTP/1.1 200 OK\r\ncontent-le")],
+        vec![opening(200)],
+        vec![send("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n")],
+        vec![answer(200, "", "at last")],
+    ])
+    .await;
+    assert_eq!(
+        ask_for_text(&server, &attempts(5)).await.unwrap(),
+        "at last"
+    );
+    assert_eq!(server.seen().len(), 5);
+}
+
+#[tokio::test]
+async fn nobody_listening_is_no_connection() {
+    let (url, _bound) = nobody();
+    let result = transport(&attempts(2))
+        .post(&HttpRequest::new(&url), &StatusClassifier)
+        .await;
+    let error = result.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Connection);
+    assert!(error.message().starts_with(&url), "{error}");
+    assert_eq!(error.status(), None);
+}
+
+#[tokio::test]
+async fn nothing_is_tried_again_once_an_answer_has_begun() {
+    let server = Server::start(vec![
+        vec![
+            send("HTTP/1.1 200 OK\r\nrequest-id: req_1\r\ntransfer-encoding: chunked\r\n\r\n"),
+            chunk("a"),
+        ],
+        vec![answer(200, "", "another answer")],
+    ])
+    .await;
+    let answer = ask(&server, &attempts(3)).await.unwrap();
+    let items: Vec<_> = answer.body.collect().await;
+    assert_eq!(items.len(), 2, "{items:?}");
+    assert_eq!(items[0].as_ref().unwrap(), "a");
+    let error = items[1].as_ref().unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Interrupted);
+    assert_eq!(
+        (error.status(), error.request_id()),
+        (Some(200), Some("req_1"))
+    );
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_body_shorter_than_promised_is_interrupted() {
+    let server = Server::start(vec![vec![send(
+        "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",
+    )]])
+    .await;
+    let error = ask_for_text(&server, &attempts(3)).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Interrupted);
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_chunk_that_is_none_is_interrupted() {
+    let server = Server::start(vec![vec![opening(200), chunk("a"), send("zz\r\n")]]).await;
+    let error = ask_for_text(&server, &attempts(3)).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Interrupted);
+}
+
+#[tokio::test]
+async fn the_provider_says_how_long_to_wait() {
+    for wish in ["retry-after-ms: 150\r\n", "retry-after: 0.15\r\n"] {
+        let server = Server::start(vec![
+            vec![answer(429, wish, "")],
+            vec![answer(503, wish, "")],
+            vec![answer(200, "", "at last")],
+        ])
+        .await;
+        assert_eq!(
+            ask_for_text(&server, &attempts(3)).await.unwrap(),
+            "at last"
+        );
+        for pair in server.seen().windows(2) {
+            let pause = pair[1].at - pair[0].at;
+            assert!(pause >= 150 * MS, "{wish}: {pause:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_wish_the_pauses_grow() {
+    let mut config = attempts(3);
+    config.retry.min_delay = 40 * MS;
+    config.retry.max_delay = 400 * MS;
+    let scripts = (0..3).map(|_| vec![answer(500, "", "")]);
+    let server = Server::start(scripts.collect()).await;
+    ask(&server, &config).await.unwrap_err();
+    let seen = server.seen();
+    assert!(seen[1].at - seen[0].at >= 40 * MS);
+    assert!(seen[2].at - seen[1].at >= 80 * MS);
+}
+
+#[tokio::test]
+async fn a_wish_that_is_too_long_is_handed_to_the_caller() {
+    let script = || vec![answer(429, "retry-after: 3600\r\n", "")];
+    let server = Server::start(vec![script(), script()]).await;
+    let error = ask(&server, &attempts(3)).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_hours(1)));
+    assert!(error.is_transient());
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn the_provider_may_overrule_the_status() {
+    let server = Server::start(vec![
+        vec![answer(400, "x-should-retry: true\r\n", "")],
+        vec![answer(200, "", "at last")],
+    ])
+    .await;
+    assert_eq!(
+        ask_for_text(&server, &attempts(3)).await.unwrap(),
+        "at last"
+    );
+
+    // Its wish counts for any status then.
+    let wish = "x-should-retry: true\r\nretry-after-ms: 150\r\n";
+    let server = Server::start(vec![
+        vec![answer(400, wish, "")],
+        vec![answer(200, "", "at last")],
+    ])
+    .await;
+    assert_eq!(
+        ask_for_text(&server, &attempts(3)).await.unwrap(),
+        "at last"
+    );
+    let seen = server.seen();
+    assert!(seen[1].at - seen[0].at >= 150 * MS);
+
+    let script = || vec![answer(500, "x-should-retry: false\r\n", "final")];
+    let server = Server::start(vec![script(), script()]).await;
+    let error = ask(&server, &attempts(3)).await.unwrap_err();
+    assert_eq!(error.message(), "final");
+    assert_eq!(server.seen().len(), 1);
+}
+
+/// Knows that one 429 is for good.
+struct QuotaClassifier;
+
+impl ErrorClassifier for QuotaClassifier {
+    fn classify(&self, failure: &HttpFailure<'_>) -> Classified {
+        let mut classified = StatusClassifier.classify(failure);
+        if failure.body == b"insufficient_quota" {
+            classified.kind = ModelErrorKind::QuotaExhausted;
+            classified.request_id = Some("from the body".to_owned());
+        }
+        classified
+    }
+}
+
+#[tokio::test]
+async fn the_classifier_tells_what_is_final() {
+    let script = || {
+        vec![answer(
+            429,
+            "request-id: from the header\r\n",
+            "insufficient_quota",
+        )]
+    };
+    let server = Server::start(vec![script(), script()]).await;
+    let error = transport(&attempts(3))
+        .post(&request(&server), &QuotaClassifier)
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::QuotaExhausted);
+    assert_eq!(error.request_id(), Some("from the body"));
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_silent_server_is_asked_again() {
+    let mut config = attempts(2);
+    config.first_byte_timeout = 100 * MS;
+    let server = Server::start(vec![vec![Act::Stall], vec![Act::Stall]]).await;
+    let started = Instant::now();
+    let error = ask(&server, &config).await.unwrap_err();
+    let expected = ModelErrorKind::Timeout {
+        phase: TimeoutPhase::FirstByte,
+        after: 100 * MS,
+    };
+    assert_eq!(error.kind, expected);
+    assert!(
+        started.elapsed() >= 200 * MS,
+        "two attempts take twice the limit"
+    );
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_not_asked_again() {
+    // It takes the client's greeting for a request that never ends, and answers in plain text.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/v1", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let mut connections = 0;
+        loop {
+            let (mut socket, _) = listener.accept().await?;
+            connections += 1;
+            let mut greeting = [0; 512];
+            if socket.read(&mut greeting).await? == 0 {
+                return std::io::Result::Ok(connections);
+            }
+            socket
+                .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                .await?;
+        }
+    });
+    let result = transport(&attempts(3))
+        .post(&HttpRequest::new(&url), &StatusClassifier)
+        .await;
+    let error = result.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Connection);
+    assert!(error.message().starts_with(&url), "{error}");
+    assert!(error.message().contains("InvalidContentType"), "{error}");
+    // An empty connection ends the server; all before it were attempts.
+    let address = url.trim_start_matches("https://").trim_end_matches("/v1");
+    drop(tokio::net::TcpStream::connect(address).await.unwrap());
+    assert_eq!(serving.await.unwrap().unwrap(), 2);
+}
+
+#[test]
+fn one_attempt_is_one() {
+    assert_eq!(RetryPolicy::never().max_attempts, 1);
+    assert_eq!(once().retry, RetryPolicy::never());
+}

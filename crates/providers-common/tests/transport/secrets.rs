@@ -1,0 +1,171 @@
+//! Keys are shown nowhere.
+
+use std::{
+    error::Error as _,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use secrecy::SecretString;
+use switchboard_domain::ModelErrorKind;
+use switchboard_providers_common::{
+    Classified, ErrorClassifier, HttpFailure, HttpRequest, StatusClassifier,
+};
+
+use crate::{
+    config, nobody, once, request,
+    server::{Server, answer},
+    transport,
+};
+
+const KEY: &str = "sk-hidden-0123456789";
+
+fn key() -> SecretString {
+    SecretString::from(KEY)
+}
+
+#[tokio::test]
+async fn a_key_that_the_provider_echoes_is_replaced() {
+    let echo = format!("bad key {KEY}: Bearer {KEY} does not exist");
+    let script = || vec![answer(401, "", &echo)];
+    let server = Server::start(vec![script(), script()]).await;
+    let requests = [
+        request(&server).with_bearer(&key()),
+        request(&server).with_secret("x-api-key", &key()),
+    ];
+    for request in requests {
+        let result = transport(&once()).post(&request, &StatusClassifier).await;
+        let error = result.unwrap_err();
+        let expected = "bad key [redacted]: Bearer [redacted] does not exist";
+        assert_eq!(error.message(), expected);
+        assert!(
+            !format!("{error} {error:?}").contains("hidden"),
+            "{error:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn not_even_the_beginning_of_a_key_is_left_at_a_cut() {
+    // Wherever an excerpt ends, it must not end in the key.
+    let scripts = (270..300).map(|before| vec![answer(400, "", &("x".repeat(before) + KEY))]);
+    let server = Server::start(scripts.collect()).await;
+    let request = request(&server).with_secret("x-api-key", &key());
+    let transport = transport(&once());
+    for _ in 270..300 {
+        let result = transport.post(&request, &StatusClassifier).await;
+        let error = result.unwrap_err();
+        assert!(!error.message().contains("sk-"), "{error}");
+    }
+}
+
+/// Writes what it sees in the request's headers into all that it gives.
+struct Gossip;
+
+impl ErrorClassifier for Gossip {
+    fn classify(&self, _: &HttpFailure<'_>) -> Classified {
+        Classified {
+            kind: ModelErrorKind::InvalidRequest {
+                field: Some(format!("tools.{KEY}")),
+            },
+            message: format!("no {KEY}"),
+            request_id: None,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_classifier_cannot_bring_it_back() {
+    let server = Server::start(vec![vec![answer(400, "", "")]]).await;
+    let request = request(&server).with_secret("x-api-key", &key());
+    let result = transport(&once()).post(&request, &Gossip).await;
+    let error = result.unwrap_err();
+    assert_eq!(error.message(), "no [redacted]");
+    assert!(
+        !format!("{error} {error:?}").contains("hidden"),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_failed_connection_does_not_show_what_was_sent() {
+    let (url, _bound) = nobody();
+    let url = url.replace("http://", "http://me:hidden-12345@");
+    let request = HttpRequest::new(format!("{url}?key={KEY}")).with_secret("x-api-key", &key());
+    let result = transport(&once()).post(&request, &StatusClassifier).await;
+    let error = result.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Connection);
+    let mut causes = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        causes.push(format!("{cause} {cause:?}"));
+        next = cause.source();
+    }
+    assert!(causes.len() > 2, "{causes:?}");
+    let shown = format!("{error} {error:?} {request:?} {causes:?}");
+    assert!(!shown.contains("hidden"), "{shown}");
+    assert!(shown.contains("127.0.0.1"), "{shown}");
+}
+
+/// Where log lines go.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    fn text(&self) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&lines).into_owned()
+    }
+}
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_most_detailed_log_has_every_attempt_and_no_key() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    // For all threads: one that has none would switch the events off for this one too. So the log
+    // holds what other tests do, and they have keys like this one.
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+
+    let echo = format!("no {KEY}");
+    let server = Server::start(vec![
+        vec![answer(503, "", &echo)],
+        vec![answer(200, "", "fine")],
+    ])
+    .await;
+    let url = server.url.replace("http://", "http://me:hidden-12345@");
+    let request = HttpRequest::new(format!("{url}?key={KEY}"))
+        .with_secret("x-api-key", &key())
+        .with_json(format!("{{\"prompt\":\"{KEY}\"}}"));
+    let transport = transport(&config());
+    transport.post(&request, &StatusClassifier).await.unwrap();
+    tracing::debug!(?transport, ?request, "what they print");
+
+    let log = lines.text();
+    assert!(!log.contains("hidden"), "{log}");
+    for part in [
+        "attempt=1",
+        "status=503",
+        "attempt=2",
+        "status=200",
+        &server.url,
+    ] {
+        assert!(log.contains(part), "`{part}` is missing: {log}");
+    }
+}

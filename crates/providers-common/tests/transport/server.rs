@@ -1,0 +1,214 @@
+//! A server that does what it is told, right or wrong.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use tokio::{
+    io::{self, AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    task::JoinHandle,
+};
+
+/// One thing to do on a connection.
+pub(crate) enum Act {
+    /// Read a request; each connection begins with one.
+    Read,
+    /// Send these bytes.
+    Send(Vec<u8>),
+    /// Send more than any buffer on the way holds, and tell the test whether the client took it all.
+    Flood,
+    /// Say nothing until the client closes the connection, and tell the test.
+    Stall,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) at: Instant,
+    /// Request line and headers.
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Seen {
+    /// The value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().skip(1);
+        lines.find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            found.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+/// What the server tells while it runs.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Request,
+    Closed,
+    Swallowed,
+}
+
+const FLOOD_BYTES: usize = 64 << 20;
+
+pub(crate) struct Server {
+    pub(crate) url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    told: mpsc::UnboundedReceiver<Told>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    /// Serves one connection after the other, each as its script says; what comes after the last
+    /// script is accepted and closed.
+    pub(crate) async fn start(scripts: Vec<Vec<Act>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (tell, told) = mpsc::unbounded_channel();
+        let log = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            let mut scripts = scripts.into_iter();
+            while let Ok((socket, _)) = listener.accept().await {
+                let script = scripts.next().unwrap_or_default();
+                // That a client goes away is what some tests want.
+                serve(socket, script, &log, &tell).await.ok();
+            }
+        });
+        Self {
+            url: format!("http://{address}/v1/messages"),
+            seen,
+            told,
+            task,
+        }
+    }
+
+    /// The requests so far.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        lock(&self.seen).clone()
+    }
+
+    /// Waits for a request.
+    pub(crate) async fn requested(&mut self) {
+        assert_eq!(self.told.recv().await, Some(Told::Request));
+    }
+
+    /// Waits until a client closes its connection while the server waits for more, which it may do
+    /// before the server has read its request.
+    pub(crate) async fn closed(&mut self) {
+        loop {
+            match self.told.recv().await.expect("the server runs") {
+                Told::Request => {}
+                Told::Closed => return,
+                Told::Swallowed => panic!("the client took a flood"),
+            }
+        }
+    }
+}
+
+fn lock(seen: &Mutex<Vec<Seen>>) -> std::sync::MutexGuard<'_, Vec<Seen>> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn serve(
+    mut socket: TcpStream,
+    script: Vec<Act>,
+    seen: &Mutex<Vec<Seen>>,
+    tell: &mpsc::UnboundedSender<Told>,
+) -> io::Result<()> {
+    let mut unread = Vec::new();
+    for act in std::iter::once(Act::Read).chain(script) {
+        match act {
+            Act::Read => match read_request(&mut socket, &mut unread).await {
+                Ok(request) => {
+                    lock(seen).push(request);
+                    tell.send(Told::Request).ok();
+                }
+                Err(error) => {
+                    tell.send(Told::Closed).ok();
+                    return Err(error);
+                }
+            },
+            Act::Send(bytes) => socket.write_all(&bytes).await?,
+            Act::Flood => {
+                let piece = vec![b'x'; 1 << 16];
+                for _ in 0..FLOOD_BYTES / piece.len() {
+                    if let Err(error) = socket.write_all(&piece).await {
+                        tell.send(Told::Closed).ok();
+                        return Err(error);
+                    }
+                }
+                tell.send(Told::Swallowed).ok();
+            }
+            Act::Stall => {
+                // A reset is an end too.
+                while matches!(socket.read(&mut [0; 64]).await, Ok(1..)) {}
+                tell.send(Told::Closed).ok();
+            }
+        }
+    }
+    socket.shutdown().await
+}
+
+async fn read_request(socket: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<Seen> {
+    let head_end = loop {
+        if let Some(end) = unread.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        more(socket, unread).await?;
+    };
+    let head: Vec<u8> = unread.drain(..head_end).collect();
+    let mut request = Seen {
+        at: Instant::now(),
+        head: String::from_utf8_lossy(&head).into_owned(),
+        body: String::new(),
+    };
+    let length = request.header("content-length").unwrap_or("0");
+    let length: usize = length.parse().map_err(io::Error::other)?;
+    while unread.len() < length {
+        more(socket, unread).await?;
+    }
+    let body: Vec<u8> = unread.drain(..length).collect();
+    request.body = String::from_utf8_lossy(&body).into_owned();
+    Ok(request)
+}
+
+async fn more(socket: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<()> {
+    match socket.read_buf(unread).await? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A whole answer, after which the connection closes.
+pub(crate) fn answer(status: u16, headers: &str, body: &str) -> Act {
+    let length = body.len();
+    send(format!(
+        "HTTP/1.1 {status} Word\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+    ))
+}
+
+/// The beginning of an answer of unknown length.
+pub(crate) fn opening(status: u16) -> Act {
+    send(format!(
+        "HTTP/1.1 {status} Word\r\ntransfer-encoding: chunked\r\n\r\n"
+    ))
+}
+
+/// A piece of an answer that was opened so.
+pub(crate) fn chunk(text: &str) -> Act {
+    send(format!("{:x}\r\n{text}\r\n", text.len()))
+}
+
+pub(crate) fn send(text: impl Into<String>) -> Act {
+    Act::Send(text.into().into_bytes())
+}

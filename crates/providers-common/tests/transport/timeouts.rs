@@ -1,0 +1,160 @@
+//! Every wait has an end, and says which.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use switchboard_domain::{ModelErrorKind, TimeoutPhase};
+use switchboard_providers_common::{HttpRequest, StatusClassifier, TransportConfig};
+
+use crate::{
+    ask, once,
+    server::{Act, Server, chunk, opening, send},
+    text, transport,
+};
+
+const LIMIT: Duration = Duration::from_millis(120);
+
+fn timeout(phase: TimeoutPhase) -> ModelErrorKind {
+    ModelErrorKind::Timeout {
+        phase,
+        after: LIMIT,
+    }
+}
+
+fn first_byte() -> TransportConfig {
+    TransportConfig {
+        first_byte_timeout: LIMIT,
+        ..once()
+    }
+}
+
+fn idle() -> TransportConfig {
+    TransportConfig {
+        idle_timeout: LIMIT,
+        ..once()
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_that_stalls_is_no_connection_in_time() {
+    // The port accepts, but never speaks TLS.
+    let server = Server::start(vec![vec![Act::Stall]]).await;
+    let url = server.url.replace("http://", "https://");
+    let config = TransportConfig {
+        connect_timeout: LIMIT,
+        ..once()
+    };
+    let started = Instant::now();
+    let result = transport(&config)
+        .post(&HttpRequest::new(&url), &StatusClassifier)
+        .await;
+    let error = result.unwrap_err();
+    assert_eq!(error.kind, timeout(TimeoutPhase::Connect));
+    assert!(started.elapsed() >= LIMIT);
+    assert!(error.is_transient());
+    assert!(
+        error.to_string().contains("no connection within 120ms"),
+        "{error}"
+    );
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn headers_that_do_not_come_are_no_answer_in_time() {
+    for beginning in ["", "HTTP/1.1 200 OK\r\ncontent-type: te"] {
+        let mut server = Server::start(vec![vec![send(beginning), Act::Stall]]).await;
+        let started = Instant::now();
+        let error = ask(&server, &first_byte()).await.unwrap_err();
+        assert_eq!(error.kind, timeout(TimeoutPhase::FirstByte));
+        assert!(started.elapsed() >= LIMIT);
+        assert!(
+            error.to_string().contains("no answer within 120ms"),
+            "{error}"
+        );
+        server.closed().await;
+    }
+}
+
+#[tokio::test]
+async fn headers_alone_are_no_answer() {
+    let mut server = Server::start(vec![vec![opening(200), Act::Stall]]).await;
+    let error = ask(&server, &first_byte()).await.unwrap_err();
+    assert_eq!(error.kind, timeout(TimeoutPhase::FirstByte));
+    server.closed().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_stalls_is_told_with_its_request() {
+    let mut server = Server::start(vec![vec![
+        send("HTTP/1.1 200 OK\r\nrequest-id: req_1\r\ntransfer-encoding: chunked\r\n\r\n"),
+        chunk("a"),
+        Act::Stall,
+    ]])
+    .await;
+    let mut body = ask(&server, &idle()).await.unwrap().body;
+    assert_eq!(body.next().await.unwrap().unwrap(), "a");
+    let started = Instant::now();
+    let error = body.next().await.unwrap().unwrap_err();
+    assert!(started.elapsed() >= LIMIT);
+    assert_eq!(error.kind, timeout(TimeoutPhase::Idle));
+    assert_eq!(error.request_id(), Some("req_1"));
+    assert!(
+        error
+            .to_string()
+            .contains("the answer stalled within 120ms"),
+        "{error}"
+    );
+    assert!(body.next().await.is_none() && body.next().await.is_none());
+    server.closed().await;
+}
+
+#[tokio::test]
+async fn a_busy_reader_is_no_stall() {
+    let server = Server::start(vec![vec![
+        opening(200),
+        chunk("a"),
+        chunk("b"),
+        send("0\r\n\r\n"),
+    ]])
+    .await;
+    let answer = ask(&server, &idle()).await.unwrap();
+    // The reader is busy for longer than the limit.
+    tokio::time::pause();
+    tokio::time::advance(2 * LIMIT).await;
+    tokio::time::resume();
+    assert_eq!(text(answer).await.unwrap(), "ab");
+}
+
+#[tokio::test]
+async fn a_failure_whose_body_stalls_is_told_with_what_came() {
+    let mut server = Server::start(vec![vec![
+        send("HTTP/1.1 400 Bad\r\ncontent-length: 100\r\n\r\nthe beginning"),
+        Act::Stall,
+    ]])
+    .await;
+    let error = ask(&server, &idle()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field: None });
+    assert_eq!(error.message(), "the beginning");
+    server.closed().await;
+}
+
+// The clock is paused: it jumps to the next limit, which must be the one that is documented.
+#[tokio::test(start_paused = true)]
+async fn a_model_may_think_for_minutes_and_a_list_may_not() {
+    let server = Server::start(vec![vec![Act::Stall], vec![Act::Stall]]).await;
+    let config = TransportConfig {
+        connect_timeout: Duration::from_hours(24),
+        ..once()
+    };
+    let (transport, request) = (transport(&config), HttpRequest::new(&server.url));
+    let thought = transport.post(&request, &StatusClassifier).await;
+    let listed = transport.get(&request, &StatusClassifier).await;
+    for (result, after) in [
+        (thought, Duration::from_mins(10)),
+        (listed, Duration::from_secs(30)),
+    ] {
+        let phase = TimeoutPhase::FirstByte;
+        let expected = ModelErrorKind::Timeout { phase, after };
+        assert_eq!(result.unwrap_err().kind, expected);
+    }
+}
