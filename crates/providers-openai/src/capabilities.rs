@@ -1,0 +1,210 @@
+//! What OpenAI's own models can do on this wire, by their names.
+//!
+//! Only what the request mapping needs and the API does not say itself. Facts are those of the
+//! model catalogue of litellm 1.109.1 and of the API's error messages as reported in public issue
+//! threads (openai/openai-openapi#541, litellm#34569, docker-agent#4165). A model that is not known
+//! here has no known limits, and the API's own answer decides.
+
+use switchboard_domain::ModelCapabilities;
+
+use crate::Profile;
+
+/// What is known of `model` (the server's name for it) behind `profile`; all unknown for servers
+/// that do not run OpenAI's models.
+pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
+    let Some(series) = Series::of(model).filter(|_| profile.openai_models) else {
+        return ModelCapabilities::default();
+    };
+    let (context_window, max_output_tokens) = series.limits(model).unzip();
+    ModelCapabilities {
+        context_window,
+        max_output_tokens,
+        tools: Some(true),
+        parallel_tools: Some(!matches!(series, Series::O(_))),
+        forced_tool_choice: Some(true),
+        structured_output: Some(true),
+        // Where it depends on the effort, the mapping decides per request.
+        sampling: match series.reasoning() {
+            None => Some(true),
+            Some(reasoning) if !reasoning.can_be_off => Some(false),
+            Some(_) => None,
+        },
+        reasoning: Some(series.reasoning().is_some()),
+        images: Some(!model.starts_with("o3-mini")),
+        documents: None,
+        audio: Some(false),
+    }
+}
+
+/// A family of OpenAI's chat models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Series {
+    /// `gpt-<major>.<minor>`, with what is particular to some of a generation.
+    Gpt {
+        /// Such as (5, 4).
+        version: (u32, u32),
+        /// `reasoning_effort: none` is refused though the generation has it.
+        always_reasons: bool,
+    },
+    /// `o1`, `o3`, `o4-mini`.
+    O(u32),
+}
+
+/// How a model of a reasoning series takes `reasoning_effort`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reasoning {
+    /// `none` is accepted.
+    pub(crate) can_be_off: bool,
+    /// `none` is what happens when nothing is said.
+    pub(crate) off_by_default: bool,
+    /// Function tools are refused unless the effort is `none`: "Function tools with
+    /// `reasoning_effort` are not supported for … in /v1/chat/completions".
+    pub(crate) excludes_tools: bool,
+}
+
+impl Series {
+    /// The series of a model; `None` for names that say nothing and for variants with rules of their
+    /// own (audio, search, chat).
+    pub(crate) fn of(model: &str) -> Option<Self> {
+        let special = [
+            "audio",
+            "search",
+            "realtime",
+            "-chat",
+            "transcribe",
+            "instruct",
+        ];
+        if special.iter().any(|word| model.contains(word)) {
+            return None;
+        }
+        if let Some(rest) = model.strip_prefix("gpt-") {
+            let end = rest.find('-').unwrap_or(rest.len());
+            let (version, variant) = rest.split_at(end);
+            let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+            // `gpt-4o` is a 4.0 for every purpose here.
+            let major: u32 = major.trim_end_matches('o').parse().ok()?;
+            let version = (major, minor.parse().ok()?);
+            let always_reasons = variant.starts_with("-pro")
+                || variant.starts_with("-astra")
+                || variant.starts_with("-rosalind")
+                || (version == (6, 1) && variant.starts_with("-sol"));
+            return Some(Self::Gpt {
+                version,
+                always_reasons,
+            });
+        }
+        let generation = model.strip_prefix('o')?.split('-').next()?;
+        Some(Self::O(generation.parse().ok()?))
+    }
+
+    /// How it takes `reasoning_effort`; `None` for models that do not reason.
+    pub(crate) fn reasoning(self) -> Option<Reasoning> {
+        match self {
+            Self::O(_) => Some(Reasoning {
+                can_be_off: false,
+                off_by_default: false,
+                excludes_tools: false,
+            }),
+            Self::Gpt { version, .. } if version < (5, 0) => None,
+            Self::Gpt {
+                version,
+                always_reasons,
+            } => {
+                let can_be_off = version >= (5, 1) && !always_reasons;
+                Some(Reasoning {
+                    can_be_off,
+                    off_by_default: can_be_off && version < (5, 5),
+                    excludes_tools: version >= (5, 4),
+                })
+            }
+        }
+    }
+
+    /// Whether `stop` is refused: by o3 and o4-mini (the SDK's note) and the reasoning GPTs
+    /// (litellm's list).
+    pub(crate) fn refuses_stop(self) -> bool {
+        match self {
+            Self::O(generation) => generation >= 3,
+            Self::Gpt { .. } => self.reasoning().is_some(),
+        }
+    }
+
+    /// Tokens of prompt and answer together, and of the answer at most.
+    fn limits(self, model: &str) -> Option<(u64, u64)> {
+        match self {
+            Self::O(_) => Some((200_000, 100_000)),
+            Self::Gpt { version, .. } => match version {
+                (4, 1) => Some((1_047_576, 32_768)),
+                (4, 0) if model.starts_with("gpt-4o") => Some((128_000, 16_384)),
+                (5, 0..=3) => Some((400_000, 128_000)),
+                (5, 5..) | (6, _) => Some((1_050_000, 128_000)),
+                _ => None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reasoning(model: &str) -> Option<Reasoning> {
+        Series::of(model).and_then(Series::reasoning)
+    }
+
+    #[test]
+    fn names_tell_the_series() {
+        let gpt = |version| {
+            Some(Series::Gpt {
+                version,
+                always_reasons: false,
+            })
+        };
+        assert_eq!(Series::of("gpt-4o-mini"), gpt((4, 0)));
+        assert_eq!(Series::of("gpt-5.4-mini-2026-03-17"), gpt((5, 4)));
+        assert_eq!(Series::of("gpt-6-luna"), gpt((6, 0)));
+        assert_eq!(Series::of("gpt-6.1-terra"), gpt((6, 1)));
+        assert_eq!(Series::of("o4-mini"), Some(Series::O(4)));
+        for unknown in [
+            "gpt-audio-mini",
+            "gpt-5-chat-latest",
+            "gpt-oss-120b",
+            "omni",
+            "llama3.3",
+            "",
+        ] {
+            assert_eq!(Series::of(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn generations_differ_in_how_they_take_reasoning_effort() {
+        let told = |model| {
+            reasoning(model).map(|it| (it.can_be_off, it.off_by_default, it.excludes_tools))
+        };
+        assert_eq!(told("gpt-4.1"), None);
+        assert_eq!(told("o3"), Some((false, false, false)));
+        assert_eq!(told("gpt-5"), Some((false, false, false)));
+        assert_eq!(told("gpt-5.1"), Some((true, true, false)));
+        assert_eq!(told("gpt-5.4"), Some((true, true, true)));
+        assert_eq!(told("gpt-5.6-luna"), Some((true, false, true)));
+        assert_eq!(told("gpt-6-luna"), Some((true, false, true)));
+        assert_eq!(told("gpt-6.1-terra"), Some((true, false, true)));
+        for always in ["gpt-6-astra", "gpt-6.1-sol", "gpt-5.4-pro"] {
+            assert_eq!(told(always), Some((false, false, true)), "{always}");
+        }
+    }
+
+    #[test]
+    fn other_servers_models_have_no_known_limits() {
+        assert_eq!(
+            capabilities("gpt-6-luna", &Profile::generic()),
+            ModelCapabilities::default()
+        );
+        let luna = capabilities("gpt-6-luna", &Profile::openai());
+        assert_eq!(luna.context_window, Some(1_050_000));
+        assert_eq!(luna.sampling, None);
+        let o3 = capabilities("o3", &Profile::openai());
+        assert_eq!((o3.sampling, o3.parallel_tools), (Some(false), Some(false)));
+    }
+}

@@ -1,0 +1,337 @@
+//! Which streamed piece belongs to which tool call.
+//!
+//! OpenAI numbers its calls and says id and name once. Compatible servers leave the number out, use
+//! 0 for all, leave the id out or blank or make up a new one per chunk, and repeat the name in each
+//! chunk. The rules are in [`Calls::find`].
+
+use std::{borrow::Cow, collections::HashSet};
+
+use serde_json::Value;
+use switchboard_domain::{ChatRequest, JsonObject, ModelEvent, ModelId, PartStart, ProviderState};
+
+use super::wire::{FunctionDelta, ToolCallDelta};
+
+/// The tool-use ids of a conversation. Gives out an id of its own where the server gives none, or
+/// one that is taken: an id answers to one call in the whole conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LocalIds {
+    used: HashSet<String>,
+    next: u32,
+}
+
+impl LocalIds {
+    /// The ids that are free after a conversation.
+    pub fn after(request: &ChatRequest) -> Self {
+        let messages = request.messages.iter();
+        let used = messages.flat_map(|message| message.tool_uses().map(|it| it.id.clone()));
+        Self {
+            used: used.collect(),
+            next: 1,
+        }
+    }
+
+    /// The server's id if it is new, else `call_local_<n>`, counted from 1 within the conversation.
+    fn claim(&mut self, wire: Option<&str>) -> String {
+        if let Some(id) = wire
+            && self.used.insert(id.to_owned())
+        {
+            return id.to_owned();
+        }
+        loop {
+            let id = format!("call_local_{}", self.next.max(1));
+            self.next = self.next.max(1).saturating_add(1);
+            if self.used.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
+}
+
+/// The calls of one answer.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    model: ModelId,
+    ids: LocalIds,
+    list: Vec<Call>,
+    /// The call that is being written.
+    current: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    /// The server's number for it.
+    index: Option<u64>,
+    /// The server's id for it.
+    wire_id: Option<String>,
+    name: String,
+    /// The part that it became, as soon as its name is known.
+    part: Option<u32>,
+    /// Arguments that came before the name.
+    early: String,
+    /// What must come back with it.
+    carried: JsonObject,
+    /// Whether that is more than was said.
+    carried_anew: bool,
+    json: JsonProgress,
+    /// The chunk that spoke of it last.
+    chunk: u64,
+}
+
+impl Calls {
+    /// The calls of an answer of `model`.
+    pub(crate) fn new(model: ModelId, ids: LocalIds) -> Self {
+        Self {
+            model,
+            ids,
+            list: Vec::new(),
+            current: None,
+        }
+    }
+
+    /// Takes a piece of a call out of chunk number `chunk`.
+    pub(crate) fn delta(
+        &mut self,
+        delta: &ToolCallDelta,
+        chunk: u64,
+        next_part: &mut u32,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let piece = Piece::new(delta);
+        let found = self.find(&piece, chunk);
+        let at = found.map_or(self.list.len(), |(at, _)| at);
+        if found.is_none() {
+            self.list.push(Call {
+                index: piece.index,
+                wire_id: piece.id.map(str::to_owned),
+                ..Call::default()
+            });
+        }
+        self.current = Some(at);
+        let Some(call) = self.list.get_mut(at) else {
+            return;
+        };
+        call.chunk = chunk;
+        for (name, value) in piece.carried {
+            if let Some(value) = value.filter(|value| !value.is_null()) {
+                call.carried.insert(name.to_owned(), value.clone());
+                call.carried_anew = true;
+            }
+        }
+        if let Some(name) = piece.name
+            && call.part.is_none()
+        {
+            let index = *next_part;
+            *next_part = next_part.saturating_add(1);
+            call.part = Some(index);
+            name.clone_into(&mut call.name);
+            events.push(ModelEvent::PartStarted {
+                index,
+                part: PartStart::ToolUse {
+                    id: self.ids.claim(call.wire_id.as_deref()),
+                    name: name.to_owned(),
+                },
+            });
+            let json = std::mem::take(&mut call.early);
+            if !json.is_empty() {
+                events.push(ModelEvent::ToolInputDelta { index, json });
+            }
+        }
+        if let Some(index) = call.part
+            && call.carried_anew
+        {
+            call.carried_anew = false;
+            let data = Value::Object(call.carried.clone());
+            let state = ProviderState::minted_by(&self.model, data);
+            events.push(ModelEvent::PartState { index, state });
+        }
+        let is_repeat = matches!(found, Some((_, Match::Repeat)));
+        if piece.arguments.is_empty() || is_repeat {
+            return;
+        }
+        call.json.feed(&piece.arguments);
+        match call.part {
+            Some(index) => events.push(ModelEvent::ToolInputDelta {
+                index,
+                json: piece.arguments.into_owned(),
+            }),
+            None => call.early.push_str(&piece.arguments),
+        }
+    }
+
+    /// Takes a piece of the one call in the form before `tool_calls`.
+    pub(crate) fn legacy(
+        &mut self,
+        function: FunctionDelta,
+        chunk: u64,
+        next_part: &mut u32,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let delta = ToolCallDelta {
+            // There is only one call of this form, so it has a number that no other has.
+            index: Some(u64::MAX),
+            function: Some(function),
+            ..ToolCallDelta::default()
+        };
+        self.delta(&delta, chunk, next_part, events);
+    }
+
+    /// Text or reasoning came: the call before it is no longer being written.
+    pub(crate) fn settle(&mut self) {
+        self.current = None;
+    }
+
+    /// Whether a call with a name came.
+    pub(crate) fn any(&self) -> bool {
+        self.list.iter().any(|call| call.part.is_some())
+    }
+
+    /// How many calls came without ever being given a name.
+    pub(crate) fn nameless(&self) -> usize {
+        let is_nameless = |call: &&Call| call.part.is_none();
+        self.list.iter().filter(is_nameless).count()
+    }
+
+    /// Closes the calls. If the answer was cut off, the one being written stays open: its input may
+    /// read like a whole object and yet lack its end.
+    pub(crate) fn finish(&self, cut_off: bool, events: &mut Vec<ModelEvent>) {
+        for (at, call) in self.list.iter().enumerate() {
+            if let Some(index) = call.part
+                && !(cut_off && self.current == Some(at))
+            {
+                events.push(ModelEvent::PartFinished { index });
+            }
+        }
+    }
+
+    /// The call that a piece continues; `None` if it begins one.
+    fn find(&self, piece: &Piece<'_>, chunk: u64) -> Option<(usize, Match)> {
+        let same_id = |call: &Call| {
+            let indices_agree =
+                call.index == piece.index || call.index.is_none() || piece.index.is_none();
+            piece.id.is_some() && call.wire_id.as_deref() == piece.id && indices_agree
+        };
+        let by_id = self.list.iter().rposition(same_id);
+        let at = by_id.or_else(|| match piece.index {
+            Some(_) => self.list.iter().rposition(|it| it.index == piece.index),
+            // No number at all: it goes on with the call being written.
+            None => self.current.or_else(|| self.list.len().checked_sub(1)),
+        })?;
+        let call = self.list.get(at)?;
+        let whole = call.json.is_whole();
+        let other_id = piece.id.is_some() && call.wire_id.is_some() && by_id.is_none();
+        let Some(name) = piece.name else {
+            // An id made up per chunk goes on with the call, unless that has nothing left to say.
+            let begins = other_id && whole && !piece.arguments.is_empty();
+            return (!begins).then_some((at, Match::More));
+        };
+        if call.name.is_empty() {
+            return Some((at, Match::More));
+        }
+        if call.name != name {
+            return None;
+        }
+        // The same name again. With the same id, it is repeated in each chunk, or the whole call is
+        // said once more at the end.
+        if by_id.is_some() {
+            let again = whole && !piece.arguments.is_empty();
+            return Some((at, if again { Match::Repeat } else { Match::More }));
+        }
+        // Without: two entries of one chunk are two calls, and so is what comes after a whole
+        // input; between the two, ids differ from call to call or (midway in an input) per chunk.
+        let two_entries = call.chunk == chunk;
+        let after_whole = whole && !piece.arguments.is_empty();
+        let midway = call.json.has_begun() && !whole;
+        let begins = two_entries || after_whole || (other_id && !midway);
+        (!begins).then_some((at, Match::More))
+    }
+}
+
+/// How a piece goes with the call that it was found to belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Match {
+    /// It continues it.
+    More,
+    /// It says all of it again.
+    Repeat,
+}
+
+/// A piece of a call with its blanks taken for absent.
+struct Piece<'a> {
+    index: Option<u64>,
+    id: Option<&'a str>,
+    name: Option<&'a str>,
+    arguments: Cow<'a, str>,
+    carried: [(&'static str, Option<&'a Value>); 2],
+}
+
+impl<'a> Piece<'a> {
+    fn new(delta: &'a ToolCallDelta) -> Self {
+        // Mistral's "null" is a blank too.
+        let id = delta.id.as_deref().map(str::trim);
+        let function = delta.function.as_ref();
+        let name = function.and_then(|it| it.name.as_deref()).map(str::trim);
+        let arguments = match function.and_then(|it| it.arguments.as_ref()) {
+            None | Some(Value::Null) => Cow::Borrowed(""),
+            Some(Value::String(text)) => Cow::Borrowed(text.as_str()),
+            Some(value) => Cow::Owned(value.to_string()),
+        };
+        Self {
+            index: delta.index,
+            id: id.filter(|id| !id.is_empty() && *id != "null"),
+            name: name.filter(|name| !name.is_empty()),
+            arguments,
+            carried: [
+                ("extra_content", delta.extra_content.as_ref()),
+                (
+                    "provider_specific_fields",
+                    delta.provider_specific_fields.as_ref(),
+                ),
+            ],
+        }
+    }
+}
+
+/// How far a streamed JSON object has come, counted in brackets. It holds no content.
+#[derive(Debug, Default)]
+struct JsonProgress {
+    begun: bool,
+    depth: u32,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl JsonProgress {
+    fn feed(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.begun |= !byte.is_ascii_whitespace();
+            if self.in_string {
+                match byte {
+                    _ if self.escaped => self.escaped = false,
+                    b'\\' => self.escaped = true,
+                    b'"' => self.in_string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => self.in_string = true,
+                b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Something came, and all its brackets and strings are closed.
+    fn is_whole(&self) -> bool {
+        self.begun && self.depth == 0 && !self.in_string
+    }
+}
+
+#[cfg(test)]
+#[path = "calls_tests.rs"]
+mod tests;

@@ -1,0 +1,306 @@
+use serde_json::json;
+use switchboard_domain::{
+    ChatResponse, FinishReason, Message, Part, ResponseAccumulator, ToolInput,
+};
+
+use super::*;
+
+fn model() -> ModelId {
+    ModelId::new("acme", "acme-1")
+}
+
+/// Feeds chunks of `tool_calls` and gives `(id, name, arguments)` of what came of them.
+fn calls(chunks: &Value) -> Vec<(String, String, String)> {
+    calls_with(LocalIds::default(), chunks)
+}
+
+fn calls_with(ids: LocalIds, chunks: &Value) -> Vec<(String, String, String)> {
+    let mut calls = Calls::new(model(), ids);
+    let mut events = Vec::new();
+    let mut next_part = 0;
+    for (number, chunk) in (1..).zip(chunks.as_array().unwrap()) {
+        for delta in chunk.as_array().unwrap() {
+            let delta = serde_json::from_value(delta.clone()).unwrap();
+            calls.delta(&delta, number, &mut next_part, &mut events);
+        }
+    }
+    calls.finish(false, &mut events);
+    let reason = FinishReason::ToolUse;
+    events.push(ModelEvent::Finished { reason, raw: None });
+    let response = collect(&events);
+    response
+        .message
+        .tool_uses()
+        .map(|it| {
+            let input = match &it.input {
+                ToolInput::Object(object) => serde_json::to_string(object).unwrap(),
+                ToolInput::Malformed { raw, .. } => format!("malformed: {raw}"),
+            };
+            (it.id.clone(), it.name.clone(), input)
+        })
+        .collect()
+}
+
+fn collect(events: &[ModelEvent]) -> ChatResponse {
+    let mut answer = ResponseAccumulator::default();
+    for event in events {
+        answer.push(event).unwrap();
+    }
+    answer.finish().unwrap()
+}
+
+fn expect(chunks: &Value, expected: &[(&str, &str, &str)]) {
+    let shown = chunks.to_string();
+    let calls = calls(chunks);
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|(id, name, input)| (id.as_str(), name.as_str(), input.as_str()))
+        .collect();
+    assert_eq!(calls, expected, "{shown}");
+}
+
+#[test]
+fn openai_says_index_id_and_name_once() {
+    expect(
+        &json!([
+            [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}],
+            [{"index": 0, "function": {"arguments": "{\"x\":"}}],
+            [{"index": 0, "function": {"arguments": "1}"}}],
+            [{"index": 1, "id": "b", "type": "function", "function": {"name": "f", "arguments": ""}}],
+            [{"index": 1, "function": {"arguments": "{}"}}],
+        ]),
+        &[("a", "f", r#"{"x":1}"#), ("b", "f", "{}")],
+    );
+}
+
+#[test]
+fn pieces_of_calls_may_interleave() {
+    expect(
+        &json!([
+            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\""}},
+             {"index": 1, "id": "b", "function": {"name": "g", "arguments": "{"}}],
+            [{"index": 0, "function": {"arguments": ":1}"}}, {"index": 1, "function": {"arguments": "}"}}],
+        ]),
+        &[("a", "f", r#"{"x":1}"#), ("b", "g", "{}")],
+    );
+}
+
+#[test]
+fn index_zero_for_all_with_ids_of_their_own() {
+    expect(
+        &json!([
+            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}}],
+            [{"index": 0, "id": "b", "function": {"name": "f", "arguments": "{\"x\":2}"}}],
+        ]),
+        &[("a", "f", r#"{"x":1}"#), ("b", "f", r#"{"x":2}"#)],
+    );
+    // In pieces, and parameterless.
+    expect(
+        &json!([
+            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}],
+            [{"index": 0, "id": "b", "function": {"name": "f", "arguments": ""}}],
+            [{"index": 0, "id": "b", "function": {"arguments": "{\"x\":"}}],
+            [{"index": 0, "function": {"arguments": "2}"}}],
+        ]),
+        &[("a", "f", "{}"), ("b", "f", r#"{"x":2}"#)],
+    );
+}
+
+#[test]
+fn blank_and_missing_ids_get_unique_local_ones() {
+    for id in [json!(""), json!("  "), json!("null"), json!(null), json!(7)] {
+        expect(
+            &json!([
+                [{"index": 0, "id": id, "function": {"name": "f", "arguments": "{}"}}],
+                [{"index": 0, "id": id, "function": {"name": "g", "arguments": "{}"}}],
+                [{"index": 0, "id": id, "function": {"name": "g", "arguments": "{}"}}],
+            ]),
+            &[
+                ("call_local_1", "f", "{}"),
+                ("call_local_2", "g", "{}"),
+                ("call_local_3", "g", "{}"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn one_id_for_all_is_not_one_call() {
+    expect(
+        &json!([[
+            {"index": 0, "id": "x", "function": {"name": "f", "arguments": "{}"}},
+            {"index": 1, "id": "x", "function": {"name": "f", "arguments": "{\"a\":1}"}},
+        ]]),
+        &[("x", "f", "{}"), ("call_local_1", "f", r#"{"a":1}"#)],
+    );
+}
+
+#[test]
+fn a_name_in_each_chunk_is_not_doubled() {
+    for (id, expected) in [(json!("a"), "a"), (json!(null), "call_local_1")] {
+        expect(
+            &json!([
+                [{"index": 0, "id": id, "function": {"name": "f", "arguments": "{\"x\""}}],
+                [{"index": 0, "id": id, "function": {"name": "f", "arguments": ":1"}}],
+                [{"index": 0, "id": id, "function": {"name": "f", "arguments": "}"}}],
+                [{"index": 0, "id": id, "function": {"name": "f", "arguments": ""}}],
+            ]),
+            &[(expected, "f", r#"{"x":1}"#)],
+        );
+    }
+}
+
+#[test]
+fn an_id_made_up_per_chunk_is_one_call() {
+    expect(
+        &json!([
+            [{"index": 0, "id": "r1", "function": {"name": "f", "arguments": "{\"x\""}}],
+            [{"index": 0, "id": "r2", "function": {"arguments": ":1"}}],
+            [{"index": 0, "id": "r3", "function": {"name": "f", "arguments": "}"}}],
+            [{"index": 0, "id": "r4", "function": {"arguments": ""}}],
+        ]),
+        &[("r1", "f", r#"{"x":1}"#)],
+    );
+}
+
+#[test]
+fn a_call_said_once_more_at_the_end_is_one_call() {
+    expect(
+        &json!([
+            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":"}}],
+            [{"index": 0, "function": {"arguments": "1}"}}],
+            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}}],
+        ]),
+        &[("a", "f", r#"{"x":1}"#)],
+    );
+}
+
+#[test]
+fn missing_index() {
+    expect(
+        &json!([
+            [{"id": "a", "function": {"name": "f", "arguments": "{\"x\":"}}],
+            [{"function": {"arguments": "1}"}}],
+            [{"id": "b", "function": {"name": "f", "arguments": "{}"}}],
+        ]),
+        &[("a", "f", r#"{"x":1}"#), ("b", "f", "{}")],
+    );
+    // Neither index nor id: entries of one chunk are calls of their own.
+    expect(
+        &json!([[
+            {"function": {"name": "f", "arguments": {}}},
+            {"function": {"name": "f", "arguments": null}},
+            {"function": {"name": "g"}},
+        ]]),
+        &[
+            ("call_local_1", "f", "{}"),
+            ("call_local_2", "f", "{}"),
+            ("call_local_3", "g", "{}"),
+        ],
+    );
+}
+
+#[test]
+fn arguments_as_an_object() {
+    expect(
+        &json!([[{"index": 0, "id": "a", "function": {"name": "f", "arguments": {"z": 1, "a": [2]}}}]]),
+        &[("a", "f", r#"{"z":1,"a":[2]}"#)],
+    );
+    expect(
+        &json!([[{"index": 0, "id": "a", "function": {"name": "f", "arguments": [1]}}]]),
+        &[("a", "f", "malformed: [1]")],
+    );
+}
+
+#[test]
+fn a_late_name_finds_its_arguments() {
+    expect(
+        &json!([
+            [{"index": 0, "id": "a"}],
+            [{"index": 0, "function": {"arguments": "{\"x\":"}}],
+            [{"index": 0, "function": {"name": "f", "arguments": "1}"}}],
+        ]),
+        &[("a", "f", r#"{"x":1}"#)],
+    );
+}
+
+#[test]
+fn garbage_after_a_whole_input_stays_malformed() {
+    expect(
+        &json!([
+            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":\"}\\\"{\"}"}}],
+            [{"index": 0, "function": {"arguments": " and then"}}],
+        ]),
+        &[("a", "f", "malformed: {\"x\":\"}\\\"{\"} and then")],
+    );
+}
+
+#[test]
+fn local_ids_are_new_in_the_whole_conversation() {
+    let tool_use = |id: &str| {
+        let input = ToolInput::parse("{}");
+        Part::ToolUse(switchboard_domain::ToolUse::new(id, "f", input))
+    };
+    let history = Message::new(
+        switchboard_domain::Role::Assistant,
+        [tool_use("call_0"), tool_use("call_local_1")],
+    );
+    let ids = LocalIds::after(&ChatRequest::new([history]));
+    let calls = calls_with(
+        ids,
+        // A server that counts from 0 in every answer.
+        &json!([[
+            {"index": 0, "id": "call_0", "function": {"name": "f", "arguments": "{}"}},
+            {"index": 1, "id": "call_1", "function": {"name": "f", "arguments": "{}"}},
+        ]]),
+    );
+    let ids: Vec<_> = calls.iter().map(|(id, ..)| id.as_str()).collect();
+    assert_eq!(ids, ["call_local_2", "call_1"]);
+}
+
+#[test]
+fn a_call_without_a_name_is_counted_and_begins_no_part() {
+    let mut calls = Calls::new(model(), LocalIds::default());
+    let mut events = Vec::new();
+    let delta =
+        serde_json::from_value(json!({"index": 0, "function": {"arguments": "{}"}})).unwrap();
+    calls.delta(&delta, 1, &mut 0, &mut events);
+    calls.finish(false, &mut events);
+    assert!(events.is_empty() && !calls.any());
+    assert_eq!(calls.nameless(), 1);
+}
+
+#[test]
+fn what_a_server_wants_back_with_a_call_rides_on_it() {
+    let signed = json!({"google": {"thought_signature": "sig"}});
+    for chunks in [
+        json!([{"index": 0, "id": "a", "extra_content": signed, "function": {"name": "f"}}]),
+        // Before the name, and after it.
+        json!([
+            {"index": 0, "id": "a", "extra_content": signed},
+            {"index": 0, "function": {"name": "f"}},
+        ]),
+        json!([
+            {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}},
+            {"index": 0, "extra_content": signed, "provider_specific_fields": null},
+        ]),
+    ] {
+        let mut calls = Calls::new(model(), LocalIds::default());
+        let mut events = Vec::new();
+        let mut next_part = 0;
+        for (number, delta) in (1..).zip(chunks.as_array().unwrap()) {
+            let delta = serde_json::from_value(delta.clone()).unwrap();
+            calls.delta(&delta, number, &mut next_part, &mut events);
+        }
+        calls.finish(false, &mut events);
+        let reason = FinishReason::ToolUse;
+        events.push(ModelEvent::Finished { reason, raw: None });
+        let response = collect(&events);
+        let tool_use = response.message.tool_uses().next().unwrap();
+        let state = tool_use.provider_state.as_ref().unwrap();
+        assert_eq!(
+            state.for_model(&model()),
+            Some(&json!({"extra_content": signed}))
+        );
+    }
+}

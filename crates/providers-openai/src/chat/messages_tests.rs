@@ -1,0 +1,292 @@
+//! How messages go over the wire.
+
+use WarningKind::{PartDowngraded, PartDropped};
+
+use super::*;
+
+#[test]
+fn images_of_results_wait_until_the_whole_group_is_answered() {
+    let image = |id: &str| {
+        let mut result = ToolResult::text(id, "shot", "ok");
+        let media = Media::base64("image/png", "AA==");
+        result.content.push(ToolContent::Image(media));
+        result
+    };
+    // One group over two messages, and a user message that brings a result itself.
+    let request = ChatRequest::new([
+        Message::tool_results([image("1")]),
+        Message::tool_results([image("2")]),
+        Message::new(
+            Role::User,
+            [Part::text("and?"), Part::ToolResult(image("3"))],
+        ),
+    ]);
+    let roles = |body: &Value| {
+        let messages = body["messages"].as_array().unwrap().clone();
+        let texts = messages.into_iter().map(|it| {
+            let parts = it["content"].as_array().map_or(0, Vec::len);
+            format!("{}{parts}", it["role"].as_str().unwrap())
+        });
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        roles(&body(&request)),
+        ["tool0", "tool0", "tool0", "user6", "user0"]
+    );
+    let kinds: Vec<_> = warnings(&request).into_iter().map(|it| it.0).collect();
+    assert_eq!(kinds, [WarningKind::PartDowngraded; 3]);
+}
+
+#[test]
+fn a_failure_says_so_once() {
+    let content = |result: ToolResult| {
+        body(&ChatRequest::new([Message::tool_results([result])]))["messages"][0]["content"].take()
+    };
+    let error = |text: &str| content(ToolResult::error("1", "t", text));
+    assert_eq!(error("not found"), "Error: not found");
+    assert_eq!(error("Error: not found"), "Error: not found");
+    assert_eq!(error("error reading it"), "error reading it");
+    assert_eq!(error("error.log is missing"), "Error: error.log is missing");
+    assert_eq!(error(""), "Error: the tool failed without saying why");
+    assert_eq!(content(ToolResult::text("1", "t", "")), "");
+    let mut structured = ToolResult::text("1", "t", "");
+    structured.structured = Some(json!({"b": 1, "a": 2}));
+    assert_eq!(content(structured.clone()), r#"{"b":1,"a":2}"#);
+    structured.is_error = true;
+    assert_eq!(content(structured), r#"Error: {"b":1,"a":2}"#);
+}
+
+#[test]
+fn media_the_wire_cannot_carry_are_named_and_warned_of() {
+    let request = ChatRequest::new([Message::new(
+        Role::User,
+        [
+            Part::Audio(Media::base64("audio/ogg", "AA==")),
+            Part::Audio(Media::url("audio/wav", "https://example.org/a.wav")),
+            Part::Document(Document {
+                media: Media::url("application/pdf", "https://example.org/a.pdf"),
+                title: None,
+            }),
+        ],
+    )]);
+    assert_eq!(
+        body(&request)["messages"][0]["content"],
+        "[audio audio/ogg]\n\n[audio audio/wav]\n\n[document: https://example.org/a.pdf]"
+    );
+    let kinds: Vec<_> = warnings(&request).into_iter().map(|it| it.0).collect();
+    assert_eq!(kinds, [WarningKind::PartDowngraded; 3]);
+}
+
+#[test]
+fn a_model_without_eyes_is_told_that_there_was_a_picture() {
+    let mut result = ToolResult::text("1", "shot", "ok");
+    let media = || Media::base64("image/png", "AA==");
+    result.content.push(ToolContent::Image(media()));
+    let request = ChatRequest::new([
+        Message::tool_results([result]),
+        Message::new(Role::User, [Part::Image(media())]),
+    ]);
+    let blind = ModelCapabilities {
+        images: Some(false),
+        ..ModelCapabilities::default()
+    };
+    let model = ModelId::new("p", "m");
+    let mapped = mapped_with(&request, &model, &blind, &Profile::generic());
+    assert_eq!(
+        mapped["body"]["messages"],
+        json!([
+            {"role": "tool", "tool_call_id": "1", "content": "ok\n[image image/png]"},
+            {"role": "user", "content": "[image image/png]"},
+        ])
+    );
+    assert_eq!(mapped["warnings"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_no_message_can_hold_is_left_out_with_a_warning() {
+    let state = || ProviderState {
+        provider: "anthropic".into(),
+        model: None,
+        data: json!({}),
+    };
+    let opaque = |text: Option<&str>| {
+        Part::Opaque(Opaque {
+            kind: "web_search_tool_result".into(),
+            text: text.map(str::to_owned),
+            provider_state: state(),
+        })
+    };
+    let reasoning = || {
+        Part::Reasoning(Reasoning {
+            text: "hm".into(),
+            provider_state: None,
+        })
+    };
+    let request = ChatRequest::new([
+        Message::new(
+            Role::System,
+            [Part::Image(Media::base64("image/png", "AA=="))],
+        ),
+        // Only what is left out: no message at all, since the API refuses an empty one.
+        Message::new(Role::Assistant, [reasoning(), opaque(None)]),
+        Message::new(
+            Role::Assistant,
+            [
+                reasoning(),
+                Part::text("Found:"),
+                opaque(Some("a page")),
+                Part::text("It "),
+                Part::text("rains."),
+            ],
+        ),
+        Message::new(Role::User, []),
+    ]);
+    assert_eq!(
+        body(&request)["messages"],
+        json!([{"role": "assistant", "content": "Found:\n\na page\n\nIt rains."}])
+    );
+    let kinds: Vec<_> = warnings(&request).into_iter().map(|it| it.0).collect();
+    // Reasoning is counted up into one warning.
+    assert_eq!(
+        kinds,
+        [PartDropped, PartDropped, PartDowngraded, PartDropped]
+    );
+}
+
+#[test]
+fn a_call_of_a_tool_that_cannot_exist_is_told_under_a_legal_name() {
+    let call = ToolUse::new("1", "read file!", ToolInput::parse("{}"));
+    let request = ChatRequest::new([Message::new(Role::Assistant, [Part::ToolUse(call)])]);
+    let message = &body(&request)["messages"][0];
+    assert_eq!(message["tool_calls"][0]["function"]["name"], "read_file_");
+    assert_eq!(message["content"], Value::Null);
+    assert_eq!(warnings(&request)[0].0, WarningKind::PartDowngraded);
+}
+
+#[test]
+fn texts_and_media_are_borrowed() {
+    let request = conversation();
+    let model = ModelId::new("openai", "gpt-4o");
+    let unknown = ModelCapabilities::default();
+    let wire = to_wire(&request, &model, &unknown, &Profile::openai()).unwrap();
+    let wire::Message::User {
+        content: wire::UserContent::Parts(parts),
+    } = &wire.body.messages[1]
+    else {
+        panic!("{:?}", wire.body.messages[1]);
+    };
+    let [
+        wire::ContentPart::Text { text },
+        wire::ContentPart::ImageUrl { image_url },
+        ..,
+    ] = parts.as_slice()
+    else {
+        panic!("{parts:?}");
+    };
+    assert!(matches!(text, std::borrow::Cow::Borrowed(_)));
+    assert!(matches!(image_url.url, wire::DataUrl::Data { .. }));
+}
+
+#[test]
+fn reasoning_goes_back_to_the_server_that_wants_it() {
+    let model = ModelId::new("deepseek", "deepseek-v4-pro");
+    let thought = |minter: &ModelId, text: &str| {
+        Part::Reasoning(Reasoning {
+            text: text.into(),
+            provider_state: Some(ProviderState::minted_by(
+                minter,
+                json!({"field": "reasoning_content"}),
+            )),
+        })
+    };
+    let call = ToolUse::new("call_1", "f", ToolInput::parse("{}"));
+    let other = ModelId::new("anthropic", "claude");
+    let mut request = ChatRequest::new([
+        Message::user("hi"),
+        Message::new(
+            Role::Assistant,
+            [thought(&model, "I need f."), Part::ToolUse(call)],
+        ),
+        Message::tool_results([ToolResult::text("call_1", "f", "1")]),
+        Message::new(
+            Role::Assistant,
+            [thought(&other, "Done."), Part::text("It is 1.")],
+        ),
+    ]);
+    let unknown = ModelCapabilities::default();
+    let sent = |request: &ChatRequest, profile: &Profile| {
+        let mapped = mapped_with(request, &model, &unknown, profile);
+        let messages = mapped["body"]["messages"].as_array().unwrap();
+        let assistant = messages.iter().filter(|it| it["role"] == "assistant");
+        let thoughts: Vec<_> = assistant
+            .map(|it| it["reasoning_content"].clone())
+            .collect();
+        (thoughts, mapped["warnings"].as_array().unwrap().len())
+    };
+    // A message without reasoning of its own would be refused: it gets a blank.
+    assert_eq!(
+        sent(&request, &Profile::deepseek()),
+        (vec![json!("I need f."), json!(" ")], 1)
+    );
+    assert_eq!(
+        sent(&request, &Profile::vllm()),
+        (vec![json!("I need f."), Value::Null], 1)
+    );
+    assert_eq!(
+        sent(&request, &Profile::generic()),
+        (vec![Value::Null, Value::Null], 1)
+    );
+    request.reasoning = Some(ReasoningEffort::None);
+    assert_eq!(
+        sent(&request, &Profile::deepseek()),
+        (vec![json!("I need f."), Value::Null], 1)
+    );
+}
+
+#[test]
+fn what_a_model_attached_to_a_call_goes_back_to_it_alone() {
+    let gemini = ModelId::new("google", "gemini-3.8-flash");
+    let signature = json!({"extra_content": {"google": {"thought_signature": "sig"}}});
+    let mut call = ToolUse::new("call_1", "f", ToolInput::parse("{}"));
+    call.provider_state = Some(ProviderState::minted_by(&gemini, signature.clone()));
+    let mut said = switchboard_domain::Text {
+        text: "I call f.".into(),
+        provider_state: None,
+    };
+    said.provider_state = Some(ProviderState::minted_by(&gemini, json!("sig")));
+    let parts = [Part::Text(said), Part::ToolUse(call)];
+    let request = ChatRequest::new([Message::new(Role::Assistant, parts)]);
+    let unknown = ModelCapabilities::default();
+    let sent = |model: &ModelId| {
+        let mapped = mapped_with(&request, model, &unknown, &Profile::generic());
+        let call = &mapped["body"]["messages"][0]["tool_calls"][0];
+        let message = mapped["warnings"][0]["message"].as_str().unwrap();
+        (call["extra_content"].clone(), message[..1].to_owned())
+    };
+    // The text's state is of a form that this wire does not have.
+    assert_eq!(
+        sent(&gemini),
+        (signature["extra_content"].clone(), "1".to_owned())
+    );
+    let other = ModelId::new("google", "gemini-4-argon");
+    assert_eq!(sent(&other), (Value::Null, "2".to_owned()));
+}
+
+#[test]
+fn instructions_that_follow_each_other_are_one_message() {
+    let request = ChatRequest::new([
+        Message::new(Role::System, [Part::text("One."), Part::text("Two.")]),
+        Message::system(""),
+        Message::new(Role::System, [Part::text("Three."), Part::text("Four.")]),
+        Message::user("hi"),
+        Message::system("Five."),
+    ]);
+    assert_eq!(
+        body(&request)["messages"],
+        json!([
+            {"role": "system", "content": "One.\n\nTwo.\n\nThree.\n\nFour."},
+            {"role": "user", "content": "hi"},
+            {"role": "system", "content": "Five."},
+        ])
+    );
+}

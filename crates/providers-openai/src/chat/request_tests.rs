@@ -1,0 +1,424 @@
+use serde_json::{Value, json};
+use switchboard_domain::{
+    Document, Media, Message, Opaque, Part, ProviderState, Reasoning, Role, Sampling, ToolChoice,
+    ToolContent, ToolDefinition, ToolInput, ToolResult, ToolUse,
+};
+
+use super::*;
+use crate::capabilities;
+
+fn mapped(request: &ChatRequest, model: &str, profile: &Profile) -> Value {
+    let model: ModelId = model.parse().unwrap();
+    let capabilities = capabilities(&model.name, profile);
+    mapped_with(request, &model, &capabilities, profile)
+}
+
+fn mapped_with(
+    request: &ChatRequest,
+    model: &ModelId,
+    capabilities: &ModelCapabilities,
+    profile: &Profile,
+) -> Value {
+    let wire = to_wire(request, model, capabilities, profile).unwrap();
+    json!({
+        "body": wire.body,
+        "tool_choice": wire.tool_choice,
+        "warnings": wire.warnings,
+    })
+}
+
+fn body(request: &ChatRequest) -> Value {
+    mapped(request, "litellm/any", &Profile::generic())["body"].take()
+}
+
+fn warnings(request: &ChatRequest) -> Vec<(WarningKind, String)> {
+    let model = ModelId::new("litellm", "any");
+    let unknown = ModelCapabilities::default();
+    let wire = to_wire(request, &model, &unknown, &Profile::generic()).unwrap();
+    let pairs = wire.warnings.into_iter();
+    pairs.map(|it| (it.kind, it.message)).collect()
+}
+
+fn weather() -> ToolDefinition {
+    ToolDefinition::new(
+        "get_weather",
+        "Current weather of a city.",
+        json!({
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "unit": {"enum": ["c", "f"]}},
+            "required": ["city"],
+        }),
+    )
+}
+
+fn tools() -> [ToolDefinition; 3] {
+    let object = || json!({"type": "object"});
+    [
+        weather(),
+        ToolDefinition::new("list_cities", "", object()),
+        ToolDefinition::new("screenshot", "Takes a picture.", object()),
+    ]
+}
+
+/// Everything that a conversation can hold.
+fn conversation() -> ChatRequest {
+    let gemini = ModelId::new("gemini", "gemini-3.8-flash");
+    let mut failed = ToolResult::error("call_2", "get_weather", "no such city");
+    failed.content.push(ToolContent::ResourceLink {
+        uri: "https://example.org/cities".into(),
+        name: "cities".into(),
+        media_type: None,
+        description: None,
+    });
+    let mut pictured = ToolResult::text("call_3", "screenshot", "done");
+    let png = || Media::base64("image/png", "iVBORw0KGgo=");
+    pictured.content.push(ToolContent::Image(png()));
+    ChatRequest::new([
+        Message::system("You are a weather service."),
+        Message::new(
+            Role::User,
+            [
+                Part::text("What is the weather where this was taken?"),
+                Part::Image(png()),
+                Part::Image(Media::url("image/jpeg", "https://example.org/a.jpg")),
+                Part::Document(Document {
+                    media: Media::base64("application/pdf", "JVBERi0="),
+                    title: Some("trip.pdf".into()),
+                }),
+                Part::Audio(Media::base64("audio/wav", "UklGRg==")),
+            ],
+        ),
+        Message::new(
+            Role::Assistant,
+            [
+                Part::Reasoning(Reasoning {
+                    text: "A harbour. Hamburg?".into(),
+                    provider_state: Some(ProviderState::minted_by(&gemini, json!("sig"))),
+                }),
+                Part::text("I look it up."),
+                Part::ToolUse(ToolUse::new(
+                    "call_1",
+                    "get_weather",
+                    ToolInput::parse(r#"{"unit":"c","city":"Hamburg \"HH\""}"#),
+                )),
+                Part::ToolUse(ToolUse::new(
+                    "call_2",
+                    "get_weather",
+                    ToolInput::parse(r#"{"city": "Hamb"#),
+                )),
+                Part::ToolUse(ToolUse::new("call_3", "screenshot", ToolInput::parse(""))),
+            ],
+        ),
+        Message::tool_results([
+            ToolResult::text("call_1", "get_weather", "12 \u{b0}C, rain"),
+            failed,
+            pictured,
+        ]),
+        Message::user("And tomorrow?"),
+        Message::new(
+            Role::Assistant,
+            [Part::ToolUse(ToolUse::new(
+                "toolu_0123456789_0123456789_0123456789_0123456789",
+                "list_cities",
+                ToolInput::parse("null"),
+            ))],
+        ),
+        Message::tool_results([ToolResult {
+            tool_use_id: "toolu_0123456789_0123456789_0123456789_0123456789".into(),
+            name: "list_cities".into(),
+            content: vec![],
+            structured: Some(json!({"cities": ["Hamburg"]})),
+            is_error: false,
+        }]),
+    ])
+    .with_tools(tools())
+}
+
+fn every_option() -> ChatRequest {
+    ChatRequest {
+        parallel_tool_use: Some(false),
+        response_format: ResponseFormat::JsonSchema {
+            name: "answer".into(),
+            schema: json!({
+                "type": "object",
+                "properties": {"celsius": {"type": ["number", "null"]}},
+                "required": ["celsius"],
+                "additionalProperties": false,
+            }),
+        },
+        sampling: Sampling {
+            temperature: Some(0.2),
+            top_p: Some(0.9),
+            stop: vec!["END".into()],
+            seed: Some(7),
+        },
+        max_output_tokens: Some(512),
+        extra: json!({"service_tier": "flex", "seed": 8, "user": "u1"})
+            .as_object()
+            .cloned()
+            .unwrap(),
+        ..ChatRequest::new([Message::user("Weather in Hamburg?")])
+    }
+    .with_tools([weather()])
+    .with_tool_choice(ToolChoice::Only(vec!["get_weather".into()]))
+}
+
+// The golden requests, which `cargo xtask oracle` checks against the official SDK's types.
+
+fn golden(fixture: &str, mapped: &Value) {
+    insta::assert_json_snapshot!(format!("request__openai-chat__{fixture}"), mapped["body"]);
+    let beside = json!({"tool_choice": mapped["tool_choice"], "warnings": mapped["warnings"]});
+    insta::assert_json_snapshot!(format!("beside__{fixture}"), beside);
+}
+
+#[test]
+fn golden_conversation_on_openai() {
+    let request = conversation();
+    let model = ModelId::new("openai", "gpt-4o");
+    // Nothing known of the model, so that nothing is left out for its sake.
+    let unknown = ModelCapabilities::default();
+    let mapped = mapped_with(&request, &model, &unknown, &Profile::openai());
+    golden("conversation_on_openai", &mapped);
+}
+
+#[test]
+fn golden_conversation_on_a_compatible_server() {
+    let request = conversation().with_tool_choice(ToolChoice::Only(vec![
+        "get_weather".into(),
+        "list_cities".into(),
+    ]));
+    let mapped = mapped(&request, "litellm/any", &Profile::generic());
+    golden("conversation_on_a_compatible_server", &mapped);
+}
+
+#[test]
+fn golden_options_on_openai() {
+    let mapped = mapped(&every_option(), "openai/gpt-4.1", &Profile::openai());
+    golden("options_on_openai", &mapped);
+}
+
+#[test]
+fn golden_options_on_a_reasoning_model() {
+    let request = ChatRequest {
+        reasoning: Some(ReasoningEffort::High),
+        tools: vec![],
+        tool_choice: ToolChoice::Auto,
+        ..every_option()
+    };
+    let mapped = mapped(&request, "openai/o4-mini", &Profile::openai());
+    golden("options_on_a_reasoning_model", &mapped);
+}
+
+#[test]
+fn golden_tools_on_a_model_that_must_not_reason_with_them() {
+    let request = ChatRequest::new([Message::user("Weather in Hamburg or Kiel?")])
+        .with_tools(tools())
+        .with_tool_choice(ToolChoice::Only(vec![
+            "get_weather".into(),
+            "list_cities".into(),
+        ]));
+    let mapped = mapped(&request, "openai/gpt-6-luna", &Profile::openai());
+    golden("tools_without_reasoning", &mapped);
+}
+
+#[test]
+fn extra_wins_over_everything_but_stream() {
+    let extra = json!({"model": "other", "stream": false, "top_k": 5, "tool_choice": "none"});
+    let request = ChatRequest {
+        extra: extra.as_object().cloned().unwrap(),
+        ..ChatRequest::new([Message::user("hi")]).with_tools([weather()])
+    };
+    let text = {
+        let model = ModelId::new("p", "m");
+        let unknown = ModelCapabilities::default();
+        let wire = to_wire(&request, &model, &unknown, &Profile::generic()).unwrap();
+        assert_eq!(wire.warnings[0].kind, WarningKind::OptionDropped);
+        serde_json::to_string(&wire.body).unwrap()
+    };
+    assert_eq!(text.matches("\"model\"").count(), 1, "{text}");
+    assert_eq!(text.matches("\"stream\"").count(), 1, "{text}");
+    let body: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(body["model"], "other");
+    assert_eq!(body["stream"], true);
+    assert_eq!(body["top_k"], 5);
+    assert_eq!(body["tool_choice"], "none");
+}
+
+#[test]
+fn reasoning_effort_follows_what_the_model_takes() {
+    let effort = |model: &str, wanted: Option<ReasoningEffort>, with_tools: bool| {
+        let mut request = ChatRequest::new([Message::user("hi")]);
+        request.reasoning = wanted;
+        if with_tools {
+            request = request.with_tools([weather()]);
+        }
+        let mapped = mapped(&request, model, &Profile::openai());
+        let effort = mapped["body"]["reasoning_effort"].clone();
+        (effort, mapped["warnings"].as_array().unwrap().len())
+    };
+    let high = Some(ReasoningEffort::High);
+    let none = Some(ReasoningEffort::None);
+    // Without tools, as asked.
+    assert_eq!(effort("openai/gpt-6-luna", high, false), (json!("high"), 0));
+    assert_eq!(effort("openai/gpt-6-luna", None, false), (Value::Null, 0));
+    // With tools it must be said, and said to the caller unless it was asked for.
+    assert_eq!(effort("openai/gpt-6-luna", high, true), (json!("none"), 1));
+    assert_eq!(effort("openai/gpt-6-luna", None, true), (json!("none"), 1));
+    assert_eq!(effort("openai/gpt-6-luna", none, true), (json!("none"), 0));
+    // Off by default: nothing need be said.
+    assert_eq!(effort("openai/gpt-5.4", None, true), (Value::Null, 0));
+    assert_eq!(effort("openai/gpt-5.4", high, true), (json!("none"), 1));
+    // Cannot be off: the API's own answer (use the Responses API) is the best there is.
+    assert_eq!(effort("openai/gpt-6-astra", high, true), (json!("high"), 0));
+    assert_eq!(effort("openai/gpt-6-astra", none, false), (Value::Null, 1));
+    // Does not reason.
+    assert_eq!(effort("openai/gpt-4.1", high, false), (Value::Null, 1));
+    // Older reasoning models do both.
+    assert_eq!(effort("openai/gpt-5", high, true), (json!("high"), 0));
+}
+
+#[test]
+fn sampling_is_left_out_only_where_it_would_be_refused() {
+    let temperature = |model: &str, value: f64, reasoning: Option<ReasoningEffort>| {
+        let mut request = ChatRequest::new([Message::user("hi")]);
+        request.sampling.temperature = Some(value);
+        request.reasoning = reasoning;
+        let mapped = mapped(&request, model, &Profile::openai());
+        let sent = mapped["body"]["temperature"].clone();
+        (sent, mapped["warnings"].as_array().unwrap().len())
+    };
+    let none = Some(ReasoningEffort::None);
+    assert_eq!(temperature("openai/gpt-4o", 0.0, None), (json!(0.0), 0));
+    assert_eq!(
+        temperature("openai/gpt-6-luna", 0.0, None),
+        (Value::Null, 1)
+    );
+    assert_eq!(temperature("openai/gpt-6-luna", 0.0, none), (json!(0.0), 0));
+    assert_eq!(temperature("openai/gpt-5.1", 0.0, None), (json!(0.0), 0));
+    // 1 is what holds anyway: left out without a word.
+    assert_eq!(temperature("openai/o3", 1.0, None), (Value::Null, 0));
+}
+
+#[test]
+fn schemas_outside_the_strict_subset_are_sent_unenforced() {
+    let mut request = ChatRequest::new([Message::user("hi")]);
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let name = "answer".to_owned();
+    request.response_format = ResponseFormat::JsonSchema { name, schema };
+    assert_eq!(
+        body(&request)["response_format"]["json_schema"]["strict"],
+        false
+    );
+    assert_eq!(warnings(&request)[0].0, WarningKind::OptionDropped);
+
+    let unable = ModelCapabilities {
+        structured_output: Some(false),
+        ..ModelCapabilities::default()
+    };
+    let model = ModelId::new("p", "m");
+    let error = to_wire(&request, &model, &unable, &Profile::generic()).unwrap_err();
+    assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
+
+    let name = "my answer".to_owned();
+    let schema = json!({});
+    request.response_format = ResponseFormat::JsonSchema { name, schema };
+    let unknown = ModelCapabilities::default();
+    let error = to_wire(&request, &model, &unknown, &Profile::generic()).unwrap_err();
+    assert!(error.to_string().contains("`my answer`"), "{error}");
+}
+
+#[test]
+fn a_servers_limits_are_kept() {
+    let old = Profile {
+        stream_options: false,
+        parallel_tool_calls: false,
+        reasoning_control: ReasoningControl::None,
+        ..Profile::generic()
+    };
+    let request = ChatRequest {
+        parallel_tool_use: Some(true),
+        reasoning: Some(ReasoningEffort::Low),
+        max_output_tokens: Some(9),
+        ..ChatRequest::new([Message::user("hi")])
+    }
+    .with_tools([weather()]);
+    let mapped = mapped(&request, "old/m", &old);
+    for field in ["stream_options", "parallel_tool_calls", "reasoning_effort"] {
+        assert!(mapped["body"].get(field).is_none(), "{field}");
+    }
+    assert_eq!(mapped["body"]["max_tokens"], 9);
+    assert_eq!(mapped["warnings"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn deepseek_is_told_by_its_own_switch_not_to_reason() {
+    let mut request = ChatRequest::new([Message::user("hi")])
+        .with_tools([weather()])
+        .with_tool_choice(ToolChoice::Required);
+    let sent = |request: &ChatRequest| {
+        let mapped = mapped(request, "deepseek/deepseek-v4-pro", &Profile::deepseek());
+        let field = |name: &str| mapped["body"].get(name).cloned().unwrap_or_default();
+        let outcome = mapped["tool_choice"]["outcome"].clone();
+        (
+            field("reasoning_effort"),
+            field("thinking"),
+            field("tool_choice"),
+            outcome,
+        )
+    };
+    let off = json!({"type": "disabled"});
+    // It reasons unless told otherwise, and refuses a forced tool choice while it does.
+    assert_eq!(
+        sent(&request),
+        (
+            Value::Null,
+            off.clone(),
+            json!("required"),
+            json!("emulated")
+        )
+    );
+    request.reasoning = Some(ReasoningEffort::High);
+    assert_eq!(
+        sent(&request),
+        (json!("high"), Value::Null, json!("auto"), json!("relaxed"))
+    );
+    request.reasoning = Some(ReasoningEffort::None);
+    assert_eq!(
+        sent(&request),
+        (Value::Null, off, json!("required"), json!("native"))
+    );
+    request.reasoning = None;
+    request.tool_choice = ToolChoice::Auto;
+    assert_eq!(
+        sent(&request),
+        (Value::Null, Value::Null, json!("auto"), json!("native"))
+    );
+}
+
+#[test]
+fn a_structured_answer_is_asked_for_whole_where_it_cannot_be_streamed() {
+    let groq = Profile::named("groq").unwrap();
+    let mut request = every_option();
+    let body = mapped(&request, "groq/any", &groq)["body"].take();
+    assert_eq!(body["stream"], false);
+    assert!(body.get("stream_options").is_none());
+    request.response_format = ResponseFormat::Text;
+    let body = mapped(&request, "groq/any", &groq)["body"].take();
+    assert_eq!(body["stream"], true);
+    assert!(body.get("stream_options").is_some());
+}
+
+#[test]
+fn mistral_gets_no_field_that_it_does_not_know() {
+    let request = every_option();
+    let mapped = mapped(&request, "mistral/mistral-large", &Profile::mistral());
+    let body = mapped["body"].as_object().unwrap();
+    assert!(!body.contains_key("stream_options"));
+    assert_eq!(body["random_seed"], 7);
+    // The caller's own field, under the name that the caller gave it.
+    assert_eq!(body["seed"], 8);
+    assert!(!body.contains_key("max_completion_tokens"));
+}
+
+#[path = "messages_tests.rs"]
+mod messages;

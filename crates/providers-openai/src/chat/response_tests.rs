@@ -1,0 +1,84 @@
+use serde_json::{Value, json};
+use switchboard_domain::{FinishReason, ModelErrorKind, ModelId, ToolChoiceOutcome};
+
+use super::*;
+use crate::chat::LocalIds;
+
+fn read(body: &Value) -> Result<ChatResponse, ModelError> {
+    let decoder = ChatDecoder::new(
+        ModelId::new("litellm", "any"),
+        ToolChoiceOutcome::Native,
+        Vec::new(),
+        LocalIds::default(),
+    );
+    from_body("litellm", decoder, &body.to_string())
+}
+
+fn message(message: &Value, finish_reason: &Value) -> Value {
+    json!({
+        "id": "c1",
+        "model": "m1",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+    })
+}
+
+#[test]
+fn a_whole_answer() {
+    let calls = json!([
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\":1}"}},
+        {"id": "b", "type": "function", "function": {"name": "f", "arguments": {"x": 2}}},
+    ]);
+    let body = message(
+        &json!({"role": "assistant", "content": "Wait.", "reasoning_content": "hm", "tool_calls": calls}),
+        &json!("stop"),
+    );
+    insta::assert_json_snapshot!(read(&body).unwrap());
+}
+
+#[test]
+fn a_body_needs_no_finish_reason() {
+    let said = message(&json!({"content": "hi"}), &Value::Null);
+    let response = read(&said).unwrap();
+    assert_eq!(
+        (response.finish, response.finish_raw),
+        (FinishReason::Stop, None)
+    );
+    let calls = json!([{"id": "a", "function": {"name": "f", "arguments": "{}"}}]);
+    let called = message(&json!({"content": null, "tool_calls": calls}), &Value::Null);
+    assert_eq!(read(&called).unwrap().finish, FinishReason::ToolUse);
+}
+
+#[test]
+fn length_makes_the_last_call_malformed_here_too() {
+    let calls = json!([
+        {"id": "a", "function": {"name": "f", "arguments": "{}"}},
+        {"id": "b", "function": {"name": "f", "arguments": "{\"x\":1}"}},
+    ]);
+    let cut = message(
+        &json!({"content": null, "tool_calls": calls}),
+        &json!("length"),
+    );
+    let response = read(&cut).unwrap();
+    let whole: Vec<_> = response
+        .message
+        .tool_uses()
+        .map(|it| it.input.as_object().is_some())
+        .collect();
+    assert_eq!(whole, [true, false]);
+}
+
+#[test]
+fn a_body_without_an_answer_is_an_error() {
+    let error = read(&json!({"error": {"message": "m", "code": "context_length_exceeded"}}));
+    assert_eq!(error.unwrap_err().kind, ModelErrorKind::ContextOverflow);
+    for nothing in [
+        json!({}),
+        json!({"id": "c", "choices": []}),
+        json!([]),
+        json!("x"),
+    ] {
+        let error = read(&nothing).unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Protocol, "{nothing}");
+    }
+}

@@ -1,0 +1,443 @@
+use serde_json::json;
+use switchboard_domain::{ChatResponse, Part, ResponseAccumulator, ToolInput, Usage};
+
+use super::*;
+
+fn decoder() -> ChatDecoder {
+    ChatDecoder::new(
+        ModelId::new("openai", "gpt-6-luna"),
+        ToolChoiceOutcome::Native,
+        Vec::new(),
+        LocalIds::default(),
+    )
+}
+
+/// What came before the end or the error, and whether it was one.
+fn run(frames: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
+    let mut decoder = decoder();
+    let mut events = Vec::new();
+    for frame in frames {
+        let data = match frame {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        if let Err(error) = decoder.frame("", &data, &mut events) {
+            return (events, Err(error));
+        }
+    }
+    let end = decoder.end(&mut events);
+    (events, end)
+}
+
+fn answer(frames: &[Value]) -> ChatResponse {
+    let (events, end) = run(frames);
+    end.unwrap();
+    let mut answer = ResponseAccumulator::default();
+    for event in &events {
+        answer.push(event).unwrap();
+    }
+    answer.finish().unwrap()
+}
+
+fn failure(frames: &[Value]) -> ModelError {
+    let (events, end) = run(frames);
+    let is_finish = |event: &ModelEvent| matches!(event, ModelEvent::Finished { .. });
+    assert!(!events.iter().any(is_finish), "{events:?}");
+    end.unwrap_err()
+}
+
+fn delta(delta: &Value) -> Value {
+    json!({"id": "c1", "model": "m1", "choices": [{"index": 0, "delta": delta}]})
+}
+
+fn finish(reason: &str) -> Value {
+    json!({"id": "c1", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+}
+
+fn call(index: u32, id: &str, name: &str, arguments: &str) -> Value {
+    json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}})
+}
+
+#[test]
+fn the_first_event_says_who_answers_and_what_was_not_as_asked() {
+    let warning = Warning::new(WarningKind::OptionDropped, "no seed");
+    let outcome = ToolChoiceOutcome::Relaxed {
+        why: "because".into(),
+    };
+    let mut decoder = ChatDecoder::new(
+        ModelId::new("openai", "m"),
+        outcome.clone(),
+        vec![warning.clone()],
+        LocalIds::default(),
+    );
+    let mut events = Vec::new();
+    // Azure's first chunk has nothing in it.
+    let about_the_prompt =
+        json!({"id": "", "model": "", "choices": [], "prompt_filter_results": []});
+    decoder
+        .frame("", &about_the_prompt.to_string(), &mut events)
+        .unwrap();
+    assert!(events.is_empty());
+    decoder
+        .frame("", &delta(&json!({"content": ""})).to_string(), &mut events)
+        .unwrap();
+    assert_eq!(
+        events,
+        [
+            ModelEvent::Started {
+                response_id: Some("c1".into()),
+                model: Some("m1".into()),
+                tool_choice: outcome,
+            },
+            ModelEvent::Warning { warning },
+        ]
+    );
+}
+
+#[test]
+fn the_end_of_the_wire_finishes_not_the_reason() {
+    let mut decoder = decoder();
+    let mut events = Vec::new();
+    let mut said = |data: &str| {
+        decoder.frame("", data, &mut events).unwrap();
+        events
+            .iter()
+            .any(|event| matches!(event, ModelEvent::Finished { .. }))
+    };
+    assert!(!said(&delta(&json!({"content": "a"})).to_string()));
+    assert!(!said(&finish("stop").to_string()));
+    assert!(!said(&delta(&json!({"content": "b"})).to_string()));
+    assert!(said("[DONE]"));
+    let before = events.len();
+    decoder
+        .frame(
+            "",
+            &delta(&json!({"content": "c"})).to_string(),
+            &mut events,
+        )
+        .unwrap();
+    decoder.end(&mut events).unwrap();
+    assert_eq!(events.len(), before);
+}
+
+#[test]
+fn finish_reasons_are_brought_in_line_with_the_output() {
+    let a_call = || delta(&json!({"tool_calls": [call(0, "a", "f", "{}")]}));
+    let text = || delta(&json!({"content": "hi"}));
+    let cases = [
+        (text(), "stop", FinishReason::Stop),
+        (a_call(), "stop", FinishReason::ToolUse),
+        (a_call(), "tool_calls", FinishReason::ToolUse),
+        (
+            delta(&json!({"tool_calls": []})),
+            "tool_calls",
+            FinishReason::Stop,
+        ),
+        (
+            delta(&json!({"tool_calls": null})),
+            "tool_calls",
+            FinishReason::Stop,
+        ),
+        (text(), "length", FinishReason::Length),
+        (a_call(), "length", FinishReason::Length),
+        (text(), "content_filter", FinishReason::ContentFilter),
+        (
+            delta(&json!({"refusal": "no"})),
+            "stop",
+            FinishReason::Refusal,
+        ),
+        (text(), "eos", FinishReason::Stop),
+        (text(), "model_length", FinishReason::ContextOverflow),
+        (text(), "insomnia", FinishReason::Other("insomnia".into())),
+    ];
+    for (said, word, expected) in cases {
+        let (events, end) = run(&[said, finish(word)]);
+        end.unwrap();
+        let last = events.last().unwrap();
+        let raw = Some(word.to_owned());
+        assert_eq!(
+            *last,
+            ModelEvent::Finished {
+                reason: expected,
+                raw
+            }
+        );
+    }
+}
+
+#[test]
+fn a_reason_is_not_replaced_by_a_later_stop() {
+    let response = answer(&[
+        delta(&json!({"content": "a"})),
+        finish("length"),
+        finish("stop"),
+    ]);
+    assert_eq!(response.finish, FinishReason::Length);
+    let response = answer(&[
+        delta(&json!({"content": "a"})),
+        finish("stop"),
+        finish("length"),
+    ]);
+    assert_eq!(response.finish, FinishReason::Length);
+}
+
+#[test]
+fn length_leaves_the_call_being_written_malformed() {
+    let inputs = |frames: &[Value]| {
+        let response = answer(frames);
+        let whole = |input: &ToolInput| input.as_object().is_some();
+        response
+            .message
+            .tool_uses()
+            .map(|it| whole(&it.input))
+            .collect::<Vec<_>>()
+    };
+    let two = delta(&json!({"tool_calls": [call(0, "a", "f", "{}"), call(1, "b", "f", "{}")]}));
+    assert_eq!(inputs(&[two.clone(), finish("length")]), [true, false]);
+    assert_eq!(
+        inputs(&[two.clone(), finish("content_filter")]),
+        [true, false]
+    );
+    assert_eq!(inputs(&[two.clone(), finish("tool_calls")]), [true, true]);
+    // It was the text or the thought that was cut off.
+    for field in ["content", "refusal", "reasoning"] {
+        let more = delta(&json!({field: "and"}));
+        assert_eq!(inputs(&[two.clone(), more, finish("length")]), [true, true]);
+    }
+}
+
+#[test]
+fn an_end_without_a_reason_is_an_interruption() {
+    let half = || delta(&json!({"content": "half"}));
+    for frames in [
+        vec![],
+        vec![half()],
+        vec![half(), json!("[DONE]")],
+        vec![half(), finish("")],
+    ] {
+        let error = failure(&frames);
+        assert_eq!(error.kind, ModelErrorKind::Interrupted, "{frames:?}");
+        assert_eq!(error.provider(), "openai");
+    }
+    for word in ["error", "abort", "insufficient_system_resource"] {
+        let error = failure(&[half(), finish(word)]);
+        assert_eq!(error.kind, ModelErrorKind::Interrupted);
+        assert!(error.message().contains(word), "{error}");
+    }
+}
+
+#[test]
+fn an_error_in_the_stream_is_never_an_end() {
+    let half = || delta(&json!({"content": "half"}));
+    let kind = |frame: Value| failure(&[half(), finish("stop"), frame]).kind;
+    assert_eq!(
+        kind(json!({"error": {"message": "m", "type": "server_error"}})),
+        ModelErrorKind::Overloaded { retry_after: None }
+    );
+    assert_eq!(
+        kind(json!({"object": "error", "message": "maximum context length is 9", "code": 400})),
+        ModelErrorKind::ContextOverflow
+    );
+    assert_eq!(
+        kind(json!({"error": "it broke"})),
+        ModelErrorKind::Interrupted
+    );
+    let error =
+        failure(&[json!({"error": {"message": "The words.", "code": "rate_limit_exceeded"}})]);
+    assert_eq!(error.message(), "The words.");
+    // Named by the SSE event.
+    let mut events = Vec::new();
+    let error = decoder()
+        .frame("error", r#"{"message":"m"}"#, &mut events)
+        .unwrap_err();
+    assert_eq!((error.kind, events.len()), (ModelErrorKind::Interrupted, 0));
+    // `null` is no error.
+    let quiet =
+        json!({"error": null, "choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]});
+    assert_eq!(answer(&[quiet]).message.text(), "a");
+}
+
+#[test]
+fn what_is_not_json_is_told_with_an_excerpt() {
+    let page = format!("<html>{}", "\u{e9}".repeat(500));
+    let error = failure(&[json!(page)]);
+    assert_eq!(error.kind, ModelErrorKind::Protocol);
+    assert!(error.message().contains("<html>") && error.message().chars().count() < 400);
+    assert_eq!(failure(&[json!("[1, 2]")]).kind, ModelErrorKind::Protocol);
+    let listed = failure(&[json!(r#"[{"error": {"message": "m", "code": 429}}]"#)]);
+    assert!(matches!(listed.kind, ModelErrorKind::RateLimited { .. }));
+}
+
+#[test]
+fn odd_fields_never_cost_the_answer() {
+    let odd = json!({
+        "id": 7, "model": null, "created": "now", "usage": "none",
+        "choices": [
+            {"index": "0", "delta": {
+                "role": 5, "content": "a", "refusal": 0, "audio": {}, "annotations": [],
+                "tool_calls": [null, 3, {"index": -1, "id": [], "function": {"name": "f", "arguments": "{}"}}],
+                "function_call": "none",
+            }, "finish_reason": null, "logprobs": 9},
+            "nonsense",
+        ],
+    });
+    let response = answer(&[odd, finish("stop")]);
+    assert_eq!(response.message.text(), "a");
+    assert_eq!(response.message.tool_uses().count(), 1);
+}
+
+#[test]
+fn only_the_first_of_several_answers_is_read() {
+    let two = json!({"id": "c", "choices": [
+        {"index": 1, "delta": {"content": "other"}, "finish_reason": "length"},
+        {"index": 0, "delta": {"content": "mine"}, "finish_reason": "stop"},
+    ]});
+    let response = answer(&[two.clone(), two]);
+    assert_eq!(response.message.text(), "minemine");
+    assert_eq!(response.finish, FinishReason::Stop);
+    assert_eq!(response.warnings.len(), 1);
+}
+
+#[test]
+fn usage_is_what_was_said_and_no_more() {
+    let text = || delta(&json!({"content": "a"}));
+    assert_eq!(answer(&[text(), finish("stop")]).usage, Usage::default());
+    let usage = json!({"id": "c1", "choices": [], "usage": {
+        "prompt_tokens": 42, "completion_tokens": 9, "total_tokens": 51,
+        "prompt_tokens_details": {"cached_tokens": 32, "cache_write_tokens": 4},
+        "completion_tokens_details": null,
+    }});
+    assert_eq!(
+        answer(&[text(), finish("stop"), usage]).usage,
+        Usage {
+            input_tokens: Some(42),
+            output_tokens: Some(9),
+            cache_read_tokens: Some(32),
+            cache_write_tokens: Some(4),
+            reasoning_tokens: None,
+        }
+    );
+}
+
+#[test]
+fn reasoning_that_a_server_does_not_count_as_output_is_output() {
+    let output = |usage: Value| {
+        let chunk = json!({"id": "c1", "choices": [], "usage": usage});
+        let answer = answer(&[delta(&json!({"content": "a"})), finish("stop"), chunk]);
+        answer.usage.output_tokens
+    };
+    let told = |completion: u64, total: u64| json!({"prompt_tokens": 10, "completion_tokens": completion, "total_tokens": total});
+    assert_eq!(output(told(9, 19)), Some(9));
+    assert_eq!(output(told(9, 119)), Some(109));
+    // Sums that are wrong or missing change nothing.
+    assert_eq!(output(told(9, 0)), Some(9));
+    assert_eq!(output(told(9, 12)), Some(9));
+    assert_eq!(output(json!({"total_tokens": 12})), None);
+    assert_eq!(output(json!({"completion_tokens": 3})), Some(3));
+}
+
+#[test]
+fn thoughts_come_under_several_names_but_once() {
+    let response = answer(&[
+        delta(&json!({"reasoning_content": "th", "reasoning": "th"})),
+        delta(&json!({"reasoning": "ink", "reasoning_content": "ink"})),
+        delta(&json!({"content": "said"})),
+        finish("stop"),
+    ]);
+    let [Part::Reasoning(reasoning), Part::Text(text)] = response.message.parts.as_slice() else {
+        panic!("{:?}", response.message);
+    };
+    assert_eq!(
+        (reasoning.text.as_str(), text.text.as_str()),
+        ("think", "said")
+    );
+    let state = reasoning.provider_state.as_ref().unwrap();
+    assert_eq!(state.data, json!({"field": "reasoning_content"}));
+    // In typed pieces (Mistral).
+    let response = answer(&[
+        delta(
+            &json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}),
+        ),
+        delta(&json!({"content": [{"type": "text", "text": "said"}, {"type": "new"}]})),
+        finish("stop"),
+    ]);
+    assert_eq!(response.message.parts.len(), 2);
+    assert_eq!(response.message.text(), "said");
+}
+
+#[test]
+fn openrouters_details_ride_on_the_reasoning_that_they_belong_to() {
+    let thought = |text: &str| {
+        let detail = json!({"type": "reasoning.text", "text": text, "index": 0});
+        delta(&json!({"reasoning": text, "reasoning_details": [detail]}))
+    };
+    let signature = json!({"type": "reasoning.text", "signature": "sig", "index": 0});
+    let encrypted = json!({"type": "reasoning.encrypted", "data": "x", "index": 1});
+    let response = answer(&[
+        thought("th"),
+        thought("ink"),
+        delta(&json!({"reasoning_details": [signature]})),
+        delta(&json!({"content": "I look."})),
+        // After the text, as some models have it: a part of its own that says nothing.
+        delta(&json!({"reasoning_details": [encrypted], "tool_calls": [call(0, "a", "f", "{}")]})),
+        finish("tool_calls"),
+    ]);
+    let [
+        Part::Reasoning(first),
+        Part::Text(_),
+        Part::Reasoning(second),
+        Part::ToolUse(_),
+    ] = response.message.parts.as_slice()
+    else {
+        panic!("{:?}", response.message);
+    };
+    assert_eq!((first.text.as_str(), second.text.as_str()), ("think", ""));
+    assert_eq!(
+        first.provider_state.as_ref().unwrap().data,
+        json!({"field": "reasoning", "details": [
+            {"type": "reasoning.text", "text": "think", "index": 0, "signature": "sig"},
+        ]})
+    );
+    assert_eq!(
+        second.provider_state.as_ref().unwrap().data,
+        json!({"field": "reasoning", "details": [encrypted]})
+    );
+    // A server that gives the details alone.
+    let detail = json!({"type": "reasoning.summary", "summary": "In short."});
+    let response = answer(&[
+        delta(&json!({"reasoning_details": [detail]})),
+        finish("stop"),
+    ]);
+    let [Part::Reasoning(reasoning)] = response.message.parts.as_slice() else {
+        panic!("{:?}", response.message);
+    };
+    assert_eq!(reasoning.text, "In short.");
+}
+
+#[test]
+fn a_call_without_a_name_is_malformed_not_silent() {
+    let nameless = delta(&json!({"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]}));
+    let response = answer(&[nameless.clone(), finish("tool_calls")]);
+    assert_eq!(response.finish, FinishReason::MalformedToolCall);
+    assert_eq!(response.warnings[0].kind, WarningKind::UnknownWireValue);
+    let named = delta(&json!({"tool_calls": [call(1, "a", "f", "{}")]}));
+    let response = answer(&[nameless, named, finish("tool_calls")]);
+    assert_eq!(response.finish, FinishReason::ToolUse);
+}
+
+#[test]
+fn the_form_before_tool_calls() {
+    let response = answer(&[
+        delta(&json!({"function_call": {"name": "f", "arguments": ""}})),
+        delta(&json!({"function_call": {"arguments": "{\"a\""}})),
+        delta(&json!({"function_call": {"arguments": ":1}"}})),
+        finish("function_call"),
+    ]);
+    assert_eq!(response.finish, FinishReason::ToolUse);
+    let tool_use = response.message.tool_uses().next().unwrap();
+    assert_eq!(tool_use.id, "call_local_1");
+    assert_eq!(tool_use.input, ToolInput::parse(r#"{"a":1}"#));
+}
+
+#[path = "stream_laws_tests.rs"]
+mod laws;

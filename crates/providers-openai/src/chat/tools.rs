@@ -1,0 +1,274 @@
+//! Tools and which of them may or must be used.
+
+use std::borrow::Cow;
+
+use switchboard_domain::{
+    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ReasoningEffort, ToolChoice,
+    ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
+};
+
+use super::{parameters::parameters, wire};
+use crate::profile::{ForcedToolChoice, Profile};
+
+/// Bytes of a function's or a schema's name at most.
+const MAX_NAME: usize = 64;
+
+/// The tools as they are declared, and the choice as it is sent.
+#[derive(Debug)]
+pub(crate) struct Tools<'a> {
+    pub(crate) declared: Vec<wire::Tool<'a>>,
+    pub(crate) choice: Option<wire::ToolChoice<'a>>,
+    pub(crate) outcome: ToolChoiceOutcome,
+}
+
+/// Maps the tools and the choice among them.
+pub(crate) fn tools<'a>(
+    request: &'a ChatRequest,
+    provider: &str,
+    capabilities: &ModelCapabilities,
+    profile: &Profile,
+    warnings: &mut Vec<Warning>,
+) -> Result<Tools<'a>, ModelError> {
+    let invalid = |field: &str, message: String| {
+        let field = Some(field.to_owned());
+        Err(ModelError::new(
+            provider,
+            ModelErrorKind::InvalidRequest { field },
+            message,
+        ))
+    };
+    for (index, tool) in request.tools.iter().enumerate() {
+        if !is_name(&tool.name) {
+            return invalid(
+                &format!("tools[{index}].function.name"),
+                format!(
+                    "tool name `{}` is not 1 to {MAX_NAME} of A-Z, a-z, 0-9, `_` and `-`",
+                    tool.name
+                ),
+            );
+        }
+    }
+    let forced = match &request.tool_choice {
+        ToolChoice::Auto | ToolChoice::None => None,
+        ToolChoice::Required => Some(Vec::new()),
+        ToolChoice::Only(names) => {
+            if let Some(name) = names.iter().find(|name| !declares(request, name)) {
+                return invalid("tool_choice", format!("no tool named `{name}` is declared"));
+            }
+            if names.is_empty() {
+                let message = "a choice among no tools; say `none` for no tool";
+                return invalid("tool_choice", message.to_owned());
+            }
+            let mut allowed: Vec<&'a str> = Vec::with_capacity(names.len());
+            for name in names {
+                if !allowed.contains(&name.as_str()) {
+                    allowed.push(name);
+                }
+            }
+            Some(allowed)
+        }
+    };
+    if request.tools.is_empty() {
+        // The API refuses `tool_choice` without `tools`.
+        return match forced {
+            Some(_) => invalid(
+                "tool_choice",
+                "a tool is required but none is declared".into(),
+            ),
+            None => Ok(Tools {
+                declared: Vec::new(),
+                choice: None,
+                outcome: ToolChoiceOutcome::Native,
+            }),
+        };
+    }
+    if capabilities.tools == Some(false) {
+        if request.tool_choice == ToolChoice::None {
+            return Ok(Tools {
+                declared: Vec::new(),
+                choice: None,
+                outcome: emulated("no tools were sent to a model that has none"),
+            });
+        }
+        let feature = "tool use by this model".to_owned();
+        let kind = ModelErrorKind::Unsupported { feature };
+        return Err(ModelError::new(provider, kind, ""));
+    }
+    Ok(match forced {
+        None => Tools {
+            declared: declared(request, None, profile, warnings),
+            choice: Some(wire::ToolChoice::Mode(
+                if request.tool_choice == ToolChoice::None {
+                    "none"
+                } else {
+                    "auto"
+                },
+            )),
+            outcome: ToolChoiceOutcome::Native,
+        },
+        Some(allowed) => force(request, &allowed, capabilities, profile, warnings),
+    })
+}
+
+/// A choice that must be made: any of `allowed`, or of all tools if that is empty.
+fn force<'a>(
+    request: &'a ChatRequest,
+    allowed: &[&'a str],
+    capabilities: &ModelCapabilities,
+    profile: &Profile,
+    warnings: &mut Vec<Warning>,
+) -> Tools<'a> {
+    let refused = match profile.forced_tool_choice {
+        ForcedToolChoice::Refused => true,
+        ForcedToolChoice::RefusedWhileReasoning => {
+            !matches!(request.reasoning, None | Some(ReasoningEffort::None))
+        }
+        ForcedToolChoice::Enforced | ForcedToolChoice::Unenforced => false,
+    } || capabilities.forced_tool_choice == Some(false);
+    if refused {
+        let why = "this model takes no forced tool choice; it was left free to answer without";
+        return Tools {
+            declared: declared(request, Some(allowed), profile, warnings),
+            choice: Some(wire::ToolChoice::Mode("auto")),
+            outcome: relaxed(why, warnings),
+        };
+    }
+    let all = allowed.is_empty() || request.tools.iter().all(|it| allowed.contains(&&*it.name));
+    let (choice, native) = match allowed {
+        [name] if profile.named_tool_choice => {
+            let function = wire::NamedFunction::new(name);
+            (wire::ToolChoice::Function(function), true)
+        }
+        names if !all && names.len() > 1 && profile.allowed_tools => {
+            let tools = names.iter().map(|it| wire::NamedFunction::new(it));
+            let choice = wire::ToolChoice::AllowedTools {
+                r#type: "allowed_tools",
+                allowed_tools: wire::AllowedTools {
+                    mode: "required",
+                    tools: tools.collect(),
+                },
+            };
+            (choice, true)
+        }
+        _ => (wire::ToolChoice::Mode("required"), all),
+    };
+    let outcome = if profile.forced_tool_choice == ForcedToolChoice::Unenforced {
+        let why = format!(
+            "{} may answer without the tool it was told to use",
+            profile.name
+        );
+        relaxed(&why, warnings)
+    } else if switches_reasoning_off(request, profile) {
+        emulated("reasoning was switched off: a forced tool choice is refused while it lasts")
+    } else if native {
+        ToolChoiceOutcome::Native
+    } else {
+        emulated("only the allowed tools were sent, and one of them was required")
+    };
+    Tools {
+        declared: declared(request, (!native).then_some(allowed), profile, warnings),
+        choice: Some(choice),
+        outcome,
+    }
+}
+
+/// Whether a forced tool choice is what switches reasoning off in an answer. A wish for reasoning
+/// beats the choice, which is then relaxed.
+pub(crate) fn switches_reasoning_off(request: &ChatRequest, profile: &Profile) -> bool {
+    let forced = matches!(
+        request.tool_choice,
+        ToolChoice::Required | ToolChoice::Only(_)
+    );
+    let refused = profile.forced_tool_choice == ForcedToolChoice::RefusedWhileReasoning;
+    forced && refused && request.reasoning.is_none()
+}
+
+fn emulated(how: &str) -> ToolChoiceOutcome {
+    ToolChoiceOutcome::Emulated {
+        how: how.to_owned(),
+    }
+}
+
+fn relaxed(why: &str, warnings: &mut Vec<Warning>) -> ToolChoiceOutcome {
+    warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
+    ToolChoiceOutcome::Relaxed {
+        why: why.to_owned(),
+    }
+}
+
+fn declares(request: &ChatRequest, name: &str) -> bool {
+    request.tools.iter().any(|tool| tool.name == *name)
+}
+
+/// The tools on the wire: those of `only` if that names any.
+fn declared<'a>(
+    request: &'a ChatRequest,
+    only: Option<&[&str]>,
+    profile: &Profile,
+    warnings: &mut Vec<Warning>,
+) -> Vec<wire::Tool<'a>> {
+    let only = only.filter(|names| !names.is_empty());
+    request
+        .tools
+        .iter()
+        .filter(|tool| only.is_none_or(|names| names.contains(&&*tool.name)))
+        .map(|tool| wire::Tool::Function {
+            function: function(tool, profile, warnings),
+        })
+        .collect()
+}
+
+fn function<'a>(
+    tool: &'a ToolDefinition,
+    profile: &Profile,
+    warnings: &mut Vec<Warning>,
+) -> wire::FunctionTool<'a> {
+    let (parameters, refused) = parameters(&tool.input_schema, profile.root_combinators);
+    if let Some(keyword) = refused {
+        let message = format!(
+            "the schema of tool `{}` has `{keyword}` at its root, which is refused: what it allows \
+             was sent as one object",
+            tool.name
+        );
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    }
+    wire::FunctionTool {
+        name: &tool.name,
+        description: &tool.description,
+        parameters,
+    }
+}
+
+/// Whether the API takes it as the name of a function or a schema: `[A-Za-z0-9_-]{1,64}`.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_name_byte)
+}
+
+/// A name out of history as the API takes it. A model may have called a tool that does not exist
+/// under a name that cannot; the call must still be told.
+pub(crate) fn as_name(name: &str) -> Cow<'_, str> {
+    if is_name(name) {
+        return Cow::Borrowed(name);
+    }
+    let legal = |c: char| {
+        if c.is_ascii() && is_name_byte(c as u8) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = name.chars().take(MAX_NAME).map(legal).collect();
+    Cow::Owned(if name.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        name
+    })
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+#[cfg(test)]
+#[path = "tools_tests.rs"]
+mod tests;

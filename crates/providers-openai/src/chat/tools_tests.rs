@@ -1,0 +1,188 @@
+use serde_json::{Value, json};
+use switchboard_domain::Message;
+
+use super::*;
+
+fn request(choice: ToolChoice) -> ChatRequest {
+    let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object"}));
+    ChatRequest::new([Message::user("hi")])
+        .with_tools([tool("a"), tool("b"), tool("c")])
+        .with_tool_choice(choice)
+}
+
+fn only(names: &[&str]) -> ToolChoice {
+    ToolChoice::Only(names.iter().map(|&name| name.to_owned()).collect())
+}
+
+/// What is sent as `tool_choice`, the names of the tools sent, and the outcome.
+fn mapped(
+    choice: ToolChoice,
+    capabilities: &ModelCapabilities,
+    profile: &Profile,
+) -> (Value, Vec<String>, ToolChoiceOutcome, Vec<Warning>) {
+    let request = request(choice);
+    let mut warnings = Vec::new();
+    let mapped = tools(&request, "p", capabilities, profile, &mut warnings).unwrap();
+    let names = mapped.declared.iter().map(|tool| {
+        let wire::Tool::Function { function } = tool;
+        function.name.to_owned()
+    });
+    (
+        serde_json::to_value(&mapped.choice).unwrap(),
+        names.collect(),
+        mapped.outcome.clone(),
+        warnings,
+    )
+}
+
+#[test]
+fn every_choice_has_a_form_on_openai() {
+    let function = |name| json!({"type": "function", "function": {"name": name}});
+    let cases = [
+        (ToolChoice::Auto, json!("auto")),
+        (ToolChoice::None, json!("none")),
+        (ToolChoice::Required, json!("required")),
+        (only(&["b"]), function("b")),
+        (
+            only(&["c", "a", "c"]),
+            json!({"type": "allowed_tools", "allowed_tools": {
+                "mode": "required",
+                "tools": [function("c"), function("a")],
+            }}),
+        ),
+        // All of them is just "required".
+        (only(&["c", "b", "a"]), json!("required")),
+    ];
+    for (choice, expected) in cases {
+        let (sent, names, outcome, warnings) = mapped(
+            choice.clone(),
+            &ModelCapabilities::default(),
+            &Profile::openai(),
+        );
+        assert_eq!(sent, expected, "{choice:?}");
+        assert_eq!(names, ["a", "b", "c"], "{choice:?}");
+        assert_eq!(outcome, ToolChoiceOutcome::Native, "{choice:?}");
+        assert!(warnings.is_empty());
+    }
+}
+
+#[test]
+fn without_allowed_tools_only_the_allowed_are_sent() {
+    let (sent, names, outcome, _) = mapped(
+        only(&["c", "a"]),
+        &ModelCapabilities::default(),
+        &Profile::generic(),
+    );
+    assert_eq!(sent, json!("required"));
+    assert_eq!(names, ["a", "c"]);
+    assert!(matches!(outcome, ToolChoiceOutcome::Emulated { .. }));
+}
+
+#[test]
+fn without_named_choice_the_one_tool_is_sent_and_required() {
+    let profile = Profile {
+        named_tool_choice: false,
+        ..Profile::generic()
+    };
+    let (sent, names, outcome, _) = mapped(only(&["b"]), &ModelCapabilities::default(), &profile);
+    assert_eq!((sent, names), (json!("required"), vec!["b".to_owned()]));
+    assert!(matches!(outcome, ToolChoiceOutcome::Emulated { .. }));
+}
+
+#[test]
+fn a_choice_that_is_not_enforced_is_relaxed_and_said() {
+    let unenforced = Profile {
+        forced_tool_choice: ForcedToolChoice::Unenforced,
+        ..Profile::generic()
+    };
+    let (sent, _, outcome, warnings) = mapped(
+        ToolChoice::Required,
+        &ModelCapabilities::default(),
+        &unenforced,
+    );
+    assert_eq!(sent, json!("required"));
+    assert!(matches!(outcome, ToolChoiceOutcome::Relaxed { .. }));
+    assert_eq!(warnings[0].kind, WarningKind::ToolChoiceRelaxed);
+
+    let refusing = ModelCapabilities {
+        forced_tool_choice: Some(false),
+        ..ModelCapabilities::default()
+    };
+    let (sent, names, outcome, warnings) = mapped(only(&["b"]), &refusing, &Profile::openai());
+    assert_eq!((sent, names), (json!("auto"), vec!["b".to_owned()]));
+    assert!(matches!(outcome, ToolChoiceOutcome::Relaxed { .. }));
+    assert_eq!(warnings.len(), 1);
+}
+
+#[test]
+fn what_cannot_be_asked_names_the_thing() {
+    let fails = |request: &ChatRequest, capabilities: &ModelCapabilities| {
+        let profile = Profile::openai();
+        tools(request, "openai", capabilities, &profile, &mut Vec::new()).unwrap_err()
+    };
+    let unknown = ModelCapabilities::default();
+    let error = fails(&request(only(&["zzz"])), &unknown);
+    assert!(error.to_string().contains("`zzz`"), "{error}");
+    fails(&request(only(&[])), &unknown);
+
+    let mut none_declared = request(ToolChoice::Required);
+    none_declared.tools.clear();
+    fails(&none_declared, &unknown);
+
+    let long = "x".repeat(65);
+    for name in ["", "a b", "caf\u{e9}", "a/b", &long] {
+        let mut request = request(ToolChoice::Auto);
+        request
+            .tools
+            .push(ToolDefinition::new(name, "", json!({})).into());
+        let error = fails(&request, &unknown);
+        assert_eq!(
+            error.kind,
+            ModelErrorKind::InvalidRequest {
+                field: Some("tools[3].function.name".into())
+            }
+        );
+        assert!(error.message().contains(&format!("`{name}`")), "{error}");
+    }
+
+    let no_tools = ModelCapabilities {
+        tools: Some(false),
+        ..unknown
+    };
+    let error = fails(&request(ToolChoice::Auto), &no_tools);
+    assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
+    let (sent, names, outcome, _) = mapped(ToolChoice::None, &no_tools, &Profile::openai());
+    assert_eq!((sent, names.len()), (Value::Null, 0));
+    assert!(matches!(outcome, ToolChoiceOutcome::Emulated { .. }));
+}
+
+#[test]
+fn no_tools_means_no_choice_field() {
+    let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(ToolChoice::None);
+    let (profile, unknown) = (Profile::openai(), ModelCapabilities::default());
+    let mapped = tools(&request, "p", &unknown, &profile, &mut Vec::new()).unwrap();
+    assert!(mapped.choice.is_none() && mapped.declared.is_empty());
+}
+
+#[test]
+fn a_schema_that_is_refused_is_simplified_and_said() {
+    let schema = json!({"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]});
+    let tool = ToolDefinition::new("either", "", schema);
+    let request = ChatRequest::new([Message::user("hi")]).with_tools([tool]);
+    let unknown = ModelCapabilities::default();
+    for (profile, expected) in [(Profile::openai(), 1), (Profile::vllm(), 0)] {
+        let mut warnings = Vec::new();
+        tools(&request, "p", &unknown, &profile, &mut warnings).unwrap();
+        assert_eq!(warnings.len(), expected);
+        assert!(warnings.iter().all(|it| it.message.contains("`either`")));
+    }
+}
+
+#[test]
+fn names_out_of_history_become_legal() {
+    assert_eq!(as_name("get_weather"), "get_weather");
+    assert_eq!(as_name("files/read it"), "files_read_it");
+    assert_eq!(as_name("caf\u{e9}"), "caf_");
+    assert_eq!(as_name(""), "unnamed");
+    assert_eq!(as_name(&"x".repeat(80)).len(), 64);
+}

@@ -1,0 +1,17 @@
+//! The serde types of Chat Completions. What goes out borrows from the domain request and is strict;
+//! what comes in forgives unknown, missing and mistyped fields.
+
+mod content;
+mod request;
+mod response;
+
+pub use content::{ContentPart, DataUrl, FileData, ImageUrl, InputAudio, Text, UserContent};
+pub(crate) use request::STREAM;
+pub use request::{
+    AllowedTools, Arguments, Body, FunctionCall, FunctionName, FunctionTool, JsonSchema, Message,
+    NamedFunction, ResponseFormat, StreamOptions, Thinking, Thoughts, Tool, ToolCall, ToolChoice,
+};
+pub use response::{
+    Choice, Chunk, CompletionDetails, Content, Delta, FunctionDelta, PromptDetails, ToolCallDelta,
+    UsageReport,
+};

@@ -1,0 +1,323 @@
+//! What is sent. Texts, media and schemas are borrowed from the domain request and written straight
+//! into the body: no message is copied to be sent.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Value, json};
+use switchboard_domain::{JsonObject, ToolInput};
+
+use super::content::{Text, UserContent};
+
+/// The request body.
+#[derive(Debug)]
+pub struct Body<'a> {
+    /// The model, in the server's words.
+    pub model: &'a str,
+    /// The conversation.
+    pub messages: Vec<Message<'a>>,
+    /// The functions declared.
+    pub tools: Vec<Tool<'a>>,
+    /// Which of them may or must be called. Refused by the API without tools.
+    pub tool_choice: Option<ToolChoice<'a>>,
+    /// Whether several calls in one answer are welcome. Refused by the API without tools.
+    pub parallel_tool_calls: Option<bool>,
+    /// The form of the answer.
+    pub response_format: Option<ResponseFormat<'a>>,
+    /// Output limit in tokens, under its newer name.
+    pub max_completion_tokens: Option<u32>,
+    /// Output limit in tokens, under its older name.
+    pub max_tokens: Option<u32>,
+    /// 0.0 to 2.0.
+    pub temperature: Option<f64>,
+    /// 0.0 to 1.0.
+    pub top_p: Option<f64>,
+    /// Up to four texts at which the answer ends.
+    pub stop: &'a [String],
+    /// For answers that can be had again.
+    pub seed: Option<u64>,
+    /// The same under Mistral's name.
+    pub random_seed: Option<u64>,
+    /// `none`, `low`, `medium`, `high`.
+    pub reasoning_effort: Option<&'static str>,
+    /// `DeepSeek`'s switch.
+    pub thinking: Option<Thinking>,
+    /// Whether the answer is streamed.
+    pub stream: bool,
+    /// Options of the stream.
+    pub stream_options: Option<StreamOptions>,
+    /// Further fields of the caller. They win over all of the above but `stream`, which decides
+    /// how the answer is read.
+    pub extra: &'a JsonObject,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Fields {
+            map: serializer.serialize_map(None)?,
+            extra: self.extra,
+        };
+        fields.put("model", Some(self.model))?;
+        fields.put("messages", Some(&self.messages))?;
+        fields.put("tools", some_if_any(&self.tools))?;
+        fields.put("tool_choice", self.tool_choice.as_ref())?;
+        fields.put("parallel_tool_calls", self.parallel_tool_calls)?;
+        fields.put("response_format", self.response_format.as_ref())?;
+        fields.put("max_completion_tokens", self.max_completion_tokens)?;
+        fields.put("max_tokens", self.max_tokens)?;
+        fields.put("temperature", self.temperature)?;
+        fields.put("top_p", self.top_p)?;
+        fields.put("stop", some_if_any(self.stop))?;
+        fields.put("seed", self.seed)?;
+        fields.put("random_seed", self.random_seed)?;
+        fields.put("reasoning_effort", self.reasoning_effort)?;
+        fields.put("thinking", self.thinking.as_ref())?;
+        fields.put("stream_options", self.stream_options.as_ref())?;
+        let Fields { mut map, extra } = fields;
+        map.serialize_entry(STREAM, &self.stream)?;
+        for (name, value) in extra.iter().filter(|(name, _)| *name != STREAM) {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// The one field that `extra` cannot set.
+pub(crate) const STREAM: &str = "stream";
+
+struct Fields<'a, M> {
+    map: M,
+    extra: &'a JsonObject,
+}
+
+impl<M: SerializeMap> Fields<'_, M> {
+    /// Writes a field that has a value and that `extra` does not set.
+    fn put<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
+        match value {
+            Some(value) if !self.extra.contains_key(name) => self.map.serialize_entry(name, &value),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn some_if_any<T>(list: &[T]) -> Option<&[T]> {
+    (!list.is_empty()).then_some(list)
+}
+
+/// A message.
+#[derive(Debug, Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum Message<'a> {
+    /// Instructions, under their older name.
+    System {
+        /// The instructions.
+        content: Text<'a>,
+    },
+    /// Instructions, under their newer name.
+    Developer {
+        /// The instructions.
+        content: Text<'a>,
+    },
+    /// The person.
+    User {
+        /// What was said and shown.
+        content: UserContent<'a>,
+    },
+    /// The model.
+    Assistant {
+        /// What it said; `null` when it only called functions.
+        content: Option<Text<'a>>,
+        /// What it thought, for servers that want it back.
+        #[serde(flatten)]
+        thoughts: Thoughts<'a>,
+        /// What it called.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall<'a>>,
+    },
+    /// The result of one call.
+    Tool {
+        /// The call.
+        tool_call_id: Cow<'a, str>,
+        /// The result. This wire has text only, and no mark for a failure.
+        content: Text<'a>,
+    },
+}
+
+/// Reasoning of an earlier answer, under the name in which it came. OpenAI itself knows none of
+/// these fields.
+#[derive(Debug, Default, Serialize)]
+pub struct Thoughts<'a> {
+    /// `DeepSeek`, llama.cpp, older vLLM.
+    #[serde(skip_serializing_if = "Text::is_empty")]
+    pub reasoning_content: Text<'a>,
+    /// OpenRouter, newer vLLM.
+    #[serde(skip_serializing_if = "Text::is_empty")]
+    pub reasoning: Text<'a>,
+    /// OpenRouter, with signatures and the like.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasoning_details: Vec<&'a Value>,
+    /// LiteLLM, with Anthropic's signatures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thinking_blocks: Vec<&'a Value>,
+}
+
+/// A call in the conversation's history.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum ToolCall<'a> {
+    /// Of a function.
+    Function {
+        /// Its id.
+        id: Cow<'a, str>,
+        /// The function and what it was given.
+        function: FunctionCall<'a>,
+        /// Fields of the server's own that it wants back, such as Gemini's `extra_content`.
+        #[serde(flatten)]
+        carried: Option<&'a JsonObject>,
+    },
+}
+
+/// A function and what it was given.
+#[derive(Debug, Serialize)]
+pub struct FunctionCall<'a> {
+    /// The function.
+    pub name: Cow<'a, str>,
+    /// What it was given.
+    pub arguments: Arguments<'a>,
+}
+
+/// A tool input as this wire has it: a *string* of compact JSON, keys in the order given.
+///
+/// The string is always a JSON object, because servers parse it to fill their chat template: input
+/// that was malformed goes back as `{"malformed_input": …}`.
+#[derive(Debug)]
+pub struct Arguments<'a>(pub &'a ToolInput);
+
+impl Serialize for Arguments<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = match self.0 {
+            ToolInput::Object(object) => serde_json::to_string(object),
+            ToolInput::Malformed { raw, .. } => {
+                serde_json::to_string(&json!({ "malformed_input": raw }))
+            }
+        };
+        serializer.serialize_str(&text.map_err(serde::ser::Error::custom)?)
+    }
+}
+
+/// A tool declared.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Tool<'a> {
+    /// A function.
+    Function {
+        /// The function.
+        function: FunctionTool<'a>,
+    },
+}
+
+/// A function declared.
+#[derive(Debug, Serialize)]
+pub struct FunctionTool<'a> {
+    /// `[A-Za-z0-9_-]{1,64}`.
+    pub name: &'a str,
+    /// What it does.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub description: &'a str,
+    /// JSON Schema of its arguments.
+    pub parameters: Cow<'a, Value>,
+}
+
+/// Which functions may or must be called.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum ToolChoice<'a> {
+    /// `none`, `auto` or `required`.
+    Mode(&'static str),
+    /// This one must be called.
+    Function(NamedFunction<'a>),
+    /// One or more of these must be called.
+    AllowedTools {
+        /// `allowed_tools`.
+        r#type: &'static str,
+        /// Which.
+        allowed_tools: AllowedTools<'a>,
+    },
+}
+
+/// A subset of the functions.
+#[derive(Debug, Serialize)]
+pub struct AllowedTools<'a> {
+    /// `auto` or `required`.
+    pub mode: &'static str,
+    /// The functions.
+    pub tools: Vec<NamedFunction<'a>>,
+}
+
+/// A function by its name, as `tool_choice` has it.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum NamedFunction<'a> {
+    /// A function.
+    Function {
+        /// Its name.
+        function: FunctionName<'a>,
+    },
+}
+
+impl<'a> NamedFunction<'a> {
+    /// The function of that name.
+    pub(crate) fn new(name: &'a str) -> Self {
+        Self::Function {
+            function: FunctionName { name },
+        }
+    }
+}
+
+/// A function's name.
+#[derive(Debug, Serialize)]
+pub struct FunctionName<'a> {
+    /// The name.
+    pub name: &'a str,
+}
+
+/// The form of the answer.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ResponseFormat<'a> {
+    /// JSON of a schema.
+    JsonSchema {
+        /// The schema.
+        json_schema: JsonSchema<'a>,
+    },
+}
+
+/// A schema for the answer.
+#[derive(Debug, Serialize)]
+pub struct JsonSchema<'a> {
+    /// `[A-Za-z0-9_-]{1,64}`.
+    pub name: &'a str,
+    /// The schema.
+    pub schema: &'a Value,
+    /// Whether the answer is held to it; the API refuses `true` for a schema outside its subset.
+    pub strict: bool,
+}
+
+/// `DeepSeek`'s switch for reasoning.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Thinking {
+    /// `disabled`; `enabled` is what holds anyway.
+    pub r#type: &'static str,
+}
+
+impl Thinking {
+    /// No reasoning.
+    pub(crate) const OFF: Self = Self { r#type: "disabled" };
+}
+
+/// Options of the stream.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct StreamOptions {
+    /// Ends the stream with a chunk that has the usage and no choices.
+    pub include_usage: bool,
+}

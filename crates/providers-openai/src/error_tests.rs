@@ -1,0 +1,222 @@
+use serde_json::json;
+use switchboard_domain::ModelErrorKind as Kind;
+
+use super::*;
+
+fn classify(status: Option<u16>, body: &Value) -> Kind {
+    let error = ApiError::from_body(body).unwrap_or_default();
+    error.classify(status, Some(Duration::from_secs(3)))
+}
+
+fn error(kind: &str, code: &str, param: &str) -> Value {
+    // As the API has it: `null` for what does not apply.
+    let word = |word: &str| (!word.is_empty()).then(|| word.to_owned());
+    json!({"error": {"message": "m", "type": kind, "param": word(param), "code": word(code)}})
+}
+
+#[test]
+fn openais_own_errors() {
+    let retry_after = Some(Duration::from_secs(3));
+    let invalid = "invalid_request_error";
+    let cases = [
+        (
+            401,
+            error(invalid, "invalid_api_key", ""),
+            Kind::Authentication,
+        ),
+        (401, error(invalid, "", ""), Kind::Authentication),
+        (403, error("forbidden", "", ""), Kind::Permission),
+        (
+            403,
+            error(
+                "request_forbidden",
+                "unsupported_country_region_territory",
+                "",
+            ),
+            Kind::Permission,
+        ),
+        (404, error(invalid, "model_not_found", ""), Kind::NotFound),
+        (404, error(invalid, "", ""), Kind::NotFound),
+        (
+            400,
+            error(
+                invalid,
+                "invalid_function_parameters",
+                "tools[0].function.parameters",
+            ),
+            Kind::InvalidRequest {
+                field: Some("tools[0].function.parameters".into()),
+            },
+        ),
+        (
+            400,
+            error(invalid, "context_length_exceeded", "messages"),
+            Kind::ContextOverflow,
+        ),
+        (
+            400,
+            error(invalid, "content_filter", ""),
+            Kind::ContentFilter,
+        ),
+        (
+            429,
+            error("insufficient_quota", "insufficient_quota", ""),
+            Kind::QuotaExhausted,
+        ),
+        (
+            429,
+            error("requests", "rate_limit_exceeded", ""),
+            Kind::RateLimited { retry_after },
+        ),
+        (
+            500,
+            error("server_error", "", ""),
+            Kind::Overloaded { retry_after },
+        ),
+        (503, error("", "", ""), Kind::Overloaded { retry_after }),
+        (
+            409,
+            error("conflict", "", ""),
+            Kind::Overloaded { retry_after },
+        ),
+    ];
+    for (status, body, expected) in cases {
+        assert_eq!(classify(Some(status), &body), expected, "{status} {body}");
+    }
+}
+
+#[test]
+fn compatible_servers_errors() {
+    let cases = [
+        // vLLM, unwrapped.
+        (
+            Some(400),
+            json!({"object": "error", "message": "This model's maximum context length is 8192 tokens.",
+                   "type": "BadRequestError", "param": null, "code": 400}),
+            Kind::ContextOverflow,
+        ),
+        (
+            Some(404),
+            json!({"object": "error", "message": "no model", "type": "NotFoundError", "code": 404}),
+            Kind::NotFound,
+        ),
+        // FastAPI.
+        (
+            Some(422),
+            json!({"detail": [{"loc": ["body"], "msg": "field required"}]}),
+            Kind::InvalidRequest { field: None },
+        ),
+        // Gemini's compatible endpoint: a list.
+        (
+            Some(400),
+            json!([{"error": {"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}}]),
+            Kind::InvalidRequest { field: None },
+        ),
+        // Ollama: a string.
+        (
+            Some(404),
+            json!({"error": "model 'x' not found"}),
+            Kind::NotFound,
+        ),
+        // DeepSeek.
+        (
+            Some(402),
+            json!({"error": {"message": "Insufficient Balance"}}),
+            Kind::QuotaExhausted,
+        ),
+        // No JSON at all (a proxy's HTML).
+        (
+            Some(502),
+            Value::Null,
+            Kind::Overloaded {
+                retry_after: Some(Duration::from_secs(3)),
+            },
+        ),
+        (Some(302), Value::Null, Kind::Protocol),
+    ];
+    for (status, body, expected) in cases {
+        assert_eq!(classify(status, &body), expected, "{status:?} {body}");
+    }
+}
+
+#[test]
+fn errors_within_a_stream_are_told_by_code_or_type() {
+    let of = |body: Value| ApiError::from_body(&body).unwrap().in_band("openai").kind;
+    assert_eq!(
+        of(json!({"error": {"message": "m", "type": "server_error"}})),
+        Kind::Overloaded { retry_after: None }
+    );
+    // OpenRouter gives the status as a number.
+    assert_eq!(
+        of(json!({"error": {"message": "m", "code": 429}})),
+        Kind::RateLimited { retry_after: None }
+    );
+    assert_eq!(
+        of(
+            json!({"error": {"message": "m", "type": "invalid_request_error", "param": "messages"}})
+        ),
+        Kind::InvalidRequest {
+            field: Some("messages".into())
+        }
+    );
+    assert_eq!(of(json!({"error": "it broke"})), Kind::Interrupted);
+}
+
+#[test]
+fn an_error_field_that_says_nothing_is_none() {
+    for nothing in [json!(null), json!({}), json!(""), json!(false)] {
+        assert!(!is_error(&nothing), "{nothing}");
+        assert_eq!(ApiError::from_body(&json!({ "error": nothing })), None);
+    }
+}
+
+#[test]
+fn what_is_no_error_of_this_wire_is_told_by_its_status() {
+    let read = |status: u16, body: &str| {
+        ChatErrors.classify(&HttpFailure {
+            status,
+            headers: &http::HeaderMap::new(),
+            body: body.as_bytes(),
+            retry_after: None,
+        })
+    };
+    let page = read(404, "<html>no such page</html>");
+    assert_eq!(page.kind, Kind::NotFound);
+    assert!(page.message.starts_with("<html>no such page</html>"));
+    assert!(page.message.contains("/v1"), "{}", page.message);
+    assert!(read(404, "").message.starts_with("(the base address"));
+    assert_eq!(read(502, "bad gateway").message, "bad gateway");
+    // The wire's form, but without words.
+    let wordless = read(400, r#"{"error": {"type": "odd"}}"#);
+    assert_eq!(wordless.message, r#"{"error": {"type": "odd"}}"#);
+    let unknown_model = json!({"error": {"message": "no model x", "code": "model_not_found"}});
+    let unknown_model = read(404, &unknown_model.to_string());
+    assert_eq!(
+        (unknown_model.kind, unknown_model.message.as_str()),
+        (Kind::NotFound, "no model x")
+    );
+}
+
+#[test]
+fn a_conversation_that_is_too_long_is_told_by_its_words() {
+    for message in [
+        "This model's maximum context length is 8192 tokens.",
+        "the request exceeds the available context size (4096 tokens)",
+        "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "litellm.ContextWindowExceededError: prompt is too long: 210000 tokens > 200000 maximum",
+    ] {
+        let body = json!({"error": {"message": message, "type": "invalid_request_error"}});
+        assert_eq!(
+            classify(Some(400), &body),
+            Kind::ContextOverflow,
+            "{message}"
+        );
+        // The words of another failure may quote them.
+        assert_ne!(
+            classify(Some(500), &body),
+            Kind::ContextOverflow,
+            "{message}"
+        );
+    }
+}

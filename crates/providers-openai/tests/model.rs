@@ -1,0 +1,453 @@
+//! The model against a server on loopback.
+#![allow(
+    clippy::expect_used,
+    reason = "a plain function of a test file counts as production code for clippy"
+)]
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatModel, ChatRequest, FinishReason, Message, ModelError, ModelErrorKind, ModelEvent,
+    ToolChoice, ToolDefinition, ToolResult,
+};
+use switchboard_providers_common::{RetryPolicy, TransportConfig};
+use switchboard_providers_openai::{OpenAiChatModel, OpenAiClient, OpenAiConfig, Profile};
+use switchboard_testkit::{
+    fake::{Answer, FakeModel, Gate, Say},
+    transcripts,
+};
+
+async fn server() -> FakeModel {
+    FakeModel::start().await.expect("a free port")
+}
+
+fn config(fake: &FakeModel) -> OpenAiConfig {
+    let base_url = format!("{}/v1", fake.base_url());
+    OpenAiConfig {
+        transport: TransportConfig {
+            system_proxy: false,
+            ..TransportConfig::default()
+        },
+        ..OpenAiConfig::compatible("acme", base_url).with_api_key("sk-secret-1")
+    }
+}
+
+fn model(fake: &FakeModel) -> OpenAiChatModel {
+    OpenAiChatModel::new(config(fake), "acme-1").expect("a valid configuration")
+}
+
+fn question() -> ChatRequest {
+    let object = || json!({"type": "object", "properties": {}});
+    ChatRequest::new([Message::user(
+        "Weather in Hamburg, and which cities are there?",
+    )])
+    .with_tools([
+        ToolDefinition::new("get_weather", "", object()),
+        ToolDefinition::new("list_cities", "", object()),
+    ])
+}
+
+/// A stored stream that is held after so many of its frames.
+fn in_two(transcript: &str, frames: usize, gate: &Gate) -> Answer {
+    let stored = transcripts::read(&format!("openai-chat/{transcript}.sse")).expect("it is stored");
+    let text = String::from_utf8(stored.bytes).expect("it is text");
+    let held = text
+        .split_inclusive("\n\n")
+        .take(frames)
+        .map(str::len)
+        .sum();
+    let (before, after) = text.split_at(held);
+    Answer::new(200)
+        .header("content-type", "text/event-stream")
+        .piece(before.to_owned())
+        .gate(gate)
+        .piece(after.to_owned())
+}
+
+async fn failure(model: &OpenAiChatModel) -> ModelError {
+    match model.stream(&question()).await {
+        Ok(_) => unreachable!("the server refused"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn two_parallel_calls_stream_and_their_results_go_back() {
+    let fake = server().await;
+    let gate = Gate::new();
+    fake.answer(in_two("two-calls", 4, &gate));
+    fake.answer(Answer::openai_chat([Say::text("12 degrees.")]));
+    let model = model(&fake);
+    let mut request = question();
+
+    // What came before the gate is handed on before the rest is sent.
+    let mut stream = model.stream(&request).await.unwrap();
+    let mut arguments = String::new();
+    let mut held = true;
+    while let Some(event) = stream.next().await {
+        if let ModelEvent::ToolInputDelta { index: 0, json } = event.unwrap() {
+            if std::mem::take(&mut held) {
+                assert_eq!(json, r#"{"ci"#);
+                gate.reached().await;
+                gate.open();
+            }
+            arguments.push_str(&json);
+        }
+    }
+    assert_eq!(arguments, r#"{"city":"Hamburg"}"#);
+
+    let text = model.complete(&request).await.unwrap();
+    assert_eq!(text.message.text(), "12 degrees.");
+
+    fake.answer(Answer::transcript("openai-chat/two-calls.sse").unwrap());
+    let answer = model.complete(&request).await.unwrap();
+    assert_eq!(answer.finish, FinishReason::ToolUse);
+    let calls: Vec<_> = answer.message.tool_uses().cloned().collect();
+    let named: Vec<_> = calls
+        .iter()
+        .map(|call| (call.id.as_str(), call.name.as_str()))
+        .collect();
+    assert_eq!(
+        named,
+        [("call_a", "get_weather"), ("call_b", "list_cities")]
+    );
+    assert_eq!(
+        calls[0].input.as_object().unwrap(),
+        json!({"city": "Hamburg"}).as_object().unwrap()
+    );
+
+    let results = calls
+        .iter()
+        .map(|call| ToolResult::text(&call.id, &call.name, "x"));
+    let results = Message::tool_results(results);
+    request
+        .messages
+        .extend([answer.message.into(), results.into()]);
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    let last = model.complete(&request).await.unwrap();
+    assert_eq!(
+        (last.message.text().as_str(), last.finish),
+        ("Done.", FinishReason::Stop)
+    );
+    let sent = fake.request(3).await;
+    let messages = sent.json()["messages"].as_array().unwrap();
+    let ids: Vec<_> = messages
+        .iter()
+        .map(|it| it["tool_call_id"].clone())
+        .collect();
+    assert_eq!(
+        ids,
+        [Value::Null, Value::Null, json!("call_a"), json!("call_b")]
+    );
+    assert_eq!(messages[1]["tool_calls"][1]["id"], "call_b");
+}
+
+#[tokio::test]
+async fn signed_reasoning_goes_back_as_it_came() {
+    let fake = server().await;
+    let openrouter = config(&fake).with_profile(Profile::openrouter());
+    let model = OpenAiChatModel::new(openrouter, "anthropic/claude-sonnet-5-5").unwrap();
+    fake.answer(Answer::transcript("openai-chat/reasoning-details.sse").unwrap());
+    let mut request = question();
+    let answer = model.complete(&request).await.unwrap();
+    let call = answer.message.tool_uses().next().unwrap().clone();
+    let result = ToolResult::text(&call.id, &call.name, "12 degrees");
+    let results = Message::tool_results([result]);
+    request
+        .messages
+        .extend([answer.message.into(), results.into()]);
+    fake.answer(Answer::openai_chat([Say::text("12 degrees.")]));
+    let last = model.complete(&request).await.unwrap();
+    assert!(last.warnings.is_empty(), "{:?}", last.warnings);
+    let sent = fake.request(1).await;
+    let message = &sent.json()["messages"][1];
+    assert_eq!(message["content"], "I look it up.");
+    assert_eq!(
+        message["reasoning_details"],
+        json!([{
+            "type": "reasoning.text",
+            "text": "The weather is asked for.",
+            "signature": "c2lnbmF0dXJl",
+            "format": "anthropic-claude-v1",
+            "index": 0,
+        }])
+    );
+    assert_eq!(message.get("reasoning"), None);
+}
+
+#[tokio::test]
+async fn the_request_says_who_asks_and_for_what() {
+    let fake = server().await;
+    fake.otherwise(|_, _| Answer::openai_chat([Say::text("Hi.")]));
+    let openai = OpenAiConfig {
+        organization: Some("org-1".into()),
+        project: Some("proj_1".into()),
+        profile: Profile::openai(),
+        ..config(&fake)
+    };
+    let model = OpenAiChatModel::new(openai, "gpt-6-luna").unwrap();
+    let request = question().with_tool_choice(ToolChoice::None);
+    let answer = model.complete(&request).await.unwrap();
+    assert_eq!(answer.message.text(), "Hi.");
+
+    let sent = fake.request(0).await;
+    assert_eq!(
+        (sent.method(), sent.path()),
+        ("POST", "/v1/chat/completions")
+    );
+    for (name, value) in [
+        ("authorization", "Bearer sk-secret-1"),
+        ("openai-organization", "org-1"),
+        ("openai-project", "proj_1"),
+        ("accept", "text/event-stream"),
+        ("content-type", "application/json"),
+    ] {
+        assert_eq!(sent.header(name), Some(value), "{name}");
+    }
+    let body = sent.json();
+    assert_eq!(body["model"], "gpt-6-luna");
+    assert_eq!(body["stream"], true);
+    assert_eq!(body["tool_choice"], "none");
+
+    // A server of one's own that wants no key gets no header that says so.
+    let own = OpenAiConfig {
+        api_key: None,
+        ..config(&fake)
+    };
+    let model = OpenAiChatModel::new(own, "m").unwrap();
+    model.complete(&question()).await.unwrap();
+    let sent = fake.request(1).await;
+    assert_eq!(sent.header("authorization"), None);
+    assert_eq!(sent.header("openai-organization"), None);
+
+    // Azure: another header, and the version of its API after the path.
+    let azure = OpenAiConfig {
+        base_url: format!("{}/openai/deployments/d?api-version=1", fake.base_url()),
+        ..config(&fake)
+    };
+    let model = OpenAiChatModel::new(azure.with_profile(Profile::azure()), "d").unwrap();
+    model.complete(&question()).await.unwrap();
+    let sent = fake.request(2).await;
+    assert_eq!(sent.path(), "/openai/deployments/d/chat/completions");
+    assert_eq!(sent.query(), Some("api-version=1"));
+    assert_eq!(sent.header("api-key"), Some("sk-secret-1"));
+    assert_eq!(sent.header("authorization"), None);
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart() {
+    let fake = server().await;
+    let model = model(&fake);
+    let error = |kind: &str, code: &str| json!({"error": {"message": "Because.", "type": kind, "param": null, "code": code}});
+    let invalid = "invalid_request_error";
+    for (status, body, expected) in [
+        (
+            401,
+            error(invalid, "invalid_api_key"),
+            ModelErrorKind::Authentication,
+        ),
+        (
+            429,
+            error("insufficient_quota", "insufficient_quota"),
+            ModelErrorKind::QuotaExhausted,
+        ),
+        (
+            400,
+            error(invalid, "context_length_exceeded"),
+            ModelErrorKind::ContextOverflow,
+        ),
+        (
+            404,
+            error(invalid, "model_not_found"),
+            ModelErrorKind::NotFound,
+        ),
+    ] {
+        let before = fake.requests().len();
+        fake.answer(Answer::json(status, &body).header("x-request-id", "req_7"));
+        let error = failure(&model).await;
+        assert_eq!(error.kind, expected);
+        assert_eq!(error.status(), Some(status));
+        assert_eq!(error.provider(), "acme");
+        assert_eq!(error.message(), "Because.");
+        assert_eq!(error.request_id(), Some("req_7"));
+        // Final: not tried again.
+        assert_eq!(fake.requests().len(), before + 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again() {
+    let fake = server().await;
+    let mut config = config(&fake);
+    config.transport.retry.min_delay = Duration::from_millis(1);
+    let eager = OpenAiChatModel::new(config.clone(), "acme-1").unwrap();
+    let busy =
+        json!({"error": {"message": "Busy.", "type": "requests", "code": "rate_limit_exceeded"}});
+    fake.answer(Answer::json(429, &busy));
+    fake.answer(Answer::new(503));
+    fake.answer(Answer::openai_chat([Say::text("Hi.")]));
+    let answer = eager.complete(&question()).await.unwrap();
+    assert_eq!(
+        (answer.message.text().as_str(), fake.requests().len()),
+        ("Hi.", 3)
+    );
+    let bodies: Vec<_> = fake
+        .requests()
+        .iter()
+        .map(|it| it.body().to_vec())
+        .collect();
+    assert!(bodies[0] == bodies[1] && bodies[1] == bodies[2]);
+
+    config.transport.retry = RetryPolicy::never();
+    let patient = OpenAiChatModel::new(config, "acme-1").unwrap();
+    fake.answer(Answer::json(429, &busy).header("retry-after", "7"));
+    let error = failure(&patient).await;
+    let retry_after = Some(Duration::from_secs(7));
+    assert_eq!(error.kind, ModelErrorKind::RateLimited { retry_after });
+}
+
+#[tokio::test]
+async fn dropping_the_stream_or_the_question_aborts_the_request() {
+    let fake = server().await;
+    let model = model(&fake);
+    let gate = Gate::new();
+    fake.answer(in_two("text", 2, &gate));
+    let mut stream = model.stream(&question()).await.unwrap();
+    assert!(matches!(
+        stream.next().await,
+        Some(Ok(ModelEvent::Started { .. }))
+    ));
+    gate.reached().await;
+    let request = fake.request(0).await;
+    assert!(!request.is_client_gone());
+    drop(stream);
+    request.client_gone().await;
+
+    // Before the server has said anything.
+    let never = Gate::new();
+    fake.answer(Answer::openai_chat([Say::text("Hi.")]).held_by(&never));
+    let asked = question();
+    tokio::select! {
+        _ = model.stream(&asked) => unreachable!("the gate is closed"),
+        _ = fake.request(1) => {}
+    }
+    fake.request(1).await.client_gone().await;
+}
+
+#[tokio::test]
+async fn a_whole_answer_to_a_request_for_a_stream_is_read() {
+    let fake = server().await;
+    let model = model(&fake);
+    fake.answer(Answer::transcript("openai-chat/two-calls.json").unwrap());
+    let whole = model.complete(&question()).await.unwrap();
+    fake.answer(Answer::transcript("openai-chat/two-calls.sse").unwrap());
+    let streamed = model.complete(&question()).await.unwrap();
+    assert_eq!(whole, streamed);
+
+    // Under the wrong name: a stream called JSON, and JSON called a stream.
+    for (transcript, name) in [
+        ("two-calls.sse", "application/json"),
+        ("two-calls.json", "text/event-stream"),
+        ("two-calls.sse", "text/plain"),
+    ] {
+        let transcript = transcripts::read(&format!("openai-chat/{transcript}")).unwrap();
+        let answer = Answer::new(200).header("content-type", name);
+        fake.answer(answer.piece(transcript.bytes));
+        assert_eq!(
+            model.complete(&question()).await.unwrap(),
+            streamed,
+            "{name}"
+        );
+    }
+
+    // An error in a success.
+    let error = json!({"error": {"message": "Too long.", "code": "context_length_exceeded"}});
+    fake.answer(Answer::json(200, &error).header("x-request-id", "req_8"));
+    let error = failure(&model).await;
+    assert_eq!(error.kind, ModelErrorKind::ContextOverflow);
+    assert_eq!(
+        (error.status(), error.request_id()),
+        (Some(200), Some("req_8"))
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_never_taken_for_one() {
+    let fake = server().await;
+    let model = model(&fake);
+    let page = Answer::new(200).header("content-type", "text/html; charset=utf-8");
+    fake.answer(page.piece("<html>Welcome"));
+    let error = failure(&model).await;
+    assert_eq!(error.kind, ModelErrorKind::Protocol);
+    assert!(error.message().contains("text/html"), "{error}");
+
+    for (transcript, expected) in [
+        ("eof-early", ModelErrorKind::Interrupted),
+        ("done-without-finish", ModelErrorKind::Interrupted),
+        (
+            "error-mid-stream",
+            ModelErrorKind::Overloaded { retry_after: None },
+        ),
+    ] {
+        let path = format!("openai-chat/{transcript}.sse");
+        fake.answer(Answer::transcript(&path).unwrap());
+        let error = model.complete(&question()).await.unwrap_err();
+        assert_eq!(error.kind, expected, "{transcript}");
+    }
+
+    // The connection breaks.
+    let half = r#"data: {"id":"c","choices":[{"delta":{"content":"Half"}}]}"#;
+    let answer = Answer::new(200).header("content-type", "text/event-stream");
+    fake.answer(answer.piece(format!("{half}\n\n")).break_off());
+    let mut stream = model.stream(&question()).await.unwrap();
+    let mut last = None;
+    while let Some(item) = stream.next().await {
+        last = Some(item);
+    }
+    let error = last.unwrap().unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Interrupted);
+}
+
+#[tokio::test]
+async fn the_servers_models_are_listed() {
+    let fake = server().await;
+    let client = OpenAiClient::new(config(&fake)).unwrap();
+    let listed = json!({"object": "list", "data": [
+        {"id": "acme-1", "object": "model", "owned_by": "acme", "max_model_len": 8192},
+        {"id": "acme-2", "object": "model"},
+    ]});
+    fake.answer(Answer::json(200, &listed));
+    let models = client.list_models().await.unwrap();
+    let told: Vec<_> = models
+        .iter()
+        .map(|it| (it.name.as_str(), it.context_window))
+        .collect();
+    assert_eq!(told, [("acme-1", Some(8192)), ("acme-2", None)]);
+    let sent = fake.request(0).await;
+    assert_eq!((sent.method(), sent.path()), ("GET", "/v1/models"));
+    assert_eq!(sent.header("authorization"), Some("Bearer sk-secret-1"));
+    assert_eq!(client.model("acme-2").id().to_string(), "acme/acme-2");
+
+    let refused = json!({"error": {"message": "No.", "code": "invalid_api_key"}});
+    fake.answer(Answer::json(401, &refused));
+    let error = client.list_models().await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Authentication);
+    fake.answer(Answer::json(200, &json!({"hello": "there"})));
+    let error = client.list_models().await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Protocol);
+}
+
+#[tokio::test]
+async fn the_key_shows_up_nowhere() {
+    let fake = server().await;
+    let model = model(&fake);
+    assert!(!format!("{model:?}").contains("sk-secret"), "{model:?}");
+    let body = json!({"error": {"message": "unknown key sk-secret-1", "code": "invalid_api_key"}});
+    fake.answer(Answer::json(401, &body));
+    let error = failure(&model).await;
+    for shown in [format!("{error}"), format!("{error:?}")] {
+        assert!(!shown.contains("sk-secret"), "{shown}");
+    }
+}
