@@ -1,0 +1,173 @@
+use http::HeaderMap;
+use serde_json::json;
+use switchboard_domain::ModelErrorKind as Kind;
+
+use super::*;
+
+const WISH: Option<Duration> = Some(Duration::from_secs(3));
+
+fn classify(status: u16, body: &str) -> Classified {
+    AnthropicErrors.classify(&HttpFailure {
+        status,
+        headers: &HeaderMap::new(),
+        body: body.as_bytes(),
+        retry_after: WISH,
+    })
+}
+
+fn error(class: &str, message: &str) -> String {
+    json!({"type": "error", "error": {"type": class, "message": message}, "request_id": "req_1"})
+        .to_string()
+}
+
+fn invalid(field: &str) -> Kind {
+    let field = Some(field.to_owned()).filter(|field| !field.is_empty());
+    Kind::InvalidRequest { field }
+}
+
+#[test]
+fn every_class_has_its_kind() {
+    let retry_after = WISH;
+    for (status, class, expected) in [
+        (400, "invalid_request_error", invalid("")),
+        (401, "authentication_error", Kind::Authentication),
+        (402, "billing_error", Kind::QuotaExhausted),
+        (403, "permission_error", Kind::Permission),
+        (404, "not_found_error", Kind::NotFound),
+        (409, "conflict_error", Kind::Overloaded { retry_after }),
+        (413, "request_too_large", invalid("")),
+        (429, "rate_limit_error", Kind::RateLimited { retry_after }),
+        (500, "api_error", Kind::Overloaded { retry_after }),
+        (504, "timeout_error", Kind::Overloaded { retry_after }),
+        (529, "overloaded_error", Kind::Overloaded { retry_after }),
+        // A class that is not known yet: the status speaks.
+        (429, "new_error", Kind::RateLimited { retry_after }),
+        (422, "new_error", invalid("")),
+    ] {
+        let classified = classify(status, &error(class, "m"));
+        assert_eq!(classified.kind, expected, "{status} {class}");
+        assert_eq!(classified.message, "m");
+        assert_eq!(classified.request_id.as_deref(), Some("req_1"));
+    }
+}
+
+#[test]
+fn what_the_message_says_more_exactly() {
+    for (message, expected) in [
+        (
+            "prompt is too long: 208310 tokens > 200000 maximum",
+            Kind::ContextOverflow,
+        ),
+        (
+            "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, \
+             decrease input length or `max_tokens` and try again",
+            Kind::ContextOverflow,
+        ),
+        (
+            "Your credit balance is too low to access the Anthropic API.",
+            Kind::QuotaExhausted,
+        ),
+        (
+            "tools.9.custom.input_schema: input_schema does not support oneOf",
+            invalid("tools.9.custom.input_schema"),
+        ),
+        (
+            "max_tokens: 200000 > 128000, which is the maximum",
+            invalid("max_tokens"),
+        ),
+        (
+            "tool_choice: type \"tool\" and \"any\" are not supported for this model.",
+            invalid("tool_choice"),
+        ),
+        ("Usage credits required for 1M context window", invalid("")),
+        ("note: nothing", invalid("")),
+    ] {
+        let classified = classify(400, &error("invalid_request_error", message));
+        assert_eq!(classified.kind, expected, "{message}");
+    }
+}
+
+#[test]
+fn a_spend_limit_is_no_rate_limit() {
+    for code in [
+        "enforced_spend_limit_reached",
+        "contract_spend_limit_reached",
+        "linked_organization_spend_limit_reached",
+    ] {
+        let body = json!({"error": {"type": "rate_limit_error", "message": "m",
+                                    "details": {"error_code": code}}});
+        let classified = classify(429, &body.to_string());
+        assert_eq!(classified.kind, Kind::QuotaExhausted, "{code}");
+    }
+    let ramp = json!({"error": {"type": "rate_limit_error", "message": "m",
+                                "details": {"error_code": "ramp_limit_exceeded"}}});
+    let retry_after = WISH;
+    assert_eq!(
+        classify(429, &ramp.to_string()).kind,
+        Kind::RateLimited { retry_after }
+    );
+    let held = json!({"error": {"type": "invalid_request_error", "message": "m",
+                                "details": {"error_code": "organization_on_hold"}}});
+    assert_eq!(classify(400, &held.to_string()).kind, Kind::Permission);
+}
+
+#[test]
+fn bodies_from_somewhere_in_between_are_read_too() {
+    let retry_after = WISH;
+    let gateway = classify(503, "<html>\n<b>Service Unavailable</b>");
+    assert_eq!(gateway.kind, Kind::Overloaded { retry_after });
+    assert_eq!(gateway.message, "<html> <b>Service Unavailable</b>");
+    let flat = classify(404, r#"{"error": "no such model"}"#);
+    assert_eq!(flat.kind, Kind::NotFound);
+    assert_eq!(flat.message, "no such model");
+    let detail = classify(422, r#"{"detail": [{"msg": "bad"}]}"#);
+    assert_eq!(detail.kind, invalid(""));
+    assert_eq!(detail.message, r#"[{"msg":"bad"}]"#);
+    for nothing in ["", "[]", "{}", r#"{"error": null}"#] {
+        assert_eq!(classify(401, nothing).kind, Kind::Authentication);
+    }
+}
+
+#[test]
+fn within_a_stream_the_class_speaks_alone() {
+    let of = |body: Value| ApiError::from_body(&body).unwrap().in_band("anthropic");
+    let overloaded = of(json!({"error": {"type": "overloaded_error", "message": "Overloaded"}}));
+    assert_eq!(overloaded.kind, Kind::Overloaded { retry_after: None });
+    let long =
+        of(json!({"error": {"type": "invalid_request_error", "message": "prompt is too long"}}));
+    assert_eq!(long.kind, Kind::ContextOverflow);
+    let silent = of(json!({"error": {"type": "odd"}}));
+    assert_eq!(silent.kind, Kind::Interrupted);
+    assert!(!silent.message().is_empty());
+}
+
+#[test]
+fn a_refusal_of_earlier_thinking_is_recognised() {
+    let said = |kind: Kind, message: &str| is_about_thinking(&ModelError::new("p", kind, message));
+    for message in [
+        "messages.1.content.0: thinking block is bound to a different conversation",
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+        "messages.3.content.8: `thinking` or `redacted_thinking` blocks in the latest assistant \
+         message cannot be modified.",
+    ] {
+        assert!(said(invalid("messages.1"), message), "{message}");
+        assert!(!said(Kind::Permission, message));
+    }
+    assert!(!said(invalid(""), "messages.1: bad"));
+}
+
+#[test]
+fn a_refusal_of_a_forced_choice_is_recognised() {
+    let said = |message: &str| {
+        is_about_forced_choice(&ModelError::new("p", invalid("tool_choice"), message))
+    };
+    for message in [
+        "tool_choice: type \"tool\" and \"any\" are not supported for this model.",
+        "tool_choice forces tool use is not compatible with this model",
+        "Thinking may not be enabled when tool_choice forces tool use.",
+    ] {
+        assert!(said(message), "{message}");
+    }
+    assert!(!said("tool_choice: Tool `x` not found in provided tools"));
+    assert!(!said("temperature is not supported for this model"));
+}

@@ -1,0 +1,170 @@
+//! A block of an answer while it is being written.
+
+use serde_json::Value;
+use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, PartStart, ProviderState};
+
+use super::content::CITATIONS;
+
+/// A block that has begun and not ended.
+#[derive(Debug)]
+pub(crate) enum OpenBlock {
+    Text {
+        part: u32,
+        citations: Vec<Value>,
+    },
+    Reasoning {
+        part: u32,
+    },
+    ToolUse {
+        part: u32,
+        /// The input said at the beginning; `{}` in a stream, the whole one in a whole body.
+        input: Option<Value>,
+    },
+    /// A block of the API's own. It takes no deltas in the domain, so that it is kept here until
+    /// it is whole.
+    Opaque {
+        block: JsonObject,
+        input: String,
+    },
+}
+
+impl OpenBlock {
+    /// The part that has begun, if it is one that takes deltas.
+    pub(crate) fn part(&self) -> Option<u32> {
+        match self {
+            Self::Text { part, .. } | Self::Reasoning { part } | Self::ToolUse { part, .. } => {
+                Some(*part)
+            }
+            Self::Opaque { .. } => None,
+        }
+    }
+}
+
+/// What comes before the end of a text: what it cites. Any model of the provider may read it again.
+pub(crate) fn cite(
+    model: &ModelId,
+    part: u32,
+    citations: Vec<Value>,
+    events: &mut Vec<ModelEvent>,
+) {
+    if !citations.is_empty() {
+        let mut data = JsonObject::new();
+        data.insert(CITATIONS.to_owned(), Value::Array(citations));
+        let state = for_any_model(model, Value::Object(data));
+        events.push(ModelEvent::PartState { index: part, state });
+    }
+}
+
+/// What comes before the end of a call whose input was said at once.
+pub(crate) fn give_input(part: u32, input: Option<Value>, events: &mut Vec<ModelEvent>) {
+    let json = match input {
+        None | Some(Value::Null) => return,
+        Some(Value::Object(object)) if object.is_empty() => return,
+        // Some servers say it as text.
+        Some(Value::String(text)) => text,
+        Some(other) => other.to_string(),
+    };
+    events.push(ModelEvent::ToolInputDelta { index: part, json });
+}
+
+/// Takes a delta of a block of the API's own that has no form here: text is appended, anything else
+/// replaces what was said before.
+pub(crate) fn merge(block: &mut JsonObject, delta: JsonObject) {
+    for (name, value) in delta {
+        if name == "type" {
+            continue;
+        }
+        match (block.get_mut(&name), value) {
+            (Some(Value::String(said)), Value::String(more)) => said.push_str(&more),
+            (_, value) => {
+                block.insert(name, value);
+            }
+        }
+    }
+}
+
+/// A block of the API's own as a part. Any model of the provider may read it again.
+pub(crate) fn opaque(
+    model: &ModelId,
+    index: u32,
+    mut block: JsonObject,
+    input: &str,
+    events: &mut Vec<ModelEvent>,
+) {
+    if let Ok(Value::Object(input)) = serde_json::from_str(input) {
+        block.insert("input".to_owned(), Value::Object(input));
+    }
+    let kind = block.get("type").and_then(Value::as_str);
+    let part = Part::Opaque(Opaque {
+        kind: kind.unwrap_or("unknown").to_owned(),
+        text: words(&block),
+        provider_state: for_any_model(model, Value::Object(block)),
+    });
+    events.push(ModelEvent::PartStarted {
+        index,
+        part: PartStart::Whole { part },
+    });
+    events.push(ModelEvent::PartFinished { index });
+}
+
+/// The fields of a call that the domain has no place for, where they say something.
+pub(crate) fn more_of_call(block: &JsonObject) -> JsonObject {
+    let says_nothing = |name: &str, value: &Value| match name {
+        "type" | "id" | "name" | "input" => true,
+        // Called by the model itself, which is what holds anyway.
+        "caller" => value.get("type").is_none_or(|it| it == "direct"),
+        _ => value.is_null(),
+    };
+    let fields = block
+        .iter()
+        .filter(|(name, value)| !says_nothing(name, value));
+    fields
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+pub(crate) fn for_any_model(model: &ModelId, data: Value) -> ProviderState {
+    ProviderState {
+        provider: model.provider.clone(),
+        model: None,
+        data,
+    }
+}
+
+/// What a person, or another provider's model, can read of a block.
+fn words(block: &JsonObject) -> Option<String> {
+    let name = block.get("name").and_then(Value::as_str);
+    if let (Some(name), Some(input)) = (name, block.get("input")) {
+        return Some(format!("[{name} {input}]"));
+    }
+    let mut lines = Vec::new();
+    collect(block, &mut lines);
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+fn collect(object: &JsonObject, lines: &mut Vec<String>) {
+    let field = |name: &str| {
+        let text = object.get(name).and_then(Value::as_str);
+        text.filter(|text| !text.trim().is_empty())
+    };
+    match (field("title"), field("url")) {
+        (Some(title), Some(url)) => lines.push(format!("{title}: {url}")),
+        (None, Some(url)) => lines.push(url.to_owned()),
+        (Some(title), None) => lines.push(title.to_owned()),
+        (None, None) => {}
+    }
+    for name in ["text", "stdout", "stderr", "data", "content"] {
+        lines.extend(field(name).map(str::to_owned));
+    }
+    lines.extend(field("error_code").map(|code| format!("[error: {code}]")));
+    for name in ["content", "source", "tool_references"] {
+        match object.get(name) {
+            Some(Value::Object(inner)) => collect(inner, lines),
+            Some(Value::Array(list)) => {
+                let objects = list.iter().filter_map(Value::as_object);
+                objects.for_each(|inner| collect(inner, lines));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The Messages API: `POST {base}/v1/messages`.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`wire`] | the serde types of the API |
+//! | [`request`] | domain → wire, pure |
+//! | [`stream`] | wire events → domain events, a state machine without I/O |
+//! | [`response`] | a whole body → a whole answer, by the same state machine |
+
+mod blocks;
+mod content;
+mod conversation;
+mod ids;
+pub mod request;
+pub mod response;
+pub mod stream;
+mod thinking;
+mod tools;
+pub mod wire;
+
+pub use ids::LocalIds;
+pub use request::{WireRequest, to_wire};
+pub use response::{events_from_body, from_body};
+pub use stream::MessagesDecoder;

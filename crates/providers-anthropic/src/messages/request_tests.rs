@@ -1,0 +1,602 @@
+use serde_json::json;
+use switchboard_domain::{
+    Document, JsonObject, Media, Message, Opaque, Part, ProviderState, Reasoning, ReasoningEffort,
+    Role, Sampling, Text, ToolChoice, ToolContent, ToolDefinition, ToolInput, ToolResult, ToolUse,
+};
+
+use super::*;
+use crate::capabilities;
+
+fn mapped_with(request: &ChatRequest, model: &str, options: &MessagesOptions) -> Value {
+    let model = ModelId::new("anthropic", model);
+    let capabilities = capabilities(&model.name);
+    let wire = to_wire(request, &model, &capabilities, options).unwrap();
+    json!({
+        "body": wire.body,
+        "tool_choice": wire.tool_choice,
+        "warnings": wire.warnings,
+    })
+}
+
+fn mapped(request: &ChatRequest, model: &str) -> Value {
+    mapped_with(request, model, &MessagesOptions::default())
+}
+
+fn refusal(request: &ChatRequest, model: &str) -> ModelError {
+    let model = ModelId::new("anthropic", model);
+    let options = MessagesOptions::default();
+    let error = to_wire(request, &model, &capabilities(&model.name), &options);
+    error.unwrap_err()
+}
+
+/// The kinds of the warnings.
+fn kinds(mapped: &Value) -> Vec<&str> {
+    let warnings = mapped["warnings"].as_array().unwrap().iter();
+    warnings.map(|it| it["kind"].as_str().unwrap()).collect()
+}
+
+fn weather() -> ToolDefinition {
+    ToolDefinition::new(
+        "get_weather",
+        "Current weather of a city.",
+        json!({
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "unit": {"enum": ["c", "f"]}},
+            "required": ["city"],
+        }),
+    )
+}
+
+fn tools() -> [ToolDefinition; 3] {
+    let object = || json!({"type": "object"});
+    [
+        weather(),
+        ToolDefinition::new("list_cities", "", object()),
+        ToolDefinition::new("screenshot", "Takes a picture.", object()),
+    ]
+}
+
+fn minted(model: &str, data: Value) -> ProviderState {
+    ProviderState::minted_by(&ModelId::new("anthropic", model), data)
+}
+
+/// State that any model of the provider may read.
+fn native(data: Value) -> ProviderState {
+    ProviderState {
+        provider: "anthropic".into(),
+        model: None,
+        data,
+    }
+}
+
+fn thought(text: &str, provider_state: ProviderState) -> Part {
+    Part::Reasoning(Reasoning {
+        text: text.into(),
+        provider_state: Some(provider_state),
+    })
+}
+
+fn opaque(kind: &str, text: Option<&str>, provider_state: ProviderState) -> Part {
+    Part::Opaque(Opaque {
+        kind: kind.into(),
+        text: text.map(str::to_owned),
+        provider_state,
+    })
+}
+
+fn photo() -> Media {
+    Media::base64("image/png", "iVBORw0KGgo=")
+}
+
+fn gemini() -> ModelId {
+    ModelId::new("gemini", "gemini-3.8-flash")
+}
+
+/// A question with everything that a person can show.
+fn question() -> Message {
+    let document = |title: &str, media| {
+        let title = Some(title.to_owned());
+        Part::Document(Document { media, title })
+    };
+    Message::new(
+        Role::User,
+        [
+            Part::text("What is the weather where this was taken?"),
+            Part::Image(photo()),
+            Part::Image(Media::url("image/jpeg", "https://example.org/a.jpg")),
+            document("trip.pdf", Media::base64("application/pdf", "JVBERi0=")),
+            document("trip.md", Media::base64("text/markdown", "IyBUcmlw")),
+            Part::Audio(Media::base64("audio/wav", "UklGRg==")),
+        ],
+    )
+}
+
+/// Everything that a conversation can hold.
+fn conversation() -> ChatRequest {
+    let mut failed = ToolResult::error("toolu_2", "get_weather", "no such city");
+    failed.content.push(ToolContent::ResourceLink {
+        uri: "https://example.org/cities".into(),
+        name: "cities".into(),
+        media_type: None,
+        description: None,
+    });
+    let mut pictured = ToolResult::text("functions.screenshot:3", "screenshot", "done");
+    pictured.content.push(ToolContent::Image(photo()));
+    let call = |id: &str, name: &str, input: &str| {
+        Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
+    };
+    let input = r#"{"unit":"c","city":"Hamburg \"HH\""}"#;
+    let signed = minted("claude-opus-5-5", json!({"signature": "EqQB"}));
+    let redacted = minted("claude-opus-5-5", json!({"redacted": "EmwK"}));
+    let citation = json!({
+        "type": "web_search_result_location", "cited_text": "rain", "url": "https://example.org",
+        "title": "Weather", "encrypted_index": "Eo8B",
+    });
+    let cited = Part::Text(Text {
+        text: "The web says: rain.".into(),
+        provider_state: Some(native(json!({"citations": [citation]}))),
+    });
+    let foreign = || ProviderState::minted_by(&gemini(), json!({"x": 1}));
+    ChatRequest::new([
+        Message::system("You are a weather service."),
+        Message::system("Be brief."),
+        question(),
+        Message::new(
+            Role::Assistant,
+            [
+                thought("A harbour. Hamburg?", signed),
+                thought("", redacted),
+                thought("Foreign.", foreign()),
+                Part::text("I look it up."),
+                call("toolu_1", "get_weather", input),
+                call("toolu_2", "get_weather", r#"{"city": "Hamb"#),
+                call("functions.screenshot:3", "screenshot", ""),
+            ],
+        ),
+        Message::tool_results([
+            ToolResult::text("toolu_1", "get_weather", "12 °C, rain"),
+            failed,
+        ]),
+        Message::system("From now on answer in German."),
+        Message::tool_results([pictured]),
+        Message::user("And tomorrow?"),
+        Message::new(
+            Role::Assistant,
+            [
+                cited,
+                opaque("grounding", Some("Seen: example.org"), foreign()),
+                call("toolu_4", "list cities!", "null"),
+            ],
+        ),
+        Message::tool_results([ToolResult {
+            tool_use_id: "toolu_4".into(),
+            name: "list_cities".into(),
+            content: vec![],
+            structured: Some(json!({"cities": ["Hamburg"]})),
+            is_error: false,
+        }]),
+    ])
+    .with_tools(tools())
+}
+
+fn schema_format() -> ResponseFormat {
+    ResponseFormat::JsonSchema {
+        name: "answer".into(),
+        schema: json!({
+            "type": "object",
+            "properties": {"celsius": {"type": ["number", "null"], "minimum": -90}},
+            "required": ["celsius"],
+        }),
+    }
+}
+
+fn every_option() -> ChatRequest {
+    let extra = json!({"service_tier": "standard_only", "inference_geo": "eu"});
+    ChatRequest {
+        parallel_tool_use: Some(false),
+        response_format: schema_format(),
+        sampling: Sampling {
+            temperature: Some(0.2),
+            top_p: Some(0.9),
+            stop: vec!["END".into(), "\n".into()],
+            seed: Some(7),
+        },
+        max_output_tokens: Some(40_000),
+        reasoning: None,
+        extra: extra.as_object().cloned().unwrap(),
+        ..ChatRequest::new([Message::user("Weather in Hamburg?")])
+    }
+    .with_tools(tools())
+    .with_tool_choice(ToolChoice::Only(vec!["get_weather".into()]))
+}
+
+// The golden requests, which `cargo xtask oracle` checks against the official SDK's types.
+
+fn golden(fixture: &str, mapped: &Value) {
+    insta::assert_json_snapshot!(format!("request__anthropic__{fixture}"), mapped["body"]);
+    let beside = json!({"tool_choice": mapped["tool_choice"], "warnings": mapped["warnings"]});
+    insta::assert_json_snapshot!(format!("beside__{fixture}"), beside);
+}
+
+#[test]
+fn golden_conversation_on_the_newest_model() {
+    golden(
+        "conversation_on_opus_5_5",
+        &mapped(&conversation(), "claude-opus-5-5"),
+    );
+}
+
+#[test]
+fn golden_conversation_on_an_older_model() {
+    let request = conversation().with_tool_choice(ToolChoice::Only(vec![
+        "get_weather".into(),
+        "list_cities".into(),
+    ]));
+    golden(
+        "conversation_on_haiku_4_5",
+        &mapped(&request, "claude-haiku-4-5"),
+    );
+}
+
+#[test]
+fn golden_options_on_an_older_model() {
+    // The version of the official SDK, whose types know no temperature any more.
+    let options = MessagesOptions {
+        api_version: "2026-10-21".into(),
+        strict_tools: true,
+        user_id: Some("u-1".into()),
+        ..MessagesOptions::default()
+    };
+    golden(
+        "options_on_sonnet_4_5",
+        &mapped_with(&every_option(), "claude-sonnet-4-5", &options),
+    );
+}
+
+#[test]
+fn golden_options_on_the_newest_model() {
+    let request = ChatRequest {
+        reasoning: Some(ReasoningEffort::High),
+        ..every_option()
+    };
+    golden(
+        "options_on_sonnet_5_5",
+        &mapped(&request, "claude-sonnet-5-5"),
+    );
+}
+
+#[test]
+fn golden_a_turn_that_paused() {
+    let search = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
+                        "input": {"query": "weather"}});
+    let extra = json!({"tools": [{"type": "web_search_20260318", "name": "web_search"}]});
+    let request = ChatRequest {
+        extra: extra.as_object().cloned().unwrap(),
+        ..ChatRequest::new([
+            Message::user("Weather?"),
+            Message::new(
+                Role::Assistant,
+                [
+                    thought(
+                        "Hm.",
+                        minted("claude-haiku-4-5", json!({"signature": "EqQB"})),
+                    ),
+                    Part::text("I search. "),
+                    opaque("server_tool_use", None, native(search)),
+                ],
+            ),
+        ])
+    };
+    let request = ChatRequest {
+        reasoning: Some(ReasoningEffort::Low),
+        max_output_tokens: Some(3_000),
+        ..request
+    };
+    golden("a_turn_that_paused", &mapped(&request, "claude-haiku-4-5"));
+}
+
+#[test]
+fn golden_a_call_out_of_the_providers_code() {
+    let code = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution",
+                      "input": {"code": "await get_weather('Kiel')"}});
+    let caller = json!({"type": "code_execution_20260120", "tool_id": "srvtoolu_1"});
+    let container = json!({"type": "container", "id": "container_1", "expires_at": "2026-11-21"});
+    let mut call = ToolUse::new(
+        "toolu_1",
+        "get_weather",
+        ToolInput::parse("{\"city\":\"Kiel\"}"),
+    );
+    call.provider_state = Some(native(json!({"caller": caller})));
+    let mut request = ChatRequest::new([
+        Message::user("Weather?"),
+        Message::new(
+            Role::Assistant,
+            [
+                opaque("server_tool_use", None, native(code)),
+                Part::ToolUse(call),
+                opaque("container", None, native(container)),
+            ],
+        ),
+        Message::tool_results([ToolResult::text("toolu_1", "get_weather", "rain")]),
+    ]);
+    let waiting = mapped(&request, "claude-opus-5-5");
+    golden("a_call_out_of_the_providers_code", &waiting);
+    // A container does not last until the person speaks again.
+    request.messages.push(Message::user("And now?").into());
+    assert!(
+        mapped(&request, "claude-opus-5-5")["body"]
+            .get("container")
+            .is_none()
+    );
+}
+
+#[test]
+fn extra_wins_over_everything_but_stream() {
+    let extra = json!({"model": "other", "stream": false, "top_k": 5, "max_tokens": 7});
+    let request = ChatRequest {
+        extra: extra.as_object().cloned().unwrap(),
+        ..ChatRequest::new([Message::user("hi")])
+    };
+    let model = ModelId::new("p", "m");
+    let options = MessagesOptions::default();
+    let wire = to_wire(&request, &model, &ModelCapabilities::default(), &options).unwrap();
+    assert_eq!(wire.warnings[0].kind, WarningKind::OptionDropped);
+    let text = serde_json::to_string(&wire.body).unwrap();
+    assert_eq!(text.matches("\"model\"").count(), 1, "{text}");
+    assert_eq!(text.matches("\"stream\"").count(), 1, "{text}");
+    let body: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(body["model"], "other");
+    assert_eq!(body["stream"], true);
+    assert_eq!(body["top_k"], 5);
+    assert_eq!(body["max_tokens"], 7);
+}
+
+#[test]
+fn max_tokens_is_always_said_and_never_more_than_the_model_writes() {
+    let sent = |model: &str, wanted: Option<u32>, default: Option<u32>| {
+        let request = ChatRequest {
+            max_output_tokens: wanted,
+            ..ChatRequest::new([Message::user("hi")])
+        };
+        let options = MessagesOptions {
+            default_max_tokens: default,
+            ..MessagesOptions::default()
+        };
+        let mapped = mapped_with(&request, model, &options);
+        let warnings = kinds(&mapped).len();
+        (mapped["body"]["max_tokens"].as_u64().unwrap(), warnings)
+    };
+    assert_eq!(sent("claude-opus-5-5", None, None), (32_000, 0));
+    assert_eq!(sent("claude-3-5-haiku-20241022", None, None), (8_192, 0));
+    assert_eq!(sent("kimi-k3", None, None), (8_192, 0));
+    assert_eq!(sent("kimi-k3", None, Some(100)), (100, 0));
+    assert_eq!(sent("kimi-k3", Some(500_000), None), (500_000, 0));
+    assert_eq!(sent("claude-opus-5-5", Some(500_000), None), (128_000, 1));
+}
+
+#[test]
+fn thinking_follows_what_the_model_takes() {
+    let sent = |model: &str, wanted: ReasoningEffort| {
+        let request = ChatRequest {
+            reasoning: Some(wanted),
+            ..ChatRequest::new([Message::user("hi")])
+        };
+        let mut mapped = mapped(&request, model);
+        let warnings = kinds(&mapped).len();
+        let effort = mapped["body"]["output_config"]["effort"].take();
+        (mapped["body"]["thinking"].take(), effort, warnings)
+    };
+    let (none, low, high) = (
+        ReasoningEffort::None,
+        ReasoningEffort::Low,
+        ReasoningEffort::High,
+    );
+    let adaptive = || json!({"type": "adaptive", "display": "summarized"});
+    let disabled = || json!({"type": "disabled"});
+    let budget = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
+    let null = Value::Null;
+    for (model, wanted, thinking, effort, warnings) in [
+        ("claude-opus-5-5", high, adaptive(), json!("high"), 0),
+        ("claude-sonnet-4-6", low, adaptive(), json!("low"), 0),
+        ("claude-next", low, adaptive(), json!("low"), 0),
+        ("claude-haiku-4-5", high, budget(16_000), null.clone(), 0),
+        ("claude-haiku-4-5", low, budget(2_000), null.clone(), 0),
+        ("kimi-k3", high, budget(4_096), null.clone(), 0),
+        (
+            "claude-3-5-haiku-20241022",
+            high,
+            null.clone(),
+            null.clone(),
+            1,
+        ),
+        (
+            "claude-3-5-haiku-20241022",
+            none,
+            null.clone(),
+            null.clone(),
+            0,
+        ),
+        ("claude-haiku-4-5", none, disabled(), null.clone(), 0),
+        ("claude-haiku-5-5", none, disabled(), null.clone(), 0),
+        (
+            "claude-sonnet-5-5",
+            none,
+            json!({"type": "between_tools"}),
+            null.clone(),
+            1,
+        ),
+        ("claude-fable-5-2", none, null.clone(), json!("low"), 1),
+    ] {
+        assert_eq!(sent(model, wanted), (thinking, effort, warnings), "{model}");
+    }
+    let quiet = mapped(&ChatRequest::new([Message::user("hi")]), "claude-opus-5-5");
+    assert!(quiet["body"].get("thinking").is_none());
+    // The budget must leave room for the answer.
+    let small = ChatRequest {
+        reasoning: Some(high),
+        max_output_tokens: Some(1_024),
+        ..ChatRequest::new([Message::user("hi")])
+    };
+    let small = mapped(&small, "claude-haiku-4-5");
+    assert!(small["body"].get("thinking").is_none());
+    assert_eq!(kinds(&small), ["option_dropped"]);
+}
+
+#[test]
+fn thinking_with_a_budget_needs_the_thoughts_before_the_calls() {
+    let request = |minter: &str| ChatRequest {
+        reasoning: Some(ReasoningEffort::Medium),
+        ..ChatRequest::new([
+            Message::user("Weather?"),
+            Message::new(
+                Role::Assistant,
+                [
+                    thought("hm", minted(minter, json!({"signature": "s"}))),
+                    Part::ToolUse(ToolUse::new("t", "get_weather", ToolInput::parse("{}"))),
+                ],
+            ),
+            Message::tool_results([ToolResult::text("t", "get_weather", "rain")]),
+        ])
+    };
+    let own = mapped(&request("claude-haiku-4-5"), "claude-haiku-4-5");
+    assert_eq!(own["body"]["thinking"]["type"], "enabled");
+    assert!(kinds(&own).is_empty());
+    let foreign = mapped(&request("claude-opus-4-5"), "claude-haiku-4-5");
+    assert!(foreign["body"].get("thinking").is_none());
+    assert_eq!(kinds(&foreign), ["part_dropped", "option_dropped"]);
+    // Adaptive thinking does not mind.
+    let adaptive = mapped(&request("claude-opus-4-5"), "claude-opus-4-6");
+    assert_eq!(adaptive["body"]["thinking"]["type"], "adaptive");
+}
+
+#[test]
+fn sampling_is_left_out_only_where_it_would_be_refused() {
+    let sent = |model: &str, options: &MessagesOptions, change: &dyn Fn(&mut ChatRequest)| {
+        let mut request = ChatRequest::new([Message::user("hi")]);
+        request.sampling.temperature = Some(0.5);
+        change(&mut request);
+        let mut mapped = mapped_with(&request, model, options);
+        let warnings = kinds(&mapped).len();
+        let body = &mut mapped["body"];
+        (body["temperature"].take(), body["top_p"].take(), warnings)
+    };
+    let (old, new) = (
+        MessagesOptions::default(),
+        MessagesOptions {
+            api_version: "2026-10-21".into(),
+            ..MessagesOptions::default()
+        },
+    );
+    let null = Value::Null;
+    let as_is = |_: &mut ChatRequest| {};
+    let both = |request: &mut ChatRequest| request.sampling.top_p = Some(0.9);
+    let half = json!(0.5);
+    assert_eq!(
+        sent("claude-haiku-4-5", &old, &as_is),
+        (half.clone(), null.clone(), 0)
+    );
+    assert_eq!(
+        sent("claude-haiku-4-5", &new, &as_is),
+        (null.clone(), null.clone(), 1)
+    );
+    assert_eq!(
+        sent("claude-opus-4-7", &old, &as_is),
+        (null.clone(), null.clone(), 1)
+    );
+    // Newer models take one of the two, others both.
+    assert_eq!(
+        sent("claude-haiku-4-5", &old, &both),
+        (half.clone(), null.clone(), 1)
+    );
+    assert_eq!(sent("kimi-k3", &old, &both), (half, json!(0.9), 0));
+    // 1 is what holds anyway: left out without a word.
+    let one = |request: &mut ChatRequest| request.sampling.temperature = Some(1.0);
+    assert_eq!(
+        sent("claude-opus-5-5", &old, &one),
+        (null.clone(), null.clone(), 0)
+    );
+    let hot = |request: &mut ChatRequest| request.sampling.temperature = Some(1.7);
+    assert_eq!(
+        sent("claude-haiku-4-5", &old, &hot),
+        (json!(1.0), null.clone(), 1)
+    );
+    // Thinking goes with no temperature, and with a high top_p only.
+    let thinking = |request: &mut ChatRequest| {
+        request.reasoning = Some(ReasoningEffort::Low);
+        request.sampling.top_p = Some(0.96);
+    };
+    assert_eq!(
+        sent("claude-sonnet-4-6", &old, &thinking),
+        (null, json!(0.96), 1)
+    );
+}
+
+#[test]
+fn what_the_wire_has_no_word_for_is_told() {
+    let request = ChatRequest {
+        sampling: Sampling {
+            seed: Some(1),
+            stop: vec![" ".into()],
+            ..Sampling::default()
+        },
+        ..ChatRequest::new([Message::user("hi")])
+    };
+    let mapped = mapped(&request, "claude-opus-5-5");
+    assert_eq!(kinds(&mapped), ["option_dropped", "option_dropped"]);
+    assert!(mapped["body"].get("stop_sequences").is_none());
+}
+
+#[test]
+fn a_schema_that_cannot_be_enforced_is_told_to_the_model() {
+    let mut request = ChatRequest::new([Message::system("Be brief."), Message::user("hi")]);
+    let schema = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    let name = "map".to_owned();
+    request.response_format = ResponseFormat::JsonSchema { name, schema };
+    let told = mapped(&request, "claude-opus-5-5");
+    assert!(told["body"].get("output_config").is_none());
+    let system = told["body"]["system"].as_array().unwrap();
+    assert_eq!(system.len(), 2);
+    let text = system[1]["text"].as_str().unwrap();
+    assert!(
+        text.contains(r#""additionalProperties":{"type":"string"}"#),
+        "{text}"
+    );
+    assert_eq!(kinds(&told), ["option_dropped"]);
+
+    request.response_format = schema_format();
+    let error = refusal(&request, "claude-3-5-haiku-20241022");
+    assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
+    // Fully in the subset: not a word.
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let name = "plain".to_owned();
+    request.response_format = ResponseFormat::JsonSchema { name, schema };
+    let plain = mapped(&request, "kimi-k3");
+    assert!(kinds(&plain).is_empty());
+    let format = &plain["body"]["output_config"]["format"];
+    assert_eq!(format["schema"]["additionalProperties"], false);
+}
+
+#[test]
+fn a_request_with_nothing_to_answer_is_refused_before_it_is_sent() {
+    for request in [
+        ChatRequest::default(),
+        ChatRequest::new([Message::system("Be brief.")]),
+        ChatRequest::new([Message::user(" \n")]),
+    ] {
+        let error = refusal(&request, "claude-opus-5-5");
+        let field = Some("messages".to_owned());
+        assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
+    }
+}
+
+#[test]
+fn no_extra_field_is_no_field() {
+    let request = ChatRequest::new([Message::user("hi")]);
+    let sent = mapped(&request, "claude-opus-5-5");
+    let names: Vec<_> = sent["body"]
+        .as_object()
+        .map(JsonObject::keys)
+        .unwrap()
+        .collect();
+    assert_eq!(names, ["model", "max_tokens", "messages", "stream"]);
+}

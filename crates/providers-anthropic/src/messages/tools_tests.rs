@@ -1,0 +1,262 @@
+use serde_json::{Value, json};
+use switchboard_domain::Message;
+
+use super::*;
+
+fn tool(name: &str, schema: Value) -> ToolDefinition {
+    ToolDefinition::new(name, "", schema)
+}
+
+fn request(choice: ToolChoice) -> ChatRequest {
+    let object = || json!({"type": "object"});
+    ChatRequest::new([Message::user("hi")])
+        .with_tools([
+            tool("a", object()),
+            tool("b", object()),
+            tool("c", object()),
+        ])
+        .with_tool_choice(choice)
+}
+
+fn only(names: &[&str]) -> ToolChoice {
+    ToolChoice::Only(names.iter().map(|name| (*name).to_owned()).collect())
+}
+
+struct Mapped {
+    names: Vec<String>,
+    choice: Value,
+    outcome: ToolChoiceOutcome,
+    warnings: Vec<WarningKind>,
+}
+
+fn map_with(
+    request: &ChatRequest,
+    capabilities: &ModelCapabilities,
+    thinks: bool,
+) -> Result<Mapped, ModelError> {
+    let mut warnings = Vec::new();
+    let options = MessagesOptions::default();
+    let tools = tools(
+        request,
+        "anthropic",
+        capabilities,
+        &options,
+        thinks,
+        &mut warnings,
+    )?;
+    Ok(Mapped {
+        names: tools.declared.iter().map(|it| it.name.to_owned()).collect(),
+        choice: json!(tools.choice),
+        outcome: tools.outcome,
+        warnings: warnings.into_iter().map(|it| it.kind).collect(),
+    })
+}
+
+fn map(choice: ToolChoice) -> Mapped {
+    let request = request(choice);
+    map_with(&request, &ModelCapabilities::default(), false).unwrap()
+}
+
+#[test]
+fn every_choice_has_its_form() {
+    for (choice, sent, names) in [
+        (ToolChoice::Auto, json!({"type": "auto"}), "abc"),
+        (ToolChoice::None, json!({"type": "none"}), "abc"),
+        (ToolChoice::Required, json!({"type": "any"}), "abc"),
+        (only(&["b"]), json!({"type": "tool", "name": "b"}), "abc"),
+        (
+            only(&["b", "b"]),
+            json!({"type": "tool", "name": "b"}),
+            "abc",
+        ),
+        (only(&["c", "b", "a"]), json!({"type": "any"}), "abc"),
+    ] {
+        let mapped = map(choice.clone());
+        assert_eq!(mapped.choice, sent, "{choice:?}");
+        assert_eq!(mapped.names.concat(), names);
+        assert_eq!(mapped.outcome, ToolChoiceOutcome::Native);
+        assert!(mapped.warnings.is_empty());
+    }
+}
+
+#[test]
+fn several_of_many_are_the_only_ones_declared() {
+    let mapped = map(only(&["c", "a"]));
+    assert_eq!(mapped.choice, json!({"type": "any"}));
+    assert_eq!(mapped.names, ["a", "c"]);
+    assert!(matches!(mapped.outcome, ToolChoiceOutcome::Emulated { .. }));
+}
+
+#[test]
+fn a_model_that_takes_no_forced_choice_is_left_free() {
+    let refuses = ModelCapabilities {
+        forced_tool_choice: Some(false),
+        ..ModelCapabilities::default()
+    };
+    let unknown = ModelCapabilities::default();
+    for (capabilities, thinks) in [(&refuses, false), (&unknown, true)] {
+        let mapped = map_with(&request(only(&["a"])), capabilities, thinks).unwrap();
+        assert_eq!(mapped.choice, json!({"type": "auto"}));
+        assert_eq!(mapped.names, ["a"]);
+        assert!(matches!(mapped.outcome, ToolChoiceOutcome::Relaxed { .. }));
+        assert_eq!(mapped.warnings, [WarningKind::ToolChoiceRelaxed]);
+        // What is not forced is not touched.
+        let none = map_with(&request(ToolChoice::None), capabilities, thinks).unwrap();
+        assert_eq!(none.choice, json!({"type": "none"}));
+        assert_eq!(none.outcome, ToolChoiceOutcome::Native);
+    }
+}
+
+#[test]
+fn one_call_at_a_time_goes_with_every_choice_that_allows_calls() {
+    for (choice, expected) in [
+        (
+            ToolChoice::Auto,
+            json!({"type": "auto", "disable_parallel_tool_use": true}),
+        ),
+        (
+            ToolChoice::Required,
+            json!({"type": "any", "disable_parallel_tool_use": true}),
+        ),
+        (
+            only(&["a"]),
+            json!({"type": "tool", "name": "a", "disable_parallel_tool_use": true}),
+        ),
+        (ToolChoice::None, json!({"type": "none"})),
+    ] {
+        let mut request = request(choice);
+        request.parallel_tool_use = Some(false);
+        let mapped = map_with(&request, &ModelCapabilities::default(), false).unwrap();
+        assert_eq!(mapped.choice, expected);
+        request.parallel_tool_use = Some(true);
+        let mapped = map_with(&request, &ModelCapabilities::default(), false).unwrap();
+        assert!(mapped.choice.get("disable_parallel_tool_use").is_none());
+    }
+}
+
+#[test]
+fn a_choice_that_cannot_be_is_refused_by_name() {
+    let unknown = ModelCapabilities::default();
+    let refuse = |request: &ChatRequest| map_with(request, &unknown, false).err().unwrap();
+    for (choice, words) in [
+        (only(&["a", "nope"]), "`nope`"),
+        (only(&[]), "among no tools"),
+    ] {
+        let error = refuse(&request(choice));
+        let field = Some("tool_choice".to_owned());
+        assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    let mut bare = request(ToolChoice::Required);
+    bare.tools.clear();
+    assert!(refuse(&bare).to_string().contains("none is declared"));
+    bare.tool_choice = ToolChoice::None;
+    let nothing = map_with(&bare, &unknown, false).unwrap();
+    assert_eq!(nothing.choice, Value::Null);
+    let named = ChatRequest::new([Message::user("hi")])
+        .with_tools([tool("fine", json!({})), tool("not fine", json!({}))]);
+    let field = Some("tools[1].name".to_owned());
+    assert_eq!(
+        refuse(&named).kind,
+        ModelErrorKind::InvalidRequest { field }
+    );
+}
+
+#[test]
+fn a_model_without_tools_is_sent_none() {
+    let without = ModelCapabilities {
+        tools: Some(false),
+        ..ModelCapabilities::default()
+    };
+    let error = map_with(&request(ToolChoice::Auto), &without, false).err();
+    assert!(matches!(
+        error.unwrap().kind,
+        ModelErrorKind::Unsupported { .. }
+    ));
+    let none = map_with(&request(ToolChoice::None), &without, false).unwrap();
+    assert!(none.names.is_empty());
+    assert!(matches!(none.outcome, ToolChoiceOutcome::Emulated { .. }));
+}
+
+#[test]
+fn what_the_root_of_a_schema_may_not_say_is_said_in_the_description() {
+    let schema = json!({"type": "object", "properties": {"a": {}}, "oneOf": [{"required": ["a"]}]});
+    let mut tool = tool("t", schema);
+    let mut sent = |description: &str| {
+        tool.description = description.to_owned();
+        let request = ChatRequest::new([Message::user("hi")]).with_tools([tool.clone()]);
+        let mut warnings = Vec::new();
+        let options = MessagesOptions::default();
+        let unknown = ModelCapabilities::default();
+        let tools = tools(&request, "p", &unknown, &options, false, &mut warnings).unwrap();
+        assert_eq!(warnings[0].kind, WarningKind::PartDowngraded);
+        json!(tools.declared[0])
+    };
+    let rest =
+        r#"The input must also be valid against this JSON Schema: {"oneOf":[{"required":["a"]}]}"#;
+    assert_eq!(
+        sent("Does it."),
+        json!({
+            "name": "t",
+            "description": format!("Does it.\n\n{rest}"),
+            "input_schema": {"type": "object", "properties": {"a": {}}},
+        })
+    );
+    assert_eq!(sent("")["description"], rest);
+}
+
+#[test]
+fn strict_goes_as_far_as_the_schemas_and_the_limits_do() {
+    let closed = |optional: usize| {
+        let names = (0..optional).map(|it| (format!("p{it}"), json!({"type": "string"})));
+        let properties: serde_json::Map<_, _> = names.collect();
+        json!({"type": "object", "properties": properties, "additionalProperties": false})
+    };
+    let strict = |schemas: Vec<Value>, capabilities: &ModelCapabilities| {
+        let named = schemas.into_iter().enumerate();
+        let definitions = named.map(|(at, schema)| tool(&format!("t{at}"), schema));
+        let request = ChatRequest::new([Message::user("hi")]).with_tools(definitions);
+        let options = MessagesOptions {
+            strict_tools: true,
+            ..MessagesOptions::default()
+        };
+        let mut warnings = Vec::new();
+        let tools = tools(&request, "p", capabilities, &options, false, &mut warnings).unwrap();
+        let flags: Vec<bool> = tools.declared.iter().map(|it| it.strict).collect();
+        (flags, warnings.len())
+    };
+    let unknown = ModelCapabilities::default();
+    let constrained =
+        json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}});
+    assert_eq!(
+        strict(
+            vec![closed(2), constrained, json!({"type": "object"})],
+            &unknown
+        ),
+        (vec![true, false, false], 1)
+    );
+    assert_eq!(strict(vec![closed(2)], &unknown), (vec![true], 0));
+    // 24 optional properties and 20 tools in all.
+    assert_eq!(
+        strict(vec![closed(20), closed(5), closed(4)], &unknown).0,
+        [true, false, true]
+    );
+    let many = strict(vec![closed(0); 21], &unknown).0;
+    assert_eq!(many.iter().filter(|it| **it).count(), 20);
+    let unable = ModelCapabilities {
+        structured_output: Some(false),
+        ..ModelCapabilities::default()
+    };
+    assert_eq!(strict(vec![closed(0)], &unable), (vec![false], 1));
+}
+
+#[test]
+fn names_out_of_history_are_made_lawful() {
+    assert_eq!(as_name("get-weather_1"), "get-weather_1");
+    assert_eq!(as_name("list cities!"), "list_cities_");
+    assert_eq!(as_name("wörld"), "w_rld");
+    assert_eq!(as_name(""), "unnamed");
+    let long = "x".repeat(200);
+    assert_eq!(as_name(&long).len(), MAX_NAME);
+    assert!(is_name(&"x".repeat(128)) && !is_name(&"x".repeat(129)));
+}

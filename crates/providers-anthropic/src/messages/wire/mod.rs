@@ -1,0 +1,13 @@
+//! The serde types of the Messages API. What goes out borrows from the domain request and is strict;
+//! what comes in forgives unknown, missing and mistyped fields.
+
+mod content;
+mod request;
+mod response;
+
+pub use content::{Block, Input, Source};
+pub(crate) use request::STREAM;
+pub use request::{
+    Body, Message, Metadata, OutputConfig, OutputFormat, Role, Thinking, Tool, ToolChoice,
+};
+pub use response::{Envelope, MessageHead, OutputDetails, StopDetails, UsageReport, WireDelta};

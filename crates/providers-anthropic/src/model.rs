@@ -1,0 +1,198 @@
+//! The [`ChatModel`]: the mapping joined with the transport.
+
+use std::borrow::Cow;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use switchboard_domain::{
+    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ModelStream,
+    ToolChoice,
+};
+use switchboard_providers_common::{
+    ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_sse, read_to_end,
+};
+
+use crate::{
+    AnthropicClient, AnthropicConfig, MessagesOptions, capabilities,
+    error::{is_about_forced_choice, is_about_thinking},
+    messages::{MessagesDecoder, WireRequest, events_from_body, to_wire},
+};
+
+/// A model behind the Messages API, of Anthropic or of a server that speaks its wire.
+///
+/// ```no_run
+/// use switchboard_domain::{ChatModel, ChatRequest, Message};
+/// use switchboard_providers_anthropic::AnthropicModel;
+///
+/// # async fn ask() -> Result<(), switchboard_domain::ModelError> {
+/// let model = AnthropicModel::from_env("claude-haiku-5-5")?;
+/// let answer = model.complete(&ChatRequest::new([Message::user("Hello?")])).await?;
+/// assert!(!answer.message.text().is_empty());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct AnthropicModel {
+    client: AnthropicClient,
+    id: ModelId,
+    capabilities: ModelCapabilities,
+}
+
+impl AnthropicModel {
+    /// The model of that name on the server that `config` describes. For several models of one
+    /// server, make an [`AnthropicClient`] and take them from it.
+    ///
+    /// Fails with [`ModelErrorKind::Configuration`] as [`AnthropicClient::new`] does.
+    pub fn new(config: AnthropicConfig, model: impl Into<String>) -> Result<Self, ModelError> {
+        Ok(AnthropicClient::new(config)?.model(model))
+    }
+
+    /// The model of that name with the key and address of the environment; see
+    /// [`AnthropicConfig::from_env`].
+    pub fn from_env(model: impl Into<String>) -> Result<Self, ModelError> {
+        Self::new(AnthropicConfig::from_env()?, model)
+    }
+
+    /// The same with other capabilities, for what the caller knows better of a server's model.
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: ModelCapabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    pub(crate) fn on(client: AnthropicClient, id: ModelId) -> Self {
+        let capabilities = capabilities(&id.name);
+        Self {
+            client,
+            id,
+            capabilities,
+        }
+    }
+
+    /// Sends a request, and gives back the answer with its decoder.
+    ///
+    /// What the API refuses although nothing was known against it is left out, with a warning, and
+    /// the rest is sent again: the model's earlier thinking, when what came before it was trimmed or
+    /// changed, and a forced tool choice. Each once.
+    async fn ask(
+        &self,
+        request: &ChatRequest,
+    ) -> Result<(HttpAnswer, MessagesDecoder), ModelError> {
+        let mut options = Cow::Borrowed(&self.client.config().options);
+        let mut capabilities = Cow::Borrowed(&self.capabilities);
+        let is_forced = matches!(
+            request.tool_choice,
+            ToolChoice::Required | ToolChoice::Only(_)
+        );
+        loop {
+            let (body, decoder) = self.prepare(request, &capabilities, &options)?;
+            let error = match self.client.ask(body).await {
+                Ok(answer) => return Ok((answer, decoder)),
+                Err(error) => error,
+            };
+            let may_relax = is_forced && capabilities.forced_tool_choice != Some(false);
+            if options.replay_reasoning && is_about_thinking(&error) {
+                options.to_mut().replay_reasoning = false;
+            } else if may_relax && is_about_forced_choice(&error) {
+                capabilities.to_mut().forced_tool_choice = Some(false);
+            } else {
+                return Err(error);
+            }
+        }
+    }
+
+    /// The body of a request and the decoder of its answer.
+    fn prepare(
+        &self,
+        request: &ChatRequest,
+        capabilities: &ModelCapabilities,
+        options: &MessagesOptions,
+    ) -> Result<(Vec<u8>, MessagesDecoder), ModelError> {
+        let WireRequest {
+            body,
+            tool_choice,
+            warnings,
+            local_ids,
+        } = to_wire(request, &self.id, capabilities, options)?;
+        let body = serde_json::to_vec(&body).map_err(|fault| {
+            let kind = ModelErrorKind::InvalidRequest { field: None };
+            self.error(kind, "the request cannot be written as JSON")
+                .with_source(fault)
+        })?;
+        let decoder = MessagesDecoder::new(self.id.clone(), tool_choice, warnings, local_ids);
+        Ok((body, decoder))
+    }
+
+    async fn read(
+        &self,
+        answer: HttpAnswer,
+        decoder: MessagesDecoder,
+    ) -> Result<ModelStream, ModelError> {
+        let is_json = answer.media_type().is_some_and(|it| it.ends_with("json"));
+        let mut body = answer.body;
+        // Here at once: an answer is handed over with its first bytes.
+        let first = body.try_next().await?;
+        let is_whole = first.as_ref().and_then(is_whole).unwrap_or(is_json);
+        let body: ByteStream = Box::pin(stream::iter(first.map(Ok)).chain(body));
+        if is_whole {
+            self.whole(body, decoder).await
+        } else {
+            Ok(decode_sse(&self.id.provider, body, decoder))
+        }
+    }
+
+    /// Reads an answer that came whole.
+    async fn whole(
+        &self,
+        body: ByteStream,
+        decoder: MessagesDecoder,
+    ) -> Result<ModelStream, ModelError> {
+        let body = read_to_end(&self.id.provider, body, MAX_FRAME_BYTES).await?;
+        let body = std::str::from_utf8(&body).map_err(|fault| {
+            self.error(ModelErrorKind::Protocol, "the answer is no text")
+                .with_source(fault)
+        })?;
+        let events = events_from_body(decoder, body)?;
+        Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
+    }
+
+    fn error(&self, kind: ModelErrorKind, message: &str) -> ModelError {
+        ModelError::new(&self.id.provider, kind, message)
+    }
+}
+
+#[async_trait]
+impl ChatModel for AnthropicModel {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
+    }
+
+    async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let (answer, decoder) = self.ask(request).await?;
+        let (status, request_id) = (answer.status, answer.request_id.clone());
+        // An error within the answer may not know which request it is about.
+        let about = move |error: ModelError| match (error.status(), error.request_id()) {
+            (Some(_), _) => error,
+            (None, Some(_)) => error.with_status(status),
+            (None, None) => error
+                .with_status(status)
+                .with_request_id(request_id.clone()),
+        };
+        match self.read(answer, decoder).await {
+            Ok(stream) => Ok(Box::pin(stream.map_err(about))),
+            Err(error) => Err(about(error)),
+        }
+    }
+}
+
+/// Whether a body that begins so is a whole answer, not a stream; `None` if its beginning says
+/// nothing (some servers send blank lines while the model works).
+fn is_whole(first: &Bytes) -> Option<bool> {
+    let visible = first.iter().find(|byte| !byte.is_ascii_whitespace())?;
+    Some(matches!(visible, b'{' | b'['))
+}

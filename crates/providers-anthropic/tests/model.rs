@@ -1,0 +1,429 @@
+//! The model against a server on loopback.
+#![allow(
+    clippy::expect_used,
+    reason = "a plain function of a test file counts as production code for clippy"
+)]
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatModel, ChatRequest, FinishReason, Message, ModelError, ModelErrorKind, ModelEvent, ModelId,
+    Part, ProviderState, Reasoning, Role, ToolChoice, ToolChoiceOutcome, ToolDefinition,
+    ToolResult, WarningKind,
+};
+use switchboard_providers_anthropic::{AnthropicClient, AnthropicConfig, AnthropicModel};
+use switchboard_providers_common::{RetryPolicy, TransportConfig};
+use switchboard_testkit::{
+    fake::{Answer, FakeModel, Gate, Say},
+    transcripts,
+};
+
+async fn server() -> FakeModel {
+    FakeModel::start().await.expect("a free port")
+}
+
+fn config(fake: &FakeModel) -> AnthropicConfig {
+    AnthropicConfig {
+        transport: TransportConfig {
+            system_proxy: false,
+            retry: RetryPolicy {
+                min_delay: Duration::from_millis(1),
+                ..RetryPolicy::default()
+            },
+            ..TransportConfig::default()
+        },
+        ..AnthropicConfig::compatible("acme", fake.base_url()).with_api_key("sk-secret-1")
+    }
+}
+
+fn model(fake: &FakeModel) -> AnthropicModel {
+    AnthropicModel::new(config(fake), "claude-opus-5-5").expect("a valid configuration")
+}
+
+fn question() -> ChatRequest {
+    let object = || json!({"type": "object", "properties": {}});
+    ChatRequest::new([Message::user("Weather in Hamburg and Kiel?")])
+        .with_tools([ToolDefinition::new("get_weather", "", object())])
+}
+
+fn stored(name: &str) -> Answer {
+    Answer::transcript(&format!("anthropic/{name}")).expect("it is stored")
+}
+
+/// A stored stream that is held after so many of its frames.
+fn in_two(transcript: &str, frames: usize, gate: &Gate) -> Answer {
+    let stored = transcripts::read(&format!("anthropic/{transcript}.sse")).expect("it is stored");
+    let text = String::from_utf8(stored.bytes).expect("it is text");
+    let held = text
+        .split_inclusive("\n\n")
+        .take(frames)
+        .map(str::len)
+        .sum();
+    let (before, after) = text.split_at(held);
+    Answer::new(200)
+        .header("content-type", "text/event-stream")
+        .piece(before.to_owned())
+        .gate(gate)
+        .piece(after.to_owned())
+}
+
+fn error(status: u16, class: &str, message: &str) -> Answer {
+    let body = json!({"type": "error", "error": {"type": class, "message": message},
+                      "request_id": "req_body"});
+    Answer::json(status, &body)
+}
+
+async fn failure(model: &AnthropicModel) -> ModelError {
+    match model.complete(&question()).await {
+        Ok(answer) => unreachable!("the server refused: {answer:?}"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn two_parallel_calls_stream_and_their_results_go_back() {
+    let fake = server().await;
+    let gate = Gate::new();
+    // message_start, ping, the first block and its first two pieces.
+    fake.answer(in_two("two-calls", 5, &gate));
+    fake.answer(Answer::anthropic([Say::text("12 degrees.")]));
+    let model = model(&fake);
+    let mut request = question();
+
+    // What came before the gate is handed on before the rest is sent.
+    let mut stream = model.stream(&request).await.unwrap();
+    let mut arguments = String::new();
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        let event = event.unwrap();
+        if let ModelEvent::ToolInputDelta { index: 0, json } = &event {
+            if arguments.is_empty() {
+                assert_eq!(json, r#"{"ci"#);
+                gate.reached().await;
+                gate.open();
+            }
+            arguments.push_str(json);
+        }
+        events.push(event);
+    }
+    assert_eq!(arguments, r#"{"city": "Hamburg"}"#);
+    let mut answer = switchboard_domain::ResponseAccumulator::default();
+    for event in &events {
+        answer.push(event).unwrap();
+    }
+    let answer = answer.finish().unwrap();
+    assert_eq!(answer.finish, FinishReason::ToolUse);
+    let calls: Vec<_> = answer.message.tool_uses().cloned().collect();
+    let ids: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, ["toolu_01A", "toolu_01B"]);
+
+    let results = calls
+        .iter()
+        .map(|call| ToolResult::text(&call.id, &call.name, "12 degrees"));
+    let results = Message::tool_results(results);
+    request
+        .messages
+        .extend([answer.message.into(), results.into()]);
+    let last = model.complete(&request).await.unwrap();
+    assert_eq!(
+        (last.message.text().as_str(), last.finish),
+        ("12 degrees.", FinishReason::Stop)
+    );
+    let sent = fake.request(1).await;
+    let messages = sent.json()["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 3);
+    assert_eq!(messages[1]["content"][1]["input"]["city"], "Kiel");
+    let answered: Vec<_> = messages[2]["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| block["tool_use_id"].clone())
+        .collect();
+    assert_eq!(answered, ["toolu_01A", "toolu_01B"]);
+}
+
+#[tokio::test]
+async fn the_request_says_who_asks_and_for_what() {
+    let fake = server().await;
+    fake.otherwise(|_, _| Answer::anthropic([Say::text("Hi.")]));
+    let config = config(&fake).with_beta("context-1").with_beta("files-2");
+    let model = AnthropicModel::new(config.with_header("x-team", "weather"), "claude-opus-5-5");
+    let model = model.unwrap();
+    assert_eq!(*model.id(), ModelId::new("acme", "claude-opus-5-5"));
+    assert_eq!(model.capabilities().forced_tool_choice, Some(false));
+    let request = question().with_tool_choice(ToolChoice::Required);
+    let answer = model.complete(&request).await.unwrap();
+    // What could not be said comes back with the answer.
+    assert!(matches!(
+        answer.tool_choice,
+        ToolChoiceOutcome::Relaxed { .. }
+    ));
+    assert_eq!(answer.warnings[0].kind, WarningKind::ToolChoiceRelaxed);
+    let sent = fake.request(0).await;
+    assert_eq!((sent.method(), sent.path()), ("POST", "/v1/messages"));
+    for (name, value) in [
+        ("x-api-key", "sk-secret-1"),
+        ("anthropic-version", "2023-06-01"),
+        ("anthropic-beta", "context-1,files-2"),
+        ("content-type", "application/json"),
+        ("accept", "text/event-stream"),
+        ("x-team", "weather"),
+    ] {
+        assert_eq!(sent.header(name), Some(value), "{name}");
+    }
+    assert_eq!(sent.header("authorization"), None);
+    assert_eq!(sent.json()["stream"], true);
+    assert_eq!(sent.json()["model"], "claude-opus-5-5");
+
+    let token = self::config(&fake)
+        .with_auth_token("token-1")
+        .with_api_version("2026-10-21");
+    let model = AnthropicModel::new(token, "claude-opus-5-5").unwrap();
+    model.complete(&question()).await.unwrap();
+    let sent = fake.request(1).await;
+    assert_eq!(sent.header("authorization"), Some("Bearer token-1"));
+    assert_eq!(sent.header("x-api-key"), None);
+    assert_eq!(sent.header("anthropic-version"), Some("2026-10-21"));
+    assert_eq!(sent.header("anthropic-beta"), None);
+}
+
+#[tokio::test]
+async fn failures_are_told_apart() {
+    let fake = server().await;
+    let once = AnthropicConfig {
+        transport: TransportConfig {
+            retry: RetryPolicy::never(),
+            ..config(&fake).transport
+        },
+        ..config(&fake)
+    };
+    let model = AnthropicModel::new(once, "claude-opus-5-5").unwrap();
+    let retry_after = Some(Duration::from_secs(7));
+    let invalid = |field: &str| ModelErrorKind::InvalidRequest {
+        field: Some(field.to_owned()),
+    };
+    for (status, class, message, expected) in [
+        (
+            401,
+            "authentication_error",
+            "invalid x-api-key",
+            ModelErrorKind::Authentication,
+        ),
+        (
+            429,
+            "rate_limit_error",
+            "too fast",
+            ModelErrorKind::RateLimited { retry_after },
+        ),
+        (
+            529,
+            "overloaded_error",
+            "Overloaded",
+            ModelErrorKind::Overloaded { retry_after },
+        ),
+        (
+            400,
+            "invalid_request_error",
+            "prompt is too long: 2 tokens > 1 maximum",
+            ModelErrorKind::ContextOverflow,
+        ),
+        (
+            400,
+            "invalid_request_error",
+            "tools.0.custom.name: bad",
+            invalid("tools.0.custom.name"),
+        ),
+        (
+            402,
+            "billing_error",
+            "no credit",
+            ModelErrorKind::QuotaExhausted,
+        ),
+    ] {
+        fake.answer(error(status, class, message).header("retry-after", "7"));
+        let failed = failure(&model).await;
+        assert_eq!(failed.kind, expected, "{status} {class}");
+        assert_eq!(failed.status(), Some(status));
+        assert_eq!(failed.message(), message);
+        assert_eq!(failed.request_id(), Some("req_body"));
+        assert_eq!(failed.provider(), "acme");
+        assert!(!format!("{failed:?}").contains("sk-secret-1"), "{failed:?}");
+    }
+    assert!(!format!("{model:?}").contains("sk-secret-1"));
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again() {
+    let fake = server().await;
+    fake.answer(error(529, "overloaded_error", "Overloaded"));
+    fake.answer(error(500, "api_error", "Internal server error"));
+    fake.answer(stored("text.sse"));
+    let answer = model(&fake).complete(&question()).await.unwrap();
+    assert_eq!(answer.message.text(), "Hello, wörld.");
+    assert_eq!(fake.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_no_answer() {
+    let fake = server().await;
+    let model = model(&fake);
+    fake.answer(stored("error-mid-stream.sse"));
+    let failed = failure(&model).await;
+    assert_eq!(
+        failed.kind,
+        ModelErrorKind::Overloaded { retry_after: None }
+    );
+    assert_eq!(
+        (failed.status(), failed.request_id()),
+        (Some(200), Some("req_011CK"))
+    );
+    fake.answer(stored("eof-early.sse").header("request-id", "req_header"));
+    let failed = failure(&model).await;
+    assert_eq!(failed.kind, ModelErrorKind::Interrupted);
+    assert_eq!(failed.request_id(), Some("req_header"));
+    fake.answer(
+        Answer::new(200)
+            .header("content-type", "text/event-stream")
+            .piece("event: ping\ndata: {\"type\": \"ping\"}\n\n")
+            .break_off(),
+    );
+    assert_eq!(failure(&model).await.kind, ModelErrorKind::Interrupted);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_ends_the_request() {
+    let fake = server().await;
+    let gate = Gate::new();
+    fake.answer(in_two("text", 4, &gate));
+    let model = model(&fake);
+    let mut stream = model.stream(&question()).await.unwrap();
+    let mut said = false;
+    while !said {
+        let event = stream.next().await.unwrap().unwrap();
+        said = matches!(event, ModelEvent::TextDelta { .. });
+    }
+    drop(stream);
+    fake.request(0).await.client_gone().await;
+}
+
+fn with_a_thought() -> ChatRequest {
+    let minter = ModelId::new("acme", "claude-opus-5-5");
+    let thought = Part::Reasoning(Reasoning {
+        text: "hm".into(),
+        provider_state: Some(ProviderState::minted_by(&minter, json!({"signature": "s"}))),
+    });
+    ChatRequest::new([
+        Message::user("1"),
+        Message::new(Role::Assistant, [thought, Part::text("2")]),
+        Message::user("3"),
+    ])
+}
+
+#[tokio::test]
+async fn thinking_bound_to_another_conversation_is_left_out_once() {
+    let fake = server().await;
+    let bound = || {
+        error(
+            400,
+            "invalid_request_error",
+            "messages.1.content.0: thinking block is bound to a different conversation",
+        )
+    };
+    fake.answer(bound());
+    fake.answer(stored("text.sse"));
+    let model = model(&fake);
+    let answer = model.complete(&with_a_thought()).await.unwrap();
+    assert_eq!(answer.message.text(), "Hello, wörld.");
+    assert_eq!(answer.warnings[0].kind, WarningKind::PartDropped);
+    let types = |sent: &Value| -> Vec<String> {
+        let blocks = sent["messages"][1]["content"].as_array().unwrap().iter();
+        blocks
+            .map(|it| it["type"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(types(fake.request(0).await.json()), ["thinking", "text"]);
+    assert_eq!(types(fake.request(1).await.json()), ["text"]);
+
+    fake.answer(bound());
+    fake.answer(bound());
+    let failed = model.complete(&with_a_thought()).await.unwrap_err();
+    assert!(matches!(failed.kind, ModelErrorKind::InvalidRequest { .. }));
+    assert_eq!(fake.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn a_forced_choice_that_nothing_was_known_against_is_relaxed_once() {
+    let fake = server().await;
+    let refused = || {
+        let message = "tool_choice forces tool use is not compatible with this model";
+        error(400, "invalid_request_error", message)
+    };
+    fake.answer(refused());
+    fake.answer(stored("text.sse"));
+    let model = AnthropicModel::new(config(&fake), "claude-fable-5").unwrap();
+    let request = question().with_tool_choice(ToolChoice::Required);
+    let answer = model.complete(&request).await.unwrap();
+    assert!(matches!(
+        answer.tool_choice,
+        ToolChoiceOutcome::Relaxed { .. }
+    ));
+    let choice = |sent: &Value| sent["tool_choice"]["type"].clone();
+    assert_eq!(choice(fake.request(0).await.json()), "any");
+    assert_eq!(choice(fake.request(1).await.json()), "auto");
+
+    // Nothing was forced: the refusal stands.
+    fake.answer(refused());
+    let failed = failure(&model).await;
+    assert!(matches!(failed.kind, ModelErrorKind::InvalidRequest { .. }));
+    assert_eq!(fake.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    let fake = server().await;
+    fake.answer(stored("thinking-then-call.json"));
+    let whole = model(&fake).complete(&question()).await.unwrap();
+    fake.answer(stored("thinking-then-call.sse"));
+    let streamed = model(&fake).complete(&question()).await.unwrap();
+    assert_eq!(whole, streamed);
+    fake.answer(Answer::json(200, &json!({"hello": "world"})));
+    let odd = failure(&model(&fake)).await;
+    assert_eq!(odd.kind, ModelErrorKind::Protocol);
+    assert_eq!(odd.status(), Some(200));
+}
+
+#[tokio::test]
+async fn a_server_says_which_models_it_has() {
+    let fake = server().await;
+    fake.answer(Answer::json(
+        200,
+        &json!({"data": [
+            {"type": "model", "id": "claude-opus-5-5", "display_name": "Claude Opus 5.5",
+             "max_input_tokens": 1_000_000, "max_tokens": 128_000},
+            {"id": "own-1"},
+            {"display_name": "no id"},
+        ], "has_more": false}),
+    ));
+    let client = AnthropicClient::new(config(&fake)).unwrap();
+    let models = client.list_models().await.unwrap();
+    let names: Vec<_> = models.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["claude-opus-5-5", "own-1"]);
+    assert_eq!(models[0].context_window, Some(1_000_000));
+    assert_eq!(models[0].max_output_tokens, Some(128_000));
+    assert_eq!(models[0].title.as_deref(), Some("Claude Opus 5.5"));
+    let sent = fake.request(0).await;
+    assert_eq!((sent.method(), sent.path()), ("GET", "/v1/models"));
+    assert_eq!(sent.query(), Some("limit=1000"));
+    fake.answer(Answer::json(200, &json!({"models": []})));
+    let odd = client.list_models().await.unwrap_err();
+    assert_eq!(odd.kind, ModelErrorKind::Protocol);
+}
+
+#[test]
+fn a_missing_key_is_told_with_its_variable() {
+    let error = AnthropicConfig::from_lookup(|_| None).unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Configuration);
+    assert!(error.to_string().contains("ANTHROPIC_API_KEY"), "{error}");
+}
