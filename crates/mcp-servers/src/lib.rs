@@ -1,2 +1,44 @@
-//! mcp-servers: not yet built.
+//! The MCP servers that come with Switchboard, for demonstrations, tests and work without other
+//! servers. Any MCP client can use them; Switchboard treats them like everyone else's.
+//!
+//! [`catalogue()`] lists them. A server is started by its name with [`serve_stdio`] (the client owns
+//! the process), [`serve_stream`] (any pair of byte streams, such as `tokio::io::duplex`) or
+//! [`bind_http`] (streamable HTTP on the path `/mcp`). All three speak the protocol versions that
+//! `rmcp` knows: 2026-07-28 without a handshake, and the earlier ones with `initialize`.
+//!
+//! ```no_run
+//! # async fn start() -> Result<(), switchboard_mcp_servers::ServerError> {
+//! use switchboard_mcp_servers::{ServerOptions, bind_http};
+//!
+//! let address = ([127, 0, 0, 1], 0).into();
+//! let server = bind_http("customer-service", address, ServerOptions::new()).await?;
+//! eprintln!("listening on {}", server.url());
+//! server.serve(std::future::pending()).await
+//! # }
+//! ```
+//!
+//! # Adding a server
+//!
+//! A server is a list of tools (`tool.rs`) behind the one `ServerHandler` of this crate, so schemas,
+//! argument messages and error results are the same everywhere. A new one is a module with an
+//! `open` function, an entry in the catalogue, and an arm in its `open`.
 #![deny(missing_docs)]
+
+mod arguments;
+mod catalogue;
+mod customer_service;
+mod error;
+mod http;
+mod nearest;
+mod options;
+mod schema;
+mod sqlite;
+mod stdio;
+mod tool;
+mod tool_server;
+
+pub use catalogue::{BundledServer, catalogue};
+pub use error::{DataProblem, ServerError};
+pub use http::{HttpServer, bind_http};
+pub use options::ServerOptions;
+pub use stdio::{serve_stdio, serve_stream};

@@ -1,0 +1,93 @@
+//! `calculate_account_value`.
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CURRENCY, no_such_customer, store::Store};
+use crate::tool::{Answer, BundledTool, ToolError};
+
+pub(super) struct CalculateAccountValue {
+    store: Store,
+}
+
+impl CalculateAccountValue {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The number of the customer, as `get_recent_customers` lists it.
+    #[schemars(range(min = 1))]
+    customer_id: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    customer_id: i64,
+    customer_name: String,
+    /// The sum of all purchases in the currency's main unit, with two decimals: "1234.50".
+    #[schemars(regex(pattern = r"^\d+\.\d{2}$"))]
+    account_value: String,
+    /// The same as an integer in cents: 123450.
+    account_value_cents: i64,
+    /// The currency of both amounts (ISO 4217).
+    currency: &'static str,
+    /// How many purchases were summed.
+    purchases: i64,
+}
+
+impl BundledTool for CalculateAccountValue {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "calculate_account_value";
+    const TITLE: &'static str = "Account value";
+    const DESCRIPTION: &'static str =
+        "Calculates the account value of one customer: the sum of all purchases, in euros.";
+
+    fn annotations() -> ToolAnnotations {
+        ToolAnnotations::new()
+            .read_only(true)
+            .destructive(false)
+            .idempotent(true)
+            .open_world(false)
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let customer_id = input.customer_id;
+        let Some(account) = self.store.account(customer_id).await? else {
+            return Err(no_such_customer(&self.store, customer_id).await);
+        };
+        let customer_name = account.customer_name;
+        let purchases = account.purchases;
+        let account_value = amount(account.cents);
+        let from = match purchases {
+            0 => "no purchases yet".to_owned(),
+            1 => "1 purchase".to_owned(),
+            many => format!("{many} purchases"),
+        };
+        Ok(Answer {
+            text: format!(
+                "The account value of customer {customer_id} ({customer_name}) is \
+                 {account_value} {CURRENCY} ({from})."
+            ),
+            data: Output {
+                customer_id,
+                customer_name,
+                account_value,
+                account_value_cents: account.cents,
+                currency: CURRENCY,
+                purchases,
+            },
+        })
+    }
+}
+
+/// Cents as units with two decimals. Amounts are never negative: the database sees to it.
+fn amount(cents: i64) -> String {
+    format!("{}.{:02}", cents / 100, cents % 100)
+}

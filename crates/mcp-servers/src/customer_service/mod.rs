@@ -1,0 +1,57 @@
+//! `customer-service`: the customers of an invented shop for coffee things, what they bought, and
+//! their support tickets.
+
+mod account_value;
+mod recent_customers;
+mod store;
+mod support_ticket;
+
+use crate::{BundledServer, ServerError, ServerOptions, tool::ToolError, tool_server::ToolServer};
+use account_value::CalculateAccountValue;
+use recent_customers::GetRecentCustomers;
+use store::Store;
+use support_ticket::CreateSupportTicket;
+
+pub(crate) const IDENTITY: BundledServer = BundledServer {
+    name: "customer-service",
+    title: "Customer service",
+    description: "Customers of an invented shop, the value of their accounts, and support tickets",
+};
+
+/// The one currency of the shop (ISO 4217).
+const CURRENCY: &str = "EUR";
+
+pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
+    let store = Store::open(options.data()).await?;
+    let keeping = if options.data().is_some() {
+        "New tickets are kept."
+    } else {
+        "New tickets are gone when the server ends."
+    };
+    let instructions = format!(
+        "Customers of an invented shop. A customer is named by customer_id, an integer; \
+         get_recent_customers lists customers with their ids. Amounts are in euros ({CURRENCY}); \
+         fields that end in _cents are integers in cents. Dates are written YYYY-MM-DD. {keeping}"
+    );
+    Ok(ToolServer::build(IDENTITY, instructions)
+        .with(GetRecentCustomers::new(store.clone()))
+        .with(CreateSupportTicket::new(store.clone()))
+        .with(CalculateAccountValue::new(store))
+        .finish())
+}
+
+/// What a tool says about a customer who is not there.
+async fn no_such_customer(store: &Store, customer_id: i64) -> ToolError {
+    match store.customer_ids().await {
+        Ok(Some((first, last))) => ToolError::Refused(format!(
+            "There is no customer {customer_id}; ids go from {first} to {last}. \
+             get_recent_customers lists some."
+        )),
+        Ok(None) => ToolError::Refused("There are no customers at all.".to_owned()),
+        Err(error) => error.into(),
+    }
+}
+
+#[cfg(test)]
+#[path = "arguments_tests.rs"]
+mod arguments_tests;

@@ -1,0 +1,116 @@
+//! `get_recent_customers`.
+
+use std::fmt::Write as _;
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::store::{Customer, Store};
+use crate::tool::{Answer, BundledTool, ToolError};
+
+pub(super) struct GetRecentCustomers {
+    store: Store,
+}
+
+impl GetRecentCustomers {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// How many customers to list at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: i64,
+    /// List only customers who joined on this day or later, YYYY-MM-DD.
+    #[schemars(extend("format" = "date"))]
+    since: Option<String>,
+}
+
+fn default_limit() -> i64 {
+    10
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The latest first.
+    customers: Vec<Customer>,
+    /// How many customers there are that fit, listed or not.
+    matching: i64,
+}
+
+impl BundledTool for GetRecentCustomers {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "get_recent_customers";
+    const TITLE: &'static str = "Recent customers";
+    const DESCRIPTION: &'static str = "Lists the customers who joined most recently, the latest \
+        first, with customer_id, name, e-mail, city, country and the day they joined.";
+
+    fn annotations() -> ToolAnnotations {
+        ToolAnnotations::new()
+            .read_only(true)
+            .destructive(false)
+            .idempotent(true)
+            .open_world(false)
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let since = input.since.as_deref();
+        let (customers, matching) = self.store.recent_customers(input.limit, since).await?;
+        let mut text = match (customers.len(), since) {
+            (0, Some(since)) => {
+                let latest = self.store.latest_join().await?;
+                let latest =
+                    latest.map_or_else(String::new, |day| format!("; the latest joined on {day}"));
+                format!("No customer joined on or after {since}{latest}.")
+            }
+            (0, None) => "There are no customers.".to_owned(),
+            (listed, _) => heading(listed, matching, since),
+        };
+        for customer in &customers {
+            let Customer {
+                customer_id,
+                name,
+                email,
+                city,
+                country,
+                joined,
+            } = customer;
+            // Writing to a string cannot fail.
+            let _ = write!(
+                text,
+                "\n- {customer_id}: {name}, {email}, {city}, {country}, joined {joined}"
+            );
+        }
+        Ok(Answer {
+            text,
+            data: Output {
+                customers,
+                matching,
+            },
+        })
+    }
+}
+
+fn heading(listed: usize, matching: i64, since: Option<&str>) -> String {
+    let of_all = if i64::try_from(listed).is_ok_and(|listed| listed < matching) {
+        format!(" of {matching}")
+    } else {
+        String::new()
+    };
+    let plural = if listed == 1 && of_all.is_empty() {
+        ""
+    } else {
+        "s"
+    };
+    let since = since.map_or_else(String::new, |since| {
+        format!(" who joined on or after {since}")
+    });
+    format!("{listed}{of_all} customer{plural}{since}, the latest first:")
+}

@@ -1,0 +1,200 @@
+//! A bundled server on streamable HTTP.
+
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{Router, http::StatusCode, serve::ListenerExt};
+use rmcp::transport::{
+    StreamableHttpServerConfig, StreamableHttpService,
+    streamable_http_server::session::never::NeverSessionManager,
+};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{ServerError, ServerOptions, catalogue, tool_server::ToolServer};
+
+/// Where the protocol is spoken.
+const PATH: &str = "/mcp";
+
+/// How long answers in flight may take once a shutdown has begun.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Opens the data of a server and listens on `address`; port 0 takes any that is free. Clients can
+/// connect from now on, and are answered as soon as [`HttpServer::serve`] runs.
+///
+/// # Errors
+///
+/// [`ServerError::UnknownServer`], [`ServerError::Data`], [`ServerError::Memory`] and
+/// [`ServerError::Listen`].
+pub async fn bind_http(
+    name: &str,
+    address: SocketAddr,
+    options: ServerOptions,
+) -> Result<HttpServer, ServerError> {
+    let server = catalogue::open(name, &options).await?;
+    let failed = |source| ServerError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok(HttpServer {
+        listener,
+        address,
+        server,
+        options,
+    })
+}
+
+/// A server that listens and is ready to serve.
+pub struct HttpServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    server: ToolServer,
+    options: ServerOptions,
+}
+
+impl HttpServer {
+    /// The address that is listened on, with the port that was found.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL to give to a client on this machine.
+    pub fn url(&self) -> String {
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            // "Any address" is none that can be connected to everywhere.
+            address.set_ip(match address {
+                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        format!("http://{address}{PATH}")
+    }
+
+    /// Serves any number of clients until `shutdown` is ready (`std::future::pending()` for never).
+    /// No new connection is taken then, and answers in flight have three seconds to be written.
+    ///
+    /// There are no sessions: every request stands for itself, so clients keep working across a
+    /// restart. Requests for another host, and from pages of another origin, are refused with 403,
+    /// see [`ServerOptions::with_allowed_host`].
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::Ended`] if the system takes the listener away.
+    pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ServerError> {
+        // The connections are tasks of their own. They stop taking requests with the first token and
+        // drop what they are at with the second, also when this future is dropped.
+        let stop = CancellationToken::new();
+        let abandon = CancellationToken::new();
+        let _guards = (stop.clone().drop_guard(), abandon.clone().drop_guard());
+        let router = router(
+            self.server,
+            configuration(self.address, &self.options, abandon.clone()),
+        );
+        let listener = self.listener.tap_io(|connection| {
+            // Small answers in several writes: with Nagle's algorithm each one waits for the
+            // client's delayed acknowledgement, about 40 ms.
+            if let Err(error) = connection.set_nodelay(true) {
+                tracing::debug!(%error, "TCP_NODELAY cannot be set");
+            }
+        });
+        let serving = axum::serve(listener, router)
+            .with_graceful_shutdown(stop.clone().cancelled_owned())
+            .into_future();
+        tokio::pin!(serving);
+        let ended = tokio::select! {
+            ended = &mut serving => ended,
+            () = shutdown => {
+                stop.cancel();
+                let ended = tokio::time::timeout(GRACE, &mut serving).await;
+                ended.unwrap_or_else(|_| {
+                    tracing::debug!("connections were still open when the server ended");
+                    Ok(())
+                })
+            }
+        };
+        ended.map_err(|error| ServerError::Ended {
+            reason: error.to_string(),
+        })
+    }
+}
+
+impl fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpServer")
+            .field("address", &self.address)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+fn router(server: ToolServer, configuration: StreamableHttpServerConfig) -> Router {
+    let service = StreamableHttpService::new(
+        move || Ok(server.clone()),
+        Arc::new(NeverSessionManager::default()),
+        configuration,
+    );
+    Router::new()
+        .route_service(PATH, service)
+        .fallback(|| async {
+            let hint = format!("Not found. The MCP endpoint is {PATH}\n");
+            (StatusCode::NOT_FOUND, hint)
+        })
+}
+
+fn configuration(
+    address: SocketAddr,
+    options: &ServerOptions,
+    abandon: CancellationToken,
+) -> StreamableHttpServerConfig {
+    let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+    if !address.ip().is_loopback() && !address.ip().is_unspecified() {
+        hosts.push(address.ip().to_string());
+    }
+    hosts.extend(options.allowed_hosts().iter().cloned());
+    let origins: Vec<String> = hosts.iter().flat_map(|host| origins(host)).collect();
+    StreamableHttpServerConfig::default()
+        // The tools remember nothing between calls, so a session would only be something that can
+        // be lost in a restart.
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_allowed_hosts(hosts)
+        .with_allowed_origins(origins)
+        .enforce_origin_validation()
+        .with_cancellation_token(abandon)
+}
+
+/// The origins of web pages of a host: of its port, if it names one, else of every port.
+fn origins(host: &str) -> [String; 2] {
+    let bare_ipv6 = host.parse::<std::net::Ipv6Addr>().is_ok();
+    let authority = if bare_ipv6 {
+        format!("[{host}]:*")
+    } else if host
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok())
+    {
+        host.to_owned()
+    } else {
+        format!("{host}:*")
+    };
+    ["http", "https"].map(|scheme| format!("{scheme}://{authority}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::origins;
+
+    #[test]
+    fn a_host_gives_the_origins_of_its_pages() {
+        for (host, expected) in [
+            ("localhost", "http://localhost:*"),
+            ("127.0.0.1", "http://127.0.0.1:*"),
+            ("::1", "http://[::1]:*"),
+            ("[::1]", "http://[::1]:*"),
+            ("[2001:db8::1]:8443", "http://[2001:db8::1]:8443"),
+            ("tools.example:8443", "http://tools.example:8443"),
+        ] {
+            let [http, https] = origins(host);
+            assert_eq!(http, expected);
+            assert_eq!(https, expected.replacen("http", "https", 1));
+        }
+    }
+}

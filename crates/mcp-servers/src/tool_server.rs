@@ -1,0 +1,119 @@
+//! The one MCP handler of this crate: any list of tools as a server.
+
+use std::sync::Arc;
+
+use rmcp::{
+    ErrorData, ServerHandler,
+    model::{
+        CacheScope, CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
+        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::{RequestContext, RoleServer},
+};
+
+use crate::{
+    catalogue::BundledServer,
+    nearest::nearest,
+    tool::{BundledTool, ServedTool},
+};
+
+/// How long a client may keep the list of tools: it never changes while the process runs.
+const LIST_TTL_MS: u64 = 60 * 60 * 1000;
+
+/// A server of tools. Cloning is cheap and gives the same server.
+#[derive(Clone)]
+pub(crate) struct ToolServer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: ServerConfig,
+    tools: Vec<ServedTool>,
+}
+
+impl ToolServer {
+    /// `instructions` tell the model what the server is for and how its tools belong together.
+    pub(crate) fn build(identity: BundledServer, instructions: String) -> ToolServerBuilder {
+        let implementation = Implementation::new(identity.name, env!("CARGO_PKG_VERSION"))
+            .with_title(identity.title)
+            .with_description(identity.description);
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ToolServerBuilder(Inner {
+            config: ServerConfig::new(capabilities)
+                .with_server_info(implementation)
+                .with_instructions(instructions),
+            tools: Vec::new(),
+        })
+    }
+
+    fn find(&self, name: &str) -> Option<&ServedTool> {
+        self.inner
+            .tools
+            .iter()
+            .find(|tool| tool.definition().name == name)
+    }
+
+    /// The protocol wants an error of its own for a tool that is not there.
+    fn no_such_tool(&self, name: &str) -> ErrorData {
+        let known = || {
+            let tools = self.inner.tools.iter();
+            tools.map(|tool| tool.definition().name.as_ref())
+        };
+        let meant = nearest(name, known())
+            .map_or_else(String::new, |meant| format!(" Did you mean {meant}?"));
+        let known = known().collect::<Vec<_>>().join(", ");
+        let message = format!("There is no tool {name}.{meant} The tools are {known}.");
+        ErrorData::invalid_params(message, None)
+    }
+}
+
+/// A [`ToolServer`] that still gets its tools.
+pub(crate) struct ToolServerBuilder(Inner);
+
+impl ToolServerBuilder {
+    /// Adds a tool to the end of the list.
+    pub(crate) fn with(mut self, tool: impl BundledTool) -> Self {
+        self.0.tools.push(ServedTool::new(tool));
+        self
+    }
+
+    pub(crate) fn finish(self) -> ToolServer {
+        ToolServer {
+            inner: Arc::new(self.0),
+        }
+    }
+}
+
+impl ServerHandler for ToolServer {
+    fn get_info(&self) -> ServerConfig {
+        self.inner.config.clone()
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.inner.tools.iter();
+        let tools = tools.map(|tool| tool.definition().clone()).collect();
+        Ok(ListToolsResult::with_all_items(tools)
+            .with_ttl_ms(LIST_TTL_MS)
+            .with_cache_scope(CacheScope::Public))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.find(name).map(|tool| tool.definition().clone())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tool = self
+            .find(&request.name)
+            .ok_or_else(|| self.no_such_tool(&request.name))?;
+        let arguments = request.arguments.unwrap_or_default();
+        Ok(tool.call(arguments).await.into())
+    }
+}

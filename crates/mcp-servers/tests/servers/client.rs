@@ -1,0 +1,133 @@
+//! A real client, however it is connected.
+
+use rmcp::{
+    RoleClient,
+    model::{CallToolRequestParams, CallToolResult, ClientConfig, JsonObject, ProtocolVersion},
+    service::{ClientLifecycleMode, ClientServiceExt, RunningService},
+    transport::{IntoTransport, StreamableHttpClientTransport},
+};
+use serde_json::Value;
+use switchboard_mcp_servers::{HttpServer, ServerError, ServerOptions, bind_http, serve_stream};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+pub(crate) const NAME: &str = "customer-service";
+
+pub(crate) type Client = RunningService<RoleClient, ClientConfig>;
+
+/// Connects as a client of exactly this version does: 2026-07-28 without a handshake, the earlier
+/// ones with `initialize`.
+pub(crate) async fn connect<T, E, A>(transport: T, version: ProtocolVersion) -> Client
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let lifecycle = if version.has_initialize() {
+        ClientLifecycleMode::Initialize
+    } else {
+        ClientLifecycleMode::Discover {
+            preferred_versions: vec![version.clone()],
+        }
+    };
+    let mut config = ClientConfig::default();
+    if version.has_initialize() {
+        config = config.with_protocol_version(version);
+    }
+    config
+        .serve_with_lifecycle(transport, lifecycle)
+        .await
+        .unwrap()
+}
+
+/// A server over a pipe of this process, and how it ended.
+pub(crate) struct Piped {
+    pub(crate) client: Client,
+    pub(crate) server: JoinHandle<Result<(), ServerError>>,
+}
+
+pub(crate) async fn over_pipe(options: ServerOptions, version: ProtocolVersion) -> Piped {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (reader, writer) = tokio::io::split(far);
+    let server = tokio::spawn(async move {
+        serve_stream(NAME, options, reader, writer, std::future::pending()).await
+    });
+    let client = connect(tokio::io::split(near), version).await;
+    Piped { client, server }
+}
+
+/// A client of a fresh server with the latest version and data in memory.
+pub(crate) async fn fresh() -> Client {
+    over_pipe(ServerOptions::new(), ProtocolVersion::LATEST)
+        .await
+        .client
+}
+
+impl Piped {
+    /// Closes the pipe and waits until the server has ended well.
+    pub(crate) async fn end(self) {
+        self.client.cancel().await.unwrap();
+        self.server.await.unwrap().unwrap();
+    }
+}
+
+/// A server over HTTP on a free port of loopback.
+pub(crate) struct Listening {
+    pub(crate) url: String,
+    stop: oneshot::Sender<()>,
+    server: JoinHandle<Result<(), ServerError>>,
+}
+
+pub(crate) async fn bound(options: ServerOptions) -> HttpServer {
+    bind_http(NAME, ([127, 0, 0, 1], 0).into(), options)
+        .await
+        .unwrap()
+}
+
+pub(crate) async fn over_http(options: ServerOptions) -> Listening {
+    let server = bound(options).await;
+    let url = server.url();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let server = tokio::spawn(server.serve(async move {
+        let _ = stopped.await;
+    }));
+    Listening { url, stop, server }
+}
+
+impl Listening {
+    pub(crate) async fn client(&self, version: ProtocolVersion) -> Client {
+        let transport = StreamableHttpClientTransport::from_uri(self.url.clone());
+        connect(transport, version).await
+    }
+
+    /// Shuts the server down and waits until it has ended well.
+    pub(crate) async fn end(self) {
+        self.stop.send(()).unwrap();
+        self.server.await.unwrap().unwrap();
+    }
+
+    /// Begins the shutdown only.
+    pub(crate) fn stop(self) -> JoinHandle<Result<(), ServerError>> {
+        self.stop.send(()).unwrap();
+        self.server
+    }
+}
+
+pub(crate) async fn call(client: &Client, tool: &str, arguments: Value) -> CallToolResult {
+    client.call_tool(request(tool, arguments)).await.unwrap()
+}
+
+pub(crate) fn request(tool: &str, arguments: Value) -> CallToolRequestParams {
+    let arguments: JsonObject = serde_json::from_value(arguments).unwrap();
+    CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments)
+}
+
+/// The text of a result, which is all that most models see.
+pub(crate) fn text(result: &CallToolResult) -> &str {
+    assert_eq!(result.content.len(), 1);
+    &result.content[0].as_text().unwrap().text
+}
+
+/// The structured content of a result that is no error.
+pub(crate) fn data(result: CallToolResult) -> Value {
+    assert_eq!(result.is_error, Some(false), "{}", text(&result));
+    result.structured_content.unwrap()
+}

@@ -1,0 +1,70 @@
+//! Many calls at once.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use rmcp::model::ProtocolVersion;
+use serde_json::json;
+use switchboard_mcp_servers::ServerOptions;
+use tokio::task::JoinSet;
+
+use crate::client::{call, data, over_http, over_pipe};
+
+const CALLS: i64 = 40;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_of_one_client_do_not_disturb_each_other() {
+    let piped = over_pipe(ServerOptions::new(), ProtocolVersion::LATEST).await;
+    let client = Arc::new(piped.client);
+    let mut calls = JoinSet::new();
+    for number in 1..=CALLS {
+        let client = Arc::clone(&client);
+        calls.spawn(async move {
+            // Every other call reads, with an answer that tells whose it is.
+            let (tool, arguments) = if number % 2 == 0 {
+                let subject = format!("Subject {number}");
+                (
+                    "create_support_ticket",
+                    json!({"customer_id": number, "subject": subject}),
+                )
+            } else {
+                ("calculate_account_value", json!({"customer_id": number}))
+            };
+            (number, data(call(&client, tool, arguments).await))
+        });
+    }
+    let mut tickets = BTreeSet::new();
+    while let Some(ended) = calls.join_next().await {
+        let (number, content) = ended.unwrap();
+        assert_eq!(content["customer_id"], number);
+        if let Some(ticket) = content.get("ticket_id") {
+            assert_eq!(content["subject"], format!("Subject {number}"));
+            tickets.insert(ticket.as_i64().unwrap());
+        }
+    }
+    assert_eq!(tickets, (1..=CALLS / 2).collect());
+    Arc::into_inner(client).unwrap().cancel().await.unwrap();
+    piped.server.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_over_http_share_one_set_of_data() {
+    let listening = over_http(ServerOptions::new()).await;
+    let mut clients = JoinSet::new();
+    for version in ProtocolVersion::KNOWN_VERSIONS {
+        let client = listening.client(version.clone()).await;
+        clients.spawn(async move {
+            let mut tickets = Vec::new();
+            for _ in 0..4 {
+                let ticket = json!({"customer_id": 42, "subject": "Again"});
+                let ticket = data(call(&client, "create_support_ticket", ticket).await);
+                tickets.push(ticket["ticket_id"].as_i64().unwrap());
+            }
+            client.cancel().await.unwrap();
+            tickets
+        });
+    }
+    let tickets: BTreeSet<i64> = clients.join_all().await.into_iter().flatten().collect();
+    let all = i64::try_from(ProtocolVersion::KNOWN_VERSIONS.len()).unwrap() * 4;
+    assert_eq!(tickets, (1..=all).collect());
+    listening.end().await;
+}

@@ -1,0 +1,248 @@
+//! Data in a file.
+
+use std::path::Path;
+
+use rmcp::model::ProtocolVersion;
+use serde_json::{Value, json};
+use sqlx::{Connection, Row, SqliteConnection, raw_sql, sqlite::SqliteConnectOptions};
+use switchboard_mcp_servers::{DataProblem, ServerError, ServerOptions, bind_http};
+
+use crate::client::{NAME, call, data, over_pipe};
+
+/// The file as another program opens it.
+pub(crate) async fn database(file: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(true);
+    SqliteConnection::connect_with(&options).await.unwrap()
+}
+
+async fn problem(file: &Path) -> (DataProblem, String) {
+    let options = ServerOptions::new().with_data(file);
+    let error = bind_http(NAME, ([127, 0, 0, 1], 0).into(), options)
+        .await
+        .unwrap_err();
+    assert!(error.is_usage());
+    let text = error
+        .to_string()
+        .replace(&file.parent().unwrap().display().to_string(), "FOLDER");
+    match error {
+        ServerError::Data { path, problem } => {
+            assert_eq!(path, file);
+            (problem, text)
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn account_values_are_the_sums_in_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.db");
+    let options = ServerOptions::new().with_data(&file);
+    let piped = over_pipe(options, ProtocolVersion::LATEST).await;
+    let mut direct = database(&file).await;
+    for customer_id in 1..=48_i64 {
+        let row =
+            sqlx::query("SELECT SUM(amount_cents), COUNT(*) FROM purchases WHERE customer_id = $1")
+                .bind(customer_id)
+                .fetch_one(&mut direct)
+                .await
+                .unwrap();
+        let sum: Option<i64> = row.get(0);
+        let count: i64 = row.get(1);
+        let arguments = json!({"customer_id": customer_id});
+        let value = data(call(&piped.client, "calculate_account_value", arguments).await);
+        assert_eq!(value["account_value_cents"], json!(sum.unwrap_or(0)));
+        assert_eq!(value["purchases"], count);
+        if customer_id == 42 {
+            assert!(count > 1);
+            assert_eq!(sum, Some(53_019));
+        }
+    }
+    direct.close().await.unwrap();
+    piped.end().await;
+}
+
+#[tokio::test]
+async fn tickets_stay_for_the_next_server_and_the_file_is_filled_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.db");
+    let ticket = json!({"customer_id": 42, "subject": "Broken", "priority": "low"});
+    for expected in 1..=2 {
+        let options = ServerOptions::new().with_data(&file);
+        let piped = over_pipe(options, ProtocolVersion::LATEST).await;
+        let info = piped.client.peer_info().unwrap();
+        let instructions = info.instructions.clone().unwrap();
+        assert!(
+            instructions.ends_with("New tickets are kept."),
+            "{instructions}"
+        );
+        let made = data(call(&piped.client, "create_support_ticket", ticket.clone()).await);
+        assert_eq!(made["ticket_id"], expected);
+        piped.end().await;
+    }
+    let mut direct = database(&file).await;
+    let tickets: Vec<(i64, String, Option<String>, String, String)> = sqlx::query_as(
+        "SELECT customer_id, subject, description, priority, status FROM support_tickets",
+    )
+    .fetch_all(&mut direct)
+    .await
+    .unwrap();
+    let ticket = (
+        42,
+        "Broken".to_owned(),
+        None,
+        "low".to_owned(),
+        "open".to_owned(),
+    );
+    assert_eq!(tickets, [ticket.clone(), ticket]);
+    let counts: (i64, i64) =
+        sqlx::query_as("SELECT (SELECT COUNT(*) FROM customers), (SELECT COUNT(*) FROM purchases)")
+            .fetch_one(&mut direct)
+            .await
+            .unwrap();
+    assert_eq!(counts, (48, 145));
+    direct.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_start_at_once_on_a_new_file_share_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.db");
+    let start = || {
+        let options = ServerOptions::new().with_data(&file);
+        tokio::spawn(over_pipe(options, ProtocolVersion::LATEST))
+    };
+    let servers = [start(), start(), start()];
+    let mut tickets: Vec<Value> = Vec::new();
+    for server in servers {
+        let piped = server.await.unwrap();
+        let ticket = json!({"customer_id": 1, "subject": "Hello"});
+        let ticket = data(call(&piped.client, "create_support_ticket", ticket).await);
+        tickets.push(ticket["ticket_id"].clone());
+        piped.end().await;
+    }
+    assert_eq!(tickets, [1, 2, 3]);
+}
+
+#[tokio::test]
+async fn an_empty_file_is_filled() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let options = ServerOptions::new().with_data(file.path());
+    let piped = over_pipe(options, ProtocolVersion::LATEST).await;
+    let value = json!({"customer_id": 42});
+    let value = data(call(&piped.client, "calculate_account_value", value).await);
+    assert_eq!(value["account_value"], "530.19");
+    piped.end().await;
+}
+
+#[tokio::test]
+async fn a_file_of_another_kind_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notes.txt");
+    let notes = "Buy coffee.\n".repeat(1000);
+    std::fs::write(&file, &notes).unwrap();
+    let (found, text) = problem(&file).await;
+    assert!(matches!(found, DataProblem::NotADatabase), "{found:?}");
+    insta::assert_snapshot!(text, @"the data file `FOLDER/notes.txt` cannot be used: it is not an SQLite database; name another file, and one that does not exist is created");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), notes);
+}
+
+#[tokio::test]
+async fn the_database_of_another_program_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("other.db");
+    let mut other = database(&file).await;
+    raw_sql("CREATE TABLE customers (id INTEGER)")
+        .execute(&mut other)
+        .await
+        .unwrap();
+    let (found, text) = problem(&file).await;
+    assert!(matches!(found, DataProblem::Foreign), "{found:?}");
+    insta::assert_snapshot!(text, @"the data file `FOLDER/other.db` cannot be used: it is the database of another program; name another file, and one that does not exist is created");
+    let tables: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_schema")
+        .fetch_one(&mut other)
+        .await
+        .unwrap();
+    assert_eq!(tables, 1);
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_layout_of_the_future_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.db");
+    let options = ServerOptions::new().with_data(&file);
+    over_pipe(options, ProtocolVersion::LATEST)
+        .await
+        .end()
+        .await;
+    let mut direct = database(&file).await;
+    raw_sql("PRAGMA user_version = 7")
+        .execute(&mut direct)
+        .await
+        .unwrap();
+    direct.close().await.unwrap();
+    let (found, text) = problem(&file).await;
+    assert!(
+        matches!(found, DataProblem::Newer { found: 7, known: 1 }),
+        "{found:?}"
+    );
+    insta::assert_snapshot!(text, @"the data file `FOLDER/shop.db` cannot be used: it was written by a newer version (layout 7, this one knows 1)");
+}
+
+#[tokio::test]
+async fn a_folder_and_a_missing_folder_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().join("here");
+    std::fs::create_dir(&here).unwrap();
+    let (found, text) = problem(&here).await;
+    assert!(matches!(found, DataProblem::Folder), "{found:?}");
+    insta::assert_snapshot!(text, @"the data file `FOLDER/here` cannot be used: it is a folder; name a file in it");
+
+    let missing = folder.path().join("nowhere");
+    let (found, text) = problem(&missing.join("shop.db")).await;
+    let DataProblem::NoFolder { folder } = found else {
+        panic!("{found:?}")
+    };
+    assert_eq!(folder, missing);
+    insta::assert_snapshot!(text, @"the data file `FOLDER/shop.db` cannot be used: the folder `FOLDER` does not exist; create it first");
+    assert!(!missing.exists());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_place_where_nothing_can_be_created_is_named_as_such() {
+    // Write protection does not hold for root, who runs many containers; a name that is too long
+    // for the file system holds for everyone.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x".repeat(300));
+    let (found, text) = problem(&file).await;
+    assert!(matches!(found, DataProblem::NotWritable), "{found:?}");
+    assert!(text.contains("check its name"), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_waits_for_another_process_that_is_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.db");
+    let options = ServerOptions::new().with_data(&file);
+    let piped = over_pipe(options, ProtocolVersion::LATEST).await;
+    let mut other = database(&file).await;
+    raw_sql("BEGIN IMMEDIATE")
+        .execute(&mut other)
+        .await
+        .unwrap();
+    let ticket = json!({"customer_id": 42, "subject": "Waits"});
+    let (ticket, ()) = tokio::join!(
+        call(&piped.client, "create_support_ticket", ticket),
+        async {
+            // The ticket is on its way by now, or will find the file free: both must succeed.
+            raw_sql("COMMIT").execute(&mut other).await.unwrap();
+        },
+    );
+    assert_eq!(data(ticket)["ticket_id"], 1);
+    other.close().await.unwrap();
+    piped.end().await;
+}

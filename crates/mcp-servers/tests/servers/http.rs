@@ -1,0 +1,278 @@
+//! Streamable HTTP, from outside.
+
+use std::{fmt::Write as _, io, net::SocketAddr};
+
+use rmcp::model::ProtocolVersion;
+use serde_json::{Value, json};
+use switchboard_mcp_servers::{ServerError, ServerOptions, bind_http};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::client::{Listening, NAME, bound, call, data, over_http};
+
+/// A call that needs nothing before it.
+fn body() -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {
+            "name": "calculate_account_value",
+            "arguments": {"customer_id": 42},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        },
+    })
+}
+
+const HEADERS: [(&str, &str); 5] = [
+    ("accept", "application/json, text/event-stream"),
+    ("content-type", "application/json"),
+    ("mcp-protocol-version", "2026-07-28"),
+    ("mcp-method", "tools/call"),
+    ("mcp-name", "calculate_account_value"),
+];
+
+/// An answer off the wire: its status, its head in small letters, and its body.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// Sends a request as it is and reads until the server closes the connection.
+async fn exchange(address: SocketAddr, request: &str) -> Answer {
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    connection.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    Answer {
+        status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+        head: head.to_lowercase(),
+        body: body.to_owned(),
+    }
+}
+
+/// The call, with these headers instead of or beside the usual ones.
+async fn post(listening: &Listening, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let address = address(listening);
+    let host = address.to_string();
+    let body = body().to_string();
+    let mut request = format!("POST {path} HTTP/1.1\r\nconnection: close\r\n");
+    let is_given = |name: &str| headers.iter().any(|(given, _)| *given == name);
+    let usual = HEADERS.into_iter().chain([("host", host.as_str())]);
+    let usual = usual.filter(|(name, _)| !is_given(name));
+    for (name, value) in usual.chain(headers.iter().copied()) {
+        write!(request, "{name}: {value}\r\n").unwrap();
+    }
+    write!(request, "content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    exchange(address, &request).await
+}
+
+fn address(listening: &Listening) -> SocketAddr {
+    let address = listening.url.trim_start_matches("http://");
+    address.trim_end_matches("/mcp").parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_request_needs_nothing_before_it_and_is_answered_as_json() {
+    let listening = over_http(ServerOptions::new()).await;
+    let answer = post(&listening, "/mcp", &[]).await;
+    assert_eq!(answer.status, 200);
+    assert!(
+        answer.head.contains("content-type: application/json"),
+        "{}",
+        answer.head
+    );
+    assert!(!answer.head.contains("mcp-session-id"), "{}", answer.head);
+    let message: Value = serde_json::from_str(&answer.body).unwrap();
+    let content = &message["result"]["structuredContent"];
+    assert_eq!(content["account_value"], "530.19");
+    listening.end().await;
+}
+
+#[tokio::test]
+async fn foreign_hosts_and_origins_are_refused() {
+    let listening = over_http(ServerOptions::new()).await;
+    let port = address(&listening).port();
+    let local = format!("localhost:{port}");
+    let page = format!("http://localhost:{port}");
+    for (name, value, expected) in [
+        ("host", "rebound.example", 403),
+        ("host", local.as_str(), 200),
+        ("origin", "https://evil.example", 403),
+        ("origin", "null", 403),
+        ("origin", page.as_str(), 200),
+        ("origin", "http://127.0.0.1:3000", 200),
+        ("origin", "http://[::1]:3000", 200),
+        ("origin", "http://localhost.evil.example", 403),
+    ] {
+        let answer = post(&listening, "/mcp", &[(name, value)]).await;
+        let (status, text) = (answer.status, answer.body);
+        assert_eq!(status, expected, "{name}: {value}: {text}");
+        assert_eq!(text.contains("530.19"), expected == 200);
+    }
+    listening.end().await;
+}
+
+#[tokio::test]
+async fn further_hosts_can_be_allowed() {
+    let options = ServerOptions::new()
+        .with_allowed_host("tools.example")
+        .with_allowed_host("other.example:8443");
+    let listening = over_http(options).await;
+    for (host, origin, expected) in [
+        ("tools.example", "https://tools.example", 200),
+        ("tools.example:99", "http://tools.example:5173", 200),
+        ("other.example:8443", "https://other.example:8443", 200),
+        ("other.example:8444", "https://other.example:8443", 403),
+        ("other.example:8443", "https://other.example", 403),
+        ("third.example", "https://tools.example", 403),
+    ] {
+        let headers = [("host", host), ("origin", origin)];
+        let answer = post(&listening, "/mcp", &headers).await;
+        let (status, text) = (answer.status, answer.body);
+        assert_eq!(status, expected, "{host} from {origin}: {text}");
+    }
+    // This machine still counts.
+    assert_eq!(post(&listening, "/mcp", &[]).await.status, 200);
+    listening.end().await;
+}
+
+#[tokio::test]
+async fn another_path_is_answered_with_the_right_one() {
+    let listening = over_http(ServerOptions::new()).await;
+    let answer = post(&listening, "/sse", &[]).await;
+    assert_eq!(answer.status, 404);
+    insta::assert_snapshot!(answer.body, @"Not found. The MCP endpoint is /mcp");
+    listening.end().await;
+}
+
+#[tokio::test]
+async fn the_bound_address_is_known_before_serving() {
+    let server = bound(ServerOptions::new()).await;
+    assert_ne!(server.address().port(), 0);
+    assert!(server.address().ip().is_loopback());
+    assert_eq!(server.url(), format!("http://{}/mcp", server.address()));
+    let shown = format!("{server:?}");
+    assert!(shown.contains("127.0.0.1"), "{shown}");
+
+    // An address that stands for all of them is not one to connect to.
+    let everywhere = bind_http(NAME, ([0, 0, 0, 0], 0).into(), ServerOptions::new());
+    let everywhere = everywhere.await.unwrap();
+    let port = everywhere.address().port();
+    assert_eq!(everywhere.url(), format!("http://127.0.0.1:{port}/mcp"));
+}
+
+#[tokio::test]
+async fn a_taken_port_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = taken.local_addr().unwrap();
+    let error = bind_http(NAME, address, ServerOptions::new())
+        .await
+        .unwrap_err();
+    assert!(error.is_usage());
+    let text = error.to_string();
+    assert!(
+        text.starts_with(&format!("cannot listen on {address}: ")),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("; choose another port, or 0 for any that is free"),
+        "{text}"
+    );
+    let ServerError::Listen { source, .. } = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(source.kind(), io::ErrorKind::AddrInUse);
+}
+
+#[tokio::test]
+async fn an_answer_in_flight_survives_the_shutdown() {
+    let listening = over_http(ServerOptions::new()).await;
+    let address = address(&listening);
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    let body = body().to_string();
+    let mut head = format!("POST /mcp HTTP/1.1\r\nhost: {address}\r\n");
+    for (name, value) in HEADERS {
+        write!(head, "{name}: {value}\r\n").unwrap();
+    }
+    // "100 Continue" is the proof that the server has begun with the request.
+    write!(
+        head,
+        "content-length: {}\r\nexpect: 100-continue\r\n\r\n",
+        body.len()
+    )
+    .unwrap();
+    connection.write_all(head.as_bytes()).await.unwrap();
+    let mut first = [0; 25];
+    connection.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first[..], b"HTTP/1.1 100 Continue\r\n\r\n");
+
+    let server = listening.stop();
+    connection.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("530.19"), "{answer}");
+    server.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn dropping_a_server_closes_its_connections() {
+    let server = bound(ServerOptions::new()).await;
+    let address = server.address();
+    let server = tokio::spawn(server.serve(std::future::pending()));
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET / HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    connection.write_all(request.as_bytes()).await.unwrap();
+    let mut first = [0; 12];
+    connection.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first[..], b"HTTP/1.1 404");
+    server.abort();
+    // Only ends when the connection does, which HTTP/1.1 keeps open otherwise.
+    let mut rest = Vec::new();
+    connection.read_to_end(&mut rest).await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn idle_clients_do_not_delay_the_shutdown() {
+    let listening = over_http(ServerOptions::new()).await;
+    let mut clients = Vec::new();
+    for version in [ProtocolVersion::V_2025_03_26, ProtocolVersion::LATEST] {
+        let client = listening.client(version).await;
+        let value = json!({"customer_id": 42});
+        data(call(&client, "calculate_account_value", value).await);
+        clients.push(client);
+    }
+    // On the paused clock a wait for the end of the grace would be over at once, so the time that
+    // passes on it shows whether there was one.
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    listening.end().await;
+    assert!(begun.elapsed().as_secs() < 3, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_client_that_never_finishes_does_not_hold_the_server() {
+    let listening = over_http(ServerOptions::new()).await;
+    let mut connection = TcpStream::connect(address(&listening)).await.unwrap();
+    let half = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\
+                accept: application/json, text/event-stream\r\n\
+                content-type: application/json\r\nexpect: 100-continue\r\n\r\n";
+    connection.write_all(half.as_bytes()).await.unwrap();
+    let mut first = [0; 25];
+    connection.read_exact(&mut first).await.unwrap();
+
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    listening.end().await;
+    assert_eq!(begun.elapsed().as_secs(), 3);
+}

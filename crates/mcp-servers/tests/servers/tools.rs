@@ -1,0 +1,217 @@
+//! What the tools are, take and give.
+
+use std::fmt::Write as _;
+
+use rmcp::{
+    model::{ErrorCode, Tool},
+    service::ServiceError,
+};
+use serde_json::{Value, json};
+
+use crate::client::{call, data, fresh, request, text};
+
+/// Calls that succeed, in this order on one server.
+fn good_calls() -> Vec<(&'static str, Value)> {
+    vec![
+        ("get_recent_customers", json!({"limit": 3})),
+        (
+            "get_recent_customers",
+            json!({"limit": 1, "since": "2026-10-30"}),
+        ),
+        ("get_recent_customers", json!({"since": "2026-07-22"})),
+        ("get_recent_customers", json!({"since": "2027-01-01"})),
+        ("calculate_account_value", json!({"customer_id": 42})),
+        ("calculate_account_value", json!({"customer_id": 12})),
+        (
+            "create_support_ticket",
+            json!({"customer_id": 42, "subject": "Grinder arrived broken"}),
+        ),
+        (
+            "create_support_ticket",
+            json!({
+                "customer_id": 7,
+                "subject": "  Wrong invoice ",
+                "description": "The invoice of 3 May names another company.",
+                "priority": "high",
+            }),
+        ),
+    ]
+}
+
+/// Calls that do not.
+fn bad_calls() -> Vec<(&'static str, Value)> {
+    vec![
+        ("get_recent_customers", json!({"limit": 0})),
+        ("get_recent_customers", json!({"limit": 51})),
+        ("get_recent_customers", json!({"limit": "ten"})),
+        ("get_recent_customers", json!({"limit": 2.5})),
+        ("get_recent_customers", json!({"since": "2026-02-30"})),
+        ("get_recent_customers", json!({"since": "last week"})),
+        ("get_recent_customers", json!({"sinse": "2026-01-01"})),
+        (
+            "get_recent_customers",
+            json!({"limit": 99, "since": 7, "country": "Peru"}),
+        ),
+        ("calculate_account_value", json!({})),
+        ("calculate_account_value", json!({"customer_id": null})),
+        ("calculate_account_value", json!({"customer_id": "42"})),
+        ("calculate_account_value", json!({"customer_id": 0})),
+        ("calculate_account_value", json!({"customer_id": 999})),
+        ("calculate_account_value", json!({"customer_id": 1e300})),
+        (
+            "create_support_ticket",
+            json!({"customer_id": 999, "subject": "Where is my parcel?"}),
+        ),
+        ("create_support_ticket", json!({"customer_id": 42})),
+        (
+            "create_support_ticket",
+            json!({"customer_id": 42, "subject": ""}),
+        ),
+        (
+            "create_support_ticket",
+            json!({"customer_id": 42, "subject": " \n "}),
+        ),
+        (
+            "create_support_ticket",
+            json!({"customer_id": 42, "subject": "x".repeat(201)}),
+        ),
+        (
+            "create_support_ticket",
+            json!({"customer_id": 42, "subject": "Late", "priority": "urgent"}),
+        ),
+        (
+            "create_support_ticket",
+            json!({"customer_id": 42, "subject": ["a very", "long value of the wrong type", "that goes on and on"]}),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn the_list_of_tools() {
+    let client = fresh().await;
+    let tools = client.list_all_tools().await.unwrap();
+    insta::assert_json_snapshot!(tools);
+}
+
+#[tokio::test]
+async fn the_server_introduces_itself() {
+    let client = fresh().await;
+    let info = client.peer_info().unwrap();
+    let server = info.server_info.as_ref().unwrap();
+    assert_eq!(server.version, env!("CARGO_PKG_VERSION"));
+    insta::assert_json_snapshot!(json!({
+        "name": server.name,
+        "title": server.title,
+        "description": server.description,
+        "instructions": info.instructions,
+        "capabilities": info.capabilities,
+    }));
+}
+
+#[tokio::test]
+async fn the_texts_of_results() {
+    let client = fresh().await;
+    let mut seen = String::new();
+    for (tool, arguments) in good_calls() {
+        let result = call(&client, tool, arguments.clone()).await;
+        assert_eq!(result.is_error, Some(false), "{tool} {arguments}");
+        write!(seen, "{tool} {arguments}\n{}\n\n", text(&result)).unwrap();
+    }
+    insta::assert_snapshot!(seen);
+}
+
+#[tokio::test]
+async fn the_texts_of_errors() {
+    let client = fresh().await;
+    let mut seen = String::new();
+    for (tool, arguments) in bad_calls() {
+        let result = call(&client, tool, arguments.clone()).await;
+        assert_eq!(result.is_error, Some(true), "{tool} {arguments}");
+        assert_eq!(result.structured_content, None);
+        write!(seen, "{tool} {arguments}\n{}\n\n", text(&result)).unwrap();
+    }
+    // No bad call left a ticket behind.
+    let ticket = json!({"customer_id": 1, "subject": "The first one"});
+    let ticket = data(call(&client, "create_support_ticket", ticket).await);
+    assert_eq!(ticket["ticket_id"], 1);
+    insta::assert_snapshot!(seen);
+}
+
+#[tokio::test]
+async fn structured_content_keeps_to_the_output_schema() {
+    let client = fresh().await;
+    let tools = client.list_all_tools().await.unwrap();
+    let mut seen = Vec::new();
+    for (name, arguments) in good_calls() {
+        let tool: &Tool = tools.iter().find(|tool| tool.name == name).unwrap();
+        let mut schema = tool.output_schema.as_deref().unwrap().clone();
+        // A field that the schema forgot would pass otherwise.
+        schema.insert("additionalProperties".to_owned(), json!(false));
+        let validator = jsonschema::validator_for(&Value::Object(schema)).unwrap();
+        let content = data(call(&client, name, arguments.clone()).await);
+        if let Err(error) = validator.validate(&content) {
+            panic!("{name} {arguments}: {error}");
+        }
+        seen.push(json!({"tool": name, "arguments": arguments, "content": content}));
+    }
+    insta::assert_json_snapshot!(seen);
+}
+
+#[tokio::test]
+async fn recent_customers_are_the_latest_first_and_since_filters() {
+    let client = fresh().await;
+    let all = data(call(&client, "get_recent_customers", json!({"limit": 50})).await);
+    let all = all["customers"].as_array().unwrap();
+    assert_eq!(all.len(), 48);
+    let key = |customer: &Value| {
+        let joined = customer["joined"].as_str().unwrap().to_owned();
+        (joined, customer["customer_id"].as_i64().unwrap())
+    };
+    let keys: Vec<_> = all.iter().map(key).collect();
+    let mut sorted = keys.clone();
+    sorted.sort();
+    sorted.reverse();
+    assert_eq!(keys, sorted);
+    // The order of the ids is another one, so sorting by them would not do.
+    assert!(!keys.is_sorted_by_key(|(_, id)| std::cmp::Reverse(*id)));
+
+    let ten = data(call(&client, "get_recent_customers", json!({})).await);
+    assert_eq!(ten["customers"].as_array().unwrap()[..], all[..10]);
+    assert_eq!(ten["matching"], 48);
+
+    // The day itself counts.
+    let day = &keys[20].0;
+    let since = data(call(&client, "get_recent_customers", json!({"since": day})).await);
+    let expected = keys.iter().filter(|(joined, _)| joined >= day).count();
+    assert!(expected >= 21);
+    assert_eq!(since["matching"], expected);
+    assert_eq!(since["customers"].as_array().unwrap().len(), 10);
+}
+
+#[tokio::test]
+async fn what_clients_mean_is_understood() {
+    let client = fresh().await;
+    // Strict modes send null for what is left out; Python writes 42.0.
+    let recent = json!({"limit": 2.0, "since": null});
+    let recent = data(call(&client, "get_recent_customers", recent).await);
+    assert_eq!(recent["customers"].as_array().unwrap().len(), 2);
+    let value = json!({"customer_id": 42.0});
+    let value = data(call(&client, "calculate_account_value", value).await);
+    assert_eq!(value["customer_id"], 42);
+    let ticket = json!({"customer_id": 42, "subject": "A", "description": null, "priority": null});
+    let ticket = data(call(&client, "create_support_ticket", ticket).await);
+    assert_eq!(ticket["priority"], "normal");
+    assert_eq!(ticket.get("description"), None);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_an_error_of_the_protocol() {
+    let client = fresh().await;
+    let request = request("get_recent_customer", json!({}));
+    let error = client.call_tool(request).await.unwrap_err();
+    let ServiceError::McpError(error) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
+    insta::assert_snapshot!(error.message, @"There is no tool get_recent_customer. Did you mean get_recent_customers? The tools are get_recent_customers, create_support_ticket, calculate_account_value.");
+}
