@@ -1,2 +1,60 @@
-//! mcp-client: not yet built.
+//! Model Context Protocol host: many MCP servers behind one [`ToolHost`](switchboard_domain::ToolHost).
+//!
+//! ```no_run
+//! use switchboard_domain::{ToolCall, ToolHost};
+//! use switchboard_mcp_client::{HostOptions, McpHost, ServerConfig};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let files = ServerConfig::stdio("files", "npx", ["-y", "@modelcontextprotocol/server-filesystem", "."]);
+//! let host = McpHost::start(vec![files], HostOptions::default())?;
+//! host.ready().await;
+//! for tool in host.tools().await.tools {
+//!     println!("{}: {}", tool.name, tool.description);
+//! }
+//! let call = ToolCall {
+//!     name: "files__list_directory".to_owned(),
+//!     ..ToolCall::default()
+//! };
+//! println!("{:?}", host.call(call).await?);
+//! host.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`config`]: which servers there are, from our own configuration and the files of other hosts.
+//! - [`McpHost`]: starts them all at once, each in a task of its own that connects, watches,
+//!   restarts and ends its server. One dead server takes nothing from the others.
+//! - [`ServerStatus`]: what a person needs to see of a server that does not work.
+//!
+//! Both eras of the protocol are spoken: 2026-07-28 (`server/discover`, no session) and the versions
+//! before it (`initialize`). Which one a server belongs to is found out, or set per server.
+
 #![deny(missing_docs)]
+
+mod call;
+pub mod config;
+mod connect;
+mod convert;
+mod environment;
+mod error;
+mod handler;
+mod host;
+mod http;
+mod life;
+mod list;
+mod names;
+mod nearest;
+mod process;
+mod redact;
+mod server;
+mod status;
+mod stderr;
+mod wire;
+
+pub use config::{
+    ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, PROTOCOL_VERSIONS, ServerConfig,
+    ServerTransport, from_document, from_ours,
+};
+pub use error::HostError;
+pub use host::{Grace, HostOptions, McpHost};
+pub use status::{ServerIdentity, ServerState, ServerStatus};

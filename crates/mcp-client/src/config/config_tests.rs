@@ -1,0 +1,260 @@
+use secrecy::ExposeSecret;
+use serde_json::json;
+
+use super::*;
+
+/// What counts of a server, with its secrets: these are tests.
+fn shown(server: &ServerConfig) -> Value {
+    let secrets: serde_json::Map<_, _> = server
+        .transport
+        .secrets()
+        .iter()
+        .map(|(name, value)| (name.clone(), value.expose_secret().into()))
+        .collect();
+    let transport = match &server.transport {
+        ServerTransport::Stdio {
+            command, args, cwd, ..
+        } => json!({"command": command, "args": args, "env": secrets, "cwd": cwd}),
+        ServerTransport::StreamableHttp { url, .. } => json!({"url": url, "headers": secrets}),
+    };
+    json!({
+        "name": server.name,
+        "transport": transport,
+        "connect_timeout": server.connect_timeout.as_secs_f64(),
+        "call_timeout": server.call_timeout.as_secs_f64(),
+        "allowed_tools": server.allowed_tools,
+        "exclude_tools": server.exclude_tools,
+        "protocol_version": server.protocol_version,
+        "required": server.required,
+        "sequential": server.sequential,
+    })
+}
+
+fn all(servers: &[ServerConfig]) -> Vec<Value> {
+    servers.iter().map(shown).collect()
+}
+
+#[test]
+fn our_own_form_with_everything_in_it() {
+    let value = json!({
+        "crm": {
+            "type": "stdio",
+            "command": "npx",
+            "args": ["-y", "crm", 8080, true],
+            "env": {"TOKEN": "t", "PORT": 8080, "DEBUG": false},
+            "cwd": "/srv/crm",
+            "timeout": "90s",
+            "allowed_tools": ["find", "update"],
+            "exclude_tools": ["update"],
+            "protocol_version": "2025-11-25",
+            "required": true,
+            "sequential": true,
+        },
+        "web": {
+            "type": "streamable-http",
+            "url": "https://example.org/mcp",
+            "headers": {"X-Team": "a"},
+            "authorization": "Bearer t",
+            "timeout": 1.5,
+        },
+        "short": {"command": "server"},
+        "renamed": {"name": "other", "url": "http://localhost:1/mcp"},
+    });
+    insta::assert_json_snapshot!(all(&from_ours(&value).unwrap()));
+}
+
+#[test]
+fn a_list_is_the_same_as_a_map() {
+    let map = json!({"a": {"command": "x"}, "b": {"url": "http://h/"}});
+    let list = json!([{"name": "a", "command": "x"}, {"name": "b", "url": "http://h/"}]);
+    let (map, list) = (from_ours(&map).unwrap(), from_ours(&list).unwrap());
+    assert_eq!(all(&map), all(&list));
+}
+
+#[test]
+fn files_of_other_hosts_are_read_as_they_are() {
+    let claude_desktop = json!({
+        "globalShortcut": "Ctrl+Space",
+        "mcpServers": {
+            "filesystem": {
+                "command": "npx",
+                "args": ["-y", "@modelcontextprotocol/server-filesystem", "/tmp"],
+                "env": {"A": "1"},
+                "alwaysAllow": ["read_file"],
+                "timeout": 60000,
+            },
+            "off": {"command": "x", "disabled": true},
+        },
+    });
+    let vs_code = json!({
+        "inputs": [],
+        "servers": {
+            "github": {"type": "http", "url": "https://example.org/mcp/", "headers": {"X": "y"}},
+            "local": {"type": "stdio", "command": "node", "args": ["s.js"], "envFile": ".env"},
+        },
+    });
+    let vs_code_settings = json!({"mcp": {"servers": {"a": {"command": "x", "args": null}}}});
+    let list = json!([
+        {"id": "kg", "name": "Knowledge graph", "enabled": true, "transport": "stdio",
+         "command": "uvx", "args": ["kg"]},
+        {"id": "off", "name": "Off", "enabled": false, "transport": "stdio", "command": "x"},
+        {"name": "web", "transport": "streamable_http", "url": "http://localhost:1/mcp"},
+    ]);
+    let list_below_a_key = json!({"servers": [{"id": 7, "command": "x"}]});
+    let several = json!({
+        "mcp_servers": {"a": {"command": "x", "required": true}},
+        "mcpServers": {"b": {"command": "y"}},
+    });
+    let read: serde_json::Map<_, _> = [
+        ("claude_desktop", claude_desktop),
+        ("vs_code", vs_code),
+        ("vs_code_settings", vs_code_settings),
+        ("list", list),
+        ("list_below_a_key", list_below_a_key),
+        ("several", several),
+    ]
+    .into_iter()
+    .map(|(form, document)| {
+        let servers = from_document(&document).unwrap();
+        (form.to_owned(), all(&servers).into())
+    })
+    .collect();
+    insta::assert_json_snapshot!(read);
+}
+
+#[test]
+fn times_are_seconds_or_text_with_a_unit() {
+    for (written, seconds) in [
+        (json!(30), Some(30.0)),
+        (json!(0.25), Some(0.25)),
+        (json!("30"), Some(30.0)),
+        (json!("1.5s"), Some(1.5)),
+        (json!("500 ms"), Some(0.5)),
+        (json!(" 2m "), Some(120.0)),
+        (json!("1h"), Some(3600.0)),
+        (json!(0), None),
+        (json!(-1), None),
+        (json!("-1s"), None),
+        (json!("soon"), None),
+        (json!("1 day"), None),
+        (json!("1.2.3s"), None),
+        (json!(1e300), None),
+        (json!(null), None),
+        (json!([1]), None),
+    ] {
+        let value = json!({"s": {"command": "x", "timeout": written}});
+        let read = from_ours(&value).map(|servers| servers[0].call_timeout.as_secs_f64());
+        match seconds {
+            Some(seconds) => assert_eq!(read, Ok(seconds), "{written}"),
+            None => assert!(
+                matches!(read, Err(ConfigError::InvalidDuration { .. })),
+                "{written}: {read:?}"
+            ),
+        }
+    }
+}
+
+/// Every message says where, what and what to do; read them as a user would.
+#[test]
+fn errors_say_where_what_and_what_to_do() {
+    let ours = [
+        json!({"crm": {"comand": "x"}}),
+        json!({"crm": {"command": "x", "exclude": []}}),
+        json!({"crm": {"command": "x", "banana": 1}}),
+        json!([{"name": "a", "command": "x", "Args": []}]),
+        json!("npx server"),
+        json!({"crm": "npx server"}),
+        json!({"crm": {"command": ["npx", "server"]}}),
+        json!({"crm": {"command": "x", "args": "-y server"}}),
+        json!({"crm": {"command": "x", "args": ["-y", null]}}),
+        json!({"crm": {"command": "x", "env": {"A": {"b": 1}}}}),
+        json!({"crm": {"command": "x", "required": "yes"}}),
+        json!({"crm": {"command": "x", "timeout": "soon"}}),
+        json!({"crm": {}}),
+        json!({"crm": {"command": "x", "url": "http://h/"}}),
+        json!({"crm": {"type": "stdio", "url": "http://h/"}}),
+        json!({"crm": {"type": "streamable-http", "command": "x"}}),
+        json!({"crm": {"type": "streamable-htp", "url": "http://h/"}}),
+        json!({"crm": {"type": "carrier pigeon", "command": "x"}}),
+        json!({"crm": {"type": "sse", "url": "http://h/sse"}}),
+        json!({"crm": {"command": "x", "headers": {}}}),
+        json!({"crm": {"url": "http://h/", "env": {}}}),
+        json!({"crm": {"url": "localhost:8080"}}),
+        json!({"crm": {"url": "ftp://h/mcp"}}),
+        json!({"crm": {"url": "http://"}}),
+        json!({"crm": {"url": "http://h/", "authorization": "a", "headers": {"authorization": "b"}}}),
+        json!({"crm": {"command": "x", "protocol_version": "2025-01-01"}}),
+        json!([{"command": "x"}]),
+        json!({"": {"command": "x"}}),
+        json!([{"name": "a", "command": "x"}, {"name": "a", "command": "y"}]),
+    ]
+    .map(|value| {
+        let error = from_ours(&value).unwrap_err().to_string();
+        json!({"ours": value.to_string(), "error": error})
+    });
+    let documents = [
+        json!({}),
+        json!("text"),
+        json!({"mcpServers": 5}),
+        json!({"mcpServers": {"a": {"args": []}}}),
+        json!({"mcpServers": {"a": {"type": "sse", "url": "http://h/sse"}}}),
+        json!({"servers": {"a": {"command": 5}}}),
+        json!([{"command": "x"}]),
+        json!([{"id": {}, "command": "x"}]),
+        json!({"mcp_servers": {"a": {"command": "x"}}, "mcpServers": {"a": {"command": "y"}}}),
+    ]
+    .map(|value| {
+        let error = from_document(&value).unwrap_err().to_string();
+        json!({"document": value.to_string(), "error": error})
+    });
+    insta::assert_json_snapshot!([&ours[..], &documents[..]].concat());
+}
+
+#[test]
+fn debug_text_and_description_show_no_secrets() {
+    let value = json!({
+        "a": {"command": "x", "args": ["--token", "secret-1"], "env": {"KEY": "secret-2"}},
+        "b": {"url": "https://u:secret-3@h/mcp?k=secret-4", "headers": {"X": "secret-5"},
+              "authorization": "Bearer secret-6"},
+    });
+    let servers = from_ours(&value).unwrap();
+    let text = format!("{servers:#?}");
+    assert!(!text.contains("secret"), "{text}");
+    assert!(
+        text.contains("KEY") && text.contains("Authorization"),
+        "{text}"
+    );
+    let described: Vec<String> = servers.iter().map(|s| s.transport.describe()).collect();
+    assert_eq!(
+        described,
+        ["stdio: x --token …", "streamable-http: https://h/mcp"]
+    );
+}
+
+#[test]
+fn no_document_makes_it_panic() {
+    let values = [
+        json!(null),
+        json!(true),
+        json!(5),
+        json!(""),
+        json!([]),
+        json!({}),
+        json!([null]),
+        json!([[]]),
+        json!({"": null}),
+        json!({"a": []}),
+        json!({"command": {"command": {}}}),
+    ];
+    for value in &values {
+        let _ = from_ours(value);
+        let _ = from_document(value);
+        for key in ["mcp_servers", "mcpServers", "servers", "mcp"] {
+            let _ = from_document(&json!({key: value}));
+            for field in ours::KEYS {
+                let server = json!({"command": "x", field: value});
+                let _ = from_document(&json!({key: {"a": server}}));
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Which servers there are and how they are reached.
+//!
+//! Reading is pure: the values come parsed and with `${VAR}` substituted, and no file or variable is
+//! touched here. [`from_ours`] reads the value of our own `mcp_servers:`; [`from_document`] reads a
+//! whole document in any of the known forms, such as the files of other hosts.
+
+mod error;
+mod foreign;
+mod ours;
+mod read;
+mod show;
+
+use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
+
+use secrecy::SecretString;
+use serde_json::Value;
+
+pub use error::ConfigError;
+pub(crate) use show::{shown_command, shown_url};
+
+/// How long starting a server may take where nothing else is said.
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a call may take where nothing else is said.
+pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Protocol versions that may be set for a server, oldest first.
+pub const PROTOCOL_VERSIONS: [&str; 5] = [
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "2026-07-28",
+];
+
+/// One MCP server. `Debug` shows no values of the environment or of headers.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Its name, unique among the servers of a host.
+    pub name: String,
+    /// How it is reached.
+    pub transport: ServerTransport,
+    /// How long starting it may take: spawning, the handshake and listing its tools together. Of
+    /// the configured `timeout` and [`DEFAULT_CONNECT_TIMEOUT`] the longer.
+    pub connect_timeout: Duration,
+    /// How long a call may take that brings no deadline of its own.
+    pub call_timeout: Duration,
+    /// Only these tools are offered, by their own names; `None` offers all.
+    pub allowed_tools: Option<Vec<String>>,
+    /// These are not offered.
+    pub exclude_tools: Vec<String>,
+    /// Speak this version (one of [`PROTOCOL_VERSIONS`]) instead of finding one out.
+    pub protocol_version: Option<String>,
+    /// [`McpHost::require_ready`](crate::McpHost::require_ready) fails without it.
+    pub required: bool,
+    /// It takes one call at a time.
+    pub sequential: bool,
+}
+
+/// How a server is reached.
+#[derive(Clone)]
+pub enum ServerTransport {
+    /// A child process that speaks on its standard input and output.
+    Stdio {
+        /// The program: a name on `PATH`, or a path.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Set in its environment, on top of the few variables it inherits.
+        env: Vec<(String, SecretString)>,
+        /// Its working directory; `None` is ours.
+        cwd: Option<PathBuf>,
+    },
+    /// An HTTP endpoint.
+    StreamableHttp {
+        /// Its address.
+        url: String,
+        /// Sent with every request.
+        headers: Vec<(String, SecretString)>,
+    },
+}
+
+impl ServerConfig {
+    /// A server with these names and the defaults for everything else.
+    pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
+        Self {
+            name: name.into(),
+            transport,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            call_timeout: DEFAULT_CALL_TIMEOUT,
+            allowed_tools: None,
+            exclude_tools: Vec::new(),
+            protocol_version: None,
+            required: false,
+            sequential: false,
+        }
+    }
+
+    /// A child process with an empty configured environment.
+    pub fn stdio<A: Into<String>>(
+        name: impl Into<String>,
+        command: impl Into<String>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let transport = ServerTransport::Stdio {
+            command: command.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            cwd: None,
+        };
+        Self::new(name, transport)
+    }
+
+    /// An HTTP endpoint without further headers.
+    pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
+        let transport = ServerTransport::StreamableHttp {
+            url: url.into(),
+            headers: Vec::new(),
+        };
+        Self::new(name, transport)
+    }
+}
+
+impl ServerTransport {
+    /// The transport in one line for people: no environment, no headers, and neither user info nor
+    /// query of an address.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Stdio { command, args, .. } => format!("stdio: {}", shown_command(command, args)),
+            Self::StreamableHttp { url, .. } => format!("streamable-http: {}", shown_url(url)),
+        }
+    }
+
+    pub(crate) fn is_stdio(&self) -> bool {
+        matches!(self, Self::Stdio { .. })
+    }
+
+    pub(crate) fn secrets(&self) -> &[(String, SecretString)] {
+        match self {
+            Self::Stdio { env, .. } => env,
+            Self::StreamableHttp { headers, .. } => headers,
+        }
+    }
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConfig")
+            .field("name", &self.name)
+            .field("transport", &self.transport)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("call_timeout", &self.call_timeout)
+            .field("allowed_tools", &self.allowed_tools)
+            .field("exclude_tools", &self.exclude_tools)
+            .field("protocol_version", &self.protocol_version)
+            .field("required", &self.required)
+            .field("sequential", &self.sequential)
+            .finish()
+    }
+}
+
+impl fmt::Debug for ServerTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self
+            .secrets()
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        match self {
+            Self::Stdio { cwd, .. } => f
+                .debug_struct("Stdio")
+                .field("command", &self.describe())
+                .field("env_names", &names)
+                .field("cwd", cwd)
+                .finish_non_exhaustive(),
+            Self::StreamableHttp { .. } => f
+                .debug_struct("StreamableHttp")
+                .field("url", &self.describe())
+                .field("header_names", &names)
+                .finish_non_exhaustive(),
+        }
+    }
+}
+
+/// Reads the value of our own `mcp_servers:`, a map by name or a list. Unknown keys are errors.
+pub fn from_ours(value: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
+    unique(ours::servers(value, "mcp_servers")?)
+}
+
+/// Reads a whole document: `mcp_servers` (ours), `mcpServers` (Claude Desktop, Cursor and others),
+/// `servers` or `mcp.servers` (VS Code), and lists of servers under these keys or at the top.
+///
+/// Forms of other hosts may hold keys that we do not know; servers that are switched off in them
+/// are left out.
+pub fn from_document(document: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
+    let mut found = false;
+    let mut servers = Vec::new();
+    if let Some(value) = document.get("mcp_servers") {
+        found = true;
+        servers.extend(ours::servers(value, "mcp_servers")?);
+    }
+    let foreign = [
+        ("mcpServers", document.get("mcpServers")),
+        ("servers", document.get("servers")),
+        ("mcp.servers", document.pointer("/mcp/servers")),
+        ("", document.is_array().then_some(document)),
+    ];
+    for (place, value) in foreign {
+        if let Some(value) = value {
+            found = true;
+            servers.extend(foreign::servers(value, place)?);
+        }
+    }
+    if found {
+        unique(servers)
+    } else {
+        Err(ConfigError::NoServers)
+    }
+}
+
+fn unique(servers: Vec<ServerConfig>) -> Result<Vec<ServerConfig>, ConfigError> {
+    let mut names = HashSet::new();
+    for server in &servers {
+        if !names.insert(server.name.as_str()) {
+            return Err(ConfigError::DuplicateName {
+                name: server.name.clone(),
+            });
+        }
+    }
+    Ok(servers)
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

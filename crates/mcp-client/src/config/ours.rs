@@ -1,0 +1,213 @@
+//! Our own `mcp_servers:`. Strict: a key that does not exist is an error.
+
+use secrecy::SecretString;
+use serde_json::{Map, Value};
+
+use super::{
+    ConfigError, ServerConfig, ServerTransport,
+    read::{self, join},
+};
+use crate::nearest::nearest;
+
+const STDIO: &str = "stdio";
+const HTTP: &str = "streamable-http";
+
+pub(super) const KEYS: [&str; 15] = [
+    "name",
+    "type",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "authorization",
+    "timeout",
+    "allowed_tools",
+    "exclude_tools",
+    "protocol_version",
+    "required",
+    "sequential",
+];
+
+pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| server(value, &join(path, name), Some(name)))
+            .collect(),
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .map(|(index, value)| server(value, &format!("{path}[{index}]"), None))
+            .collect(),
+        other => Err(read::wrong(
+            path,
+            "a map of servers by name, or a list of servers",
+            other,
+        )),
+    }
+}
+
+fn server(value: &Value, path: &str, key: Option<&str>) -> Result<ServerConfig, ConfigError> {
+    let fields = read::object(value, path)?;
+    if let Some(unknown) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(ConfigError::UnknownKey {
+            path: join(path, unknown),
+            nearest: nearest(unknown, KEYS).map(str::to_owned),
+            known: KEYS.to_vec(),
+        });
+    }
+    let get = |key: &str| fields.get(key).map(|value| (value, join(path, key)));
+    let name = match (get("name"), key) {
+        (Some((value, path)), _) => read::string(value, &path)?,
+        (None, Some(key)) => key.to_owned(),
+        (None, None) => {
+            return Err(ConfigError::MissingName {
+                path: path.to_owned(),
+            });
+        }
+    };
+    let name = read::not_empty(name, path)?;
+    let mut config = ServerConfig::new(name, transport(fields, path)?);
+    if let Some((value, path)) = get("timeout") {
+        config.call_timeout = read::duration(value, &path)?;
+        // Who is patient with calls is not less so with the start, which may be a download.
+        config.connect_timeout = config.connect_timeout.max(config.call_timeout);
+    }
+    if let Some((value, path)) = get("allowed_tools") {
+        config.allowed_tools = Some(read::scalars(value, &path)?);
+    }
+    if let Some((value, path)) = get("exclude_tools") {
+        config.exclude_tools = read::scalars(value, &path)?;
+    }
+    if let Some((value, path)) = get("protocol_version") {
+        config.protocol_version = Some(read::protocol_version(value, &path)?);
+    }
+    if let Some((value, path)) = get("required") {
+        config.required = read::boolean(value, &path)?;
+    }
+    if let Some((value, path)) = get("sequential") {
+        config.sequential = read::boolean(value, &path)?;
+    }
+    Ok(config)
+}
+
+fn transport(fields: &Map<String, Value>, path: &str) -> Result<ServerTransport, ConfigError> {
+    let kind = match fields.get("type") {
+        Some(value) => Some(kind(value, &join(path, "type"))?),
+        None => None,
+    };
+    let has = |key: &str| fields.contains_key(key);
+    let kind = match (kind, has("command"), has("url")) {
+        (_, true, true) => {
+            return Err(ConfigError::TwoTransports {
+                path: path.to_owned(),
+            });
+        }
+        (None, false, false) => {
+            return Err(ConfigError::NoTransport {
+                path: path.to_owned(),
+            });
+        }
+        (None | Some(STDIO), true, false) => STDIO,
+        (None | Some(HTTP), false, true) => HTTP,
+        (Some(kind), ..) => {
+            return Err(ConfigError::TypeNeeds {
+                path: path.to_owned(),
+                kind,
+                missing: if kind == STDIO { "command" } else { "url" },
+            });
+        }
+    };
+    let (foreign_keys, belongs_to): (&[&str], _) = if kind == STDIO {
+        (&["headers", "authorization"], HTTP)
+    } else {
+        (&["args", "env", "cwd"], STDIO)
+    };
+    if let Some(key) = foreign_keys.iter().find(|key| has(key)) {
+        return Err(ConfigError::WrongTransport {
+            path: join(path, key),
+            belongs_to,
+        });
+    }
+    if kind == STDIO {
+        stdio(fields, path)
+    } else {
+        http(fields, path)
+    }
+}
+
+fn kind(value: &Value, path: &str) -> Result<&'static str, ConfigError> {
+    match read::string(value, path)?.as_str() {
+        STDIO => Ok(STDIO),
+        HTTP | "streamable_http" | "http" => Ok(HTTP),
+        "sse" => Err(ConfigError::RetiredSse {
+            path: path.to_owned(),
+        }),
+        other => Err(ConfigError::UnknownTransport {
+            path: path.to_owned(),
+            value: other.to_owned(),
+            nearest: nearest(other, [STDIO, HTTP]).map(str::to_owned),
+        }),
+    }
+}
+
+/// The keys of a stdio server, which all forms share.
+pub(super) fn stdio(
+    fields: &Map<String, Value>,
+    path: &str,
+) -> Result<ServerTransport, ConfigError> {
+    let get = |key: &str| {
+        fields
+            .get(key)
+            .filter(|value| !value.is_null())
+            .map(|value| (value, join(path, key)))
+    };
+    let Some((command, command_path)) = get("command") else {
+        return Err(ConfigError::NoTransport {
+            path: path.to_owned(),
+        });
+    };
+    Ok(ServerTransport::Stdio {
+        command: read::string(command, &command_path)?,
+        args: get("args").map_or(Ok(Vec::new()), |(value, path)| read::scalars(value, &path))?,
+        env: get("env").map_or(Ok(Vec::new()), |(value, path)| read::secrets(value, &path))?,
+        cwd: get("cwd")
+            .map(|(value, path)| read::string(value, &path))
+            .transpose()?
+            .map(Into::into),
+    })
+}
+
+/// The keys of an HTTP server, which all forms share.
+pub(super) fn http(
+    fields: &Map<String, Value>,
+    path: &str,
+) -> Result<ServerTransport, ConfigError> {
+    let get = |key: &str| {
+        fields
+            .get(key)
+            .filter(|value| !value.is_null())
+            .map(|value| (value, join(path, key)))
+    };
+    let Some((url, url_path)) = get("url") else {
+        return Err(ConfigError::NoTransport {
+            path: path.to_owned(),
+        });
+    };
+    let mut headers =
+        get("headers").map_or(Ok(Vec::new()), |(value, path)| read::secrets(value, &path))?;
+    if let Some((value, path)) = get("authorization") {
+        let given = |(name, _): &(String, SecretString)| name.eq_ignore_ascii_case("authorization");
+        if headers.iter().any(given) {
+            return Err(ConfigError::DuplicateAuthorization { path });
+        }
+        let value = SecretString::from(read::string(value, &path)?);
+        headers.push(("Authorization".to_owned(), value));
+    }
+    Ok(ServerTransport::StreamableHttp {
+        url: read::url(url, &url_path)?,
+        headers,
+    })
+}

@@ -1,0 +1,345 @@
+//! Coming to terms with a server: which era it belongs to, and a second try where the first fails.
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::{
+    RoleClient,
+    model::ProtocolVersion,
+    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
+    transport::{Transport, async_rw::AsyncRwTransport},
+};
+use tokio::{sync::Notify, time::timeout};
+
+use crate::{
+    config::ServerTransport,
+    error::StartError,
+    handler::ClientSide,
+    host::Grace,
+    http::{self, Failure, handshake_failure},
+    process::{Pipes, ProcessGroup, Program, ServerProcess},
+    server::Server,
+    wire::{LateDiscovery, Wire},
+};
+
+/// How long a server may take to answer `server/discover` before it is taken to be of the older
+/// era, unless a third of its connect time-out is less. Servers of the older era answer with an
+/// error at once; the rare silent one costs this much.
+const DISCOVERY_PATIENCE: Duration = Duration::from_secs(5);
+/// The longest line a stdio server may send. rmcp drops longer ones, and the call hangs until its
+/// deadline; its own limit is 16 MiB, which a large image in base64 exceeds.
+const MAX_LINE: usize = 64 * 1024 * 1024;
+/// How long what a server said before it ended may take to be read.
+const LAST_ANSWER: Duration = Duration::from_millis(200);
+/// How long a server that closed its output may take to end.
+const TO_EXIT: Duration = Duration::from_millis(500);
+/// How a server is ended whose handshake failed, before it is started again.
+const BEFORE_RETRY: Grace = Grace {
+    after_stdin: Duration::from_millis(300),
+    after_term: Duration::from_millis(300),
+};
+
+/// A server with which the handshake is done.
+pub(crate) struct Connected {
+    pub(crate) service: RunningService<RoleClient, ClientSide>,
+    pub(crate) tools_changed: Arc<Notify>,
+}
+
+/// Why one try failed.
+struct Failed {
+    error: StartError,
+    /// Whether another handshake may do better.
+    retry: bool,
+    /// Whether the connection broke. If not, an exit that follows is only its end.
+    broke: bool,
+}
+
+impl From<StartError> for Failed {
+    fn from(error: StartError) -> Self {
+        Self {
+            error,
+            retry: false,
+            broke: false,
+        }
+    }
+}
+
+/// Which handshake to make.
+#[derive(Clone)]
+enum Handshake {
+    /// That of 2026-07-28, then the older one on the same connection.
+    Either(LateDiscovery),
+    Discover,
+    Initialize(ProtocolVersion),
+}
+
+/// Connects. A started process is put into `process` as soon as it runs, so that it can be ended
+/// properly if this future is dropped.
+pub(crate) async fn connect(
+    server: &Server,
+    process: &mut Option<ServerProcess>,
+) -> Result<Connected, StartError> {
+    match &server.config.transport {
+        ServerTransport::Stdio {
+            command,
+            args,
+            env,
+            cwd,
+        } => {
+            let program = Program {
+                command,
+                args,
+                env,
+                cwd: cwd.as_deref(),
+            };
+            over_stdio(server, &program, process).await
+        }
+        ServerTransport::StreamableHttp { url, headers } => {
+            let client = http::client(url, server.config.connect_timeout)?;
+            let headers = http::headers(headers)?;
+            over_http(server, || {
+                http::transport(client.clone(), url, headers.clone())
+            })
+            .await
+        }
+    }
+}
+
+async fn over_stdio(
+    server: &Server,
+    program: &Program<'_>,
+    process: &mut Option<ServerProcess>,
+) -> Result<Connected, StartError> {
+    if let Some(handshake) = fixed(server) {
+        return one_process(server, program, process, handshake)
+            .await
+            .map_err(|failed| failed.error);
+    }
+    let late = LateDiscovery::default();
+    let first = match one_process(server, program, process, Handshake::Either(late.clone())).await {
+        Ok(connected) => return Ok(connected),
+        Err(failed) if !failed.retry => return Err(failed.error),
+        Err(failed) => failed.error,
+    };
+    tracing::debug!(server = server.config.name, %first, "trying once more in a fresh process");
+    if let Some(process) = process.take() {
+        process.end(BEFORE_RETRY).await;
+    }
+    server.stderr.clear();
+    let handshake = if late.happened() {
+        Handshake::Discover
+    } else {
+        Handshake::Initialize(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    };
+    one_process(server, program, process, handshake)
+        .await
+        .map_err(|failed| failed.error)
+}
+
+async fn one_process(
+    server: &Server,
+    program: &Program<'_>,
+    process: &mut Option<ServerProcess>,
+    handshake: Handshake,
+) -> Result<Connected, Failed> {
+    let group = ProcessGroup::default();
+    server.set_group(group.clone());
+    let (started, Pipes { stdin, stdout }) = ServerProcess::spawn(
+        &server.config.name,
+        program,
+        group,
+        server.stderr.clone(),
+        server.redactor.clone(),
+    )?;
+    let process = process.insert(started);
+    let lines = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_LINE);
+    let wire = Wire::new(lines);
+    let mut serving = std::pin::pin!(async {
+        match handshake {
+            Handshake::Either(late) => {
+                let wire = wire.probed(patience(server), late);
+                shake_hands(server, wire, either()).await
+            }
+            Handshake::Discover => shake_hands(server, wire, discover()).await,
+            Handshake::Initialize(version) => {
+                let mode = (ClientLifecycleMode::Initialize, version);
+                shake_hands(server, wire, mode).await
+            }
+        }
+    });
+    let failed = tokio::select! {
+        biased;
+        result = &mut serving => match result {
+            Ok(connected) => return Ok(connected),
+            Err(failed) => failed,
+        },
+        how = process.ended() => {
+            // What it said last may still be in the pipe; and a grandchild may hold the pipe open.
+            if let Ok(Ok(connected)) = timeout(LAST_ANSWER, &mut serving).await {
+                return Ok(connected);
+            }
+            return Err(exited(server, how));
+        }
+    };
+    if !failed.broke {
+        return Err(failed);
+    }
+    // A closed pipe is mostly the first sign of an exit, which says more.
+    match timeout(TO_EXIT, process.ended()).await {
+        Ok(how) => Err(exited(server, how)),
+        Err(_) => Err(failed),
+    }
+}
+
+async fn over_http<T, F>(server: &Server, transport: F) -> Result<Connected, StartError>
+where
+    T: Transport<RoleClient> + 'static,
+    F: Fn() -> T,
+{
+    let connect =
+        async |(mode, version)| shake_hands(server, Wire::new(transport()), (mode, version)).await;
+    match fixed(server) {
+        Some(Handshake::Initialize(version)) => {
+            return connect((ClientLifecycleMode::Initialize, version))
+                .await
+                .map_err(|failed| failed.error);
+        }
+        Some(_) => {
+            return connect(discover()).await.map_err(|failed| failed.error);
+        }
+        None => {}
+    }
+    // A fresh transport costs nothing here, and a server that is silent to the first message of one
+    // is never sent a second, so the two handshakes are two transports.
+    let first = match timeout(patience(server), connect(discover())).await {
+        Ok(Ok(connected)) => return Ok(connected),
+        Ok(Err(failed)) if !failed.retry => return Err(failed.error),
+        Ok(Err(failed)) => match failed.error {
+            StartError::Handshake { reason, .. } => reason,
+            other => other.to_string(),
+        },
+        Err(_) => "no answer".to_owned(),
+    };
+    tracing::debug!(
+        server = server.config.name,
+        first,
+        "trying the older handshake"
+    );
+    let initialize = (
+        ClientLifecycleMode::Initialize,
+        ProtocolVersion::LATEST_WITH_INITIALIZE,
+    );
+    connect(initialize)
+        .await
+        .map_err(|failed| match failed.error {
+            StartError::Handshake {
+                reason,
+                stderr_tail,
+            } if reason != first => StartError::Handshake {
+                reason: format!("{reason} (and `server/discover` before it: {first})"),
+                stderr_tail,
+            },
+            other => other,
+        })
+}
+
+async fn shake_hands<T>(
+    server: &Server,
+    transport: T,
+    (mode, version): (ClientLifecycleMode, ProtocolVersion),
+) -> Result<Connected, Failed>
+where
+    T: Transport<RoleClient> + 'static,
+{
+    let tools_changed = Arc::new(Notify::new());
+    let client = ClientSide::new(&server.config.name, tools_changed.clone(), version);
+    match client.serve_with_lifecycle(transport, mode).await {
+        Ok(service) => Ok(Connected {
+            service,
+            tools_changed,
+        }),
+        Err(error) => Err(failure(server, &error)),
+    }
+}
+
+/// The handshake that the configuration asks for.
+fn fixed(server: &Server) -> Option<Handshake> {
+    let version = server.config.protocol_version.as_deref()?;
+    let known = ProtocolVersion::KNOWN_VERSIONS
+        .iter()
+        .find(|known| known.as_str() == version)?;
+    Some(if known.has_initialize() {
+        Handshake::Initialize(known.clone())
+    } else {
+        Handshake::Discover
+    })
+}
+
+fn patience(server: &Server) -> Duration {
+    DISCOVERY_PATIENCE.min(server.config.connect_timeout / 3)
+}
+
+fn either() -> (ClientLifecycleMode, ProtocolVersion) {
+    let mode = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    };
+    (mode, ProtocolVersion::LATEST_WITH_INITIALIZE)
+}
+
+fn discover() -> (ClientLifecycleMode, ProtocolVersion) {
+    let mode = ClientLifecycleMode::Discover {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+    };
+    (mode, ProtocolVersion::LATEST)
+}
+
+fn exited(server: &Server, how: String) -> Failed {
+    Failed {
+        error: StartError::Exited {
+            how,
+            stderr_tail: server.stderr.lines(),
+        },
+        retry: true,
+        broke: true,
+    }
+}
+
+/// Whether the connection broke, and did not only carry bad news.
+fn broke(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::TransportError { .. } => true,
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => broke(fallback),
+        _ => false,
+    }
+}
+
+fn failure(server: &Server, error: &ClientInitializeError) -> Failed {
+    if let ClientInitializeError::NoCompatibleProtocolVersion {
+        server_supported, ..
+    } = error
+    {
+        let server_supports = server_supported.iter().map(ToString::to_string).collect();
+        return Failed {
+            error: StartError::NoCommonVersion { server_supports },
+            retry: true,
+            broke: false,
+        };
+    }
+    match handshake_failure(error) {
+        Failure::Unauthorized { challenge } => StartError::Unauthorized {
+            challenge: server.redactor.clean(challenge),
+        }
+        .into(),
+        Failure::NotDone { reason }
+        | Failure::Busy { reason }
+        | Failure::Unknown { reason, .. } => Failed {
+            error: StartError::Handshake {
+                reason: server.redactor.clean(reason),
+                stderr_tail: server.stderr.lines(),
+            },
+            retry: true,
+            broke: broke(error),
+        },
+    }
+}

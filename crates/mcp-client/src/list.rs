@@ -1,0 +1,212 @@
+//! What tools a server has: all pages of its list, and what is wrong with some of them.
+
+use std::{collections::HashSet, sync::Arc};
+
+use rmcp::{
+    RoleClient,
+    model::{
+        ClientRequest, ErrorCode, ListToolsRequest, ListToolsRequestMethod, PaginatedRequestParams,
+        ServerResult,
+    },
+    service::{Peer, PeerRequestOptions, ServiceError},
+};
+use serde_json::Value;
+use switchboard_domain::ToolDefinition;
+
+use crate::{config::ServerConfig, convert, http::Failure, nearest::nearest, server::Server};
+
+/// A server whose list is longer than this many pages has lost its way.
+const MOST_PAGES: usize = 1000;
+
+/// The tools that a server offers to models.
+#[derive(Clone, Default)]
+pub(crate) struct Tools {
+    /// In the server's own order.
+    pub(crate) definitions: Vec<Arc<ToolDefinition>>,
+    /// What is missing, and why.
+    pub(crate) problems: Vec<String>,
+}
+
+/// Asks for every page. One bad tool is left out alone. Of a list that breaks off after its first
+/// page what came is used, with a problem; an error is that nothing came.
+pub(crate) async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<Tools, String> {
+    let has_tools = peer
+        .peer_info()
+        .is_none_or(|about| about.capabilities.tools.is_some());
+    let mut found = Vec::new();
+    let mut problems = Vec::new();
+    let mut cursors = HashSet::new();
+    let mut cursor: Option<String> = None;
+    // Some servers do not say that they have tools and have them all the same, so all are asked.
+    loop {
+        let page = match page(server, peer, cursor.clone()).await {
+            Ok(page) => page,
+            Err(NoPage::NotSupported) if !has_tools => break,
+            Err(no_page) => {
+                let why = server.redactor.clean(no_page.into_reason());
+                if cursor.is_none() {
+                    return Err(why);
+                }
+                problems.push(format!("its list of tools is not complete: {why}"));
+                break;
+            }
+        };
+        for tool in page.tools {
+            match tool {
+                Ok(tool) => found.push(tool),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let Some(next) = page.next else { break };
+        if !cursors.insert(next.clone()) || cursors.len() > MOST_PAGES {
+            problems.push(format!(
+                "its list of tools does not end: the same page comes again after {} pages",
+                cursors.len()
+            ));
+            break;
+        }
+        cursor = Some(next);
+    }
+    let problems = problems
+        .into_iter()
+        .map(|problem| server.redactor.clean(problem));
+    Ok(offered(&server.config, found, problems.collect()))
+}
+
+/// What of all tools is offered, in the order given.
+fn offered(config: &ServerConfig, found: Vec<ToolDefinition>, mut problems: Vec<String>) -> Tools {
+    let own_names: Vec<String> = found.iter().map(|tool| own_name(tool).to_owned()).collect();
+    for (key, names) in [
+        (
+            "allowed_tools",
+            config.allowed_tools.as_deref().unwrap_or_default(),
+        ),
+        ("exclude_tools", config.exclude_tools.as_slice()),
+    ] {
+        for name in names.iter().filter(|name| !own_names.contains(name)) {
+            let meant = nearest(name, own_names.iter().map(String::as_str));
+            problems.push(format!(
+                "`{key}` names `{name}`, a tool that it does not have{}",
+                meant.map_or_else(String::new, |meant| format!(", did you mean `{meant}`?"))
+            ));
+        }
+    }
+    let mut names = HashSet::new();
+    let mut definitions = Vec::new();
+    for tool in found {
+        let own_name = own_name(&tool).to_owned();
+        let allowed = config
+            .allowed_tools
+            .as_ref()
+            .is_none_or(|allowed| allowed.contains(&own_name));
+        if !allowed || config.exclude_tools.contains(&own_name) {
+            continue;
+        }
+        if names.insert(own_name.clone()) {
+            definitions.push(Arc::new(tool));
+        } else {
+            problems.push(format!("it lists `{own_name}` twice; the first one counts"));
+        }
+    }
+    Tools {
+        definitions,
+        problems,
+    }
+}
+
+fn own_name(tool: &ToolDefinition) -> &str {
+    tool.origin
+        .as_ref()
+        .map_or(&tool.name, |origin| &origin.tool)
+}
+
+struct Page {
+    tools: Vec<Result<ToolDefinition, String>>,
+    next: Option<String>,
+}
+
+enum NoPage {
+    /// It does not know the request.
+    NotSupported,
+    Failed(String),
+}
+
+impl NoPage {
+    fn into_reason(self) -> String {
+        match self {
+            Self::NotSupported => "it does not know the request".to_owned(),
+            Self::Failed(reason) => reason,
+        }
+    }
+}
+
+async fn page(
+    server: &Server,
+    peer: &Peer<RoleClient>,
+    cursor: Option<String>,
+) -> Result<Page, NoPage> {
+    // Not `Peer::list_tools`: of a page with one bad tool it gives nothing.
+    let request = ListToolsRequest {
+        method: ListToolsRequestMethod,
+        params: cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor))),
+        extensions: rmcp::model::Extensions::default(),
+    };
+    let answer = async {
+        peer.send_request_with_option(
+            ClientRequest::ListToolsRequest(request),
+            PeerRequestOptions::no_options(),
+        )
+        .await?
+        .await_response()
+        .await
+    };
+    let name = server.config.name.as_str();
+    match answer.await {
+        Ok(ServerResult::ListToolsResult(page)) => Ok(Page {
+            tools: page
+                .tools
+                .into_iter()
+                .map(|tool| Ok(convert::tool(name, tool)))
+                .collect(),
+            next: page.next_cursor,
+        }),
+        Ok(other) => page_from_json(name, &serde_json::to_value(other).unwrap_or_default()),
+        Err(error) => Err(no_page(&error)),
+    }
+}
+
+/// A page that rmcp could not read as one, mostly for one bad tool.
+fn page_from_json(server: &str, page: &Value) -> Result<Page, NoPage> {
+    let Some(Value::Array(tools)) = page.get("tools") else {
+        return Err(NoPage::Failed("its list of tools is none".to_owned()));
+    };
+    Ok(Page {
+        tools: tools
+            .iter()
+            .map(|tool| convert::tool_from_json(server, tool))
+            .map(|tool| tool.map_err(|why| format!("{why}, so it is left out")))
+            .collect(),
+        next: page
+            .get("nextCursor")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+    })
+}
+
+fn no_page(error: &ServiceError) -> NoPage {
+    match error {
+        ServiceError::McpError(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+            NoPage::NotSupported
+        }
+        ServiceError::McpError(error) => {
+            NoPage::Failed(format!("{} (code {})", error.message, error.code.0))
+        }
+        ServiceError::TransportSend(error) => NoPage::Failed(Failure::of(error).into_reason()),
+        ServiceError::TransportClosed => NoPage::Failed("it closed the connection".to_owned()),
+        other => NoPage::Failed(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+#[path = "list_tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+use serde_json::json;
+
+use super::*;
+
+fn tools(names: &[&str]) -> Vec<ToolDefinition> {
+    names
+        .iter()
+        .map(|name| {
+            let listed = json!({"name": name, "inputSchema": {"type": "object"}});
+            convert::tool_from_json("s", &listed).unwrap()
+        })
+        .collect()
+}
+
+fn names(tools: &Tools) -> Vec<&str> {
+    tools.definitions.iter().map(|t| own_name(t)).collect()
+}
+
+#[test]
+fn only_what_is_allowed_and_not_excluded_is_offered() {
+    let mut config = ServerConfig::http("s", "http://h/");
+    config.allowed_tools = Some(vec!["read".into(), "write".into()]);
+    config.exclude_tools = vec!["write".into()];
+    let offered = offered(&config, tools(&["read", "write", "delete"]), Vec::new());
+    assert_eq!(names(&offered), ["read"]);
+    assert!(offered.problems.is_empty());
+}
+
+#[test]
+fn a_name_that_matches_no_tool_is_pointed_out() {
+    let mut config = ServerConfig::http("s", "http://h/");
+    config.exclude_tools = vec!["delete_flie".into(), "zzz".into()];
+    let offered = offered(&config, tools(&["delete_file"]), Vec::new());
+    assert_eq!(
+        offered.problems,
+        [
+            "`exclude_tools` names `delete_flie`, a tool that it does not have, did you mean \
+             `delete_file`?",
+            "`exclude_tools` names `zzz`, a tool that it does not have",
+        ]
+    );
+}
+
+#[test]
+fn of_two_tools_of_one_name_the_first_counts() {
+    let config = ServerConfig::http("s", "http://h/");
+    let offered = offered(&config, tools(&["a", "b", "a"]), Vec::new());
+    assert_eq!(names(&offered), ["a", "b"]);
+    assert_eq!(
+        offered.problems,
+        ["it lists `a` twice; the first one counts"]
+    );
+}
+
+#[test]
+fn a_page_with_bad_tools_keeps_the_good_ones() {
+    let page = json!({
+        "tools": [
+            {"name": "good", "inputSchema": {"type": "object"}},
+            {"name": "bad", "inputSchema": null},
+            {"name": "fine", "inputSchema": {"type": "object"}, "annotations": 5},
+        ],
+        "nextCursor": "2",
+    });
+    let Ok(page) = page_from_json("s", &page) else {
+        panic!("a page with good tools");
+    };
+    assert_eq!(page.next.as_deref(), Some("2"));
+    let names: Vec<_> = page
+        .tools
+        .iter()
+        .map(|t| t.as_ref().map(own_name))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            Ok("good"),
+            Err(&"tool `bad` has no JSON object as its inputSchema, so it is left out".to_owned()),
+            Ok("fine")
+        ]
+    );
+    assert!(matches!(
+        page_from_json("s", &json!({"resources": []})),
+        Err(NoPage::Failed(_))
+    ));
+}

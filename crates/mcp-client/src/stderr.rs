@@ -1,0 +1,137 @@
+//! The last lines that a server wrote to its standard error.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+use crate::redact::Redactor;
+
+/// Lines kept.
+const LINES: usize = 20;
+/// Bytes kept of one line.
+const LINE_BYTES: usize = 2000;
+
+/// The last lines, shared between the reader and whoever shows them.
+#[derive(Clone, Default)]
+pub(crate) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
+
+impl StderrTail {
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lock().iter().cloned().collect()
+    }
+
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn push(&self, line: String) {
+        let mut lines = self.lock();
+        if lines.len() == LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads until the end. A server that is not read from blocks once the pipe is full, so this
+    /// goes on whatever comes.
+    pub(crate) async fn follow(
+        self,
+        server: String,
+        redactor: Redactor,
+        stderr: impl AsyncRead + Unpin,
+    ) {
+        let mut stderr = BufReader::new(stderr);
+        let mut line = Vec::new();
+        let mut cut = false;
+        loop {
+            let (used, ended) = match stderr.fill_buf().await {
+                Ok([]) | Err(_) => break,
+                Ok(bytes) => {
+                    let end = bytes.iter().position(|byte| *byte == b'\n');
+                    let part = &bytes[..end.unwrap_or(bytes.len())];
+                    let room = LINE_BYTES.saturating_sub(line.len()).min(part.len());
+                    line.extend_from_slice(&part[..room]);
+                    cut |= room < part.len();
+                    (end.map_or(bytes.len(), |end| end + 1), end.is_some())
+                }
+            };
+            stderr.consume(used);
+            if ended {
+                self.finish(&server, &redactor, &mut line, &mut cut);
+            }
+        }
+        if !line.is_empty() {
+            self.finish(&server, &redactor, &mut line, &mut cut);
+        }
+    }
+
+    fn finish(&self, server: &str, redactor: &Redactor, line: &mut Vec<u8>, cut: &mut bool) {
+        let mut text = redactor.clean(printable(&String::from_utf8_lossy(line)));
+        if std::mem::take(cut) {
+            text.push('…');
+        }
+        line.clear();
+        tracing::debug!(server, line = text, "stderr");
+        self.push(text);
+    }
+}
+
+/// Without colours and control characters: the lines are shown in terminals.
+fn printable(line: &str) -> String {
+    let mut chars = line.trim_end().chars().peekable();
+    let mut out = String::with_capacity(line.len());
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            // A control sequence is ESC [ … and ends with a byte of @ to ~.
+            if chars.next_if_eq(&'[').is_some() {
+                for c in chars.by_ref() {
+                    if ('@'..='~').contains(&c) {
+                        break;
+                    }
+                }
+            }
+        } else if c == '\t' || !c.is_control() {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{ServerConfig, ServerTransport};
+
+    async fn tail_of(text: &str) -> Vec<String> {
+        let mut config = ServerConfig::stdio("s", "c", [""; 0]);
+        if let ServerTransport::Stdio { env, .. } = &mut config.transport {
+            env.push(("KEY".into(), "sk-secret-1".into()));
+        }
+        let tail = StderrTail::default();
+        tail.clone()
+            .follow("s".into(), Redactor::new(&config), text.as_bytes())
+            .await;
+        tail.lines()
+    }
+
+    #[tokio::test]
+    async fn the_last_lines_are_kept_short_and_clean() {
+        let lines: Vec<String> = (0..30).map(|i| format!("line {i}\r\n")).collect();
+        let mut text = lines.concat();
+        text.push_str(&"x".repeat(5000));
+        text.push_str("\n\u{1b}[31mred\u{1b}[0m \u{7}key sk-secret-1\nunfinished");
+        let lines = tail_of(&text).await;
+        assert_eq!(lines.len(), LINES);
+        assert_eq!(lines[0], "line 13");
+        assert_eq!(lines[17].chars().count(), LINE_BYTES + 1);
+        assert_eq!(lines[18], "red key [redacted]");
+        assert_eq!(lines[19], "unfinished");
+    }
+}

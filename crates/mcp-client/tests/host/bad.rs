@@ -1,0 +1,247 @@
+//! Servers written by hand, each with something that real servers get wrong.
+
+use std::{
+    fs,
+    io::{self, Lines, StdinLock, Write},
+    process, thread,
+};
+
+use serde_json::{Value, json};
+
+/// What to do with a request that is not answered as usual.
+enum Reply {
+    Result(Value),
+    Error(i64, String),
+    /// No answer at all.
+    Nothing,
+    /// As a well-behaved server of the older era.
+    Usual,
+}
+
+impl Reply {
+    fn error(code: i64, message: &str) -> Self {
+        Self::Error(code, message.to_owned())
+    }
+}
+
+pub(crate) fn serve(kind: &str) {
+    let mut server = Server {
+        lines: io::stdin().lines(),
+        noise: false,
+        tools: vec!["work"],
+    };
+    match kind {
+        "mute" => server.answer(|_, _| Reply::Nothing),
+        "dead" => {
+            complain("cannot open the database\nbye");
+            process::exit(3);
+        }
+        "noisy" => {
+            server.noise = true;
+            server.noise();
+            server.answer(|_, _| Reply::Usual);
+        }
+        // Of the older era, and surprised by the newer one.
+        "leaves at discover" => server.answer(|method, _| match method {
+            "server/discover" => process::exit(1),
+            _ => Reply::Usual,
+        }),
+        "mute at discover" => server.answer(|method, _| match method {
+            "server/discover" => Reply::Nothing,
+            _ => Reply::Usual,
+        }),
+        "odd at discover" => server.answer(|method, _| match method {
+            "server/discover" => Reply::Result(json!({"hello": "world"})),
+            _ => Reply::Usual,
+        }),
+        "never lists" => server.answer(|method, _| match method {
+            "tools/list" => Reply::Nothing,
+            _ => Reply::Usual,
+        }),
+        "refuses to list" => server.answer(|method, _| match method {
+            "tools/list" => Reply::error(-32603, "table `tools` is locked"),
+            _ => Reply::Usual,
+        }),
+        "lists pages" => server.answer(|method, params| match method {
+            "tools/list" => Reply::Result(page(params["cursor"].as_str())),
+            _ => Reply::Usual,
+        }),
+        "lists in a circle" => server.answer(|method, params| match method {
+            "tools/list" => {
+                let page = params["cursor"].as_str().unwrap_or("0");
+                let next = if page == "1" { "0" } else { "1" };
+                Reply::Result(json!({"tools": [tool(&format!("on_{page}"))], "nextCursor": next}))
+            }
+            _ => Reply::Usual,
+        }),
+        "breaks off its list" => server.answer(|method, params| match method {
+            "tools/list" if params["cursor"].is_null() => {
+                Reply::Result(json!({"tools": [tool("work")], "nextCursor": "2"}))
+            }
+            "tools/list" => Reply::error(-32602, "unknown cursor"),
+            _ => Reply::Usual,
+        }),
+        "odd names" => {
+            server.tools = vec!["find.customer", "find/customer", "naïve", "find_customer"];
+            server.answer(|_, _| Reply::Usual);
+        }
+        "odd result" => server.answer(|method, _| match method {
+            "tools/call" => Reply::Result(json!({
+                "content": [{"type": "text", "text": "one"}, {"type": "hologram", "beams": 3}],
+                "resultType": "complete",
+            })),
+            _ => Reply::Usual,
+        }),
+        "dies in a call" => server.answer(|method, _| match method {
+            "tools/call" => {
+                complain("disk full\ngiving up");
+                process::exit(3);
+            }
+            _ => Reply::Usual,
+        }),
+        // The first call of its first life ends it.
+        "dies once" => {
+            let mark = std::env::var("MARK").unwrap();
+            server.answer(|method, _| match method {
+                "tools/call" if fs::metadata(&mark).is_err() => {
+                    fs::write(&mark, "").unwrap();
+                    process::exit(9);
+                }
+                _ => Reply::Usual,
+            });
+        }
+        "tells secrets" => {
+            let token = std::env::var("TOKEN").unwrap();
+            complain(&format!("connecting with {token}"));
+            server.answer(|method, _| match method {
+                "tools/call" => Reply::error(-32603, &format!("{token} is not accepted")),
+                _ => Reply::Usual,
+            });
+        }
+        "asks back" => server.asks_back(),
+        // Neither the end of its input nor, with the shell's help, a signal makes it leave.
+        "stubborn" => {
+            server.answer(|_, _| Reply::Usual);
+            loop {
+                thread::park();
+            }
+        }
+        other => panic!("no server is {other}"),
+    }
+}
+
+fn tool(name: &str) -> Value {
+    json!({"name": name, "description": "", "inputSchema": {"type": "object"}})
+}
+
+/// Three pages; a bad tool on the second.
+fn page(cursor: Option<&str>) -> Value {
+    match cursor {
+        None => json!({"tools": [tool("a"), tool("b")], "nextCursor": "two"}),
+        Some("two") => json!({
+            "tools": [tool("c"), {"name": "bad", "inputSchema": null}, tool("d")],
+            "nextCursor": "three",
+        }),
+        Some(_) => json!({"tools": [tool("e")]}),
+    }
+}
+
+fn complain(text: &str) {
+    let mut out = io::stderr().lock();
+    out.write_all(text.as_bytes()).unwrap();
+    out.write_all(b"\n").unwrap();
+}
+
+struct Server {
+    lines: Lines<StdinLock<'static>>,
+    noise: bool,
+    tools: Vec<&'static str>,
+}
+
+impl Server {
+    /// Until its input ends.
+    fn answer(&mut self, mut reply: impl FnMut(&str, &Value) -> Reply) {
+        while let Some(Ok(line)) = self.lines.next() {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else {
+                continue;
+            };
+            let reply = match reply(method, &message["params"]) {
+                Reply::Usual => self.usual(method, &message["params"]),
+                other => other,
+            };
+            match reply {
+                Reply::Result(result) => self.say(&json!({"id": id, "result": result})),
+                Reply::Error(code, message) => {
+                    self.say(&json!({"id": id, "error": {"code": code, "message": message}}));
+                }
+                Reply::Nothing | Reply::Usual => {}
+            }
+        }
+    }
+
+    fn usual(&self, method: &str, params: &Value) -> Reply {
+        match method {
+            "initialize" => Reply::Result(json!({
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "bad", "version": "0.1"},
+            })),
+            "tools/list" => {
+                let tools: Vec<Value> = self.tools.iter().map(|name| tool(name)).collect();
+                Reply::Result(json!({"tools": tools}))
+            }
+            "tools/call" => Reply::Result(json!({
+                "content": [{"type": "text", "text": format!("did {}", params["name"])}],
+            })),
+            _ => Reply::error(-32601, "Method not found"),
+        }
+    }
+
+    /// Of the newer era: before it answers a call it wants something from the person.
+    fn asks_back(&mut self) {
+        self.answer(|method, params| match method {
+            "server/discover" => Reply::Result(json!({
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "bad", "version": "0.1"},
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            })),
+            "tools/call" if params["requestState"] == "s1" => Reply::Result(json!({
+                "resultType": "complete",
+                "content": [{"type": "text", "text": params["inputResponses"].to_string()}],
+            })),
+            "tools/call" => Reply::Result(json!({
+                "resultType": "input_required",
+                "requestState": "s1",
+                "inputRequests": {"name": {"method": "elicitation/create", "params": {
+                    "mode": "form",
+                    "message": "Who are you?",
+                    "requestedSchema": {"type": "object", "properties": {}},
+                }}},
+            })),
+            _ => Reply::Usual,
+        });
+    }
+
+    fn say(&self, message: &Value) {
+        let mut message = message.clone();
+        message["jsonrpc"] = "2.0".into();
+        if self.noise {
+            self.noise();
+        }
+        let mut line = message.to_string();
+        line.push('\n');
+        io::stdout().write_all(line.as_bytes()).unwrap();
+    }
+
+    #[allow(clippy::unused_self, reason = "it is the server that speaks")]
+    fn noise(&self) {
+        let mut out = io::stdout();
+        out.write_all(
+            b"Server is listening\n\n{\"half\": \n\xff\xfe\x00\n[1,2]\n{\"log\": true}\n",
+        )
+        .unwrap();
+        out.flush().unwrap();
+    }
+}

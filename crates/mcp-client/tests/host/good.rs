@@ -1,0 +1,216 @@
+//! A well-behaved server with the SDK's own server side, over stdio or HTTP, of either era.
+
+use std::{
+    borrow::Cow,
+    env,
+    io::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use rmcp::{
+    RoleServer, ServerHandler, ServiceExt,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
+        Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+        ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    },
+    service::{RequestContext, SubscriptionContext},
+};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+
+/// Its state is shared by all connections.
+#[derive(Clone)]
+pub(crate) struct Good {
+    versions: Arc<[ProtocolVersion]>,
+    cancelled: Arc<Notify>,
+    running: Arc<AtomicUsize>,
+    more_tools: Arc<watch::Sender<bool>>,
+}
+
+/// `versions` as text, with commas.
+pub(crate) fn serve_stdio(versions: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let transport = (tokio::io::stdin(), tokio::io::stdout());
+        let serving = Good::new(versions).serve(transport).await.unwrap();
+        serving.waiting().await.unwrap();
+    });
+}
+
+impl Good {
+    pub(crate) fn new(versions: &str) -> Self {
+        let versions = versions.split(',').map(|version| {
+            let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+            known
+                .clone()
+                .find(|known| known.as_str() == version)
+                .unwrap()
+                .clone()
+        });
+        Self {
+            versions: versions.collect(),
+            cancelled: Arc::default(),
+            running: Arc::default(),
+            more_tools: Arc::new(watch::Sender::new(false)),
+        }
+    }
+
+    async fn run(
+        &self,
+        tool: &str,
+        params: &CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let text = |text: String| CallToolResult::success(vec![ContentBlock::text(text)]);
+        Ok(match tool {
+            "echo" => {
+                let arguments = Value::Object(params.arguments.clone().unwrap_or_default());
+                let mut result = text(arguments.to_string());
+                result.structured_content = Some(arguments);
+                result
+            }
+            "environment" => {
+                let mut names: Vec<String> = env::vars().map(|(name, _)| name).collect();
+                names.sort();
+                text(names.join("\n"))
+            }
+            "meta" => text(serde_json::to_string(&context.meta).unwrap()),
+            "fail" => CallToolResult::error(vec![ContentBlock::text("no such customer")]),
+            "refuse" => return Err(ErrorData::invalid_params("`id` is missing", None)),
+            "crash" => {
+                std::io::stderr()
+                    .write_all(b"disk full\ngiving up\n")
+                    .unwrap();
+                std::process::exit(3);
+            }
+            // Until it is cancelled.
+            "endless" => {
+                context.ct.cancelled().await;
+                self.cancelled.notify_one();
+                text("cancelled".to_owned())
+            }
+            // Answers once an `endless` was cancelled.
+            "await_cancellation" => {
+                self.cancelled.notified().await;
+                text("seen".to_owned())
+            }
+            "count" => {
+                for step in 1..=3_u8 {
+                    let Some(token) = context.meta.get_progress_token() else {
+                        return Ok(text("nobody listens".to_owned()));
+                    };
+                    let progress = ProgressNotificationParam::new(token, f64::from(step))
+                        .with_total(3.0)
+                        .with_message(format!("step {step}"));
+                    context.peer.notify_progress(progress).await.unwrap();
+                }
+                text("counted".to_owned())
+            }
+            // How many of these ran at once, this one among them.
+            "crowd" => {
+                let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+                // sleep: a tool takes time, so that another call could come in between.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                self.running.fetch_sub(1, Ordering::SeqCst);
+                text(running.to_string())
+            }
+            "grow" => {
+                self.more_tools.send_replace(true);
+                // Those of the newer era have to subscribe.
+                if self.versions.iter().any(ProtocolVersion::has_initialize) {
+                    context.peer.notify_tool_list_changed().await.unwrap();
+                }
+                text("grown".to_owned())
+            }
+            other => {
+                return Err(ErrorData::invalid_params(format!("no tool {other}"), None));
+            }
+        })
+    }
+}
+
+impl ServerHandler for Good {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("good", "1.2.3"))
+            .with_instructions("Be good.")
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        self.versions.to_vec().into()
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut names = vec![
+            "echo",
+            "environment",
+            "meta",
+            "fail",
+            "refuse",
+            "crash",
+            "endless",
+            "await_cancellation",
+            "count",
+            "crowd",
+            "grow",
+        ];
+        if *self.more_tools.borrow() {
+            names.push("grown");
+        }
+        let schema = json!({"type": "object"});
+        let schema = Arc::new(schema.as_object().unwrap().clone());
+        let tools = names
+            .into_iter()
+            .map(|name| Tool::new(name, format!("Does {name}."), schema.clone()))
+            .collect();
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tool = params.name.clone();
+        self.run(&tool, &params, context).await.map(Into::into)
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut more_tools = self.more_tools.subscribe();
+        if *more_tools.borrow_and_update() {
+            more_tools.mark_changed();
+        }
+        loop {
+            tokio::select! {
+                () = subscription.cancelled() => return Ok(()),
+                changed = more_tools.changed() => {
+                    changed.unwrap();
+                    subscription.sink().notify_tool_list_changed().await.unwrap();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The host against real servers: processes (this program, started again) and HTTP on loopback.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "the functions around the tests fail as the tests do"
+)]
+
+mod bad;
+mod calls;
+mod endings;
+mod good;
+mod http;
+mod lists;
+mod secrets;
+mod stage;
+mod starts;
+
+/// Which server to be.
+const SERVER: &str = "SWITCHBOARD_TEST_SERVER";
+
+/// Not a test: the program that the tests start as their servers. What the test runner itself writes
+/// to the standard output is noise that a client has to put up with.
+#[test]
+#[ignore = "a server that the other tests start"]
+fn server() {
+    let Ok(kind) = std::env::var(SERVER) else {
+        return;
+    };
+    match kind.strip_prefix("good ") {
+        Some(versions) => good::serve_stdio(versions),
+        None => bad::serve(&kind),
+    }
+    std::process::exit(0);
+}

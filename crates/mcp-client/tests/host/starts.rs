@@ -1,0 +1,170 @@
+//! Coming up, or saying why not.
+
+use std::time::Duration;
+
+use switchboard_domain::ToolHost;
+use switchboard_mcp_client::{HostError, McpHost, ServerConfig, ServerState, ServerTransport};
+
+use crate::stage::*;
+
+#[tokio::test]
+async fn servers_of_either_era_are_ready_with_their_newest_version() {
+    for (kind, configured, spoken) in [
+        (BOTH_ERAS, None, "2026-07-28"),
+        (NEWER_ERA, None, "2026-07-28"),
+        (OLDER_ERA, None, "2025-11-25"),
+        (BOTH_ERAS, Some("2025-11-25"), "2025-11-25"),
+        (OLDER_ERA, Some("2025-06-18"), "2025-06-18"),
+        (NEWER_ERA, Some("2026-07-28"), "2026-07-28"),
+    ] {
+        let mut config = program("s", kind);
+        config.protocol_version = configured.map(str::to_owned);
+        let host = host([config]).await;
+        let status = status(&host, "s");
+        assert_eq!(
+            status.state,
+            ServerState::Ready,
+            "{kind} {configured:?} {status:#?}"
+        );
+        assert_eq!(status.protocol_version.as_deref(), Some(spoken), "{kind}");
+        let info = status.server_info.unwrap();
+        assert_eq!(
+            (info.name.as_str(), info.version.as_str()),
+            ("good", "1.2.3")
+        );
+        assert_eq!(status.instructions.as_deref(), Some("Be good."));
+        assert_eq!(status.tools, tool_names(&host).await.len());
+        assert!(status.tools > 5);
+        assert_eq!(text(&host, "s__echo").await, "{}");
+        host.close().await;
+        assert_eq!(crate::stage::status(&host, "s").state, ServerState::Stopped);
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_the_server_does_not_speak_is_said() {
+    let mut config = program("s", OLDER_ERA);
+    config.protocol_version = Some("2026-07-28".to_owned());
+    let host = host([config]).await;
+    let status = status(&host, "s");
+    assert_eq!(status.state, ServerState::Failed);
+    let reason = status.reason.unwrap();
+    assert!(reason.contains("2025-11-25"), "{reason}");
+}
+
+#[tokio::test]
+async fn servers_that_are_surprised_by_discovery_are_ready_all_the_same() {
+    for kind in [
+        "leaves at discover",
+        "mute at discover",
+        "odd at discover",
+        "noisy",
+    ] {
+        let mut config = program("s", kind);
+        config.connect_timeout = Duration::from_secs(6);
+        let host = host([config]).await;
+        let status = status(&host, "s");
+        assert_eq!(status.state, ServerState::Ready, "{kind}: {status:#?}");
+        assert_eq!(
+            status.protocol_version.as_deref(),
+            Some("2025-11-25"),
+            "{kind}"
+        );
+        assert_eq!(text(&host, "s__work").await, "did \"work\"", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_fails_in_time_and_holds_nobody_up() {
+    let mut mute = program("mute", "mute");
+    mute.connect_timeout = Duration::from_millis(600);
+    mute.required = true;
+    let mut never_lists = program("never_lists", "never lists");
+    never_lists.connect_timeout = Duration::from_secs(2);
+    let servers = vec![mute, never_lists, program("good", BOTH_ERAS)];
+    let host = McpHost::start(servers, options()).unwrap();
+
+    status_when(&host, "good", |status| status.state == ServerState::Ready).await;
+    assert_eq!(text(&host, "good__echo").await, "{}");
+    let error = soon(host.require_ready()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "required server `mute` is not available: it was not ready within 600ms: it has not \
+         answered the handshake"
+    );
+    assert_eq!(
+        problems(&host).await,
+        [
+            "mute: it was not ready within 600ms: it has not answered the handshake",
+            "never_lists: it was not ready within 2s: it has not listed its tools",
+        ]
+    );
+    assert_eq!(status(&host, "mute").pid, None);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_says_why() {
+    let dead = program("dead", "dead");
+    let unknown = ServerConfig::stdio("unknown", "no-such-program-anywhere", [""; 0]);
+    let with_arguments = ServerConfig::stdio("with_arguments", "sh -c true", [""; 0]);
+    let mut nowhere = program("nowhere", BOTH_ERAS);
+    if let ServerTransport::Stdio { cwd, .. } = &mut nowhere.transport {
+        *cwd = Some("no/such/directory".into());
+    }
+    let host = host([dead, unknown, with_arguments, nowhere]).await;
+    assert_eq!(
+        problems(&host).await,
+        [
+            "dead: it ended with exit code 3; its last words were: cannot open the database | bye",
+            "unknown: `no-such-program-anywhere` was not found on PATH: install it, or give its \
+             full path",
+            "with_arguments: `sh -c true` was not found; it seems to hold arguments, which belong \
+             in `args`",
+            "nowhere: its working directory `no/such/directory` does not exist",
+        ]
+    );
+    let status = status(&host, "dead");
+    assert_eq!(status.state, ServerState::Failed);
+    assert_eq!(status.stderr_tail, ["cannot open the database", "bye"]);
+    assert!(host.tools().await.tools.is_empty());
+    // None of them is required.
+    host.require_ready().await.unwrap();
+}
+
+#[tokio::test]
+async fn two_servers_of_one_name_are_an_error() {
+    let servers = vec![program("twin", BOTH_ERAS), program("twin", BOTH_ERAS)];
+    let error = McpHost::start(servers, options()).unwrap_err();
+    assert!(matches!(error, HostError::DuplicateName { name } if name == "twin"));
+}
+
+#[test]
+fn a_host_needs_a_runtime() {
+    let error = McpHost::start(Vec::new(), options()).unwrap_err();
+    assert!(matches!(error, HostError::NoRuntime));
+}
+
+#[tokio::test]
+async fn a_failed_server_can_be_started_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = program("s", BOTH_ERAS);
+    let late = folder.path().join("late");
+    if let ServerTransport::Stdio { cwd, .. } = &mut config.transport {
+        *cwd = Some(late.clone());
+    }
+    let host = host([config]).await;
+    assert_eq!(status(&host, "s").state, ServerState::Failed);
+
+    std::fs::create_dir(late).unwrap();
+    assert!(!host.restart("nobody"));
+    assert!(host.restart("s"));
+    status_when(&host, "s", |status| status.state == ServerState::Ready).await;
+
+    let first = status(&host, "s").pid.unwrap();
+    assert!(host.restart("s"));
+    let again = status_when(&host, "s", |status| {
+        status.state == ServerState::Ready && status.pid != Some(first)
+    });
+    assert!(again.await.pid.is_some());
+    assert_eq!(text(&host, "s__echo").await, "{}");
+}
