@@ -1,0 +1,131 @@
+//! What the server says.
+
+use std::io;
+
+use axum::body::Bytes;
+use serde_json::Value;
+
+use super::Gate;
+use crate::transcripts::{self, Form};
+
+/// A scripted answer: a status, headers, and a body in pieces with [gates](Gate) between them.
+///
+/// Every piece is written apart from the others, so that a client sees them arrive one by one.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    /// Before the status.
+    pub(super) held_by: Vec<Gate>,
+    pub(super) steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Piece(Bytes),
+    Gate(Gate),
+    BreakOff,
+}
+
+impl Answer {
+    /// An answer with this status, no headers and an empty body.
+    pub fn new(status: u16) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            held_by: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// A whole JSON body.
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::whole(status, Form::Json, body.to_string())
+    }
+
+    /// Status 200 and server-sent events in one piece.
+    pub fn sse(body: impl Into<Bytes>) -> Self {
+        Self::whole(200, Form::Sse, body)
+    }
+
+    /// Status 200 and JSON lines in one piece.
+    pub fn ndjson(body: impl Into<Bytes>) -> Self {
+        Self::whole(200, Form::Ndjson, body)
+    }
+
+    /// Status 200 and a stored transcript in one piece, by its path below `transcripts/`, such as
+    /// `openai-chat/text.sse`. The media type follows from the extension.
+    ///
+    /// Fails like [`transcripts::read`].
+    pub fn transcript(path: &str) -> io::Result<Self> {
+        let transcript = transcripts::read(path)?;
+        Ok(Self::whole(200, transcript.form, transcript.bytes))
+    }
+
+    fn whole(status: u16, form: Form, body: impl Into<Bytes>) -> Self {
+        Self::new(status)
+            .header("content-type", form.media_type())
+            .piece(body)
+    }
+
+    /// Adds a header.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds a piece of the body.
+    pub fn piece(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.steps.push(Step::Piece(bytes.into()));
+        self
+    }
+
+    /// Waits here, after all that was added so far, until the gate is opened.
+    pub fn gate(mut self, gate: &Gate) -> Self {
+        self.steps.push(Step::Gate(gate.clone()));
+        self
+    }
+
+    /// Puts a gate into a body that is already there: before its piece number `piece`, counted
+    /// from 0, or before its end if it has fewer.
+    pub fn gate_before(mut self, piece: usize, gate: &Gate) -> Self {
+        let at = self.place_of(piece);
+        self.steps.insert(at, Step::Gate(gate.clone()));
+        self
+    }
+
+    /// Cuts the connection before piece number `piece`, counted from 0, of a body that is already
+    /// there, or before its end if it has fewer.
+    pub fn break_before(mut self, piece: usize) -> Self {
+        let at = self.place_of(piece);
+        self.steps.insert(at, Step::BreakOff);
+        self
+    }
+
+    fn place_of(&self, piece: usize) -> usize {
+        let steps = self.steps.iter().enumerate();
+        steps
+            .filter(|(_, step)| matches!(step, Step::Piece(_)))
+            .nth(piece)
+            .map_or(self.steps.len(), |(at, _)| at)
+    }
+
+    /// Keeps back the whole answer, its status included, until the gate is opened.
+    pub fn held_by(mut self, gate: &Gate) -> Self {
+        self.held_by.push(gate.clone());
+        self
+    }
+
+    /// Cuts the connection here instead of ending the body. What is added later is never sent.
+    pub fn break_off(mut self) -> Self {
+        self.steps.push(Step::BreakOff);
+        self
+    }
+
+    /// How many pieces its body has.
+    pub fn pieces(&self) -> usize {
+        let pieces = self.steps.iter();
+        pieces.filter(|step| matches!(step, Step::Piece(_))).count()
+    }
+}

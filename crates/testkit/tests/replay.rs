@@ -1,0 +1,255 @@
+//! Every stored answer through its decoder, cut at every byte.
+//!
+//! `replay__events__<wire>__<stem>` has one event per line, the error if there is one, and the answer
+//! that they add up to. Another wire is one entry of [`WIRES`].
+
+mod stored;
+
+use std::{
+    collections::BTreeSet,
+    error::Error,
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+};
+
+use switchboard_domain::{
+    ChatResponse, ModelError, ModelEvent, ModelStream, Part, ResponseAccumulator,
+    ToolChoiceOutcome, ToolInput,
+};
+use switchboard_providers_anthropic::messages;
+use switchboard_providers_common::decode_sse;
+use switchboard_providers_openai::chat;
+use switchboard_testkit::{
+    fixtures,
+    replay::{Arrival, Body, Cutting, Delivery, Failure, Replayed, break_off, play, replay},
+    transcripts::{self, Form, Transcript},
+};
+
+/// How the answers of a wire are read.
+struct Wire {
+    /// The folder of its transcripts.
+    name: &'static str,
+    /// The form of its streams.
+    form: Form,
+    stream: fn(Body) -> ModelStream,
+    whole: fn(&str) -> Result<Vec<ModelEvent>, ModelError>,
+}
+
+const WIRES: &[Wire] = &[
+    Wire {
+        name: "anthropic",
+        form: Form::Sse,
+        stream: |body| decode_sse("anthropic", body, anthropic()),
+        whole: |body| messages::events_from_body(anthropic(), body),
+    },
+    Wire {
+        name: "openai-chat",
+        form: Form::Sse,
+        stream: |body| decode_sse("openai", body, openai()),
+        whole: |body| chat::events_from_body(openai(), body),
+    },
+];
+
+fn anthropic() -> messages::MessagesDecoder {
+    let ids = messages::LocalIds::default();
+    let native = ToolChoiceOutcome::Native;
+    messages::MessagesDecoder::new(fixtures::anthropic_model(), native, Vec::new(), ids)
+}
+
+fn openai() -> chat::ChatDecoder {
+    let ids = chat::LocalIds::default();
+    chat::ChatDecoder::new(
+        fixtures::openai_model(),
+        ToolChoiceOutcome::Native,
+        Vec::new(),
+        ids,
+    )
+}
+
+/// Each line end of two bytes is cut, too.
+const BYTE_BY_BYTE: Delivery = Delivery {
+    cutting: Cutting::Bytes,
+    arrival: Arrival::Later,
+};
+
+/// A whole answer and the events it was read as.
+type Whole = (Vec<ModelEvent>, Result<ChatResponse, Failure>);
+
+impl Wire {
+    /// The wire of a transcript.
+    fn of(transcript: &Transcript) -> Result<&'static Self, String> {
+        let Transcript { wire, stem, .. } = transcript;
+        let found = WIRES.iter().find(|it| it.name == wire);
+        found.ok_or_else(|| format!("nothing reads transcripts of {wire}, such as {stem}"))
+    }
+
+    /// A whole body, read and put together as a stream is.
+    fn read_whole(&self, body: &[u8]) -> Result<Whole, Box<dyn Error>> {
+        let body = std::str::from_utf8(body)?;
+        match (self.whole)(body) {
+            Ok(events) => {
+                let mut answer = ResponseAccumulator::default();
+                for event in &events {
+                    answer.push(event)?;
+                }
+                let response = answer.finish()?;
+                Ok((events, Ok(response)))
+            }
+            Err(error) => Ok((Vec::new(), Err(Failure::from(&error)))),
+        }
+    }
+}
+
+/// Reads a transcript in every way there is, into the text of its snapshot.
+fn check(transcript: &Transcript, twin: Option<&Transcript>) -> Result<String, Box<dyn Error>> {
+    let wire = Wire::of(transcript)?;
+    if transcript.form == Form::Json {
+        let (events, outcome) = wire.read_whole(&transcript.bytes)?;
+        return render(&events, &outcome);
+    }
+    if transcript.form != wire.form {
+        let message = format!("{:?} is not how {} streams", transcript.form, wire.name);
+        return Err(message.into());
+    }
+    let replayed = replay(&transcript.bytes, wire.stream)?;
+    let outcome = outcome(&replayed);
+    break_off(&transcript.bytes, wire.stream)?;
+    // A proxy may change the ends of lines.
+    let text = std::str::from_utf8(&transcript.bytes)?;
+    for end in ["\r\n", "\r"] {
+        let changed = text.replace('\n', end);
+        if wire.form == Form::Sse {
+            let again = play(changed.as_bytes(), BYTE_BY_BYTE, wire.stream)?;
+            if again != replayed {
+                return Err(format!("with {end:?} at the ends of lines it is {again:#?}").into());
+            }
+        }
+    }
+    if let Some(twin) = twin {
+        let (_, whole) = wire.read_whole(&twin.bytes)?;
+        let same = match (&whole, &outcome) {
+            (Ok(whole), Ok(streamed)) => comparable(whole) == comparable(streamed),
+            (Err(whole), Err(streamed)) => whole.kind == streamed.kind,
+            _ => false,
+        };
+        if !same {
+            let message = format!("whole it is {whole:#?}, streamed it is {outcome:#?}");
+            return Err(message.into());
+        }
+    }
+    let mut shown = render(&replayed.events, &outcome)?;
+    if replayed.failure.is_some() {
+        shown.push_str("\nuntil then: ");
+        shown.push_str(&serde_json::to_string_pretty(&replayed.response)?);
+    }
+    Ok(shown)
+}
+
+/// Without the words of malformed input: a whole body of Anthropic has `{}` where a stream has the
+/// beginning of what was cut off.
+fn comparable(response: &ChatResponse) -> ChatResponse {
+    let mut response = response.clone();
+    for part in &mut response.message.parts {
+        if let Part::ToolUse(tool_use) = part
+            && let ToolInput::Malformed { raw, .. } = &mut tool_use.input
+        {
+            raw.clear();
+        }
+    }
+    response
+}
+
+fn outcome(replayed: &Replayed) -> Result<ChatResponse, Failure> {
+    match &replayed.failure {
+        None => Ok(replayed.response.clone()),
+        Some(failure) => Err(failure.clone()),
+    }
+}
+
+fn render(
+    events: &[ModelEvent],
+    outcome: &Result<ChatResponse, Failure>,
+) -> Result<String, Box<dyn Error>> {
+    let mut lines = events
+        .iter()
+        .map(serde_json::to_string)
+        .collect::<Result<Vec<_>, _>>()?;
+    lines.push(match outcome {
+        Ok(response) => format!("answer: {}", serde_json::to_string_pretty(response)?),
+        Err(Failure { kind, message }) => format!("error: {kind}: {message}"),
+    });
+    Ok(lines.join("\n"))
+}
+
+/// A stored answer, and the same as a whole body where there is one.
+fn with_twins(transcripts: &[Transcript]) -> Vec<(&Transcript, Option<&Transcript>)> {
+    let twin = |of: &Transcript, json: bool| {
+        transcripts.iter().find(|it| {
+            (it.form == Form::Json) == json && (&it.wire, &it.stem) == (&of.wire, &of.stem)
+        })
+    };
+    let streams = transcripts.iter().filter(|it| it.form != Form::Json);
+    let alone = transcripts
+        .iter()
+        .filter(|it| it.form == Form::Json && twin(it, false).is_none());
+    streams
+        .map(|it| (it, twin(it, true)))
+        .chain(alone.map(|it| (it, None)))
+        .collect()
+}
+
+#[test]
+fn every_transcript_means_the_same_however_it_arrives() {
+    let transcripts = transcripts::all().unwrap();
+    let pairs = with_twins(&transcripts);
+    let threads = thread::available_parallelism().map_or(1, Into::into);
+    let mut checked: Vec<_> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|worker| {
+                let mine = pairs.iter().skip(worker).step_by(threads);
+                scope.spawn(move || {
+                    mine.map(|(transcript, twin)| {
+                        let name = format!("events__{}__{}", transcript.wire, transcript.stem);
+                        let outcome = check(transcript, *twin);
+                        (name, outcome.map_err(|error| error.to_string()))
+                    })
+                    .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let results = workers.into_iter();
+        results.flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    checked.sort();
+    let mut wrong = Vec::new();
+    let mut expected = BTreeSet::new();
+    for (name, outcome) in &checked {
+        expected.insert(format!("replay__{name}"));
+        let shown = match outcome {
+            Ok(shown) => shown,
+            Err(error) => {
+                wrong.push(format!("{name}: {error}"));
+                continue;
+            }
+        };
+        let mut settings = insta::Settings::clone_current();
+        settings.set_omit_expression(true);
+        let assert = || settings.bind(|| insta::assert_snapshot!(name.as_str(), shown));
+        if catch_unwind(AssertUnwindSafe(assert)).is_err() {
+            wrong.push(format!("{name}: not as stored"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let stored = stored::snapshots("replay__").unwrap();
+    let stale: Vec<_> = stored.difference(&expected).collect();
+    assert!(stale.is_empty(), "no transcript has these: {stale:#?}");
+}
+
+#[test]
+fn every_wire_has_transcripts() {
+    let transcripts = transcripts::all().unwrap();
+    for wire in WIRES {
+        let mut of_wire = transcripts.iter().filter(|it| it.wire == wire.name);
+        assert!(of_wire.next().is_some(), "{} has none", wire.name);
+    }
+}
