@@ -37,6 +37,7 @@ pub mod finish;
 pub mod media;
 pub mod message;
 pub mod model;
+pub mod nearest;
 pub mod port;
 pub mod provider_state;
 pub mod request;

@@ -27,10 +27,10 @@ use crate::{
     error::HostError,
     life,
     names::may_belong_to,
-    nearest::nearest,
     server::Server,
     status::{ServerState, ServerStatus},
 };
+use switchboard_domain::nearest::{did_you_mean, nearest};
 
 /// Changes kept for a listener that does not keep up. It misses the oldest ones then, and hears of
 /// the later ones.
@@ -173,12 +173,11 @@ impl McpHost {
         let Some(found) = self.servers.iter().find(|s| s.config.name == server) else {
             let names = || self.servers.iter().map(|s| s.config.name.as_str());
             let known: Vec<&str> = names().collect();
-            let meant = nearest(server, names());
             return Err(ToolCallError::Unavailable {
                 server: server.to_owned(),
                 reason: format!(
                     "there is no such server{}; there are: {}",
-                    meant.map_or_else(String::new, |meant| format!(", did you mean `{meant}`?")),
+                    did_you_mean(nearest(server, names())),
                     known.join(", ")
                 ),
             });

@@ -43,7 +43,6 @@ mod http;
 mod life;
 mod list;
 mod names;
-mod nearest;
 mod process;
 mod redact;
 mod server;

@@ -13,7 +13,8 @@ use rmcp::{
 use serde_json::Value;
 use switchboard_domain::ToolDefinition;
 
-use crate::{config::ServerConfig, convert, http::Failure, nearest::nearest, server::Server};
+use crate::{config::ServerConfig, convert, http::Failure, server::Server};
+use switchboard_domain::nearest::{did_you_mean, nearest};
 
 /// A server whose list is longer than this many pages has lost its way.
 const MOST_PAGES: usize = 1000;
@@ -87,7 +88,7 @@ fn offered(config: &ServerConfig, found: Vec<ToolDefinition>, mut problems: Vec<
             let meant = nearest(name, own_names.iter().map(String::as_str));
             problems.push(format!(
                 "`{key}` names `{name}`, a tool that it does not have{}",
-                meant.map_or_else(String::new, |meant| format!(", did you mean `{meant}`?"))
+                did_you_mean(meant)
             ));
         }
     }

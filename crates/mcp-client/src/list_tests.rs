@@ -34,8 +34,8 @@ fn a_name_that_matches_no_tool_is_pointed_out() {
     assert_eq!(
         offered.problems,
         [
-            "`exclude_tools` names `delete_flie`, a tool that it does not have, did you mean \
-             `delete_file`?",
+            "`exclude_tools` names `delete_flie`, a tool that it does not have (did you mean \
+             `delete_file`?)",
             "`exclude_tools` names `zzz`, a tool that it does not have",
         ]
     );

@@ -5,7 +5,7 @@ use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use crate::nearest::nearest;
+use switchboard_domain::nearest::nearest;
 
 /// Values longer than this are cut when a sentence quotes them.
 const QUOTED: usize = 60;

@@ -1,8 +1,7 @@
 //! Which servers there are, and how one is opened by its name.
 
-use crate::{
-    ServerError, ServerOptions, customer_service, nearest::nearest, tool_server::ToolServer,
-};
+use crate::{ServerError, ServerOptions, customer_service, tool_server::ToolServer};
+use switchboard_domain::nearest::nearest;
 
 /// A server of this crate, for lists and help texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,13 +2,15 @@
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
+use switchboard_domain::nearest::did_you_mean;
+
 /// Why a bundled server did not start or ended too early. Each text says what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// No bundled server has this name.
     #[error(
-        "there is no bundled server `{name}`{} (bundled are: {})",
+        "there is no bundled server `{name}`{}; there are: {}",
         did_you_mean(*nearest),
         known.join(", ")
     )]
@@ -113,10 +115,6 @@ pub enum DataProblem {
         /// What the database said.
         reason: String,
     },
-}
-
-fn did_you_mean(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
 fn listen_advice(error: &io::Error) -> &'static str {

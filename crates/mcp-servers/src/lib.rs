@@ -29,7 +29,6 @@ mod catalogue;
 mod customer_service;
 mod error;
 mod http;
-mod nearest;
 mod options;
 mod schema;
 mod sqlite;

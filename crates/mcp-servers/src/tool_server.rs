@@ -13,9 +13,9 @@ use rmcp::{
 
 use crate::{
     catalogue::BundledServer,
-    nearest::nearest,
     tool::{BundledTool, ServedTool},
 };
+use switchboard_domain::nearest::nearest;
 
 /// How long a client may keep the list of tools: it never changes while the process runs.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;

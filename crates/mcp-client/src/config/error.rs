@@ -1,3 +1,5 @@
+use switchboard_domain::nearest::did_you_mean;
+
 use super::PROTOCOL_VERSIONS;
 
 /// What is wrong with a configuration of servers. No variant holds a configured value that may be
@@ -129,10 +131,4 @@ pub enum ConfigError {
         "no MCP servers found: a document names them under `mcp_servers`, `mcpServers` or `servers`"
     )]
     NoServers,
-}
-
-fn did_you_mean(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |nearest| {
-        format!(", did you mean `{nearest}`?")
-    })
 }

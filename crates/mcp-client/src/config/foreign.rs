@@ -8,7 +8,7 @@ use super::{
     ConfigError, ServerConfig, ServerTransport, ours,
     read::{self, join},
 };
-use crate::nearest::nearest;
+use switchboard_domain::nearest::nearest;
 
 pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
     let servers: Result<Vec<_>, _> = match value {

@@ -7,7 +7,7 @@ use super::{
     ConfigError, ServerConfig, ServerTransport,
     read::{self, join},
 };
-use crate::nearest::nearest;
+use switchboard_domain::nearest::nearest;
 
 const STDIO: &str = "stdio";
 const HTTP: &str = "streamable-http";

@@ -75,7 +75,7 @@ async fn a_tool_or_server_that_is_not_there_is_named_with_what_is() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `ded` is not available: there is no such server, did you mean `dead`?; there are: \
+        "server `ded` is not available: there is no such server (did you mean `dead`?); there are: \
          s, dead"
     );
 }
