@@ -40,20 +40,21 @@ pub(crate) fn run() -> Result<()> {
         );
     }
     let python = environment()?;
-    let mut invalid = 0;
+    let mut invalid = Vec::new();
     println!("| wire | requests | invalid |\n|---|---:|---:|");
     for wire in WIRES {
         let of_wire: Vec<&Golden> = golden.iter().filter(|one| one.wire == wire).collect();
         let problems = judge(&python, wire, &of_wire)?;
         println!("| {wire} | {} | {} |", of_wire.len(), problems.len());
-        for problem in &problems {
-            eprintln!("INVALID {problem}");
-        }
-        invalid += problems.len();
+        invalid.extend(problems);
     }
-    if invalid > 0 {
+    for problem in &invalid {
+        eprintln!("INVALID {problem}");
+    }
+    if !invalid.is_empty() {
         bail!(
-            "{invalid} of {} golden request bodies are invalid",
+            "{} of {} golden request bodies are invalid",
+            invalid.len(),
             golden.len()
         );
     }

@@ -1,3 +1,7 @@
-//! The application: not yet wired.
+//! `switchboard`, the program.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    switchboard_app::cli::main()
+}

@@ -1,0 +1,279 @@
+//! `doctor`: what is configured, reachable and missing, and what to do about it.
+
+use std::{fmt::Write as _, path::PathBuf};
+
+use clap::{Args, CommandFactory as _};
+use serde::Serialize;
+use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_mcp_client::ServerState;
+
+use super::{
+    Cli, Code, Failure, Global, ListOutput,
+    context::{self, Context},
+    interrupt::interrupted,
+    output,
+};
+use crate::{
+    config::CONFIG_FILE_NAMES,
+    environment::Environment,
+    model::{Because, Provider, Readiness},
+    terminal::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen, one_line},
+};
+
+/// Looks at everything.
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    /// Do not ask providers over the network
+    #[arg(long)]
+    no_network: bool,
+    /// The form of the findings
+    #[arg(short, long, value_enum, default_value_t)]
+    output: ListOutput,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    about: &'static str,
+    state: State,
+    what: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Good,
+    /// It is not there, which may well be meant so.
+    Absent,
+    /// It works, though perhaps not as meant.
+    Doubtful,
+    Bad,
+}
+
+impl Finding {
+    fn new(about: &'static str, state: State, what: impl Into<String>) -> Self {
+        Self {
+            about,
+            state,
+            what: what.into(),
+            advice: None,
+        }
+    }
+
+    fn with_advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+}
+
+pub(super) async fn run(
+    args: DoctorArgs,
+    global: &Global,
+    environment: Environment,
+) -> Result<Code, Failure> {
+    let mut findings = variables(&environment);
+    match Context::load(global, environment) {
+        Err(failure) => {
+            let finding = Finding::new("configuration", State::Bad, failure.error.to_string());
+            findings.push(finding);
+        }
+        Ok(context) => {
+            findings.extend(files(&context));
+            findings.extend(model(&context));
+            let screen = Screen::new(true);
+            screen.wait_for("looking at providers and MCP servers");
+            let looked = tokio::select! {
+                looked = look(&context, args.no_network) => looked,
+                () = interrupted() => return Ok(Code::Interrupted),
+            };
+            screen.hold_still();
+            findings.extend(looked);
+        }
+    }
+    match args.output {
+        ListOutput::Json => output::pretty(&findings),
+        ListOutput::Text => output::lines(&shown(&findings)),
+    }
+    .map_err(Failure::run)?;
+    let bad = findings.iter().any(|finding| finding.state == State::Bad);
+    Ok(if bad { Code::Failed } else { Code::Success })
+}
+
+async fn look(context: &Context, no_network: bool) -> Vec<Finding> {
+    let providers = async {
+        let each = context
+            .providers
+            .iter()
+            .map(|provider| look_at_provider(context, provider, no_network));
+        futures_util::future::join_all(each).await
+    };
+    let (mut findings, servers) = futures_util::future::join(providers, servers(context)).await;
+    findings.extend(servers);
+    findings
+}
+
+/// Variables that look like ours and are none: a typing error would go unnoticed.
+fn variables(environment: &Environment) -> Vec<Finding> {
+    let mut known: Vec<String> = vec!["SWITCHBOARD_LOG".to_owned()];
+    let command = Cli::command();
+    for command in std::iter::once(&command).chain(command.get_subcommands()) {
+        known.extend(
+            command
+                .get_arguments()
+                .filter_map(|argument| argument.get_env())
+                .map(|name| name.to_string_lossy().into_owned()),
+        );
+    }
+    let mut unknown: Vec<&str> = environment
+        .names()
+        .filter(|name| name.starts_with("SWITCHBOARD_") && !known.iter().any(|k| k == name))
+        .collect();
+    unknown.sort_unstable();
+    unknown
+        .into_iter()
+        .map(|name| {
+            let near = nearest(name, known.iter().map(String::as_str));
+            let what = format!("{name} is set but means nothing{}", did_you_mean(near));
+            Finding::new("environment", State::Doubtful, what)
+                .with_advice(format!("there are: {}", known.join(", ")))
+        })
+        .collect()
+}
+
+fn files(context: &Context) -> Vec<Finding> {
+    let files = &context.config.files;
+    if files.is_empty() {
+        let places: Vec<String> = [
+            Some(context.environment.working_dir.clone()),
+            context.environment.config_dir.clone(),
+        ]
+        .into_iter()
+        .flatten()
+        .map(|folder: PathBuf| folder.join(CONFIG_FILE_NAMES[0]).display().to_string())
+        .collect();
+        return vec![
+            Finding::new("configuration", State::Absent, "no configuration file")
+                .with_advice(format!("none is needed; places: {}", places.join(", "))),
+        ];
+    }
+    files
+        .iter()
+        .map(|file| Finding::new("configuration", State::Good, file.display().to_string()))
+        .collect()
+}
+
+fn model(context: &Context) -> Vec<Finding> {
+    let named = std::env::var("SWITCHBOARD_MODEL").ok();
+    match context.choose_model(named.as_deref().filter(|name| !name.is_empty())) {
+        Err(failure) => vec![Finding::new("model", State::Bad, failure.error.to_string())],
+        Ok(chosen) => {
+            let (why, state) = match &chosen.because {
+                Because::Named => ("it is configured".to_owned(), State::Good),
+                Because::Key(variable) => (format!("{variable} is set"), State::Good),
+                Because::NothingElse => (
+                    "nothing else is configured; it is no language model".to_owned(),
+                    State::Doubtful,
+                ),
+            };
+            vec![Finding::new(
+                "model",
+                state,
+                format!("{} is asked: {why}", chosen.model.id()),
+            )]
+        }
+    }
+}
+
+async fn look_at_provider(context: &Context, provider: &Provider, no_network: bool) -> Finding {
+    const ABOUT: &str = "provider";
+    let name = &provider.name;
+    let readiness = context.providers.readiness(provider);
+    let key = match &readiness {
+        Readiness::KeyMissing(variable) => {
+            return Finding::new(ABOUT, State::Absent, format!("{name} has no key"))
+                .with_advice(format!("set {variable} to use it"));
+        }
+        Readiness::Key(variable) => format!("key from {variable}"),
+        Readiness::NoKeyNeeded => "no key needed".to_owned(),
+    };
+    if no_network || provider.is_offline() {
+        return Finding::new(ABOUT, State::Good, format!("{name}: {key}"));
+    }
+    match context.providers.served_models(provider).await {
+        Some(Ok(models)) => Finding::new(
+            ABOUT,
+            State::Good,
+            format!("{name}: {key}, answers with {} models", models.len()),
+        ),
+        None => Finding::new(ABOUT, State::Good, format!("{name}: {key}")),
+        Some(Err(error)) => Finding::new(ABOUT, State::Bad, format!("{name}: {error}")),
+    }
+}
+
+async fn servers(context: &Context) -> Vec<Finding> {
+    const ABOUT: &str = "server";
+    let host = match context.servers().and_then(context::start) {
+        Ok(host) => host,
+        Err(failure) => return vec![Finding::new(ABOUT, State::Bad, failure.error.to_string())],
+    };
+    host.ready().await;
+    let statuses = host.servers();
+    host.close().await;
+    let mut findings: Vec<Finding> = statuses
+        .iter()
+        .map(|status| {
+            if status.state == ServerState::Ready {
+                let what = format!("{}: {} tools", status.name, status.tools);
+                let finding = Finding::new(ABOUT, State::Good, what);
+                return match status.warnings.first() {
+                    None => finding,
+                    Some(warning) => Finding {
+                        state: State::Doubtful,
+                        ..finding.with_advice(warning)
+                    },
+                };
+            }
+            let reason = status.reason.as_deref().unwrap_or("no reason is known");
+            let what = format!("{} is {}: {reason}", status.name, status.state.as_str());
+            let finding = Finding::new(ABOUT, State::Bad, what);
+            match status.stderr_tail.last() {
+                Some(line) => finding.with_advice(format!("its last line: {line}")),
+                None => finding.with_advice(format!("check its entry ({})", status.transport)),
+            }
+        })
+        .collect();
+    if findings.is_empty() {
+        findings.push(Finding::new(
+            ABOUT,
+            State::Absent,
+            "no MCP server is configured",
+        ));
+    }
+    findings
+}
+
+fn shown(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let (style, mark) = match finding.state {
+            State::Good => (GOOD, '✔'),
+            State::Absent => (FAINT, '–'),
+            State::Doubtful => (DOUBTFUL, '!'),
+            State::Bad => (BAD, '✘'),
+        };
+        let _ = writeln!(
+            text,
+            "{style}{mark}{style:#} {STRONG}{:<13}{STRONG:#} {}",
+            finding.about,
+            one_line(&finding.what, 400)
+        );
+        if let Some(advice) = &finding.advice {
+            let advice = one_line(advice, 400);
+            let _ = writeln!(text, "  {:<13} {FAINT}{advice}{FAINT:#}", "");
+        }
+    }
+    text
+}

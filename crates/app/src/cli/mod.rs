@@ -1,0 +1,199 @@
+//! The command line.
+
+mod ask;
+mod context;
+mod doctor;
+mod failure;
+mod interrupt;
+mod mcp_server;
+mod models;
+mod output;
+mod servers;
+mod table;
+mod tools;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use switchboard_orchestration::ApprovalPolicy;
+
+use crate::{environment::Environment, terminal};
+pub use failure::{Code, Failure};
+
+/// Switchboard connects any language model to any tool.
+#[derive(Debug, Parser)]
+#[command(
+    name = "switchboard",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, \
+                  3 a limit was reached, 130 interrupted."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+struct Global {
+    /// Read this file instead of the project's switchboard.yaml (.toml, .json)
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        env = "SWITCHBOARD_CONFIG",
+        hide_env_values = true
+    )]
+    config: Option<PathBuf>,
+    /// Add the MCP servers that this file lists, in the form of any known host (repeatable)
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        env = "SWITCHBOARD_MCP_CONFIG",
+        hide_env_values = true
+    )]
+    mcp_config: Vec<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Answer one question, with the tools of the MCP servers
+    Ask(ask::AskArgs),
+    /// List the tools that the MCP servers offer, or call one by hand
+    Tools(tools::ToolsArgs),
+    /// Show the state of every MCP server
+    Servers(servers::ServersArgs),
+    /// Show what is configured, reachable and missing, and what to do about it
+    Doctor(doctor::DoctorArgs),
+    /// List the models that can be named, and what is known of them
+    Models(models::ModelsArgs),
+    /// Run a bundled MCP server on standard input and output, or over HTTP
+    McpServer(mcp_server::McpServerArgs),
+}
+
+/// The form of an answer on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum AskOutput {
+    /// The answer as it comes
+    #[default]
+    Text,
+    /// One object at the end
+    Json,
+    /// Every event as one line
+    Jsonl,
+}
+
+/// The form of a list on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum ListOutput {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Which tool calls need a person's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Approve {
+    /// Ask before a tool that does not say it is read-only
+    Ask,
+    /// Every configured tool may run
+    All,
+    /// Run only tools that say they are read-only
+    None,
+}
+
+impl From<Approve> for ApprovalPolicy {
+    fn from(approve: Approve) -> Self {
+        match approve {
+            Approve::Ask => Self::Ask,
+            Approve::All => Self::All,
+            Approve::None => Self::None,
+        }
+    }
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let code = match start(cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            terminal::say_error(&failure.error);
+            failure.code
+        }
+    };
+    code.into()
+}
+
+fn start(cli: Cli) -> Result<Code, Failure> {
+    log();
+    let environment = Environment::of_this_process()
+        .map_err(|error| Failure::usage(error).context("the working directory cannot be read"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::run(error).context("the runtime cannot be started"))?;
+    let result = runtime.block_on(run(cli, environment));
+    // Somebody may still be asked something on standard input, which cannot be interrupted.
+    runtime.shutdown_background();
+    result
+}
+
+async fn run(cli: Cli, environment: Environment) -> Result<Code, Failure> {
+    let global = &cli.global;
+    match cli.command {
+        Command::Ask(args) => ask::run(args, global, environment).await,
+        Command::Tools(args) => tools::run(args, global, environment).await,
+        Command::Servers(args) => servers::run(args, global, environment).await,
+        Command::Doctor(args) => doctor::run(args, global, environment).await,
+        Command::Models(args) => models::run(args, global, environment).await,
+        Command::McpServer(args) => mcp_server::run(args).await,
+    }
+}
+
+/// Log lines go to standard error, and only if `SWITCHBOARD_LOG` asks for them
+/// (`SWITCHBOARD_LOG=debug`, or `switchboard_mcp_client=trace,warn`).
+fn log() {
+    use std::io::IsTerminal as _;
+    let Ok(wanted) = std::env::var("SWITCHBOARD_LOG") else {
+        return;
+    };
+    // rmcp logs whole messages, which hold what tools were given, unless it is asked for by name.
+    let directives = if wanted.contains("rmcp") {
+        wanted
+    } else {
+        format!("{wanted},rmcp=warn")
+    };
+    let filter = match tracing_subscriber::EnvFilter::try_new(&directives) {
+        Ok(filter) => filter,
+        Err(error) => {
+            terminal::say_warning(&format!(
+                "SWITCHBOARD_LOG cannot be read, so nothing is logged: {error}"
+            ));
+            return;
+        }
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

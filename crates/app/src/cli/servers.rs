@@ -1,0 +1,105 @@
+//! `servers`: the state of every MCP server.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use switchboard_mcp_client::{ServerState, ServerStatus};
+
+use super::{
+    Code, Failure, Global, ListOutput,
+    context::{self, Context},
+    interrupt::interrupted,
+    output,
+};
+use crate::{
+    environment::Environment,
+    terminal::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen, one_line},
+};
+
+/// Shows the servers.
+#[derive(Debug, Args)]
+pub(super) struct ServersArgs {
+    /// The form of the list
+    #[arg(short, long, value_enum, default_value_t)]
+    output: ListOutput,
+}
+
+pub(super) async fn run(
+    args: ServersArgs,
+    global: &Global,
+    environment: Environment,
+) -> Result<Code, Failure> {
+    let context = Context::load(global, environment)?;
+    let servers = context.servers()?;
+    if servers.bundled {
+        terminal::say_note("no server is configured, so the bundled one runs");
+    }
+    let host = context::start(servers)?;
+    let screen = Screen::new(true);
+    screen.wait_for("starting MCP servers");
+    tokio::select! {
+        () = host.ready() => {}
+        () = interrupted() => {
+            host.close().await;
+            return Ok(Code::Interrupted);
+        }
+    }
+    screen.hold_still();
+    let statuses = host.servers();
+    host.close().await;
+    match args.output {
+        ListOutput::Json => output::pretty(&statuses),
+        ListOutput::Text if statuses.is_empty() => output::lines("no servers are configured"),
+        ListOutput::Text => output::lines(&describe(&statuses)),
+    }
+    .map_err(Failure::run)?;
+    let missing = statuses
+        .iter()
+        .any(|status| status.required && status.state != ServerState::Ready);
+    Ok(if missing { Code::Failed } else { Code::Success })
+}
+
+/// Every server in a few lines.
+pub(super) fn describe(statuses: &[ServerStatus]) -> String {
+    let mut text = String::new();
+    for status in statuses {
+        let style = match status.state {
+            ServerState::Ready => GOOD,
+            ServerState::Starting | ServerState::Stopped => DOUBTFUL,
+            _ => BAD,
+        };
+        let _ = write!(
+            text,
+            "{STRONG}{}{STRONG:#}  {style}{}{style:#}",
+            one_line(&status.name, 64),
+            status.state.as_str()
+        );
+        if status.state == ServerState::Ready {
+            let _ = write!(text, "  {} tools", status.tools);
+            if let Some(version) = &status.protocol_version {
+                let _ = write!(text, "  MCP {}", one_line(version, 20));
+            }
+            if let Some(info) = &status.server_info {
+                let info = format!("{} {}", info.name, info.version);
+                let _ = write!(text, "  {}", one_line(&info, 60));
+            }
+        }
+        let _ = writeln!(
+            text,
+            "\n  {FAINT}{}{FAINT:#}",
+            one_line(&status.transport, 200)
+        );
+        if let Some(reason) = &status.reason {
+            let _ = writeln!(text, "  {}", one_line(reason, 400));
+        }
+        for warning in &status.warnings {
+            let _ = writeln!(text, "  {DOUBTFUL}!{DOUBTFUL:#} {}", one_line(warning, 200));
+        }
+        if status.state != ServerState::Ready {
+            for line in &status.stderr_tail {
+                let _ = writeln!(text, "  {FAINT}| {}{FAINT:#}", one_line(line, 200));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,274 @@
+//! `tools`: what the servers offer, and a call by hand.
+
+use std::io::Read as _;
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_domain::{JsonObject, ToolCallError, ToolContent, ToolHost as _, ToolOutput};
+use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
+
+use super::{
+    Code, Failure, Global, ListOutput,
+    context::{self, Context},
+    interrupt::interrupted,
+    output,
+};
+use crate::{
+    environment::Environment,
+    terminal::{self, Screen, one_line, without_controls},
+};
+
+/// Lists or calls tools.
+#[derive(Debug, Args)]
+pub(super) struct ToolsArgs {
+    #[command(subcommand)]
+    command: ToolsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ToolsCommand {
+    /// List the tools of all servers
+    List {
+        /// The form of the list; json has the whole schemas
+        #[arg(short, long, value_enum, default_value_t)]
+        output: ListOutput,
+    },
+    /// Call one tool
+    Call {
+        /// The server, as `servers` names it
+        server: String,
+        /// The tool, by its own name
+        tool: String,
+        /// Its input, a JSON object; - reads it from standard input
+        #[arg(default_value = "{}")]
+        input: String,
+        /// The form of the result
+        #[arg(short, long, value_enum, default_value_t)]
+        output: ListOutput,
+    },
+}
+
+pub(super) async fn run(
+    args: ToolsArgs,
+    global: &Global,
+    environment: Environment,
+) -> Result<Code, Failure> {
+    let context = Context::load(global, environment)?;
+    match args.command {
+        ToolsCommand::List { output } => {
+            let host = context::start(context.servers()?)?;
+            let result = until_interrupted(list(&host, output)).await;
+            host.close().await;
+            result
+        }
+        ToolsCommand::Call {
+            server,
+            tool,
+            input,
+            output,
+        } => {
+            let input = read_input(&input)?;
+            let mut servers = context.servers()?;
+            let names: Vec<String> = servers.configs.iter().map(|s| s.name.clone()).collect();
+            // The others need not run.
+            servers.configs.retain(|config| config.name == server);
+            if servers.configs.is_empty() {
+                return Err(Failure::usage(no_server(&server, &names)));
+            }
+            let host = context::start(servers)?;
+            let result = until_interrupted(call(&host, &server, &tool, input, output)).await;
+            host.close().await;
+            result
+        }
+    }
+}
+
+async fn until_interrupted(
+    work: impl Future<Output = Result<Code, Failure>>,
+) -> Result<Code, Failure> {
+    tokio::select! {
+        result = work => result,
+        () = interrupted() => Ok(Code::Interrupted),
+    }
+}
+
+async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
+    let screen = Screen::new(true);
+    screen.wait_for("starting MCP servers");
+    host.ready().await;
+    screen.hold_still();
+    let catalog = host.tools().await;
+    for problem in &catalog.problems {
+        terminal::say_warning(&format!("{}: {}", problem.server, problem.message));
+    }
+    let written = match form {
+        ListOutput::Json => output::pretty(&catalog.tools),
+        ListOutput::Text => {
+            let rows: Vec<[String; 3]> = catalog
+                .tools
+                .iter()
+                .map(|tool| {
+                    let (server, name) = match &tool.origin {
+                        Some(origin) => (origin.server.as_str(), origin.tool.as_str()),
+                        None => ("", tool.name.as_str()),
+                    };
+                    [
+                        one_line(server, 40),
+                        format!("{}({})", one_line(name, 64), parameters(&tool.input_schema)),
+                        one_line(&tool.description, 100),
+                    ]
+                })
+                .collect();
+            output::lines(&super::table::table(&rows))
+        }
+    };
+    written.map_err(Failure::run)?;
+    Ok(Code::Success)
+}
+
+/// The names of the parameters, those that may be left out with a question mark.
+fn parameters(schema: &Value) -> String {
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .map(|names| names.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let names: Vec<String> = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .map(|properties| {
+            properties
+                .keys()
+                .map(|name| {
+                    let mark = if required.contains(&name.as_str()) {
+                        ""
+                    } else {
+                        "?"
+                    };
+                    format!("{}{mark}", one_line(name, 40))
+                })
+                .collect()
+        })
+        .unwrap_or_default();
+    names.join(", ")
+}
+
+async fn call(
+    host: &McpHost,
+    server: &str,
+    tool: &str,
+    input: JsonObject,
+    form: ListOutput,
+) -> Result<Code, Failure> {
+    let screen = Screen::new(true);
+    screen.wait_for(&format!("starting {server}"));
+    host.ready().await;
+    if let Some(status) = host
+        .servers()
+        .into_iter()
+        .find(|status| status.name == server)
+        && status.state != ServerState::Ready
+    {
+        screen.hold_still();
+        return Err(Failure::run(not_ready(&status)));
+    }
+    screen.wait_for(&format!("calling {tool}"));
+    let result = host.call_raw(server, tool, input).await;
+    screen.hold_still();
+    let output = result.map_err(|error| match error {
+        ToolCallError::UnknownTool { name, available } => {
+            let near = nearest(&name, available.iter().map(String::as_str)).map(str::to_owned);
+            Failure::usage(anyhow!(
+                "server `{server}` has no tool `{name}`{}; it has: {}",
+                did_you_mean(near.as_deref()),
+                available.join(", ")
+            ))
+        }
+        other => Failure::run(other),
+    })?;
+    write_output(&output, form).map_err(Failure::run)?;
+    Ok(if output.is_error {
+        Code::Failed
+    } else {
+        Code::Success
+    })
+}
+
+fn write_output(output: &ToolOutput, form: ListOutput) -> std::io::Result<()> {
+    if form == ListOutput::Json {
+        return output::pretty(output);
+    }
+    let mut text: Vec<String> = output.content.iter().map(ToolContent::as_text).collect();
+    if text.is_empty()
+        && let Some(structured) = &output.structured
+    {
+        text.push(structured.to_string());
+    }
+    let text = text.join("\n");
+    if output.is_error {
+        // What went wrong is no result.
+        terminal::say_error(&anyhow!("{text}"));
+        return Ok(());
+    }
+    output::lines(&without_controls(&text))
+}
+
+/// Why a server takes no calls, with what it wrote last.
+pub(super) fn not_ready(status: &ServerStatus) -> anyhow::Error {
+    let mut text = format!(
+        "server `{}` is {} ({})",
+        status.name,
+        status.state.as_str(),
+        status.transport
+    );
+    if let Some(reason) = &status.reason {
+        text.push_str(": ");
+        text.push_str(reason);
+    }
+    if !status.stderr_tail.is_empty() {
+        text.push_str("\nits last words:");
+        for line in &status.stderr_tail {
+            text.push_str("\n  ");
+            text.push_str(line);
+        }
+    }
+    anyhow!("{text}")
+}
+
+fn read_input(text: &str) -> Result<JsonObject, Failure> {
+    let mut read = String::new();
+    let text = if text == "-" {
+        std::io::stdin()
+            .read_to_string(&mut read)
+            .map_err(|error| {
+                Failure::usage(error).context("standard input is not readable text")
+            })?;
+        read.as_str()
+    } else {
+        text
+    };
+    match serde_json::from_str(text) {
+        Ok(Value::Object(input)) => Ok(input),
+        Ok(_) => Err(Failure::usage(anyhow!(
+            "the input must be a JSON object, such as '{{\"customer_id\": 42}}'"
+        ))),
+        Err(error) => Err(Failure::usage(anyhow!(
+            "the input is not valid JSON ({error}); it must be an object, such as \
+             '{{\"customer_id\": 42}}'"
+        ))),
+    }
+}
+
+fn no_server(name: &str, known: &[String]) -> anyhow::Error {
+    if known.is_empty() {
+        return anyhow!("there is no server `{name}`: none is configured");
+    }
+    let near = nearest(name, known.iter().map(String::as_str));
+    anyhow!(
+        "there is no server `{name}`{}; there are: {}",
+        did_you_mean(near),
+        known.join(", ")
+    )
+}

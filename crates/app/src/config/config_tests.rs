@@ -1,0 +1,249 @@
+use std::{fs, path::Path};
+
+use switchboard_mcp_client::config::ServerTransport;
+
+use super::*;
+
+/// A working directory and a configuration folder, with files in them.
+struct Place {
+    folder: tempfile::TempDir,
+    environment: Environment,
+}
+
+impl Place {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::of([("KEY", "k-123"), ("NAME", "crm")]);
+        environment.working_dir = folder.path().join("project");
+        environment.config_dir = Some(folder.path().join("user"));
+        for path in ["project", "user"] {
+            fs::create_dir(folder.path().join(path)).unwrap();
+        }
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        Self {
+            folder,
+            environment,
+        }
+    }
+
+    fn load(&self) -> Result<Config, ConfigError> {
+        load(&Sources::default(), &self.environment)
+    }
+
+    /// The error, without the folder, which differs from run to run.
+    fn error(&self, sources: &Sources) -> String {
+        let error = load(sources, &self.environment).unwrap_err().to_string();
+        error.replace(&self.folder.path().display().to_string(), "")
+    }
+}
+
+fn error_of(name: &str, text: &str) -> String {
+    Place::with(&[(&format!("project/{name}"), text)]).error(&Sources::default())
+}
+
+#[test]
+fn nothing_configured_is_a_configuration() {
+    let config = Place::with(&[]).load().unwrap();
+    assert!(config.files.is_empty());
+    assert!(config.model.is_none() && config.servers.is_none());
+}
+
+#[test]
+fn the_same_configuration_reads_the_same_in_every_format() {
+    let yaml = "
+# a comment
+model: litellm/large
+approve: ask
+max_steps: 4
+temperature: 0.5
+reasoning: low
+tool_timeout: 2.5
+providers:
+  litellm: {base_url: 'http://127.0.0.1:4000/v1', api_key_env: KEY, profile: litellm}
+mcp_servers:
+  crm: {command: crm-server, args: [--key, '${KEY}'], required: true}
+";
+    let toml = "
+model = 'litellm/large'
+approve = 'ask'
+max_steps = 4
+temperature = 0.5
+reasoning = 'low'
+tool_timeout = 2.5
+providers.litellm = {base_url = 'http://127.0.0.1:4000/v1', api_key_env = 'KEY', profile = 'litellm'}
+[mcp_servers.crm]
+command = 'crm-server'
+args = ['--key', '${KEY}']
+required = true
+";
+    let json = r#"{"model": "litellm/large", "approve": "ask", "max_steps": 4, "temperature": 0.5,
+        "reasoning": "low", "tool_timeout": 2.5,
+        "providers": {"litellm": {"base_url": "http://127.0.0.1:4000/v1", "api_key_env": "KEY", "profile": "litellm"}},
+        "mcp_servers": [{"name": "crm", "command": "crm-server", "args": ["--key", "${KEY}"], "required": true}]}"#;
+    for (name, text) in [("yaml", yaml), ("toml", toml), ("json", json)] {
+        let place = Place::with(&[(&format!("project/switchboard.{name}"), text)]);
+        let config = place.load().unwrap();
+        assert_eq!(config.model.as_deref(), Some("litellm/large"), "{name}");
+        assert_eq!(config.approve, Some(ApprovalPolicy::Ask));
+        assert_eq!(config.max_steps, Some(4));
+        assert_eq!(config.temperature, Some(0.5));
+        assert_eq!(config.reasoning, Some(ReasoningEffort::Low));
+        assert_eq!(config.tool_timeout, Some(Duration::from_millis(2500)));
+        assert_eq!(config.providers.len(), 1);
+        assert_eq!(config.providers[0].kind, ProviderKind::OpenAiCompatible);
+        assert!(config.providers[0].profile.is_some());
+        let servers = config.servers.unwrap();
+        assert_eq!((servers.len(), servers[0].name.as_str()), (1, "crm"));
+        assert!(servers[0].required);
+        let ServerTransport::Stdio { args, .. } = &servers[0].transport else {
+            panic!("{:?}", servers[0]);
+        };
+        assert_eq!(args, &["--key", "k-123"]);
+    }
+}
+
+#[test]
+fn the_project_wins_over_the_user_and_servers_are_replaced_whole() {
+    let place = Place::with(&[
+        (
+            "user/switchboard.yaml",
+            "model: openai/a\nmax_steps: 9\nmcp_servers:\n  \
+             crm: {command: old, args: [x]}\n  wiki: {url: 'http://127.0.0.1:1/mcp'}\n",
+        ),
+        (
+            "project/switchboard.toml",
+            "model = 'anthropic/b'\n[mcp_servers.crm]\ncommand = 'new'\n",
+        ),
+        (
+            "project/mcp.json",
+            r#"{"mcpServers": {"files": {"command": "npx", "args": ["-y", "files"]}}}"#,
+        ),
+    ]);
+    let sources = Sources {
+        mcp_configs: vec!["mcp.json".into()],
+        ..Sources::default()
+    };
+    let config = load(&sources, &place.environment).unwrap();
+    assert_eq!(config.model.as_deref(), Some("anthropic/b"));
+    assert_eq!(config.max_steps, Some(9));
+    assert_eq!(config.files.len(), 3);
+    let servers = config.servers.unwrap();
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(names, ["crm", "wiki", "files"]);
+    assert_eq!(servers[0].transport.describe(), "stdio: new");
+}
+
+#[test]
+fn a_named_file_takes_the_place_of_the_projects() {
+    let place = Place::with(&[
+        ("project/switchboard.yaml", "model: openai/a"),
+        ("project/other.json", r#"{"max_steps": 2}"#),
+    ]);
+    let sources = Sources {
+        config: Some("other.json".into()),
+        ..Sources::default()
+    };
+    let config = load(&sources, &place.environment).unwrap();
+    assert_eq!((config.model, config.max_steps), (None, Some(2)));
+}
+
+#[test]
+fn an_empty_list_of_servers_is_no_servers_rather_than_nothing_said() {
+    for text in ["mcp_servers: {}", "mcp_servers: []"] {
+        let place = Place::with(&[("project/switchboard.yaml", text)]);
+        assert_eq!(
+            place.load().unwrap().servers.map(|s| s.len()),
+            Some(0),
+            "{text}"
+        );
+    }
+    let place = Place::with(&[("project/switchboard.yaml", "# nothing yet\n")]);
+    assert!(place.load().unwrap().servers.is_none());
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_file_and_the_way_out() {
+    let errors: Vec<String> = [
+        ("switchboard.yaml", "modle: openai/a"),
+        ("switchboard.yaml", "model: [openai/a]"),
+        ("switchboard.yaml", "model: openai/a\n  bad: indent"),
+        ("switchboard.toml", "model = "),
+        ("switchboard.json", "{\"model\": }"),
+        ("switchboard.json", "[]"),
+        ("switchboard.yaml", "max_steps: 0"),
+        ("switchboard.yaml", "approve: maybe"),
+        ("switchboard.yaml", "instructions: ${UNSET}"),
+        (
+            "switchboard.yaml",
+            "providers: {litellm: {base_ulr: 'http://a'}}",
+        ),
+        ("switchboard.yaml", "providers: {litellm: {}}"),
+        (
+            "switchboard.yaml",
+            "providers: {litellm: {base_url: localhost}}",
+        ),
+        (
+            "switchboard.yaml",
+            "providers: {l: {base_url: 'http://a', profile: x}}",
+        ),
+        (
+            "switchboard.yaml",
+            "providers: {offline: {base_url: 'http://a'}}",
+        ),
+        ("switchboard.yaml", "providers: {openai: {profile: vllm}}"),
+        ("switchboard.yaml", "mcp_servers: {crm: {comand: x}}"),
+        ("switchboard.yaml", "mcp_servers: {}\nmcpServers: {}"),
+    ]
+    .into_iter()
+    .map(|(name, text)| error_of(name, text))
+    .collect();
+    insta::assert_snapshot!(errors.join("\n---\n"));
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let place = Place::with(&[
+        ("project/a.yaml", ""),
+        ("project/b.ini", "x"),
+        ("project/empty.json", "{}"),
+    ]);
+    let with_config = |file: &str| Sources {
+        config: Some(file.into()),
+        ..Sources::default()
+    };
+    let with_servers = |file: &str| Sources {
+        mcp_configs: vec![file.into()],
+        ..Sources::default()
+    };
+    let twice = Place::with(&[
+        ("project/switchboard.yaml", ""),
+        ("project/switchboard.toml", ""),
+    ]);
+    let errors = [
+        place.error(&with_config("none.yaml")),
+        place.error(&with_config("b.ini")),
+        place.error(&with_servers("none.json")),
+        place.error(&with_servers("empty.json")),
+        twice.error(&Sources::default()),
+    ];
+    insta::assert_snapshot!(errors.join("\n---\n"));
+}
+
+#[test]
+fn values_never_show_up_in_errors() {
+    let place = Place::with(&[]);
+    for text in [
+        "temperature: ${KEY}",
+        "model: ['${KEY}']",
+        "providers: {l: {base_url: '${KEY}'}}",
+        "mcp_servers: {crm: {url: '${KEY}'}}",
+        "mcp_servers: {crm: {command: x, env: {A: ['${KEY}']}}}",
+    ] {
+        let value: serde_json::Value = serde_saphyr::from_str(text).unwrap();
+        let error = from_value(Path::new("f.yaml"), value, &place.environment).unwrap_err();
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("k-123"), "{text}: {shown}");
+    }
+}

@@ -1,0 +1,116 @@
+//! Where configuration is found and how a file becomes a value.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use switchboard_mcp_client::config::ServerConfig;
+
+use super::{Config, ConfigError, error::Problem, from_value, interpolate};
+use crate::environment::Environment;
+
+/// The names a configuration file may have, in the working directory and in the user's
+/// configuration folder.
+pub const CONFIG_FILE_NAMES: [&str; 4] = [
+    "switchboard.yaml",
+    "switchboard.yml",
+    "switchboard.toml",
+    "switchboard.json",
+];
+
+/// Which files to read besides the ones that are found.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// Read instead of the project's file. The user's own is still read.
+    pub config: Option<PathBuf>,
+    /// Files that list MCP servers, in any of the known forms.
+    pub mcp_configs: Vec<PathBuf>,
+}
+
+/// Reads and merges all files.
+pub fn load(sources: &Sources, environment: &Environment) -> Result<Config, ConfigError> {
+    let mut config = Config::default();
+    let user = match &environment.config_dir {
+        Some(folder) => find(folder)?,
+        None => None,
+    };
+    let project = match &sources.config {
+        Some(file) => Some(environment.working_dir.join(file)),
+        None => find(&environment.working_dir)?,
+    };
+    for file in [user, project].into_iter().flatten() {
+        let value = read(&file)?;
+        config = config.overlaid_by(from_value(&file, value, environment)?);
+    }
+    for file in &sources.mcp_configs {
+        let file = environment.working_dir.join(file);
+        config.add_servers(load_servers(&file, environment)?);
+        config.files.push(file);
+    }
+    Ok(config)
+}
+
+/// Reads a file that lists MCP servers.
+pub fn load_servers(
+    file: &Path,
+    environment: &Environment,
+) -> Result<Vec<ServerConfig>, ConfigError> {
+    let mut value = read(file)?;
+    interpolate::fill(&mut value, environment).map_err(|problem| problem.in_file(file))?;
+    switchboard_mcp_client::config::from_document(&value)
+        .map_err(|error| Problem::from(error).in_file(file))
+}
+
+fn find(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
+    let mut there = CONFIG_FILE_NAMES
+        .iter()
+        .map(|name| folder.join(name))
+        .filter(|file| file.is_file());
+    let first = there.next();
+    match (first, there.next()) {
+        (Some(first), Some(second)) => Err(ConfigError::Ambiguous { first, second }),
+        (first, _) => Ok(first),
+    }
+}
+
+fn read(file: &Path) -> Result<Value, ConfigError> {
+    let text = std::fs::read_to_string(file).map_err(|source| ConfigError::Unreadable {
+        file: file.to_owned(),
+        source: plain(source),
+    })?;
+    parse(file, &text).map_err(|problem| problem.in_file(file))
+}
+
+/// An error of a missing file says so without "(os error 2)".
+fn plain(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => io::Error::new(error.kind(), "there is no such file"),
+        _ => error,
+    }
+}
+
+fn parse(file: &Path, text: &str) -> Result<Value, Problem> {
+    // A byte order mark is no part of any of these formats, but editors write it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let ending = file
+        .extension()
+        .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    match ending.as_deref() {
+        // A file with nothing but comments is an empty configuration.
+        Some("yaml" | "yml") => serde_saphyr::from_str::<Option<Value>>(text)
+            .map(|value| value.unwrap_or_else(|| Value::Object(serde_json::Map::new())))
+            .map_err(|error| syntax("YAML", &error)),
+        Some("toml") => toml::from_str(text).map_err(|error| syntax("TOML", &error)),
+        Some("json") => serde_json::from_str(text).map_err(|error| syntax("JSON", &error)),
+        _ => Err(Problem::UnknownFormat),
+    }
+}
+
+fn syntax(format: &'static str, error: &dyn std::error::Error) -> Problem {
+    Problem::Syntax {
+        format,
+        message: error.to_string().trim_end().to_owned(),
+    }
+}

@@ -1,0 +1,103 @@
+//! What the user configured.
+//!
+//! The user's own file and the project's file are read one by one: parsed, `${VAR}` filled in, keys
+//! checked, so that every error names the file it is in. Only then are they laid over each other,
+//! the project's above the user's. Flags and `SWITCHBOARD_…` variables come on top in
+//! [`crate::cli`].
+
+mod document;
+mod error;
+mod files;
+mod interpolate;
+mod providers;
+
+use std::{path::PathBuf, time::Duration};
+
+use switchboard_domain::ReasoningEffort;
+use switchboard_mcp_client::config::ServerConfig;
+use switchboard_orchestration::ApprovalPolicy;
+
+pub use error::ConfigError;
+pub use files::{CONFIG_FILE_NAMES, Sources, load, load_servers};
+pub use providers::{ProviderEntry, ProviderKind};
+
+use crate::environment::Environment;
+
+/// Everything that was configured in files, merged.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// The files it came from, the one that wins last.
+    pub files: Vec<PathBuf>,
+    /// The model to ask, `provider/model`.
+    pub model: Option<String>,
+    /// What every conversation begins with.
+    pub instructions: Option<String>,
+    /// Which tool calls need a person's word.
+    pub approve: Option<ApprovalPolicy>,
+    /// Calls of the model in one run at most.
+    pub max_steps: Option<u32>,
+    /// Tokens of one answer at most.
+    pub max_output_tokens: Option<u32>,
+    /// How tokens are drawn.
+    pub temperature: Option<f64>,
+    /// How much thinking is wanted.
+    pub reasoning: Option<ReasoningEffort>,
+    /// How long one tool call may take, for every server.
+    pub tool_timeout: Option<Duration>,
+    /// Providers that were changed or added, by name, in the order given.
+    pub providers: Vec<ProviderEntry>,
+    /// The MCP servers; `None` if no file says anything about them.
+    pub servers: Option<Vec<ServerConfig>>,
+}
+
+impl Config {
+    /// Lays `over` on top: what it says wins. Providers and servers are replaced whole, by name: a
+    /// command of one file with the arguments of another would be nobody's server.
+    #[must_use]
+    fn overlaid_by(mut self, over: Self) -> Self {
+        self.files.extend(over.files);
+        self.model = over.model.or(self.model);
+        self.instructions = over.instructions.or(self.instructions);
+        self.approve = over.approve.or(self.approve);
+        self.max_steps = over.max_steps.or(self.max_steps);
+        self.max_output_tokens = over.max_output_tokens.or(self.max_output_tokens);
+        self.temperature = over.temperature.or(self.temperature);
+        self.reasoning = over.reasoning.or(self.reasoning);
+        self.tool_timeout = over.tool_timeout.or(self.tool_timeout);
+        replace_by_name(&mut self.providers, over.providers, |entry| &entry.name);
+        if let Some(servers) = over.servers {
+            self.add_servers(servers);
+        }
+        self
+    }
+
+    /// Adds servers; one of the same name is replaced.
+    pub fn add_servers(&mut self, servers: Vec<ServerConfig>) {
+        replace_by_name(self.servers.get_or_insert_default(), servers, |server| {
+            &server.name
+        });
+    }
+}
+
+fn replace_by_name<T>(base: &mut Vec<T>, over: Vec<T>, name: impl Fn(&T) -> &String) {
+    for item in over {
+        match base.iter_mut().find(|old| name(old) == name(&item)) {
+            Some(old) => *old = item,
+            None => base.push(item),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;
+
+/// Reads a document that is already parsed, as the file `file` would be.
+fn from_value(
+    file: &std::path::Path,
+    mut value: serde_json::Value,
+    environment: &Environment,
+) -> Result<Config, ConfigError> {
+    interpolate::fill(&mut value, environment).map_err(|error| error.in_file(file))?;
+    document::read(&value, file).map_err(|error| error.in_file(file))
+}

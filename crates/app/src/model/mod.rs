@@ -1,0 +1,7 @@
+//! Which model answers.
+
+mod choose;
+mod providers;
+
+pub use choose::{Because, Chosen, ModelChoiceError};
+pub use providers::{Provider, Providers, Readiness};

@@ -1,0 +1,121 @@
+//! A tool call on one line.
+
+use std::{fmt::Write as _, time::Duration};
+
+use serde_json::Value;
+use switchboard_domain::ToolContent;
+
+use super::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line};
+
+/// Characters of an input that are shown.
+const INPUT_WIDTH: usize = 120;
+/// Characters of a result that are shown.
+const RESULT_WIDTH: usize = 120;
+
+/// A tool call as a person sees it.
+#[derive(Debug, Clone)]
+pub(super) struct Card {
+    tool: String,
+    input: String,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Done(Duration),
+    Failed(Duration),
+    NotRun,
+}
+
+impl Card {
+    pub(super) fn new(server: Option<&str>, tool: &str, input: &Value) -> Self {
+        let tool = one_line(tool, 80);
+        Self {
+            tool: match server {
+                Some(server) => format!("{} · {tool}", one_line(server, 40)),
+                None => tool,
+            },
+            input: one_line(&input.to_string(), INPUT_WIDTH),
+        }
+    }
+
+    /// While it runs, without colours: the line is drawn by the progress bar.
+    pub(super) fn running(&self, progress: Option<&str>) -> String {
+        let mut line = format!("{} {}", self.tool, self.input);
+        if let Some(progress) = progress {
+            let _ = write!(line, " – {}", one_line(progress, 60));
+        }
+        line
+    }
+
+    pub(super) fn asked(&self) -> String {
+        format!(
+            "{DOUBTFUL}?{DOUBTFUL:#} {STRONG}{}{STRONG:#} {}",
+            self.tool, self.input
+        )
+    }
+
+    pub(super) fn ended(&self, end: End, content: &[ToolContent]) -> String {
+        let (style, mark, how) = match end {
+            End::Done(duration) => (GOOD, '✔', shown(duration)),
+            End::Failed(duration) => (BAD, '✘', format!("failed after {}", shown(duration))),
+            End::NotRun => (DOUBTFUL, '⊘', "not run".to_owned()),
+        };
+        let mut line = format!(
+            "{style}{mark}{style:#} {STRONG}{}{STRONG:#} {} {FAINT}({how}){FAINT:#}",
+            self.tool, self.input
+        );
+        let result = result_line(content);
+        if !result.is_empty() {
+            let _ = write!(line, "\n  {FAINT}{result}{FAINT:#}");
+        }
+        line
+    }
+}
+
+/// A duration as people write it.
+pub(super) fn shown(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{} ms", duration.as_millis())
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
+}
+
+fn result_line(content: &[ToolContent]) -> String {
+    let mut line = String::new();
+    for item in content {
+        line.push(' ');
+        line.push_str(&one_line(&item.as_text(), RESULT_WIDTH));
+    }
+    one_line(&line, RESULT_WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_card_says_who_what_how_long_and_what_came() {
+        let card = Card::new(Some("crm"), "find", &json!({"name": "Ada\u{1b}[2J"}));
+        let done = card.ended(
+            End::Done(Duration::from_millis(12)),
+            &[ToolContent::text("one\ntwo"), ToolContent::text("three")],
+        );
+        assert_eq!(
+            strip_str(&done).to_string(),
+            "✔ crm · find {\"name\":\"Ada\\u001b[2J\"} (12 ms)\n  one two three"
+        );
+        let failed = card.ended(End::Failed(Duration::from_millis(1500)), &[]);
+        assert!(
+            strip_str(&failed)
+                .to_string()
+                .ends_with("(failed after 1.5 s)")
+        );
+        let denied = Card::new(None, "rm", &json!({})).ended(End::NotRun, &[]);
+        assert_eq!(strip_str(&denied).to_string(), "⊘ rm {} (not run)");
+    }
+}

@@ -1,0 +1,61 @@
+//! How things look to a person.
+//!
+//! Answers go to standard output and everything else to standard error. Text from models and
+//! servers never reaches a terminal as it is: it could hold escape sequences.
+
+mod approver;
+mod card;
+mod plain;
+mod screen;
+
+use std::io::Write as _;
+
+pub use approver::TerminalApprover;
+pub use plain::{one_line, without_controls};
+pub use screen::Screen;
+
+use anstyle::{AnsiColor, Style};
+
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
+pub(crate) const STRONG: Style = Style::new().bold();
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+/// Writes a line to standard error; colours only where they are wanted. That nobody can read it is
+/// no reason to stop.
+pub(crate) fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(anstream::stderr(), "{line}");
+}
+
+/// Says an error with its causes, on lines of their own where they are long.
+pub fn say_error(error: &anyhow::Error) {
+    let mut text = without_controls(&error.to_string()).into_owned();
+    let mut last = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        // Many errors repeat their cause.
+        if !last.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&without_controls(&cause));
+        }
+        last = cause;
+    }
+    say(format_args!("{BAD}error:{BAD:#} {text}"));
+}
+
+/// Says that something is not as it should be, though the work goes on.
+pub(crate) fn say_warning(text: &str) {
+    say(format_args!(
+        "{DOUBTFUL}warning:{DOUBTFUL:#} {}",
+        without_controls(text)
+    ));
+}
+
+/// Says something good to know.
+pub(crate) fn say_note(text: &str) {
+    say(format_args!(
+        "{FAINT}note: {}{FAINT:#}",
+        without_controls(text)
+    ));
+}

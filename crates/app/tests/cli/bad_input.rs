@@ -1,0 +1,141 @@
+//! What goes wrong: a message that names the thing and the way out, and the exit code.
+
+use std::path::Path;
+
+use crate::support::{Done, Place};
+
+/// The messages with what differs from machine to machine taken out.
+fn shown(done: &Done, place: &Path) -> String {
+    let place = place.display().to_string();
+    let text = format!("exit code {}\n{}", done.code, done.stderr.trim_end());
+    text.replace(&place, "[PLACE]")
+}
+
+async fn failure(place: Place, args: &[&str]) -> String {
+    let done = place.run(args).await;
+    assert!(done.stdout.is_empty(), "something was printed: {done}");
+    shown(&done, place.path())
+}
+
+#[tokio::test]
+async fn usage_and_configuration() {
+    let ask = |model: &'static str| ["ask", "--no-tools", "-m", model, "Hi"];
+    let config = |text: &str| Place::new().with_file("switchboard.yaml", text);
+    let messages = [
+        ("an unknown provider", failure(Place::new(), &ask("antropic/claude-sonnet-5-5")).await),
+        ("no provider at all", failure(Place::new(), &ask("claude-sonnet-5-5")).await),
+        ("a mistyped provider alone", failure(Place::new(), &ask("antropic")).await),
+        ("an unknown model of ours", failure(Place::new(), &ask("offline/gpt")).await),
+        ("no key", failure(Place::new(), &ask("anthropic/claude-sonnet-5-5")).await),
+        ("no key", failure(Place::new(), &ask("openai/gpt-6.1-sol")).await),
+        (
+            "the key of a named server",
+            failure(
+                config("providers: {litellm: {base_url: 'http://127.0.0.1:9/v1', api_key_env: LITELLM_KEY}}"),
+                &ask("litellm/large"),
+            )
+            .await,
+        ),
+        (
+            "a provider without a default",
+            failure(
+                config("providers: {litellm: {base_url: 'http://127.0.0.1:9/v1'}}"),
+                &ask("litellm"),
+            )
+            .await,
+        ),
+        ("a wrong key", failure(config("modle: openai/x"), &["ask", "Hi"]).await),
+        ("a wrong key of a server", failure(config("mcp_servers: {crm: {comand: x}}"), &["ask", "Hi"]).await),
+        ("an unset variable", failure(config("model: ${NOT_SET}"), &["ask", "Hi"]).await),
+        ("no such file", failure(Place::new(), &["ask", "--config", "none.yaml", "Hi"]).await),
+        ("no such file", failure(Place::new(), &["ask", "--mcp-config", "none.json", "Hi"]).await),
+        ("an empty question", failure(Place::new(), &["ask", " "]).await),
+        ("an unknown bundled server", failure(Place::new(), &["mcp-server", "costumer-service"]).await),
+        ("an unknown server", failure(Place::new(), &["tools", "call", "costumer-service", "x"]).await),
+        (
+            "an unknown tool",
+            failure(Place::new(), &["tools", "call", "customer-service", "calculate_account_valeu"]).await,
+        ),
+        ("no JSON", failure(Place::new(), &["tools", "call", "customer-service", "x", "{a"]).await),
+        ("no object", failure(Place::new(), &["tools", "call", "customer-service", "x", "42"]).await),
+        ("an unknown provider", failure(Place::new(), &["models", "--provider", "opanai"]).await),
+    ];
+    let text: Vec<String> = messages
+        .into_iter()
+        .map(|(what, message)| format!("# {what}\n{message}"))
+        .collect();
+    insta::assert_snapshot!(text.join("\n\n"));
+}
+
+#[tokio::test]
+async fn tool_arguments_that_are_wrong_are_named_by_the_server() {
+    let wrong = [
+        (r#"{"customer_id": 4711}"#, "4711"),
+        (r#"{"customer_id": "forty-two"}"#, "customer_id"),
+        ("{}", "customer_id"),
+    ];
+    for (input, named) in wrong {
+        let args = [
+            "tools",
+            "call",
+            "customer-service",
+            "calculate_account_value",
+            input,
+        ];
+        let done = Place::new().run(args).await;
+        assert_eq!(done.code, 1, "{done}");
+        assert!(
+            done.stdout.is_empty() && done.stderr.contains(named),
+            "{done}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_is_told_and_the_others_go_on() {
+    let servers = format!(
+        r#"{{"mcpServers": {{
+            "gone": {{"command": "no-such-program-anywhere"}},
+            "crm": {{"command": {program}, "args": ["mcp-server", "customer-service"]}}
+        }}}}"#,
+        program = serde_json::Value::from(crate::support::program().display().to_string())
+    );
+    let place = Place::new().with_file("mcp.json", &servers);
+    let done = place
+        .run([
+            "ask",
+            "--mcp-config",
+            "mcp.json",
+            "What is the account value of customer 42?",
+        ])
+        .await;
+    assert_eq!(done.code, 0, "{done}");
+    assert!(done.stderr.contains("no-such-program-anywhere"), "{done}");
+    assert!(done.stderr.contains("calculate_account_value"), "{done}");
+}
+
+#[tokio::test]
+async fn a_required_server_that_does_not_start_ends_it() {
+    let place = Place::new().with_file(
+        "switchboard.yaml",
+        "mcp_servers: {gone: {command: no-such-program-anywhere, required: true}}",
+    );
+    let done = place.run(["ask", "Hi"]).await;
+    assert_eq!(done.code, 1, "{done}");
+    assert!(done.stdout.is_empty(), "{done}");
+    assert!(done.stderr.contains("gone"), "{done}");
+    assert!(done.stderr.contains("no-such-program-anywhere"), "{done}");
+}
+
+#[tokio::test]
+async fn a_server_that_dies_is_quoted() {
+    // A program that is there on every machine that runs this test, and that is no MCP server.
+    let servers = serde_json::json!({"mcpServers": {"broken": {
+        "command": crate::support::program(), "args": ["--no-such-flag"],
+    }}});
+    let place = Place::new().with_file("mcp.json", &servers.to_string());
+    let done = place.run(["servers", "--mcp-config", "mcp.json"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert!(done.stdout.contains("failed"), "{done}");
+    assert!(done.stdout.contains("--no-such-flag"), "{done}");
+}

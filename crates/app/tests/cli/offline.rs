@@ -1,0 +1,282 @@
+//! Without a key: the planner and the bundled server, over real stdio MCP.
+
+use serde_json::{Value, json};
+
+use crate::support::{Place, calls};
+
+/// What the bundled server itself says.
+async fn called_by_hand(place: &Place, tool: &str, input: Value) -> Value {
+    let input = input.to_string();
+    let args = ["tools", "call", "customer-service", tool, &input];
+    let done = place.run(args.into_iter().chain(["-o", "json"])).await;
+    assert_eq!(done.code, 0, "{done}");
+    done.json()["structured"].clone()
+}
+
+#[tokio::test]
+async fn the_question_of_the_readme_is_answered() {
+    let place = Place::new();
+    let done = place
+        .run(["ask", "What is the account value of customer 42?"])
+        .await;
+    assert_eq!(done.code, 0, "{done}");
+    // The call is visible, beside the answer.
+    assert!(done.stderr.contains("calculate_account_value"), "{done}");
+    assert!(done.stderr.contains("offline/planner"), "{done}");
+    let truth = called_by_hand(
+        &place,
+        "calculate_account_value",
+        json!({"customer_id": 42}),
+    )
+    .await;
+    let value = truth["account_value"].as_str().unwrap();
+    assert!(value.parse::<f64>().unwrap() > 0.0);
+    // With or without a thousands separator.
+    let answer = done.stdout.replace(',', "");
+    assert!(answer.contains(value), "{done}\n{truth}");
+}
+
+#[tokio::test]
+async fn the_report_is_the_object_of_the_contract() {
+    let report = Place::new()
+        .ask("What is the account value of customer 42?")
+        .await;
+    assert_eq!(
+        calls(&report),
+        [(
+            "customer-service".into(),
+            "calculate_account_value".into(),
+            json!({"customer_id": 42}),
+            false
+        )]
+    );
+    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "run_id",
+            "session_id",
+            "model",
+            "answer",
+            "content",
+            "outcome",
+            "finish_reason",
+            "steps",
+            "usage",
+            "tool_calls",
+            "warnings",
+            "error"
+        ]
+    );
+    let keys: Vec<&String> = report["tool_calls"][0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            "id",
+            "server",
+            "tool",
+            "input",
+            "is_error",
+            "cached",
+            "attempts",
+            "duration_ms",
+            "result"
+        ]
+    );
+    assert_eq!(report["model"], "offline/planner");
+    assert_eq!(report["outcome"], "completed");
+    assert_eq!(report["error"], Value::Null);
+    assert_eq!(report["content"][0]["text"], report["answer"]);
+    for count in [
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "reasoning_tokens",
+    ] {
+        assert!(report["usage"].get(count).is_some(), "{count}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_asked_for_with_its_length() {
+    let report = Place::new()
+        .ask("Who are the 5 most recent customers?")
+        .await;
+    assert_eq!(
+        calls(&report),
+        [(
+            "customer-service".into(),
+            "get_recent_customers".into(),
+            json!({"limit": 5}),
+            false
+        )]
+    );
+    let customers = &report["tool_calls"][0]["result"]["structured"]["customers"];
+    let customers = customers.as_array().unwrap();
+    assert_eq!(customers.len(), 5);
+    let answer = report["answer"].as_str().unwrap();
+    for customer in customers {
+        let name = customer["name"].as_str().unwrap();
+        assert!(answer.contains(name), "{name} is not in {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_ticket_is_made_with_what_the_question_says() {
+    let report = Place::new()
+        .ask("Create a high priority support ticket for customer 7 about \"late delivery\"")
+        .await;
+    let calls = calls(&report);
+    assert_eq!(calls.len(), 1, "{report:#}");
+    assert_eq!(calls[0].1, "create_support_ticket");
+    assert_eq!(calls[0].2["customer_id"], 7);
+    assert_eq!(calls[0].2["priority"], "high");
+    assert_eq!(calls[0].2["subject"], "late delivery");
+    assert!(!calls[0].3);
+    assert_eq!(report["outcome"], "completed");
+}
+
+#[tokio::test]
+async fn one_call_gives_what_the_next_one_needs() {
+    let place = Place::new();
+    let report = place
+        .ask("What is the account value of the most recent customer?")
+        .await;
+    let made = calls(&report);
+    let tools: Vec<&str> = made.iter().map(|call| call.1.as_str()).collect();
+    assert_eq!(
+        tools,
+        ["get_recent_customers", "calculate_account_value"],
+        "{report:#}"
+    );
+    let newest = &report["tool_calls"][0]["result"]["structured"]["customers"][0];
+    assert_eq!(made[1].2["customer_id"], newest["customer_id"]);
+}
+
+#[tokio::test]
+async fn two_customers_are_looked_up_at_once() {
+    let report = Place::new()
+        .ask("What are the account values of customers 42 and 7?")
+        .await;
+    let inputs: Vec<Value> = calls(&report).into_iter().map(|call| call.2).collect();
+    assert_eq!(
+        inputs,
+        [json!({"customer_id": 42}), json!({"customer_id": 7})],
+        "{report:#}"
+    );
+    assert_eq!(report["steps"], 2);
+}
+
+#[tokio::test]
+async fn what_is_missing_is_asked_for_and_nothing_is_invented() {
+    let report = Place::new().ask("What is the account value?").await;
+    assert!(calls(&report).is_empty(), "{report:#}");
+    let answer = report["answer"].as_str().unwrap().to_lowercase();
+    assert!(answer.contains("customer"), "{answer}");
+}
+
+#[tokio::test]
+async fn every_event_is_one_numbered_line() {
+    let done = Place::new()
+        .run([
+            "ask",
+            "-o",
+            "jsonl",
+            "What is the account value of customer 42?",
+        ])
+        .await;
+    let lines = done.lines();
+    let numbers: Vec<u64> = lines
+        .iter()
+        .map(|line| line["seq"].as_u64().unwrap())
+        .collect();
+    let expected: Vec<u64> = (1..).take(lines.len()).collect();
+    assert_eq!(numbers, expected);
+    assert_eq!(lines[0]["type"], "run_started");
+    let last = lines.last().unwrap();
+    assert_eq!(last["type"], "run_finished");
+    assert_eq!(last["report"]["outcome"], "completed");
+    let kinds: Vec<&str> = lines
+        .iter()
+        .map(|line| line["type"].as_str().unwrap())
+        .collect();
+    for kind in [
+        "tool_planned",
+        "tool_started",
+        "tool_finished",
+        "text_delta",
+    ] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_tools_it_says_what_it_is() {
+    let done = Place::new()
+        .run([
+            "ask",
+            "--no-tools",
+            "-m",
+            "offline/planner",
+            "What is the meaning of life?",
+        ])
+        .await;
+    assert_eq!(done.code, 0, "{done}");
+    assert!(done.stdout.contains("not a language model"), "{done}");
+}
+
+#[tokio::test]
+async fn a_limit_has_its_own_exit_code() {
+    let done = Place::new()
+        .run([
+            "ask",
+            "--max-steps",
+            "1",
+            "-o",
+            "json",
+            "What is the account value of customer 42?",
+        ])
+        .await;
+    assert_eq!(done.code, 3, "{done}");
+    assert_eq!(done.json()["outcome"], "limited");
+    assert_eq!(done.json()["error"]["kind"], "step_limit");
+}
+
+#[tokio::test]
+async fn with_nobody_to_ask_a_call_that_changes_something_is_not_made() {
+    for policy in ["ask", "none"] {
+        let done = Place::new()
+            .run([
+                "ask",
+                "--approve",
+                policy,
+                "-o",
+                "json",
+                "Create a low priority ticket for customer 7 with subject \"test\"",
+            ])
+            .await;
+        let report = done.json();
+        let call = &report["tool_calls"][0];
+        assert_eq!(call["tool"], "create_support_ticket", "{done}");
+        assert_eq!(
+            (&call["is_error"], &call["attempts"]),
+            (&json!(true), &json!(0))
+        );
+        // Reading is allowed under every policy.
+        let args = [
+            "ask",
+            "--approve",
+            policy,
+            "-o",
+            "json",
+            "Account value of customer 7?",
+        ];
+        let report = Place::new().run(args).await.json();
+        assert_eq!(report["tool_calls"][0]["is_error"], false);
+    }
+}

@@ -1,0 +1,154 @@
+//! Starting the program where nothing of this machine's configuration reaches it.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+};
+
+use serde_json::Value;
+use tokio::process::{Child, Command};
+
+/// A working directory of its own, and what is set in the environment.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What a finished program left.
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            variables: Vec::new(),
+        }
+    }
+
+    pub(crate) fn with_file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+        self
+    }
+
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(program());
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("APPDATA", self.folder.path())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        // `npx` and `node` for peers; system libraries on Windows.
+        for name in ["PATH", "SystemRoot"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command
+    }
+
+    /// Starts the program and goes on.
+    pub(crate) fn start<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Child {
+        self.command(args).spawn().unwrap()
+    }
+
+    /// Runs the program to its end.
+    pub(crate) async fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Done {
+        Done::from(self.command(args).output().await.unwrap())
+    }
+
+    /// Runs the program with text on its standard input.
+    pub(crate) async fn run_with_input<A: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = A>,
+        input: &str,
+    ) -> Done {
+        use tokio::io::AsyncWriteExt as _;
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).await.unwrap();
+        drop(stdin);
+        Done::from(child.wait_with_output().await.unwrap())
+    }
+
+    /// Asks and gives the object of `--output json`.
+    pub(crate) async fn ask(&self, question: &str) -> Value {
+        let done = self.run(["ask", "--output", "json", question]).await;
+        done.json()
+    }
+}
+
+impl Done {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl std::fmt::Display for Done {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "exit code {}\n--- stdout\n{}\n--- stderr\n{}",
+            self.code, self.stdout, self.stderr
+        )
+    }
+}
+
+/// The program under test.
+pub(crate) fn program() -> PathBuf {
+    env!("CARGO_BIN_EXE_switchboard").into()
+}
+
+/// The tool calls of a report as `(server, tool, input, is_error)`.
+pub(crate) fn calls(report: &Value) -> Vec<(String, String, Value, bool)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    report["tool_calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| {
+            (
+                text(&call["server"]),
+                text(&call["tool"]),
+                call["input"].clone(),
+                call["is_error"].as_bool().unwrap(),
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,165 @@
+//! The other commands: tools, servers, doctor, models, mcp-server.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use crate::support::Place;
+
+#[tokio::test]
+async fn tools_are_listed_for_people_and_for_programs() {
+    let place = Place::new();
+    let done = place.run(["tools", "list"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    insta::assert_snapshot!(done.stdout);
+    let tools = place.run(["tools", "list", "-o", "json"]).await.json();
+    let names: Vec<&str> = tools
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["origin"]["tool"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "get_recent_customers",
+            "create_support_ticket",
+            "calculate_account_value"
+        ]
+    );
+    assert_eq!(tools[2]["input_schema"]["type"], "object");
+}
+
+#[tokio::test]
+async fn a_tool_is_called_by_hand() {
+    let place = Place::new();
+    let args = [
+        "tools",
+        "call",
+        "customer-service",
+        "calculate_account_value",
+    ];
+    let text = place
+        .run(args.into_iter().chain([r#"{"customer_id":42}"#]))
+        .await;
+    assert_eq!(text.code, 0, "{text}");
+    assert!(text.stdout.contains("42"), "{text}");
+    let read = place
+        .run_with_input(
+            args.into_iter().chain(["-", "-o", "json"]),
+            r#"{"customer_id":42}"#,
+        )
+        .await;
+    assert_eq!(read.json()["structured"]["customer_id"], 42);
+    assert_eq!(read.json()["is_error"], false);
+}
+
+#[tokio::test]
+async fn servers_show_their_state() {
+    let place = Place::new();
+    let statuses = place.run(["servers", "-o", "json"]).await.json();
+    assert_eq!(statuses[0]["name"], "customer-service");
+    assert_eq!(statuses[0]["state"], "ready");
+    assert_eq!(statuses[0]["tools"], 3);
+    let done = place.run(["servers"]).await;
+    assert!(
+        done.stdout.contains("customer-service  ready  3 tools"),
+        "{done}"
+    );
+    let none = Place::new().with_file("switchboard.yaml", "mcp_servers: {}");
+    assert_eq!(none.run(["servers", "-o", "json"]).await.json(), json!([]));
+}
+
+#[tokio::test]
+async fn the_doctor_says_what_is_there_and_what_to_do() {
+    let place = Place::new().with_variable("SWITCHBOARD_MODLE", "openai/x");
+    let done = place.run(["doctor"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    for expected in [
+        "SWITCHBOARD_MODLE is set but means nothing (did you mean `SWITCHBOARD_MODEL`?)",
+        "no configuration file",
+        "offline/planner is asked",
+        "set ANTHROPIC_API_KEY to use it",
+        "customer-service: 3 tools",
+    ] {
+        assert!(
+            done.stdout.contains(expected),
+            "{expected:?} is not in {done}"
+        );
+    }
+    let broken = Place::new().with_file("switchboard.yaml", "modle: x");
+    let done = broken.run(["doctor", "-o", "json"]).await;
+    assert_eq!(done.code, 1, "{done}");
+    let findings = done.json();
+    let bad = findings
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["state"] == "bad")
+        .unwrap();
+    assert!(bad["what"].as_str().unwrap().contains("modle"));
+}
+
+#[tokio::test]
+async fn models_show_what_can_be_asked_now() {
+    let place = Place::new().with_variable("OPENAI_API_KEY", "sk-secret");
+    let models = place.run(["models", "-o", "json"]).await.json();
+    let ready = |name: &str| -> Value {
+        let models = models.as_array().unwrap();
+        let row = models.iter().find(|row| row["model"] == name).unwrap();
+        row["ready"].clone()
+    };
+    assert_eq!(ready("offline/planner"), true);
+    assert_eq!(ready("openai/gpt-6.1-sol"), true);
+    assert_eq!(ready("anthropic/claude-sonnet-5-5"), false);
+    let done = place.run(["models"]).await;
+    assert!(done.stdout.contains("needs ANTHROPIC_API_KEY"), "{done}");
+    assert!(!done.stdout.contains("sk-secret"), "{done}");
+}
+
+#[tokio::test]
+async fn a_bundled_server_over_http_is_used_like_any_other() {
+    let place = Place::new();
+    let mut server = place.start(["mcp-server", "customer-service", "--http", "127.0.0.1:0"]);
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    let url = line.rsplit(' ').next().unwrap();
+    let config = json!({"mcp_servers": {"crm": {"url": url}}}).to_string();
+    let place = place.with_file("servers.json", &config);
+    let done = place
+        .run([
+            "ask",
+            "-o",
+            "json",
+            "--mcp-config",
+            "servers.json",
+            "What is the account value of customer 42?",
+        ])
+        .await;
+    let report = done.json();
+    assert_eq!(report["tool_calls"][0]["server"], "crm", "{done}");
+    assert_eq!(report["tool_calls"][0]["is_error"], false, "{done}");
+    server.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_bundled_server_keeps_its_data_in_a_file() {
+    let config = json!({"mcp_servers": {"crm": {
+        "command": crate::support::program(),
+        "args": ["mcp-server", "customer-service", "--data", "crm.db"],
+    }}});
+    let place = Place::new().with_file("switchboard.json", &config.to_string());
+    let ticket = r#"{"customer_id": 7, "subject": "lost parcel"}"#;
+    let args = [
+        "tools",
+        "call",
+        "crm",
+        "create_support_ticket",
+        ticket,
+        "-o",
+        "json",
+    ];
+    let first = place.run(args).await.json()["structured"]["ticket_id"].clone();
+    let second = place.run(args).await.json()["structured"]["ticket_id"].clone();
+    assert!(first.is_number() || first.is_string(), "{first}");
+    assert_ne!(first, second);
+}

@@ -1,0 +1,300 @@
+//! Each wire against a loopback fake: two parallel tool calls, streaming, and stopping half-way.
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
+use tokio::io::AsyncReadExt as _;
+
+use crate::{
+    slow_server::SlowServer,
+    support::{Place, calls},
+};
+
+/// One wire of the table.
+#[derive(Clone, Copy)]
+struct Wire {
+    model: &'static str,
+    key: &'static str,
+    base_url: &'static str,
+    /// Where the address ends.
+    suffix: &'static str,
+    path: &'static str,
+    answer: fn(Vec<Say>) -> Answer,
+    /// Which piece of such an answer holds the second text.
+    second_text: usize,
+    results: fn(&Value) -> Vec<(String, String)>,
+}
+
+const WIRES: [Wire; 2] = [
+    Wire {
+        model: "anthropic/claude-sonnet-5-5",
+        key: "ANTHROPIC_API_KEY",
+        base_url: "ANTHROPIC_BASE_URL",
+        suffix: "",
+        path: "/v1/messages",
+        answer: |say| Answer::anthropic(say),
+        // After `message_start`, `content_block_start` and the first text.
+        second_text: 3,
+        results: anthropic_results,
+    },
+    Wire {
+        model: "openai/gpt-6.1-sol",
+        key: "OPENAI_API_KEY",
+        base_url: "OPENAI_BASE_URL",
+        suffix: "/v1",
+        path: "/v1/chat/completions",
+        answer: |say| Answer::openai_chat(say),
+        // After the role and the first text.
+        second_text: 2,
+        results: openai_results,
+    },
+];
+
+/// `(id, text)` of the tool results in a request.
+fn anthropic_results(body: &Value) -> Vec<(String, String)> {
+    let last = body["messages"].as_array().unwrap().last().unwrap();
+    let blocks = last["content"].as_array().unwrap();
+    blocks
+        .iter()
+        .map(|block| (text(&block["tool_use_id"]), text_of(&block["content"])))
+        .collect()
+}
+
+fn openai_results(body: &Value) -> Vec<(String, String)> {
+    let messages = body["messages"].as_array().unwrap();
+    messages
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| (text(&message["tool_call_id"]), text_of(&message["content"])))
+        .collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Content as text, or as a list of parts.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::Array(parts) => parts.iter().map(|part| text(&part["text"])).collect(),
+        other => text(other),
+    }
+}
+
+fn place(wire: Wire, fake: &FakeModel, server: &SlowServer) -> Place {
+    Place::new()
+        .with_variable(wire.key, "sk-secret")
+        .with_variable(
+            wire.base_url,
+            &format!("{}{}", fake.base_url(), wire.suffix),
+        )
+        .with_file("mcp.json", &server.config())
+}
+
+const LEFT: &str = "slow__left";
+const RIGHT: &str = "slow__right";
+
+fn two_calls() -> Vec<Say> {
+    vec![
+        Say::text("Let me look."),
+        Say::call("call_1", LEFT, json!({"far": 1})),
+        Say::call("call_2", RIGHT, json!({"far": 2})),
+    ]
+}
+
+fn in_two_halves(wire: Wire, gate: &Gate) -> Answer {
+    let said = vec![
+        Say::text("The first half"),
+        Say::text(" and the second half."),
+    ];
+    (wire.answer)(said).gate_before(wire.second_text, gate)
+}
+
+#[tokio::test]
+async fn two_parallel_calls_stream_and_finish_on_every_wire() {
+    for wire in WIRES {
+        let fake = FakeModel::start().await.unwrap();
+        let mut server = SlowServer::start().await;
+        fake.answer((wire.answer)(two_calls()));
+        fake.answer((wire.answer)(vec![Say::text("Both are done.")]));
+        let place = place(wire, &fake, &server);
+        let args = ["ask", "--mcp-config", "mcp.json", "--model", wire.model];
+        let child = place.start(args.into_iter().chain(["-o", "json", "Look around"]));
+
+        // Both are under way before either is answered.
+        let mut asked = [server.called().await, server.called().await];
+        asked.sort_by_key(|params| text(&params["name"]));
+        assert_eq!(asked[0]["name"], "left");
+        assert_eq!(asked[0]["arguments"], json!({"far": 1}));
+        assert_eq!(asked[1]["name"], "right");
+        server.answer(2);
+
+        let output = child.wait_with_output().await.unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{report:#}");
+        assert_eq!(report["answer"], "Both are done.");
+        assert_eq!(report["outcome"], "completed");
+        assert_eq!(report["steps"], 2);
+        assert_eq!(report["model"], wire.model);
+        assert_eq!(
+            calls(&report),
+            [
+                ("slow".into(), "left".into(), json!({"far": 1}), false),
+                ("slow".into(), "right".into(), json!({"far": 2}), false),
+            ]
+        );
+        let second = fake.request(1).await;
+        assert_eq!(second.path(), wire.path);
+        assert_eq!(
+            (wire.results)(second.json()),
+            [
+                ("call_1".into(), "left is done".into()),
+                ("call_2".into(), "right is done".into()),
+            ]
+        );
+        let both = [output.stdout, output.stderr].concat();
+        assert!(!String::from_utf8(both).unwrap().contains("sk-secret"));
+    }
+}
+
+#[tokio::test]
+async fn text_reaches_standard_output_before_the_answer_is_complete() {
+    for wire in WIRES {
+        let fake = FakeModel::start().await.unwrap();
+        let server = SlowServer::start().await;
+        let gate = Gate::new();
+        fake.answer(in_two_halves(wire, &gate));
+        let place = place(wire, &fake, &server);
+        let mut child = place.start(["ask", "--no-tools", "-m", wire.model, "Tell"]);
+        let mut stdout = child.stdout.take().unwrap();
+        let mut first = [0; 14];
+        stdout.read_exact(&mut first).await.unwrap();
+        assert_eq!(&first, b"The first half");
+        // The second half is still held back.
+        gate.open();
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(rest, " and the second half.\n");
+        assert_eq!(child.wait().await.unwrap().code(), Some(0));
+    }
+}
+
+#[cfg(unix)]
+mod interrupted {
+    use rustix::process::{Pid, Signal, kill_process};
+    use tokio::{
+        io::{AsyncBufReadExt as _, BufReader},
+        process::Child,
+    };
+
+    use super::*;
+
+    fn interrupt(child: &Child) {
+        let pid = i32::try_from(child.id().unwrap()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+    }
+
+    #[tokio::test]
+    async fn in_the_middle_of_an_answer_aborts_the_request() {
+        for wire in WIRES {
+            let fake = FakeModel::start().await.unwrap();
+            let server = SlowServer::start().await;
+            let gate = Gate::new();
+            fake.answer(in_two_halves(wire, &gate));
+            let place = place(wire, &fake, &server);
+            let args = ["ask", "--no-tools", "-o", "jsonl", "-m", wire.model, "Tell"];
+            let mut child = place.start(args);
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let mut next = async || -> Value {
+                let line = lines.next_line().await.unwrap().unwrap();
+                serde_json::from_str(&line).unwrap()
+            };
+            while next().await["type"] != "text_delta" {}
+            interrupt(&child);
+            fake.request(0).await.client_gone().await;
+            let report = loop {
+                let event = next().await;
+                if event["type"] == "run_finished" {
+                    break event["report"].clone();
+                }
+            };
+            assert_eq!(report["outcome"], "cancelled");
+            assert_eq!(report["answer"], "The first half");
+            assert_eq!(child.wait().await.unwrap().code(), Some(130));
+        }
+    }
+
+    #[tokio::test]
+    async fn in_the_middle_of_calls_cancels_each_at_its_server() {
+        for wire in WIRES {
+            let fake = FakeModel::start().await.unwrap();
+            let mut server = SlowServer::start().await;
+            fake.answer((wire.answer)(two_calls()));
+            let place = place(wire, &fake, &server);
+            let args = ["ask", "--mcp-config", "mcp.json", "--model", wire.model];
+            let child = place.start(args.into_iter().chain(["-o", "json", "Look around"]));
+            server.called().await;
+            server.called().await;
+            interrupt(&child);
+            let cancelled = [server.cancelled().await, server.cancelled().await];
+            assert_ne!(cancelled[0]["requestId"], cancelled[1]["requestId"]);
+            let output = child.wait_with_output().await.unwrap();
+            assert_eq!(output.status.code(), Some(130));
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(report["outcome"], "cancelled");
+            // Every call has its result, also now.
+            assert_eq!(calls(&report).len(), 2);
+            assert!(calls(&report).iter().all(|(.., is_error)| *is_error));
+            assert_eq!(fake.requests().len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_provider_says_is_told_with_the_exit_code_of_a_failed_run() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = SlowServer::start().await;
+    let wire = WIRES[0];
+    fake.answer(Answer::json(
+        401,
+        &json!({"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}),
+    ));
+    let place = place(wire, &fake, &server);
+    let done = place
+        .run(["ask", "--no-tools", "-o", "json", "-m", wire.model, "Hi"])
+        .await;
+    assert_eq!(done.code, 1, "{done}");
+    assert_eq!(done.json()["error"]["kind"], "authentication");
+    assert_eq!(done.json()["error"]["status"], 401);
+    assert!(done.stderr.contains("invalid x-api-key"), "{done}");
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_ends_the_run() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = SlowServer::start().await;
+    let gate = Gate::new();
+    let wire = WIRES[1];
+    fake.answer(in_two_halves(wire, &gate));
+    let place = place(wire, &fake, &server);
+    let mut child = place.start(["ask", "--no-tools", "-m", wire.model, "Tell"]);
+    drop(child.stdout.take());
+    let request = fake.request(0).await;
+    request.client_gone().await;
+    assert_eq!(child.wait().await.unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_question_may_come_from_standard_input() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = SlowServer::start().await;
+    let wire = WIRES[1];
+    fake.answer((wire.answer)(vec![Say::text("Read.")]));
+    let place = place(wire, &fake, &server);
+    let done = place
+        .run_with_input(["ask", "--no-tools", "-m", wire.model, "-"], "two\nlines\n")
+        .await;
+    assert_eq!((done.code, done.stdout.as_str()), (0, "Read.\n"), "{done}");
+    let body = fake.request(0).await;
+    let asked = text_of(&body.json()["messages"][0]["content"]);
+    assert_eq!(asked.trim_end(), "two\nlines");
+}
