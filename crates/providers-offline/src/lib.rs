@@ -1,2 +1,62 @@
-//! providers-offline: not yet built.
+//! A planner in the place of a language model, so that Switchboard can be tried and tested without
+//! an account, a key or a network.
+//!
+//! It is no language model and says so. It reads the last question and the definitions of the
+//! tools that are connected, whichever they are, and
+//!
+//! 1. ranks the tools by the words they share with the question ([BM25] over names, titles,
+//!    descriptions and schemas, with English stems and everyday synonyms),
+//! 2. fills the arguments from the question by the tool's schema: numbers, listed values, quoted
+//!    text, names, dates, switches, ids,
+//! 3. asks for what is missing instead of making it up, or takes it from the result of an earlier
+//!    call, or calls another tool that can give it,
+//! 4. writes a short answer from the results.
+//!
+//! No tool and no server is known to it by name. Equal requests give equal answers, apart from
+//! relative dates: "yesterday" depends on the day, which [`OfflinePlanner::with_today`] fixes.
+//!
+//! ```
+//! use serde_json::json;
+//! use switchboard_domain::{ChatRequest, Message, ToolDefinition};
+//! use switchboard_providers_offline::{OfflinePlanner, Plan};
+//!
+//! let schema = json!({
+//!     "type": "object",
+//!     "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+//!     "required": ["a", "b"],
+//! });
+//! let tool = ToolDefinition::new("add-numbers", "Returns the sum of two numbers", schema);
+//! let question = Message::user("What is the sum of 19 and 23?");
+//! let plan = OfflinePlanner::new().plan(&ChatRequest::new([question]).with_tools([tool]));
+//! let Plan::Call(calls) = plan else { panic!("it asks or declines: {plan:?}") };
+//! assert_eq!(calls[0].name, "add-numbers");
+//! assert_eq!(calls[0].input, *json!({"a": 19, "b": 23}).as_object().unwrap());
+//! ```
+//!
+//! [BM25]: https://en.wikipedia.org/wiki/Okapi_BM25
 #![deny(missing_docs)]
+
+mod answer;
+mod catalog;
+mod chain;
+mod dialogue;
+mod events;
+mod extract;
+mod fill;
+mod history;
+mod intent;
+mod model;
+mod names;
+mod plan;
+mod rank;
+mod records;
+mod schema;
+mod terms;
+mod text;
+mod thesaurus;
+mod validate;
+mod wording;
+
+pub use jiff::civil::Date;
+pub use model::{MODEL, OfflinePlanner, PROVIDER};
+pub use plan::{Ask, Plan, PlannedCall};

@@ -1,0 +1,142 @@
+//! A plan as a streamed answer.
+
+use serde_json::Value;
+use switchboard_domain::{
+    ChatRequest, FinishReason, ModelEvent, Part, PartStart, ResponseFormat, Role, ToolChoice,
+    ToolChoiceOutcome, Warning, WarningKind,
+};
+
+use crate::{
+    model::MODEL,
+    plan::{Plan, PlannedCall},
+};
+
+/// The events of a plan, in the order of the grammar.
+pub(crate) fn events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
+    let tool_choice = outcome(&request.tool_choice, plan);
+    let mut warnings = warnings(request);
+    if let ToolChoiceOutcome::Relaxed { why } = &tool_choice {
+        warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why.clone()));
+    }
+    let mut events = vec![ModelEvent::Started {
+        response_id: None,
+        model: Some(MODEL.to_owned()),
+        tool_choice,
+    }];
+    events.extend(
+        warnings
+            .into_iter()
+            .map(|warning| ModelEvent::Warning { warning }),
+    );
+    let reason = if let Some(text) = plan.text() {
+        say(text, request.max_output_tokens, &mut events)
+    } else {
+        for (index, call) in (0..).zip(plan.calls()) {
+            call_tool(index, call, &mut events);
+        }
+        FinishReason::ToolUse
+    };
+    events.push(ModelEvent::Finished { reason, raw: None });
+    events
+}
+
+/// A text part, word by word. Its tokens are its words.
+fn say(text: &str, max_words: Option<u32>, events: &mut Vec<ModelEvent>) -> FinishReason {
+    let limit = max_words
+        .and_then(|words| usize::try_from(words).ok())
+        .unwrap_or(usize::MAX);
+    let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
+    events.push(ModelEvent::PartStarted {
+        index: 0,
+        part: PartStart::Text,
+    });
+    events.extend(words.iter().take(limit).map(|word| ModelEvent::TextDelta {
+        index: 0,
+        text: (*word).to_owned(),
+    }));
+    events.push(ModelEvent::PartFinished { index: 0 });
+    if words.len() > limit {
+        FinishReason::Length
+    } else {
+        FinishReason::Stop
+    }
+}
+
+/// A tool use, its input in two pieces as from any model that streams.
+fn call_tool(index: u32, call: &PlannedCall, events: &mut Vec<ModelEvent>) {
+    events.push(ModelEvent::PartStarted {
+        index,
+        part: PartStart::ToolUse {
+            id: call.id.clone(),
+            name: call.name.clone(),
+        },
+    });
+    let json = Value::Object(call.input.clone()).to_string();
+    let (head, tail) = json.split_at(json.floor_char_boundary(json.len() / 2));
+    for piece in [head, tail].into_iter().filter(|piece| !piece.is_empty()) {
+        events.push(ModelEvent::ToolInputDelta {
+            index,
+            json: piece.to_owned(),
+        });
+    }
+    events.push(ModelEvent::PartFinished { index });
+}
+
+fn outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
+    let forced = matches!(choice, ToolChoice::Required | ToolChoice::Only(_));
+    let why = match plan {
+        Plan::Call(_) => return ToolChoiceOutcome::Native,
+        Plan::Ask(_) => "the tool needs a value that nobody has given, and none is made up",
+        Plan::Answer { .. } => "every call that the question needs has been made",
+        Plan::Decline { .. } => "there is no tool to call",
+    };
+    if forced {
+        ToolChoiceOutcome::Relaxed {
+            why: why.to_owned(),
+        }
+    } else {
+        ToolChoiceOutcome::Native
+    }
+}
+
+/// What of the request means nothing to a planner.
+fn warnings(request: &ChatRequest) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut dropped = |option: &str| {
+        let message = format!("the offline planner is no language model and ignores {option}");
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    };
+    if matches!(request.response_format, ResponseFormat::JsonSchema { .. }) {
+        dropped("response_format");
+    }
+    if !request.sampling.stop.is_empty() {
+        dropped("stop");
+    }
+    let unread = request
+        .messages
+        .iter()
+        .rev()
+        .find(|message| message.role == Role::User)
+        .into_iter()
+        .flat_map(|message| &message.parts)
+        .filter_map(unreadable);
+    let mut seen = Vec::new();
+    for kind in unread {
+        if !seen.contains(&kind) {
+            seen.push(kind);
+            let message = format!("the offline planner cannot read {kind}");
+            warnings.push(Warning::new(WarningKind::PartDropped, message));
+        }
+    }
+    warnings
+}
+
+/// The name of a part that only a model could read.
+fn unreadable(part: &Part) -> Option<&'static str> {
+    match part {
+        Part::Image(_) => Some("images"),
+        Part::Document(_) => Some("documents"),
+        Part::Audio(_) => Some("audio"),
+        _ => None,
+    }
+}

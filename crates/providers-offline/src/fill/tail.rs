@@ -1,0 +1,507 @@
+//! Free text: quotations, and what follows "about", "saying", a colon or the tool's name.
+
+use serde_json::Value;
+
+use super::{Places, convert::convert};
+use crate::{
+    extract::{Found, Reading},
+    schema::{Kind, Param, TextKind},
+    thesaurus::{is_generic, same},
+};
+
+/// What introduces a piece of free text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cue {
+    /// "titled", "about", "subject".
+    Title,
+    /// "saying", "that", "with the text".
+    Body,
+    /// "for", "matching".
+    Query,
+    /// A colon.
+    Colon,
+    /// Quotation marks.
+    Quote,
+    /// The tool's own name.
+    Name,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    start: usize,
+    end: usize,
+    /// Where the words that introduce it begin.
+    lead: usize,
+    cue: Cue,
+}
+
+const TITLE_CUES: &[&str] = &[
+    "titled",
+    "entitled",
+    "about",
+    "regarding",
+    "concerning",
+    "called",
+    "named",
+    "subject",
+    "title",
+    "headline",
+];
+const BODY_CUES: &[&str] = &[
+    "saying",
+    "says",
+    "say",
+    "stating",
+    "that",
+    "because",
+    "containing",
+    "reading",
+    "text",
+    "content",
+    "contents",
+    "body",
+    "message",
+    "description",
+    "details",
+    "detail",
+    "comment",
+    "note",
+];
+const QUERY_CUES: &[&str] = &["for", "matching", "like", "query", "about"];
+/// Cues that end another piece of text; the others are ordinary words there.
+const STRONG_CUES: &[&str] = &[
+    "titled",
+    "entitled",
+    "saying",
+    "stating",
+    "subject",
+    "description",
+    "details",
+    "body",
+];
+/// Words between the tool's name and its text.
+const FILLERS: &[&str] = &[
+    "tool", "with", "to", "the", "text", "say", "saying", "on", "for", "me", "back", "after",
+    "this", "word", "words", "phrase", "please", "a", "an", "of", "function", "string", "it",
+    "and", "sentence",
+];
+/// Words that are no part of a text at its end.
+const LOOSE_ENDS: &[&str] = &[
+    "with", "and", "for", "as", "at", "to", "of", "in", "by", "from", "please", "on", "into",
+    "then",
+];
+
+/// Fills free-text parameters.
+pub(super) fn fill(places: &mut Places<'_>) {
+    let pieces = pieces(places);
+    let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
+    for (i, param) in places.open() {
+        let Kind::Text(kind) = &param.kind else {
+            continue;
+        };
+        if !param.choices.is_empty() {
+            continue;
+        }
+        for (p, piece) in pieces.iter().enumerate() {
+            let Some(score) = affinity(*kind, piece.cue) else {
+                continue;
+            };
+            // What follows the name of a tool that changes things may be anything.
+            let guess = piece.cue == Cue::Name && *kind == TextKind::Body;
+            if guess && places.tool.writes && !is_only_text(places) {
+                continue;
+            }
+            let own = places
+                .reading
+                .words_before(piece.start)
+                .take(2)
+                .any(|word| param.stems.contains(&word.stem) && word.start >= piece.lead);
+            let near = if own { 3.0 } else { 0.0 };
+            // What must be there goes before what may be there.
+            let total = score + near + if param.required { 2.0 } else { 0.0 };
+            if param.required || total >= 3.0 {
+                pairs.push((total, i, p));
+            }
+        }
+    }
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
+    let mut used: Vec<(usize, usize)> = Vec::new();
+    for (score, i, p) in pairs {
+        let piece = pieces[p];
+        let overlaps = used
+            .iter()
+            .any(|span| span.0 < piece.end && piece.start < span.1);
+        if overlaps || places.values[i].is_some() {
+            continue;
+        }
+        let text = places.reading.slice(piece.start, piece.end);
+        if places.put(i, Value::from(text), (piece.lead, piece.end), score) {
+            used.push((piece.lead, piece.end));
+        }
+    }
+}
+
+/// The whole of an answer as the text that was asked for.
+pub(super) fn whole(places: &Places<'_>, param: &Param) -> Option<Value> {
+    let Kind::Text(kind) = &param.kind else {
+        return None;
+    };
+    affinity(*kind, Cue::Quote)?;
+    let reading = places.reading;
+    let quote = reading
+        .mentions
+        .iter()
+        .find(|m| matches!(m.found, Found::Quoted(_)));
+    if let Some(value) = quote.and_then(|mention| convert(mention, param, reading)) {
+        return places.allows(param, &value).then_some(value);
+    }
+    let text = clean(
+        reading.text.get(introduced(reading, param)..)?,
+        Ending::OfSentence,
+    );
+    let text = text
+        .trim_start_matches([' ', ':', ',', '\n'])
+        .trim_end_matches('.');
+    let text = if text.is_empty() {
+        clean(reading.text, Ending::OfSentence).trim()
+    } else {
+        text
+    };
+    let value = Value::from(text);
+    (!text.is_empty() && places.allows(param, &value)).then_some(value)
+}
+
+/// Where the text itself begins after "it is", "the subject should be" and the like.
+fn introduced(reading: &Reading<'_>, param: &Param) -> usize {
+    let mut named = false;
+    for word in reading.words.iter().take(5) {
+        let lower = word.lower.as_str();
+        let own = param.stems.contains(&word.stem);
+        named |= own || matches!(lower, "it" | "it's" | "that's");
+        if lower == "it's" || lower == "that's" || (named && matches!(lower, "is" | "be" | "says"))
+        {
+            return word.end;
+        }
+        if !own
+            && !matches!(
+                lower,
+                "it" | "the" | "its" | "my" | "should" | "please" | "use" | "as"
+            )
+        {
+            break;
+        }
+    }
+    0
+}
+
+/// Where the first piece of free text stands, for those who must keep out of it. It ends with its
+/// sentence.
+pub(super) fn free_text_begins(places: &Places<'_>) -> Option<(usize, usize)> {
+    let has_text = places.tool.params.iter().any(|param| {
+        matches!(
+            &param.kind,
+            Kind::Text(TextKind::Title | TextKind::Body | TextKind::Query)
+        ) && param.choices.is_empty()
+    });
+    if !has_text {
+        return None;
+    }
+    let cues = pieces(places)
+        .into_iter()
+        .filter(|piece| piece.cue != Cue::Name);
+    cues.min_by_key(|piece| piece.start).map(|piece| {
+        (
+            piece.start,
+            sentence_end(places, piece.start, places.reading.text.len()),
+        )
+    })
+}
+
+/// The extent of a text that begins at `from` and goes no further than `until`.
+pub(super) fn extent(
+    places: &Places<'_>,
+    from: usize,
+    until: usize,
+    after_sign: bool,
+) -> (usize, usize) {
+    let text = places.reading.text;
+    let mut end = if is_only_text(places) {
+        until
+    } else {
+        sentence_end(places, from, until)
+    };
+    for word in places
+        .reading
+        .words_after(from)
+        .skip(1)
+        .take_while(|word| word.start < end)
+    {
+        let joined = text[..word.start].trim_end().ends_with([',', ';'])
+            || places
+                .reading
+                .words_before(word.start)
+                .next()
+                .is_some_and(|before| matches!(before.lower.as_str(), "with" | "and"));
+        let strong = STRONG_CUES.contains(&word.lower.as_str());
+        if strong
+            && (joined
+                || matches!(
+                    word.lower.as_str(),
+                    "saying" | "titled" | "entitled" | "stating"
+                ))
+        {
+            end = word.start;
+            break;
+        }
+    }
+    // What another parameter has taken ends the text, unless the text would begin with it.
+    let cut = places
+        .filling
+        .spans
+        .iter()
+        .map(|span| span.0)
+        .filter(|&start| start > from && start < end)
+        .filter(|&start| !clean(&text[from..start], Ending::Cut).is_empty())
+        .min();
+    let natural = sentence_end(places, from, text.len());
+    end = cut.unwrap_or(end);
+    let ending = match (end < natural, after_sign) {
+        (true, _) => Ending::Cut,
+        (false, true) => Ending::OfOwn,
+        (false, false) => Ending::OfSentence,
+    };
+    let raw = text.get(from..end).unwrap_or_default();
+    let start = from
+        + (raw.len()
+            - raw
+                .trim_start_matches([' ', ':', ',', '-', '\n', '\t'])
+                .len());
+    let cleaned = clean(text.get(start..end).unwrap_or_default(), ending);
+    (start, start + cleaned.len())
+}
+
+/// Whether the tool takes one text and nothing else that must be given.
+fn is_only_text(places: &Places<'_>) -> bool {
+    let required: Vec<&Param> = places
+        .tool
+        .params
+        .iter()
+        .filter(|param| param.required)
+        .collect();
+    match required[..] {
+        [one] => matches!(
+            one.kind,
+            Kind::Text(TextKind::Body | TextKind::Plain | TextKind::Query)
+        ),
+        _ => false,
+    }
+}
+
+fn sentence_end(places: &Places<'_>, from: usize, until: usize) -> usize {
+    let text = places.reading.text;
+    let body = text.get(from..until).unwrap_or_default();
+    body.char_indices()
+        .map(|(offset, c)| (from + offset, c))
+        .find(|&(at, c)| {
+            let after = &text[at + c.len_utf8()..];
+            !places.reading.is_quoted(at)
+                && (c == '\n'
+                    || (matches!(c, '.' | '!' | '?' | ';')
+                        && (after.is_empty() || after.starts_with(char::is_whitespace))))
+        })
+        .map_or(
+            until,
+            |(at, c)| if matches!(c, '!' | '?') { at + 1 } else { at },
+        )
+}
+
+/// Where a piece of text ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// Where something else begins.
+    Cut,
+    /// With the sentence that it is a part of.
+    OfSentence,
+    /// With itself, after a colon: its punctuation is the person's own.
+    OfOwn,
+}
+
+/// Takes off what is no part of a text: spaces, loose connectives and closing punctuation.
+fn clean(text: &str, ending: Ending) -> &str {
+    let loose = if ending == Ending::Cut {
+        LOOSE_ENDS
+    } else {
+        &["please"]
+    };
+
+    let mut text = text.trim_end();
+    loop {
+        let before = text;
+        text = text.trim_end_matches([',', ';', ':', ' ', '-', '\n', '\t']);
+        let last = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+        if text.len() > last.len() && loose.contains(&last.to_lowercase().as_str()) {
+            text = text[..text.len() - last.len()].trim_end();
+        }
+        if text == before {
+            break;
+        }
+    }
+    if ending != Ending::OfOwn {
+        text = text.trim_end_matches(['?', '.']);
+    }
+    text
+}
+
+fn affinity(kind: TextKind, cue: Cue) -> Option<f64> {
+    use TextKind as T;
+    Some(match (kind, cue) {
+        (T::Title, Cue::Title | Cue::Quote)
+        | (T::Body | T::Query | T::Plain, Cue::Quote)
+        | (T::Query, Cue::Query) => 3.0,
+        (T::Body, Cue::Body) => 3.25,
+        (T::Body, Cue::Colon) | (T::Query, Cue::Title) => 2.75,
+        (T::Title | T::Query, Cue::Colon) => 2.5,
+        (T::Title, Cue::Body) => 2.0,
+        (T::Query | T::Plain, Cue::Body)
+        | (T::Body, Cue::Title)
+        | (T::Plain, Cue::Title | Cue::Colon) => 1.5,
+        (T::Name, Cue::Title) => 1.25,
+        (T::Body | T::Query, Cue::Name) => 1.0,
+        (T::Title | T::Plain, Cue::Name) => 0.75,
+        _ => return None,
+    })
+}
+
+fn pieces(places: &Places<'_>) -> Vec<Piece> {
+    let reading = places.reading;
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (m, mention) in reading.mentions.iter().enumerate() {
+        let Found::Quoted(inner) = &mention.found else {
+            continue;
+        };
+        if places.taken[m] {
+            continue;
+        }
+        let open = reading
+            .slice(mention.start, mention.end)
+            .chars()
+            .next()
+            .map_or(1, char::len_utf8);
+        let start = mention.start + open;
+        let lead = reading
+            .words_before(mention.start)
+            .next()
+            .map_or(mention.start, |word| word.start);
+        pieces.push(Piece {
+            start,
+            end: start + inner.len(),
+            lead,
+            cue: Cue::Quote,
+        });
+    }
+    let has_quote = !pieces.is_empty();
+    for word in &reading.words {
+        if reading.is_quoted(word.start)
+            || places.is_used(word.start, word.end)
+            || places.tool.name.contains(&word.stem)
+        {
+            continue;
+        }
+        let cue = if TITLE_CUES.contains(&word.lower.as_str()) {
+            Cue::Title
+        } else if BODY_CUES.contains(&word.lower.as_str()) {
+            Cue::Body
+        } else if QUERY_CUES.contains(&word.lower.as_str()) {
+            Cue::Query
+        } else {
+            continue;
+        };
+        add(places, &mut pieces, word.start, word.end, cue);
+    }
+    for (at, _) in reading.text.match_indices(':') {
+        let follows = reading.text[at + 1..].starts_with(char::is_whitespace);
+        if follows && !reading.is_quoted(at) {
+            add(places, &mut pieces, at, at + 1, Cue::Colon);
+        }
+    }
+    if !has_quote && let Some((lead, from)) = after_name(places) {
+        add(places, &mut pieces, lead, from, Cue::Name);
+    }
+    // A piece that begins with a quotation is that quotation.
+    let quotes: Vec<Piece> = pieces
+        .iter()
+        .filter(|piece| piece.cue == Cue::Quote)
+        .copied()
+        .collect();
+    pieces.retain(|piece| {
+        piece.cue == Cue::Quote
+            || !quotes
+                .iter()
+                .any(|quote| quote.start <= piece.start + 1 && piece.start < quote.end)
+    });
+    pieces
+}
+
+fn add(places: &Places<'_>, pieces: &mut Vec<Piece>, lead: usize, from: usize, cue: Cue) {
+    let until = places.reading.text.len();
+    let (start, end) = extent(places, from, until, cue == Cue::Colon);
+    // After the tool's name anything may follow: another argument, or a mere "it up".
+    let words = || {
+        places
+            .reading
+            .words_after(start)
+            .take_while(|word| word.start < end)
+    };
+    let is_none = cue == Cue::Name
+        && (places.is_used(start, start + 1)
+            || (!is_only_text(places) && words().all(crate::text::Word::is_stop)));
+    if end > start && !is_none {
+        pieces.push(Piece {
+            start,
+            end,
+            lead,
+            cue,
+        });
+    }
+}
+
+/// The text after the first run of words from the tool's name: "echo hello", "use the echo tool to
+/// say hello".
+fn after_name(places: &Places<'_>) -> Option<(usize, usize)> {
+    let reading = places.reading;
+    let names = places.tool.telling_name();
+    let knows = |stem: &str| names.iter().any(|name| same(name, stem));
+    let verb = |stem: &str| {
+        places
+            .tool
+            .name
+            .iter()
+            .any(|name| name == stem && is_generic(name))
+    };
+    let first = reading
+        .words
+        .iter()
+        .position(|word| knows(&word.stem))
+        .or_else(|| reading.words.iter().position(|word| verb(&word.stem)))?;
+    let lead = reading.words.get(first)?.start;
+    let mut from = reading.words.get(first)?.end;
+    for word in reading.words.iter().skip(first + 1) {
+        let joined = reading
+            .slice(from, word.start)
+            .trim_matches([' ', '-', '`', '_', '"'])
+            .is_empty();
+        let part = FILLERS.contains(&word.lower.as_str()) || places.tool.name.contains(&word.stem);
+        // "echo echo" echoes.
+        if !joined || !part || (knows(&word.stem) && names.len() == 1) {
+            break;
+        }
+        from = word.end;
+    }
+    // "which files are in it" gives no text after the name.
+    let next = reading.words_after(from).next()?;
+    let copula = matches!(
+        next.lower.as_str(),
+        "is" | "are" | "was" | "were" | "do" | "does" | "has" | "have" | "can"
+    );
+    (!copula).then_some((lead, from))
+}
