@@ -8,6 +8,11 @@
 //! | [`byte_stream`] | [`ByteStream`]: a body as it arrives |
 //! | [`sse`], [`ndjson`] | a body cut into frames |
 //! | [`decoder`] | [`WireDecoder`], the seam between frames and events |
+//! | [`schema`] | [`schema::compile`]: JSON Schemas in the form that each wire takes |
+//! | [`tool_names`] | names of tools as a wire takes them, and back |
+//! | [`recovery`] | tool calls that a model wrote as text |
+//! | [`prompted`] | tools for models that have none |
+//! | [`catalogue`] | what models can do and cost |
 //! | [`decode`] | [`decode_sse`], [`decode_ndjson`]: a body and a decoder make a model's stream |
 //!
 //! An adapter joins them so:
@@ -31,11 +36,16 @@
 #![deny(missing_docs)]
 
 pub mod byte_stream;
+pub mod catalogue;
 pub mod classify;
 pub mod decode;
 pub mod decoder;
 pub mod ndjson;
+pub mod prompted;
+pub mod recovery;
+pub mod schema;
 pub mod sse;
+pub mod tool_names;
 pub mod transport;
 
 pub use byte_stream::{ByteStream, read_to_end};

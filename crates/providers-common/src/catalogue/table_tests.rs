@@ -1,0 +1,199 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::{MODELS, PROVIDERS, names};
+use super::*;
+
+fn rows() -> impl Iterator<Item = &'static str> {
+    MODELS.0.lines().filter(|line| !line.starts_with('#'))
+}
+
+fn entries() -> impl Iterator<Item = ModelEntry> {
+    rows().map(|row| entry(row).unwrap_or_else(|| panic!("no entry: {row}")))
+}
+
+#[test]
+fn the_lines_are_sorted_and_none_comes_twice() {
+    let keys: Vec<&str> = rows().map(key).collect();
+    assert!(keys.len() > 200, "{}", keys.len());
+    assert!(keys.is_sorted_by(|one, next| one < next));
+    let head = MODELS.0.lines().take_while(|line| line.starts_with('#'));
+    assert_eq!(head.count() + keys.len(), MODELS.0.lines().count());
+    assert!(MODELS.0.ends_with('\n'));
+}
+
+#[test]
+fn every_line_is_an_entry_and_every_entry_is_found() {
+    let mut providers = BTreeSet::new();
+    for entry in entries() {
+        assert_eq!(
+            super::super::lookup(entry.provider, entry.name).as_ref(),
+            Some(&entry)
+        );
+        providers.insert(entry.provider);
+    }
+    assert_eq!(providers.into_iter().collect::<Vec<_>>(), PROVIDERS);
+}
+
+#[test]
+fn limits_are_sane() {
+    for entry in entries() {
+        let id = entry.id();
+        let window = entry.capabilities.context_window;
+        let output = entry.capabilities.max_output_tokens;
+        for limit in [window, output].into_iter().flatten() {
+            assert!((256..=20_000_000).contains(&limit), "{id}: {limit}");
+        }
+        if let (Some(window), Some(output)) = (window, output) {
+            assert!(output <= window, "{id}: {output} of {window}");
+        }
+    }
+}
+
+#[test]
+fn prices_are_sane() {
+    for entry in entries() {
+        let id = entry.id();
+        let Prices {
+            input,
+            output,
+            cache_read,
+            cache_write,
+        } = entry.prices;
+        for price in [input, output, cache_read, cache_write]
+            .into_iter()
+            .flatten()
+        {
+            assert!((0.0..=1000.0).contains(&price), "{id}: {price}");
+        }
+        // Who says one says the other, and reading a cache is what makes it worth having.
+        assert_eq!(input.is_some(), output.is_some(), "{id}");
+        if let (Some(input), Some(read)) = (input, cache_read) {
+            assert!(read <= input, "{id}: {read} of {input}");
+        }
+        if let (Some(input), Some(write)) = (input, cache_write) {
+            assert!(write == 0.0 || write >= input, "{id}: {write} of {input}");
+        }
+    }
+}
+
+#[test]
+fn days_of_deprecation_are_days() {
+    let mut some = false;
+    for entry in entries() {
+        if let Some(day) = entry.deprecated_on {
+            some = true;
+            assert!(names::has_form(day, "20dd-dd-dd"), "{}: {day}", entry.id());
+        }
+    }
+    assert!(some);
+}
+
+#[test]
+fn featured_models_are_numbered_from_one() {
+    let mut ranks: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+    for row in rows() {
+        let (provider, _) = row.split_once('/').unwrap();
+        ranks.entry(provider).or_default().extend(rank(row));
+    }
+    for (provider, mut ranks) in ranks {
+        ranks.sort_unstable();
+        let expected: Vec<u8> = (1..).take(ranks.len()).collect();
+        assert_eq!(ranks, expected, "{provider}");
+    }
+}
+
+#[test]
+fn a_dated_name_is_there_only_if_it_says_something_else() {
+    for entry in entries() {
+        let base =
+            names::unversioned(entry.name).and_then(|base| MODELS.find(entry.provider, base));
+        if let Some(base) = base.and_then(super::entry) {
+            let renamed = ModelEntry {
+                name: base.name,
+                ..entry.clone()
+            };
+            assert_ne!(renamed, base, "{} repeats {}", entry.name, base.name);
+        }
+    }
+}
+
+#[test]
+fn the_overlay_is_in_the_data() {
+    let overlay: serde_json::Value = serde_json::from_str(include_str!("overlay.json")).unwrap();
+    for (provider, names) in overlay["featured"].as_object().unwrap() {
+        let featured: Vec<&str> = super::super::featured(provider)
+            .iter()
+            .map(|entry| entry.name)
+            .collect();
+        let expected = names.as_array().unwrap();
+        assert_eq!(
+            featured
+                .iter()
+                .map(|name| (*name).into())
+                .collect::<Vec<serde_json::Value>>(),
+            *expected
+        );
+    }
+    let mut checked = 0;
+    for rule in overlay["rules"].as_array().unwrap() {
+        // What other rules may change again, and what a pattern means, is for the task to check.
+        for list in [&rule["models"], &rule["add"]] {
+            for name in list.as_array().into_iter().flatten() {
+                let name = name.as_str().unwrap();
+                if name.contains('*') {
+                    continue;
+                }
+                let (provider, model) = name.split_once('/').unwrap();
+                assert!(super::super::lookup(provider, model).is_some(), "{name}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 10, "{checked}");
+}
+
+#[test]
+fn the_source_is_named() {
+    let version = MODELS.source().strip_prefix("litellm ").unwrap();
+    assert!(version.split('.').count() == 3, "{version}");
+}
+
+#[test]
+fn every_line_is_found_wherever_it_stands() {
+    for size in 0..20 {
+        let lines: Vec<String> = (0..size)
+            .map(|at| format!("p/{:02}\t{}\n", at * 2, "x".repeat(at * 7 % 31)))
+            .collect();
+        let text = format!("# head\n# more\n{}", lines.concat());
+        for text in [text.as_str(), text.trim_end(), &text.replace('\n', "\r\n")] {
+            let table = Table::new(text);
+            for at in 0..=size * 2 {
+                let name = format!("{at:02}");
+                let found = table.find("p", &name).map(super::name);
+                let is_there = at % 2 == 0 && at < size * 2;
+                assert_eq!(found, is_there.then_some(name.as_str()), "{at} of {size}");
+            }
+            assert_eq!(table.of("p", "").count(), size);
+            assert_eq!(table.of("p", "0").count(), size.min(5));
+            assert_eq!(table.of("o", "").count() + table.of("pp", "").count(), 0);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_line_is_no_entry() {
+    const GOOD: &str = "p/m\t1\t-\t0.5\t-\t-\t-\ttools,!audio\t-\t-";
+    assert!(entry(GOOD).is_some());
+    for bad in [
+        "",
+        "# head",
+        "p/m",
+        "m\t1\t-\t0.5\t-\t-\t-\ttools\t-\t-",
+        "p/m\tx\t-\t0.5\t-\t-\t-\ttools\t-\t-",
+        "p/m\t1\t-\t0.5\t-\t-\t-\tflies\t-\t-",
+        "p/m\t1\t-\t0.5\t-\t-\t-\ttools\t-\t-\t-",
+        "p/m\t1\t-\t0.5\t-\t-\t-\ttools\t-\tfirst",
+    ] {
+        assert!(entry(bad).is_none(), "{bad}");
+    }
+}

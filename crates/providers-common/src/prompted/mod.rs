@@ -1,0 +1,245 @@
+//! Tools by prompt, for models and servers that have none of their own.
+//!
+//! [`PromptedTools::prepare`] turns a request with tools into one without: the tools are described in
+//! the instructions, and the calls and results of the history are written as text. The answer goes
+//! through [`recover`](crate::recovery::recover), which finds the calls in it. An adapter joins them:
+//!
+//! ```
+//! # use switchboard_domain::{ChatRequest, ModelError, ModelStream};
+//! # use switchboard_providers_common::{prompted::PromptedTools, recovery::recover};
+//! # async fn ask(_: &ChatRequest) -> Result<ModelStream, ModelError> { unreachable!() }
+//! # async fn stream(request: &ChatRequest) -> Result<ModelStream, ModelError> {
+//! let prepared = PromptedTools { constrained: true }.prepare(request);
+//! let stream = ask(&prepared.request).await?;
+//! Ok(recover(stream, prepared.recovery))
+//! # }
+//! ```
+//!
+//! The form is that of Hermes and Qwen (`<tools>`, `<tool_call>`, `<tool_response>`): more open models
+//! were trained on it than on any other. Calls in every other form are understood as well.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatRequest, Message, Part, ResponseFormat, Role, ToolChoice, ToolChoiceOutcome,
+    ToolDefinition, Warning, WarningKind,
+};
+
+use crate::recovery::{Recovery, RecoveryForms};
+
+mod history;
+mod schema;
+
+/// The name of the schema of a call.
+const SCHEMA_NAME: &str = "tool_call";
+/// What comes after a call is not the model's to write.
+const STOP: &str = "<tool_response";
+/// Stop sequences that every server takes.
+const MAX_STOPS: usize = 4;
+
+/// How tools are offered by prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PromptedTools {
+    /// The server holds an answer to a JSON Schema ([`ResponseFormat::JsonSchema`]). Then a call that
+    /// must be made is made.
+    pub constrained: bool,
+}
+
+/// A request without tools that stands for one with tools.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Prepared {
+    /// What to send. It has no tools, no tool uses and no tool results; its response format is the
+    /// schema of a call where the answer is constrained to one.
+    pub request: ChatRequest,
+    /// What became of the tool choice. [`recover`](crate::recovery::recover) says it in `Started`.
+    pub outcome: ToolChoiceOutcome,
+    /// What to read the answer with. It also gives the warnings.
+    pub recovery: Recovery,
+}
+
+impl PromptedTools {
+    /// Turns a request with tools into one without.
+    ///
+    /// | choice | constrained | not constrained |
+    /// |---|---|---|
+    /// | `Auto` | `Emulated`: described in the prompt | the same |
+    /// | `None` | `Emulated`: not described | the same |
+    /// | `Required`, `Only` | `Emulated`: the schema of a call, of the allowed tools | `Relaxed`, asked for in the prompt; only the allowed tools are described |
+    ///
+    /// With `Auto`, a response format and a constrained answer, the schema allows a call or the format.
+    /// A stop sequence is added, as small models go on to invent the result of their call.
+    pub fn prepare(self, request: &ChatRequest) -> Prepared {
+        let offered: Vec<&ToolDefinition> = match &request.tool_choice {
+            ToolChoice::None => Vec::new(),
+            ToolChoice::Auto | ToolChoice::Required => {
+                request.tools.iter().map(AsRef::as_ref).collect()
+            }
+            ToolChoice::Only(names) => {
+                let tools = request.tools.iter().map(AsRef::as_ref);
+                tools.filter(|tool| names.contains(&tool.name)).collect()
+            }
+        };
+        let (outcome, warnings) = self.outcome(request, &offered);
+        let mut messages = history::as_text(&request.messages);
+        let response_format = self.response_format(request, &offered);
+        let mut sampling = request.sampling.clone();
+        if !offered.is_empty() {
+            let text = self.instructions(request, &offered);
+            instruct(&mut messages, text);
+            if sampling.stop.len() < MAX_STOPS {
+                sampling.stop.push(STOP.to_owned());
+            }
+        }
+        let recovery =
+            Recovery::of(request, RecoveryForms::ALL).with_outcome(outcome.clone(), warnings);
+        Prepared {
+            request: ChatRequest {
+                messages,
+                tools: Vec::new(),
+                tool_choice: ToolChoice::Auto,
+                parallel_tool_use: None,
+                response_format,
+                sampling,
+                ..request.clone()
+            },
+            outcome,
+            recovery,
+        }
+    }
+
+    fn outcome(
+        self,
+        request: &ChatRequest,
+        offered: &[&ToolDefinition],
+    ) -> (ToolChoiceOutcome, Vec<Warning>) {
+        let emulated = |how: &str| {
+            let how = how.to_owned();
+            (ToolChoiceOutcome::Emulated { how }, Vec::new())
+        };
+        let why = match (&request.tool_choice, is_forced(request)) {
+            (ToolChoice::None, _) if !request.tools.is_empty() => {
+                return emulated("the tools were not described to the model");
+            }
+            (_, false) if offered.is_empty() => return (ToolChoiceOutcome::Native, Vec::new()),
+            (_, false) => {
+                return emulated("the tools were described in the prompt");
+            }
+            (_, true) if offered.is_empty() => "a tool is required but none is declared",
+            (_, true) if self.constrained => {
+                return emulated("the answer was constrained to the form of a call");
+            }
+            (_, true) => "a call was asked for in the prompt; the model may answer without",
+        };
+        let warning = Warning::new(WarningKind::ToolChoiceRelaxed, why);
+        let why = why.to_owned();
+        (ToolChoiceOutcome::Relaxed { why }, vec![warning])
+    }
+
+    fn response_format(self, request: &ChatRequest, offered: &[&ToolDefinition]) -> ResponseFormat {
+        let format = &request.response_format;
+        if offered.is_empty() {
+            return format.clone();
+        }
+        match (is_forced(request), self.constrained) {
+            (true, true) => ResponseFormat::JsonSchema {
+                name: SCHEMA_NAME.to_owned(),
+                schema: schema::of_call(offered, None),
+            },
+            // The format is for the answer, and this is to be a call.
+            (true, false) => ResponseFormat::Text,
+            (false, true) if let ResponseFormat::JsonSchema { name, schema } = format => {
+                ResponseFormat::JsonSchema {
+                    name: name.clone(),
+                    schema: schema::of_call(offered, Some(schema)),
+                }
+            }
+            (false, _) => format.clone(),
+        }
+    }
+
+    fn instructions(self, request: &ChatRequest, offered: &[&ToolDefinition]) -> String {
+        let mut text = String::from(
+            "# Tools\n\nYou can call these tools. `parameters` is the JSON Schema of a tool's \
+             arguments.\n<tools>\n",
+        );
+        for tool in offered {
+            let mut line = json!({
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": schema::compact(&tool.input_schema),
+            });
+            if let Value::Object(line) = &mut line {
+                line.retain(|_, value| value.as_str() != Some(""));
+            }
+            text.push_str(&line.to_string());
+            text.push('\n');
+        }
+        text.push_str(
+            "</tools>\n\nTo call a tool, write its name and its arguments as a JSON object between \
+             these tags:\n<tool_call>\n{\"name\": <tool name>, \"arguments\": <JSON object>}\n\
+             </tool_call>\n\n",
+        );
+        text.push_str(if request.parallel_tool_use == Some(false) {
+            "Call one tool at a time. "
+        } else {
+            "For several calls write several such blocks. "
+        });
+        text.push_str(
+            "Then stop: the results come to you between <tool_response> and </tool_response>. What you \
+             do not know, such as an id, comes from a result: call that tool first, and wait. Never \
+             make up a result or an argument, and call no tool that is not listed.",
+        );
+        text.push_str(self.demand(request));
+        text
+    }
+
+    /// What this answer must be.
+    fn demand(self, request: &ChatRequest) -> &'static str {
+        let has_format = request.response_format != ResponseFormat::Text;
+        match (is_forced(request), self.constrained) {
+            (true, true) => {
+                "\n\nYour next answer must be one tool call: the JSON object alone, without tags."
+            }
+            (true, false) => {
+                "\n\nYour next answer must be a tool call in this form, and nothing else."
+            }
+            (false, true) if has_format => {
+                "\n\nYour answer is JSON: either one tool call, the JSON object alone without tags, \
+                 or the final answer in the form that was asked for."
+            }
+            (false, _) => " If no tool helps, answer in plain words.",
+        }
+    }
+}
+
+fn is_forced(request: &ChatRequest) -> bool {
+    matches!(
+        request.tool_choice,
+        ToolChoice::Required | ToolChoice::Only(_)
+    )
+}
+
+/// Adds to the instructions: to the last of the leading system messages, as many templates take only
+/// one.
+fn instruct(messages: &mut Vec<Arc<Message>>, text: String) {
+    let leading = messages
+        .iter()
+        .take_while(|message| message.role == Role::System)
+        .count();
+    match leading
+        .checked_sub(1)
+        .and_then(|last| messages.get_mut(last))
+    {
+        Some(message) => {
+            let parts = &mut Arc::make_mut(message).parts;
+            parts.push(Part::text(format!("\n\n{text}")));
+        }
+        None => messages.insert(0, Arc::new(Message::system(text))),
+    }
+}
+
+#[cfg(test)]
+#[path = "prompted_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! Schemas in prompts, and the schema of a call.
+
+use serde_json::{Map, Value, json};
+use switchboard_domain::ToolDefinition;
+
+/// Keywords that say nothing to a model.
+const NOISE: &[&str] = &["$schema", "$id", "$comment", "title"];
+/// Keywords whose value is a map from names to schemas.
+const MAPS: &[&str] = &[
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "$defs",
+    "definitions",
+];
+/// Keywords whose value is data, not a schema.
+const DATA: &[&str] = &["enum", "const", "default", "examples", "required"];
+
+/// A schema without what a model does not need to read.
+pub(super) fn compact(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    each_schema(&mut schema, &mut |map| {
+        map.retain(|key, value| {
+            let is_noise = NOISE.contains(&key.as_str()) && value.is_string();
+            let is_closed = key == "additionalProperties" && *value == Value::Bool(false);
+            !is_noise && !is_closed
+        });
+    });
+    schema
+}
+
+/// The schema of one call of one of the tools, or of an answer in the form of `answer`.
+///
+/// Schemas that refer to parts of themselves move under `$defs`, as a reference counts from the root.
+pub(super) fn of_call(tools: &[&ToolDefinition], answer: Option<&Value>) -> Value {
+    let mut definitions = Map::new();
+    let mut alternatives: Vec<Value> = tools
+        .iter()
+        .enumerate()
+        .map(|(at, tool)| {
+            let arguments = match &tool.input_schema {
+                schema @ Value::Object(map) if !map.is_empty() => schema.clone(),
+                _ => json!({"type": "object"}),
+            };
+            let arguments = embedded(arguments, &format!("tool_{at}"), &mut definitions);
+            json!({
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "enum": [tool.name]},
+                    "arguments": arguments,
+                },
+                "required": ["name", "arguments"],
+                "additionalProperties": false,
+            })
+        })
+        .collect();
+    if let Some(answer) = answer {
+        alternatives.push(embedded(answer.clone(), "answer", &mut definitions));
+    }
+    let mut schema = match alternatives.len() {
+        1 => alternatives.swap_remove(0),
+        _ => json!({"anyOf": alternatives}),
+    };
+    if !definitions.is_empty()
+        && let Value::Object(map) = &mut schema
+    {
+        map.insert("$defs".to_owned(), Value::Object(definitions));
+    }
+    schema
+}
+
+/// A schema as part of another one.
+fn embedded(mut schema: Value, name: &str, definitions: &mut Map<String, Value>) -> Value {
+    let root = format!("#/$defs/{name}");
+    let mut refers = false;
+    each_schema(&mut schema, &mut |map| {
+        // They would change what references count from.
+        map.retain(|key, value| !(matches!(&**key, "$schema" | "$id") && value.is_string()));
+        if let Some(Value::String(target)) = map.get_mut("$ref")
+            && let Some(rest) = target.strip_prefix('#')
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            refers = true;
+            *target = format!("{root}{rest}");
+        }
+    });
+    if !refers {
+        return schema;
+    }
+    definitions.insert(name.to_owned(), schema);
+    json!({"$ref": root})
+}
+
+/// Calls `change` with a schema and every schema in it, the outer one first.
+fn each_schema(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+    // Not by recursion: schemas come from servers, and their depth is theirs to choose.
+    let mut open = vec![schema];
+    while let Some(schema) = open.pop() {
+        match schema {
+            Value::Array(schemas) => open.extend(schemas),
+            Value::Object(map) => {
+                change(map);
+                for (key, value) in map {
+                    if DATA.contains(&key.as_str()) {
+                        continue;
+                    }
+                    match (MAPS.contains(&key.as_str()), value) {
+                        (true, Value::Object(named)) => open.extend(named.values_mut()),
+                        (_, value) => open.push(value),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Ways to write a call, and sets of them.
+
+/// A way in which models write tool calls as text.
+///
+/// The facts are read from the models' chat templates, vLLM's tool parsers and llama.cpp's chat
+/// tests, as of November 2026.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RecoveryForm {
+    /// A Markdown block that holds nothing but one or several calls as JSON:
+    /// ```` ```json {"name": …, "arguments": {…}} ``` ````. What small models write that were not
+    /// trained on a form of their own, such as Qwen2.5-Coder.
+    FencedJson,
+    /// `<tool_call>…</tool_call>`, with any of these inside: JSON (`{"name": …, "arguments": …}`,
+    /// Hermes 2 and 3, Qwen 2.5 and 3, Granite 4), a list of them (Granite 3.1),
+    /// `<function=name><parameter=key>value</parameter></function>` (Qwen3-Coder, Nemotron), or
+    /// `name<arg_key>key</arg_key><arg_value>value</arg_value>` (GLM 4.5 and later).
+    ToolCallTag,
+    /// `[TOOL_CALLS]` and then a JSON list of calls (Mistral to the v7 tokenizer),
+    /// `name{…}` (v11) or `name[CALL_ID]id[ARGS]{…}` (v13).
+    MistralToken,
+    /// `<function=name>{…}</function>` (Llama 3.1, Functionary), also with `<parameter=key>`
+    /// elements instead of JSON.
+    FunctionTag,
+    /// `[name(key="value", …), …]` at the beginning of a line (Llama 3.2, Olmo 3), also between
+    /// `<|python_start|>` and `<|python_end|>` (Llama 4) or `<|tool_call_start|>` and
+    /// `<|tool_call_end|>` (LFM 2).
+    Pythonic,
+    /// A JSON object that is a call, or a list of them, at the beginning of a line and outside of
+    /// Markdown blocks; also after `<|python_tag|>` (Llama 3.1).
+    BareJson,
+    /// The special tokens of `DeepSeek`: `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>…`, with
+    /// `function<｜tool▁sep｜>name` and a JSON block (V3, R1) or `name<｜tool▁sep｜>{…}` (V3.1).
+    DeepSeek,
+    /// `<|tool_call|>` and a JSON list of calls (Granite 3.0, Phi-4-mini).
+    Granite,
+}
+
+impl RecoveryForm {
+    /// All of them, in the order in which they are tried.
+    pub const ALL: [Self; 8] = [
+        Self::ToolCallTag,
+        Self::FunctionTag,
+        Self::MistralToken,
+        Self::DeepSeek,
+        Self::Granite,
+        Self::FencedJson,
+        Self::Pythonic,
+        Self::BareJson,
+    ];
+
+    /// The name used in configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FencedJson => "fenced_json",
+            Self::ToolCallTag => "tool_call_tag",
+            Self::MistralToken => "mistral_token",
+            Self::FunctionTag => "function_tag",
+            Self::Pythonic => "pythonic",
+            Self::BareJson => "bare_json",
+            Self::DeepSeek => "deepseek",
+            Self::Granite => "granite",
+        }
+    }
+
+    /// The form of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.as_str() == name)
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// A set of forms. `const`, so that it can be part of what is known of a server.
+///
+/// ```
+/// use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
+///
+/// const SMALL_MODELS: RecoveryForms =
+///     RecoveryForms::of(&[RecoveryForm::FencedJson, RecoveryForm::ToolCallTag]);
+/// assert!(SMALL_MODELS.contains(RecoveryForm::FencedJson));
+/// assert!(!SMALL_MODELS.contains(RecoveryForm::Pythonic));
+/// assert!(RecoveryForms::NONE.is_empty());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct RecoveryForms(u16);
+
+impl RecoveryForms {
+    /// No form: text stays text.
+    pub const NONE: Self = Self(0);
+    /// Every form.
+    pub const ALL: Self = Self::of(&RecoveryForm::ALL);
+
+    /// These forms.
+    pub const fn of(forms: &[RecoveryForm]) -> Self {
+        let mut set = Self::NONE;
+        let mut at = 0;
+        while at < forms.len() {
+            set = set.with(forms[at]);
+            at += 1;
+        }
+        set
+    }
+
+    /// This form too.
+    #[must_use]
+    pub const fn with(self, form: RecoveryForm) -> Self {
+        Self(self.0 | form.bit())
+    }
+
+    /// Whether the form is one of them.
+    pub const fn contains(self, form: RecoveryForm) -> bool {
+        self.0 & form.bit() != 0
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The forms in it, in the order in which they are tried.
+    pub fn iter(self) -> impl Iterator<Item = RecoveryForm> {
+        RecoveryForm::ALL
+            .into_iter()
+            .filter(move |form| self.contains(*form))
+    }
+}
+
+impl FromIterator<RecoveryForm> for RecoveryForms {
+    fn from_iter<I: IntoIterator<Item = RecoveryForm>>(forms: I) -> Self {
+        forms.into_iter().fold(Self::NONE, Self::with)
+    }
+}

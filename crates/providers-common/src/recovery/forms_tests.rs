@@ -1,0 +1,309 @@
+//! What models really write, form by form. Read from chat templates, vLLM's and llama.cpp's tests,
+//! and runs with a local Qwen2.5-Coder-1.5B.
+
+use super::*;
+use RecoveryForm::{
+    BareJson, DeepSeek, FencedJson, FunctionTag, Granite, MistralToken, Pythonic, ToolCallTag,
+};
+
+/// A text in one form, what of it is text, and its calls.
+struct Case {
+    form: RecoveryForm,
+    text: &'static str,
+    said: &'static str,
+    calls: Vec<(&'static str, Value)>,
+}
+
+fn case(
+    form: RecoveryForm,
+    text: &'static str,
+    said: &'static str,
+    calls: impl IntoIterator<Item = (&'static str, Value)>,
+) -> Case {
+    let calls = calls.into_iter().collect();
+    Case {
+        form,
+        text,
+        said,
+        calls,
+    }
+}
+
+fn paris() -> (&'static str, Value) {
+    ("get_weather", json!({"city": "Paris"}))
+}
+
+fn time() -> (&'static str, Value) {
+    ("get_time", json!({}))
+}
+
+fn malformed(name: &'static str) -> (&'static str, Value) {
+    (name, json!("malformed"))
+}
+
+#[rustfmt::skip]
+fn tags() -> Vec<Case> {
+    vec![
+        // Hermes 2 Pro writes the arguments first.
+        case(ToolCallTag, "<tool_call>\n{\"arguments\": {\"city\": \"Paris\"}, \"name\": \"get_weather\"}\n</tool_call>", "", [paris()]),
+        case(ToolCallTag, "I look it up.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>", "I look it up.\n", [paris()]),
+        case(ToolCallTag, "\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\n</tool_call>\n\n", "", [paris(), time()]),
+        case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}</tool_call> Done.", " Done.", [paris()]),
+        // Closing tag forgotten, within the text and at its end.
+        case(ToolCallTag, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n<tool_call>\n{\"name\": \"get_time\"}", "", [paris(), time()]),
+        case(ToolCallTag, "<tool_call>{\"name\": \"get_time\"}</tool_", "", [time()]),
+        // Granite 3.1 writes a list and no end.
+        case(ToolCallTag, "<tool_call>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}, {\"name\": \"get_time\", \"arguments\": {}}]", "", [paris(), time()]),
+        case(ToolCallTag, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n{\"name\": \"get_time\"}\n</tool_call>", "", [paris(), time()]),
+        // As OpenAI's wire has it: wrapped, and the arguments as a string.
+        case(ToolCallTag, "<tool_call>{\"id\": \"1\", \"type\": \"function\", \"function\": {\"name\": \"get_weather\", \"arguments\": \"{\\\"city\\\": \\\"Paris\\\"}\"}}</tool_call>", "", [paris()]),
+        // A Python dictionary, and a line break in a string.
+        case(ToolCallTag, "<tool_call>\n{'name': 'get_weather', 'arguments': {'city': 'Paris', 'detailed': True, 'note': None}}\n</tool_call>", "", [("get_weather", json!({"city": "Paris", "detailed": true, "note": null}))]),
+        case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"note\": \"a\nb\\\n\tc\"}}</tool_call>", "", [("get_weather", json!({"note": "a\nb\\\n\tc"}))]),
+        // The end of the tag within a string is none.
+        case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"note\": \"}</tool_call>\"}}</tool_call>", "", [("get_weather", json!({"note": "}</tool_call>"}))]),
+        // A second call that names no tool is text.
+        case(ToolCallTag, "<tool_call>{\"name\": \"get_time\"}\n{\"name\": \"get_tide\"}</tool_call>", "\n{\"name\": \"get_tide\"}</tool_call>", [time()]),
+        // Half of a call, and what cannot be read.
+        case(ToolCallTag, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Par", "", [malformed("get_weather")]),
+        case(ToolCallTag, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}", "", [malformed("get_weather")]),
+        case(ToolCallTag, "<tool_call>{\"name\": \"get_time\"}{\"name\": \"get_weather\", ", "", [time(), malformed("get_weather")]),
+        case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", \"arguments\": {city: Paris}}</tool_call> Done.", " Done.", [malformed("get_weather")]),
+        case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"days\": 01}}</tool_call>", "", [malformed("get_weather")]),
+        case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", \"arguments\": [1]}</tool_call>", "", [malformed("get_weather")]),
+        case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", oops", "", [malformed("get_weather")]),
+        // Qwen3-Coder.
+        case(ToolCallTag, "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n3\n</parameter>\n<parameter=detailed>\nTrue\n</parameter>\n<parameter=tags>\n[\"a\"]\n</parameter>\n</function>\n</tool_call>", "",
+            [("get_weather", json!({"city": "Paris", "days": 3, "detailed": true, "tags": ["a"]}))]),
+        case(ToolCallTag, "<tool_call>\n<function=get_weather>\n<parameter=city>\n12\n</parameter>\n<parameter=units>\nc\n<parameter=note>\nline\n\n  indented\n</function>\n</tool_call>", "",
+            [("get_weather", json!({"city": "12", "units": "c", "note": "line\n\n  indented"}))]),
+        case(ToolCallTag, "<tool_call>\n<function=get_weather>\n<parameter=city>\nPa", "", [malformed("get_weather")]),
+        // GLM 4.5 and 4.7.
+        case(ToolCallTag, "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>", "",
+            [("get_weather", json!({"city": "Paris", "days": 3}))]),
+        case(ToolCallTag, "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call><tool_call>get_time</tool_call>", "", [paris(), time()]),
+        case(ToolCallTag, "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n<", "", [malformed("get_weather")]),
+        // Its own name ends where the answer does: nobody knows whether there was more of it.
+        case(ToolCallTag, "<tool_call>get_time", "<tool_call>get_time", []),
+    ]
+}
+
+#[rustfmt::skip]
+fn marks() -> Vec<Case> {
+    vec![
+        case(FunctionTag, "<function=get_weather>{\"city\": \"Paris\"}</function>", "", [paris()]),
+        case(FunctionTag, "Ok <function=get_weather>{\"city\": \"Paris\"}</function><function=get_time>{}</function>", "Ok ", [paris(), time()]),
+        case(FunctionTag, "<function=get_time>\n</function>", "", [time()]),
+        case(FunctionTag, "<function=crm/find.one>{\"id\": 1}", "", [("crm/find.one", json!({"id": 1}))]),
+        case(FunctionTag, "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>", "", [paris()]),
+        case(FunctionTag, "<function=get_weather>{'city': 'Paris'}</function>", "", [paris()]),
+        case(FunctionTag, "<function=get_weather>{city}</function>.", ".", [malformed("get_weather")]),
+        case(FunctionTag, "<function=get_weather>{\"city\": \"Paris\"", "", [malformed("get_weather")]),
+        case(FunctionTag, "<function=get_weather>", "", [malformed("get_weather")]),
+        // Mistral: to v7, v11 and v13.
+        case(MistralToken, "[TOOL_CALLS] [{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}, \"id\": \"VvvODy9mT\"}]", "", [paris()]),
+        case(MistralToken, "Sure.[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}, {\"name\": \"get_time\", \"arguments\": {}}]", "Sure.", [paris(), time()]),
+        case(MistralToken, "[TOOL_CALLS]get_weather{\"city\": \"Paris\"}[TOOL_CALLS]get_time{}", "", [paris(), time()]),
+        case(MistralToken, "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Paris\"}", "", [paris()]),
+        case(MistralToken, "[TOOL_CALLS]get_weather[CALL_ID]123456789[ARGS]{\"city\": \"Paris\"}", "", [paris()]),
+        case(MistralToken, "[TOOL_CALLS] [{'name': 'get_weather', 'arguments': {'city': 'Paris'}}]", "", [paris()]),
+        case(MistralToken, "[TOOL_CALLS] [{\"name\": \"get_time\", \"arguments\": {}}, {\"name\": \"get_weather\", \"arguments\": {\"ci", "", [time(), malformed("get_weather")]),
+        case(MistralToken, "[TOOL_CALLS]get_weather{\"city\": ", "", [malformed("get_weather")]),
+        case(MistralToken, "[TOOL_CALLS] []", "[TOOL_CALLS] []", []),
+        // Granite 3.0 and Phi-4-mini.
+        case(Granite, "<|tool_call|>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}]", "", [paris()]),
+        case(Granite, "<|tool_call|>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}]<|/tool_call|>", "", [paris()]),
+        // DeepSeek V3, R1 and V3.1.
+        case(DeepSeek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{\"city\": \"Paris\"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_time\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "", [paris(), time()]),
+        case(DeepSeek, "Well.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{\"city\": \"Paris\"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜> And.", "Well. And.", [paris(), time()]),
+        case(DeepSeek, "<｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{\"city\": \"Paris\"}", "", [paris()]),
+        case(DeepSeek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{\"city\": \"Pa", "", [malformed("get_weather")]),
+        case(DeepSeek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_tide<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_tide<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", []),
+        // Llama 3.1.
+        case(BareJson, "<|python_tag|>{\"type\": \"function\", \"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}; {\"name\": \"get_time\", \"parameters\": {}}<|eom_id|>", "", [paris(), time()]),
+    ]
+}
+
+#[rustfmt::skip]
+fn unmarked() -> Vec<Case> {
+    vec![
+        // Qwen2.5-Coder.
+        case(FencedJson, "```json\n{\n  \"name\": \"get_weather\",\n  \"arguments\": {\n    \"city\": \"Paris\"\n  }\n}\n```", "", [paris()]),
+        case(FencedJson, "To know that I call a tool:\n\n```json\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n```\n\nPlease wait.", "To know that I call a tool:\n\n\n\nPlease wait.", [paris()]),
+        case(FencedJson, "```json {\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}} ```", "", [paris()]),
+        case(FencedJson, "```\n[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}, {\"name\": \"get_time\", \"arguments\": {}}]\n```", "", [paris(), time()]),
+        case(FencedJson, "```tool_call\n{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}\n{\"name\": \"get_time\", \"parameters\": {}}\n```", "", [paris(), time()]),
+        case(FencedJson, "```json\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n", "", [paris()]),
+        case(FencedJson, "```json\n{\n  \"name\": \"get_weather\",\n  \"arguments\": {\n    \"city\": \"Paris\"\n  }\n}\n```\n\n```json\n{\n  \"name\": \"get_time\",\n  \"arguments\": {}\n}\n```\n\n```json\n", "", [paris(), time()]),
+        case(FencedJson, "```json\n", "```json\n", []),
+        case(FencedJson, "```json\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Par", "", [malformed("get_weather")]),
+        case(FencedJson, "```json\n{\"name\": \"get_time\", \"arguments\": {}}\nand more\n```", "```json\n{\"name\": \"get_time\", \"arguments\": {}}\nand more\n```", []),
+        case(FencedJson, "```python\nprint({\"name\": \"get_time\", \"arguments\": {}})\n```", "```python\nprint({\"name\": \"get_time\", \"arguments\": {}})\n```", []),
+        // A block that begins after one that shows a call is one again.
+        case(FencedJson, "```py\nx\n```\n```json\n{\"name\": \"get_time\", \"arguments\": {}}\n```", "```py\nx\n```\n", [time()]),
+        // Llama 3.1 and 3.2.
+        case(BareJson, "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}", "", [paris()]),
+        case(BareJson, "{\"type\": \"function\", \"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}; {\"name\": \"get_time\", \"parameters\": {}}", "", [paris(), time()]),
+        case(BareJson, "I call it:\n\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n\nWait.", "I call it:\n\n\n\nWait.", [paris()]),
+        case(BareJson, "[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}]", "", [paris()]),
+        case(BareJson, "{\"tool\": \"get_time\", \"args\": {}}", "", [time()]),
+        case(BareJson, "{\"name\": \"get_weather\", \"arguments\": {\"city\"", "", [malformed("get_weather")]),
+        // Within a line, a block or other JSON it is something that is shown.
+        case(BareJson, "Write {\"name\": \"get_time\", \"arguments\": {}}", "Write {\"name\": \"get_time\", \"arguments\": {}}", []),
+        case(BareJson, "```\n{\"name\": \"get_time\", \"arguments\": {}}\n```", "```\n{\"name\": \"get_time\", \"arguments\": {}}\n```", []),
+        case(BareJson, "{\"examples\": [\n{\"name\": \"get_time\", \"arguments\": {}},\n{\"name\": \"get_time\", \"arguments\": {}}\n]}", "{\"examples\": [\n{\"name\": \"get_time\", \"arguments\": {}},\n{\"name\": \"get_time\", \"arguments\": {}}\n]}", []),
+        // A tool described is no tool called, nor is data with its name.
+        case(BareJson, "{\"name\": \"get_time\", \"description\": \"The time.\", \"parameters\": {}}", "{\"name\": \"get_time\", \"description\": \"The time.\", \"parameters\": {}}", []),
+        case(BareJson, "{\"name\": \"get_weather\", \"parameters\": {\"type\": \"object\", \"properties\": {\"city\": {\"type\": \"string\"}}}}", "{\"name\": \"get_weather\", \"parameters\": {\"type\": \"object\", \"properties\": {\"city\": {\"type\": \"string\"}}}}", []),
+        case(BareJson, "{\"name\": \"get_time\"}", "{\"name\": \"get_time\"}", []),
+        case(BareJson, "{\"name\": \"get_time\", \"arguments\": 5}", "{\"name\": \"get_time\", \"arguments\": 5}", []),
+        case(BareJson, "[{\"name\": \"get_time\", \"arguments\": {}}, {\"name\": \"get_tide\", \"arguments\": {}}]", "[{\"name\": \"get_time\", \"arguments\": {}}, {\"name\": \"get_tide\", \"arguments\": {}}]", []),
+        // Llama 3.2, Llama 4 and LFM 2.
+        case(Pythonic, "[get_weather(city=\"Paris\")]", "", [paris()]),
+        case(Pythonic, "[get_weather(city='Paris', days=3, detailed=False, tags=['a', 'b'], note=None), get_time()]", "",
+            [("get_weather", json!({"city": "Paris", "days": 3, "detailed": false, "tags": ["a", "b"], "note": null})), time()]),
+        case(Pythonic, "<|python_start|>[get_weather(city=\"Paris\")]<|python_end|>", "", [paris()]),
+        case(Pythonic, "<|tool_call_start|>[get_weather(city=\"Paris\")]<|tool_call_end|>Checking.", "Checking.", [paris()]),
+        case(Pythonic, "[get_weather(city=\"P\\u00e4ris\\n\\\"\", units={\"a\": (1, -2.5)})]", "", [("get_weather", json!({"city": "Päris\n\"", "units": {"a": [1, -2.5]}}))]),
+        case(Pythonic, "[crm/find.one(id=1)]", "", [("crm/find.one", json!({"id": 1}))]),
+        case(Pythonic, "[get_time(), get_weather(city=\"Par", "", [time(), malformed("get_weather")]),
+        case(Pythonic, "[get_weather(Paris)]", "[get_weather(Paris)]", []),
+        case(Pythonic, "[get_weather](https://example.org)", "[get_weather](https://example.org)", []),
+        case(Pythonic, "a list [get_time()]", "a list [get_time()]", []),
+    ]
+}
+
+fn cases() -> Vec<Case> {
+    [tags(), marks(), unmarked()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn only(form: RecoveryForm) -> Recovery {
+    Recovery::of(&request(), RecoveryForms::of(&[form]))
+}
+
+#[test]
+fn every_form_is_read_as_models_write_it() {
+    for case in cases() {
+        let response = read(&only(case.form), case.text, FinishReason::Stop);
+        let calls: Vec<_> = response
+            .message
+            .tool_uses()
+            .map(|it| (it.name.as_str(), input(it)))
+            .collect();
+        assert_eq!(calls, case.calls, "{:?} {}", case.form, case.text);
+        assert_eq!(
+            response.message.text(),
+            case.said,
+            "{:?} {}",
+            case.form,
+            case.text
+        );
+    }
+}
+
+#[test]
+fn the_other_forms_do_not_change_what_is_read() {
+    for case in cases() {
+        let alone = read(&only(case.form), case.text, FinishReason::Stop);
+        if alone.message.tool_uses().next().is_none() {
+            // Another form may well see a call in it.
+            continue;
+        }
+        let among = read(&all(), case.text, FinishReason::Stop);
+        assert_eq!(
+            among.message, alone.message,
+            "{:?} {}",
+            case.form, case.text
+        );
+    }
+}
+
+#[test]
+fn nothing_is_read_where_the_form_is_not_asked_for() {
+    let with_calls = cases().into_iter().filter(|case| !case.calls.is_empty());
+    for case in with_calls {
+        for form in RecoveryForm::ALL.into_iter().filter(|it| *it != case.form) {
+            let response = read(&only(form), case.text, FinishReason::Stop);
+            // Forms that others are made of.
+            let is_part = matches!(
+                (case.form, form),
+                (ToolCallTag, FunctionTag) | (ToolCallTag | MistralToken | Granite, BareJson)
+            );
+            if !is_part {
+                assert_eq!(response.message.text(), case.text, "{form:?}");
+                assert_eq!(
+                    response.message.tool_uses().count(),
+                    0,
+                    "{form:?} {}",
+                    case.text
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cut_gives_the_same_events() {
+    for case in cases() {
+        for recovery in [only(case.form), all()] {
+            let whole = answer(&[case.text], FinishReason::Stop);
+            let whole = joined(transform(&recovery, whole));
+            for (at, _) in case.text.char_indices() {
+                let (left, right) = case.text.split_at(at);
+                let cut = answer(&[left, right], FinishReason::Stop);
+                assert_eq!(
+                    joined(transform(&recovery, cut)),
+                    whole,
+                    "{left:?} {right:?}"
+                );
+            }
+            let pieces: Vec<String> = case.text.chars().map(String::from).collect();
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            let pieces = answer(&pieces, FinishReason::Stop);
+            assert_eq!(joined(transform(&recovery, pieces)), whole, "{}", case.text);
+        }
+    }
+}
+
+/// Half a call must never run: whatever beginning of an answer comes, every call in it is either
+/// one of the whole answer or malformed.
+#[test]
+fn no_beginning_of_an_answer_makes_another_call() {
+    for case in cases() {
+        let whole = read(&all(), case.text, FinishReason::Stop);
+        let whole: Vec<_> = whole
+            .message
+            .tool_uses()
+            .map(|it| (&it.name, input(it)))
+            .collect();
+        let whole: Vec<_> = whole
+            .iter()
+            .map(|(name, input)| (name.as_str(), input))
+            .collect();
+        for (at, _) in case.text.char_indices() {
+            let part = read(&all(), &case.text[..at], FinishReason::Length);
+            for (tool_use, expected) in part.message.tool_uses().zip(&whole) {
+                let input = input(tool_use);
+                let fits = input == "malformed" || *expected == (tool_use.name.as_str(), &input);
+                assert!(fits, "{input} of {:?}", &case.text[..at]);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_called_in_thinking_that_was_left_in_the_text() {
+    for (begin, end) in [("<think>", "</think>"), ("[THINK]", "[/THINK]")] {
+        let thought = format!("{begin}\nMaybe {CALL}?\n{end}");
+        let response = read(&all(), &thought, FinishReason::Stop);
+        assert_eq!(response.message.text(), thought);
+        let text = format!("{thought}\n{CALL}");
+        let response = read(&all(), &text, FinishReason::Stop);
+        assert_eq!(response.message.tool_uses().count(), 1);
+        assert_eq!(response.message.text(), format!("{thought}\n"));
+    }
+}

@@ -1,0 +1,270 @@
+//! Laws that hold for any text.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Pieces of what models write.
+const FRAGMENTS: &[&str] = &[
+    "<tool_call>",
+    "</tool_call>",
+    "<function=",
+    "</function>",
+    "<parameter=city>",
+    "</parameter>",
+    "<arg_key>",
+    "</arg_key>",
+    "<arg_value>",
+    "</arg_value>",
+    "[TOOL_CALLS]",
+    "[ARGS]",
+    "[CALL_ID]",
+    "<|tool_call|>",
+    "<|python_tag|>",
+    "<|python_start|>",
+    "<|python_end|>",
+    "```json",
+    "```",
+    "`",
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁sep｜>",
+    "<｜tool▁call▁end｜>",
+    "function",
+    "<think>",
+    "</think>",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    "\"",
+    "'",
+    ":",
+    ",",
+    ";",
+    "=",
+    ">",
+    "\n",
+    " ",
+    "\\",
+    "\"name\": ",
+    "\"arguments\": ",
+    "{\"name\": \"",
+    "\", \"arguments\": {",
+    "{\"arguments\": {}, \"name\": \"",
+    "\"city\": \"Paris\"",
+    "city=",
+    "True",
+    "12",
+    "null",
+    "é",
+    "text",
+];
+const NAMES: &[&str] = &[
+    "get_weather",
+    "get_time",
+    "crm/find.one",
+    "\"get_time\"",
+    "[get_time()]",
+    "[get_weather(city=",
+];
+
+fn fragment(fragments: Vec<&'static str>) -> impl Strategy<Value = String> {
+    prop_oneof![
+        20 => prop::sample::select(fragments).prop_map(str::to_owned),
+        1 => ".{0,3}",
+    ]
+}
+
+fn text_of(fragments: Vec<&'static str>) -> impl Strategy<Value = String> {
+    prop::collection::vec(fragment(fragments), 0..24).prop_map(|parts| parts.concat())
+}
+
+/// Whole calls, which fragments seldom add up to.
+const CALLS: &[&str] = &[
+    "<tool_call>{\"name\": \"get_time\"}</tool_call>",
+    "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>",
+    "<function=get_weather>{\"city\": \"Paris\"}</function>",
+    "[TOOL_CALLS][{\"name\": \"get_time\", \"arguments\": {}}]",
+    "[TOOL_CALLS]get_time{}",
+    "<|tool_call|>[{\"name\": \"get_time\"}]",
+    "\n[get_weather(city='Paris'), get_time()]",
+    "\n{\"name\": \"get_time\", \"arguments\": {}}",
+    "```json\n{\"name\": \"get_time\", \"arguments\": {}}\n```",
+    "<｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
+];
+
+/// Text in which calls, and halves of them, stand among everything else.
+fn any_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        3 => fragment([FRAGMENTS, NAMES].concat()),
+        1 => prop::sample::select(CALLS).prop_map(str::to_owned),
+    ];
+    prop::collection::vec(piece, 0..16).prop_map(|parts| parts.concat())
+}
+
+/// Cuts a text before characters.
+fn cut(text: &str, every: &[bool]) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    for (at, c) in text.chars().enumerate() {
+        if every.get(at % every.len().max(1)) == Some(&true) {
+            pieces.push(String::new());
+        }
+        if let Some(last) = pieces.last_mut() {
+            last.push(c);
+        }
+    }
+    pieces
+}
+
+/// What an adapter may say next.
+#[derive(Debug, Clone)]
+enum Step {
+    Start(u8),
+    Say(prop::sample::Index, String),
+    State(prop::sample::Index),
+    Finish(prop::sample::Index),
+    Usage,
+}
+
+fn any_step(text: impl Strategy<Value = String>) -> impl Strategy<Value = Step> {
+    let part = any::<prop::sample::Index>;
+    prop_oneof![
+        2 => (0..3_u8).prop_map(Step::Start),
+        6 => (part(), text).prop_map(|(part, text)| Step::Say(part, text)),
+        1 => part().prop_map(Step::State),
+        1 => part().prop_map(Step::Finish),
+        1 => Just(Step::Usage),
+    ]
+}
+
+/// An answer as the grammar allows it, with parts that interleave.
+fn lawful(steps: Vec<Step>) -> Vec<ModelEvent> {
+    let mut events = Vec::new();
+    let mut open: Vec<(u32, u8)> = Vec::new();
+    let mut next = 0;
+    for step in steps {
+        match step {
+            Step::Start(kind) => {
+                let part = match kind {
+                    0 => PartStart::Reasoning,
+                    1 => PartStart::ToolUse {
+                        id: format!("native_{next}"),
+                        name: "native".into(),
+                    },
+                    _ => PartStart::Text,
+                };
+                events.push(ModelEvent::PartStarted { index: next, part });
+                open.push((next, kind));
+                next += 3;
+            }
+            Step::Usage => events.push(ModelEvent::Usage {
+                usage: Usage::default(),
+            }),
+            _ if open.is_empty() => {}
+            Step::Say(part, text) => {
+                let (index, kind) = *part.get(&open);
+                events.push(match kind {
+                    0 => ModelEvent::ReasoningDelta { index, text },
+                    1 => ModelEvent::ToolInputDelta { index, json: text },
+                    _ => delta(index, &text),
+                });
+            }
+            Step::State(part) => {
+                let (index, _) = *part.get(&open);
+                let state = switchboard_domain::ProviderState {
+                    provider: "p".into(),
+                    model: None,
+                    data: json!(index),
+                };
+                events.push(ModelEvent::PartState { index, state });
+            }
+            Step::Finish(part) => {
+                let at = part.index(open.len());
+                events.push(closed(open.remove(at).0));
+            }
+        }
+    }
+    events.push(finished(FinishReason::Stop));
+    events
+}
+
+proptest! {
+    #[test]
+    fn text_that_names_no_tool_is_passed_on_byte_for_byte(text in text_of(FRAGMENTS.to_vec())) {
+        prop_assume!(!NAMES.iter().any(|name| text.contains(name)));
+        let response = read(&all(), &text, FinishReason::Stop);
+        prop_assert_eq!(response.message.text(), text);
+        prop_assert_eq!(response.message.tool_uses().count(), 0);
+        prop_assert_eq!(response.finish, FinishReason::Stop);
+    }
+
+    #[test]
+    fn any_text_in_any_pieces_keeps_the_grammar_and_gives_the_same(
+        text in any_text(),
+        every in prop::collection::vec(any::<bool>(), 1..8),
+        forms in prop::collection::vec(prop::sample::select(RecoveryForm::ALL.to_vec()), 0..8),
+    ) {
+        let forms: RecoveryForms = forms.into_iter().collect();
+        for recovery in [all(), Recovery::of(&request(), forms)] {
+            let whole = transform(&recovery, answer(&[&text], FinishReason::Stop));
+            // `response` fails on an event that the grammar does not allow.
+            let whole_response = response(&whole);
+            let mut ids: Vec<_> = whole_response.message.tool_uses().map(|it| &it.id).collect();
+            let count = ids.len();
+            ids.sort();
+            ids.dedup();
+            prop_assert_eq!(ids.len(), count);
+            let pieces = cut(&text, &every);
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            let pieces = transform(&recovery, answer(&pieces, FinishReason::Stop));
+            prop_assert_eq!(joined(pieces), joined(whole));
+        }
+    }
+
+    /// A part that is never closed, or a stream that breaks, gives the same as one that is.
+    #[test]
+    fn how_an_answer_ends_does_not_matter(text in any_text()) {
+        let closed = response(&transform(&all(), answer(&[&text], FinishReason::Stop)));
+        let open = vec![started(0), delta(0, &text), finished(FinishReason::Stop)];
+        let broken = vec![started(0), delta(0, &text)];
+        for events in [open, broken] {
+            let response = response(&transform(&all(), events));
+            prop_assert_eq!(&response.message, &closed.message);
+        }
+    }
+
+    /// Parts that interleave come out as they were where no tool is named.
+    #[test]
+    fn an_answer_that_names_no_tool_is_the_same_answer(
+        steps in prop::collection::vec(any_step(text_of(FRAGMENTS.to_vec())), 0..16),
+    ) {
+        let events = lawful(steps);
+        let before = response(&events);
+        prop_assume!(!NAMES.iter().any(|name| before.message.text().contains(name)));
+        prop_assert_eq!(response(&transform(&all(), events)), before);
+    }
+
+    /// And where tools are named the grammar holds, and nothing is lost of what the provider called.
+    #[test]
+    fn parts_that_interleave_keep_the_grammar(
+        steps in prop::collection::vec(any_step(any_text()), 0..16),
+    ) {
+        let events = lawful(steps);
+        let native = |answer: &ChatResponse| -> Vec<ToolUse> {
+            let uses = answer.message.tool_uses();
+            uses.filter(|it| it.name == "native").cloned().collect()
+        };
+        let before = response(&events);
+        let after = response(&transform(&all(), events));
+        prop_assert_eq!(native(&after), native(&before));
+    }
+
+    /// Any text at all, not only what looks like calls.
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,80}", more in any_text()) {
+        let _ = read(&all(), &(text + &more), FinishReason::Length);
+    }
+}

@@ -1,0 +1,124 @@
+use proptest::prelude::*;
+use serde_json::json;
+use switchboard_domain::{Message, Role, ToolDefinition, ToolInput, ToolResult, ToolUse};
+
+use super::*;
+
+const RULES: [NameRule; 3] = [NameRule::ANTHROPIC, NameRule::OPENAI, NameRule::GEMINI];
+
+fn request(names: &[&str]) -> ChatRequest {
+    let tool = |name: &&str| ToolDefinition::new(*name, "", json!({"type": "object"}));
+    ChatRequest::new([Message::user("x")]).with_tools(names.iter().map(tool))
+}
+
+#[test]
+fn legal_names_stay_as_they_are() {
+    let all = ["find", "crm__find-one", "A1", "_", "a_b_c14cddc0"];
+    let names = ToolNames::of(&request(&all), NameRule::OPENAI);
+    assert!(!names.any_changed());
+    for name in all {
+        assert_eq!(names.wire(name), name);
+        assert_eq!(names.declared(name), name);
+    }
+}
+
+/// Case 16 of the design notes: `a/b` and `a_b`.
+#[test]
+fn names_that_read_alike_are_told_apart_and_found_again() {
+    let long = "x".repeat(200);
+    let longer = format!("{long}y");
+    let all = [
+        "a/b", "a_b", "a.b", "a b", "a-b", "ä", "Ä", "日本", "語", "", " ", "9", "9a", "-a", &long,
+        &longer,
+    ];
+    for rule in RULES {
+        let names = ToolNames::of(&request(&all), rule);
+        let mut seen = HashSet::new();
+        for name in all {
+            let wire = names.wire(name).into_owned();
+            assert!(rule.allows(&wire), "{wire:?} of {name:?} under {rule:?}");
+            assert_eq!(names.declared(&wire), name);
+            assert!(seen.insert(wire), "{name:?} shares its name under {rule:?}");
+        }
+    }
+}
+
+#[test]
+fn a_name_is_the_same_in_every_run_and_among_any_tools() {
+    // Saved conversations and prompt caches hold these names.
+    let cases = [
+        (NameRule::OPENAI, "crm/find.one", "crm_find_one_f4e28eb9"),
+        (NameRule::OPENAI, "日本", "tool_cf2abf0c"),
+        (NameRule::GEMINI, "9lives", "_9lives_bc867356"),
+    ];
+    for (rule, name, expected) in cases {
+        let alone = ToolNames::of(&request(&[name]), rule);
+        let among = ToolNames::of(&request(&["z", name, "crm.find/one", "a b"]), rule);
+        assert_eq!(alone.wire(name), expected);
+        assert_eq!(among.wire(name), expected);
+        // Also where the request does not know the name.
+        assert_eq!(ToolNames::of(&request(&[]), rule).wire(name), expected);
+    }
+}
+
+#[test]
+fn nobody_can_take_the_name_that_another_tool_would_get() {
+    let victim = ToolNames::of(&request(&["a/b"]), NameRule::OPENAI)
+        .wire("a/b")
+        .into_owned();
+    let names = ToolNames::of(&request(&["a/b", &victim]), NameRule::OPENAI);
+    assert_eq!(
+        names.declared(&victim),
+        victim,
+        "the attacker keeps its own name"
+    );
+    let moved = names.wire("a/b").into_owned();
+    assert_ne!(moved, victim);
+    assert_eq!(names.declared(&moved), "a/b");
+    assert!(NameRule::OPENAI.allows(&moved));
+}
+
+#[test]
+fn the_history_and_the_choice_use_the_same_names() {
+    let mut request = request(&["a/b"]);
+    request.tool_choice = ToolChoice::Only(vec!["a/b".into(), "c/d".into()]);
+    let tool_use = ToolUse::new("1", "gone/tool", ToolInput::parse("{}"));
+    request
+        .messages
+        .push(Message::new(Role::Assistant, [Part::ToolUse(tool_use)]).into());
+    let result = ToolResult::text("1", "other/gone", "x");
+    request
+        .messages
+        .push(Message::tool_results([result]).into());
+    let names = ToolNames::of(&request, NameRule::ANTHROPIC);
+    for name in ["a/b", "c/d", "gone/tool", "other/gone"] {
+        let wire = names.wire(name).into_owned();
+        assert!(NameRule::ANTHROPIC.allows(&wire), "{wire}");
+        assert_eq!(names.declared(&wire), name);
+    }
+}
+
+#[test]
+fn a_name_that_was_never_given_out_comes_back_as_it_is() {
+    let names = ToolNames::of(&request(&["a/b"]), NameRule::OPENAI);
+    assert_eq!(names.declared("made_up"), "made_up");
+}
+
+proptest! {
+    #[test]
+    fn any_names_are_valid_distinct_and_reversible(
+        all in prop::collection::hash_set(prop_oneof![".{0,12}", "[a/_.]{0,4}", "[a-z_]{60,140}"], 0..12),
+    ) {
+        let list: Vec<&str> = all.iter().map(String::as_str).collect();
+        for rule in RULES {
+            let names = ToolNames::of(&request(&list), rule);
+            let mut seen = HashSet::new();
+            for name in &list {
+                let wire = names.wire(name).into_owned();
+                prop_assert!(rule.allows(&wire), "{wire:?}");
+                prop_assert_eq!(names.declared(&wire), *name);
+                prop_assert!(seen.insert(wire));
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Tools as they are in the world; see `tests/schemas/README.md`.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde_json::Value;
+use switchboard_providers_common::schema::{ChangeKind, Dialect, compile};
+
+use crate::checker::problems;
+
+/// A tool of the corpus.
+pub(crate) struct Tool {
+    pub(crate) name: String,
+    pub(crate) schema: Value,
+}
+
+/// Every tool, named by its file and itself.
+pub(crate) fn tools() -> Vec<Tool> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemas");
+    let files = fs::read_dir(folder).expect("the corpus is there");
+    let mut files: Vec<_> = files
+        .map(|file| file.expect("the corpus is readable").path())
+        .filter(|file| file.extension().is_some_and(|it| it == "json"))
+        .collect();
+    files.sort();
+    let mut tools = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).expect("the corpus is readable");
+        let list: Vec<Value> = serde_json::from_str(&text).expect("the corpus is JSON");
+        let stem = file.file_stem().expect("a file has a name");
+        for mut tool in list {
+            let name = tool["name"].as_str().expect("a tool has a name");
+            let name = format!("{}/{name}", stem.display());
+            let schema = tool["schema"].take();
+            tools.push(Tool { name, schema });
+        }
+    }
+    tools
+}
+
+#[test]
+fn the_corpus_is_large_and_varied() {
+    let tools = tools();
+    let by_hand = tools
+        .iter()
+        .filter(|tool| tool.name.starts_with("handwritten/"))
+        .count();
+    assert!(
+        tools.len() - by_hand >= 300,
+        "{} real ones",
+        tools.len() - by_hand
+    );
+    let text: Vec<String> = tools.iter().map(|tool| tool.schema.to_string()).collect();
+    for keyword in [
+        "\"$ref\"",
+        "\"anyOf\"",
+        "\"oneOf\"",
+        "\"allOf\"",
+        "\"const\"",
+        "\"enum\"",
+        "\"format\"",
+        "\"pattern\"",
+        "\"nullable\"",
+        "\"default\"",
+        "\"additionalProperties\"",
+    ] {
+        let count = text.iter().filter(|it| it.contains(keyword)).count();
+        assert!(count >= 5, "{keyword}: {count}");
+    }
+}
+
+#[test]
+fn every_tool_is_lawful_and_stable_in_every_dialect() {
+    let mut wrong = Vec::new();
+    for tool in tools() {
+        for dialect in Dialect::ALL {
+            let compiled = compile(&tool.schema, dialect);
+            let problems = problems(&compiled.schema, dialect);
+            if !problems.is_empty() {
+                wrong.push(format!("{} {}: {problems:?}", tool.name, dialect.name()));
+            }
+            let again = compile(&compiled.schema, dialect);
+            if !again.changes.is_empty() || *again.schema != *compiled.schema {
+                wrong.push(format!(
+                    "{} {} is not stable: {:?}",
+                    tool.name,
+                    dialect.name(),
+                    again.changes
+                ));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{}: {:#?}",
+        wrong.len(),
+        &wrong[..wrong.len().min(12)]
+    );
+}
+
+/// Every value that a dialect lists, and every property, was there before.
+#[test]
+fn no_tool_loses_a_property_of_its_root() {
+    for tool in tools() {
+        let Some(properties) = tool.schema.get("properties").and_then(Value::as_object) else {
+            continue;
+        };
+        for dialect in Dialect::ALL {
+            let compiled = compile(&tool.schema, dialect);
+            if compiled.schema.get("anyOf").is_some() {
+                // Each alternative has them.
+                assert_eq!(dialect, Dialect::OllamaFormat, "{}", tool.name);
+                continue;
+            }
+            let left_out = |name: &String| {
+                let pointer = format!("/properties/{name}");
+                compiled.changes.iter().any(|change| {
+                    change.pointer == pointer
+                        && (change.kind == ChangeKind::Renamed
+                            || change.message.contains("left out"))
+                })
+            };
+            let names: Vec<&String> = properties.keys().collect();
+            let kept = compiled.schema["properties"].as_object();
+            let kept: Vec<&String> = kept.into_iter().flat_map(|it| it.keys()).collect();
+            let missing: Vec<_> = names
+                .iter()
+                .filter(|name| !kept.contains(name) && !left_out(name))
+                .collect();
+            assert!(
+                missing.is_empty(),
+                "{} {}: {missing:?}",
+                tool.name,
+                dialect.name()
+            );
+            // In the order of the schema.
+            let order: Vec<&&String> = names.iter().filter(|name| kept.contains(name)).collect();
+            let kept: Vec<&&String> = kept.iter().filter(|name| names.contains(name)).collect();
+            assert_eq!(order, kept, "{} {}", tool.name, dialect.name());
+        }
+    }
+}
+
+/// What is done to the corpus, as one table: a change of a rule shows here.
+#[test]
+fn what_was_changed_in_the_corpus() {
+    let mut table: BTreeMap<&str, BTreeMap<String, usize>> = BTreeMap::new();
+    for tool in tools() {
+        for dialect in Dialect::ALL {
+            let row = table.entry(dialect.name()).or_default();
+            let compiled = compile(&tool.schema, dialect);
+            if compiled.changes.is_empty() {
+                *row.entry("(unchanged)".to_owned()).or_default() += 1;
+            }
+            if compiled.is_exact() {
+                *row.entry("(exact)".to_owned()).or_default() += 1;
+            }
+            for change in &compiled.changes {
+                *row.entry(format!("{:?}", change.kind)).or_default() += 1;
+            }
+        }
+    }
+    insta::assert_json_snapshot!(table);
+}

@@ -1,0 +1,16 @@
+//! The schema compiler by its public face: rules side by side, any JSON, and a corpus of tools.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are no #[test] functions"
+)]
+
+mod adapters;
+mod answers;
+mod checker;
+mod corpus;
+mod hostile;
+mod properties;
+mod restored;
+
+mod table;

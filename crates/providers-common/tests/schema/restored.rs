@@ -1,0 +1,255 @@
+//! Answers for a compiled schema as answers for the schema that was given.
+
+use serde_json::{Value, json};
+use switchboard_providers_common::schema::{Dialect, compile, measure, restore};
+
+fn strict(schema: &Value, answer: Value) -> Value {
+    restore(schema, Dialect::OpenAiStrict, answer)
+}
+
+fn object(properties: impl Into<Value>) -> Value {
+    json!({"type": "object", "properties": properties.into()})
+}
+
+#[test]
+fn nulls_that_stand_for_nothing_are_taken_out() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer"},
+            "note": {"type": ["string", "null"]},
+            "inner": {"type": "object", "properties": {"a": {"type": "string"}}},
+            "list": {"type": "array", "items": object(json!({"b": {"type": "boolean"}}))},
+            "needed": {"type": ["string", "null"]},
+        },
+        "required": ["city", "needed"],
+    });
+    let answer = json!({
+        "city": "Kiel", "days": null, "note": null, "inner": {"a": null},
+        "list": [{"b": null}, {"b": true}], "needed": null,
+    });
+    let expected = json!({
+        "city": "Kiel", "note": null, "inner": {}, "list": [{}, {"b": true}], "needed": null,
+    });
+    assert_eq!(strict(&schema, answer.clone()), expected);
+    // On a wire where nothing was made nullable null is what the model said.
+    assert_eq!(
+        restore(&schema, Dialect::OpenAiLoose, answer.clone()),
+        answer
+    );
+    assert_eq!(
+        restore(&schema, Dialect::AnthropicStrict, answer.clone()),
+        answer
+    );
+}
+
+#[test]
+fn nulls_are_taken_out_behind_references_and_in_the_alternative_that_was_meant() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"shape": {"oneOf": [{"$ref": "#/$defs/circle"}, {"$ref": "#/$defs/box"}]}},
+        "$defs": {
+            "circle": {
+                "type": "object",
+                "properties": {"kind": {"const": "circle"}, "label": {"type": "string"}},
+                "required": ["kind"],
+            },
+            "box": {
+                "type": "object",
+                "properties": {
+                    "kind": {"const": "box"},
+                    "label": {"type": ["string", "null"]},
+                    "parts": {"type": "array", "items": {"$ref": "#/$defs/box"}},
+                },
+                "required": ["kind"],
+            },
+        },
+    });
+    assert_eq!(
+        strict(&schema, json!({"shape": {"kind": "circle", "label": null}})),
+        json!({"shape": {"kind": "circle"}})
+    );
+    let boxes = json!({"kind": "box", "label": null, "parts": [
+        {"kind": "box", "label": "a", "parts": null},
+    ]});
+    assert_eq!(
+        strict(&schema, json!({"shape": boxes})),
+        json!({"shape": {"kind": "box", "label": null, "parts": [{"kind": "box", "label": "a"}]}})
+    );
+}
+
+#[test]
+fn alternatives_of_the_root_lose_the_keys_of_the_others() {
+    let schema = json!({"oneOf": [
+        {
+            "type": "object",
+            "properties": {"kind": {"const": "at"}, "at": {"type": "string"}},
+            "required": ["kind", "at"],
+            "additionalProperties": false,
+        },
+        {
+            "type": "object",
+            "properties": {"kind": {"const": "every"}, "minutes": {"type": "integer"}},
+            "required": ["kind", "minutes"],
+            "additionalProperties": false,
+        },
+    ]});
+    let answer = json!({"kind": "every", "at": null, "minutes": 5});
+    assert_eq!(
+        strict(&schema, answer),
+        json!({"kind": "every", "minutes": 5})
+    );
+}
+
+#[test]
+fn json_text_is_read_where_the_schema_wants_no_text() {
+    let schema = object(json!({
+        "payload": {"type": "object"},
+        "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "any": {},
+        "text": {"type": "string"},
+        "either": {"anyOf": [{"type": "string"}, {"type": "object"}]},
+        "list": {"type": "array"},
+    }));
+    let answer = json!({
+        "payload": "{\"a\": [1, null]}",
+        "map": "{\"x\": 1}",
+        "any": "[true]",
+        "text": "{\"a\": 1}",
+        "either": "{\"b\": 2}",
+        "list": ["1", "\"one\"", "no JSON"],
+    });
+    let expected = json!({
+        "payload": {"a": [1, null]},
+        "map": {"x": 1},
+        "any": [true],
+        "text": "{\"a\": 1}",
+        "either": {"b": 2},
+        "list": [1, "one", "no JSON"],
+    });
+    for dialect in [
+        Dialect::OpenAiStrict,
+        Dialect::AnthropicStrict,
+        Dialect::GeminiOpenApi,
+    ] {
+        assert_eq!(
+            restore(&schema, dialect, answer.clone()),
+            expected,
+            "{}",
+            dialect.name()
+        );
+    }
+    // These wires have a schema for all of it.
+    for dialect in [
+        Dialect::GeminiJsonSchema,
+        Dialect::OllamaFormat,
+        Dialect::Anthropic,
+    ] {
+        assert_eq!(
+            restore(&schema, dialect, answer.clone()),
+            answer,
+            "{}",
+            dialect.name()
+        );
+    }
+    // What cannot be read, or is not what was wanted, is left for the validator to complain of.
+    for odd in [
+        json!({"payload": "{oops"}),
+        json!({"payload": "[1]"}),
+        json!({"map": "7"}),
+    ] {
+        assert_eq!(strict(&schema, odd.clone()), odd);
+    }
+}
+
+#[test]
+fn recursion_that_was_cut_is_read_from_json_text() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/$defs/node"}},
+        "required": ["tree"],
+        "$defs": {"node": {
+            "type": "object",
+            "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+        }},
+    });
+    let answer = json!({"tree": {"children": ["{\"children\": [{\"children\": []}]}"]}});
+    assert_eq!(
+        restore(&schema, Dialect::AnthropicStrict, answer),
+        json!({"tree": {"children": [{"children": [{"children": []}]}]}})
+    );
+}
+
+#[test]
+fn a_wrapped_root_is_unwrapped() {
+    let schema = json!({"type": "array", "items": object(json!({"a": {"type": "string"}}))});
+    assert_eq!(
+        strict(&schema, json!({"value": [{"a": null}]})),
+        json!([{}])
+    );
+    assert_eq!(strict(&schema, json!([{"a": "x"}])), json!([{"a": "x"}]));
+    // An object of its own property `value` is no wrapper.
+    let own = object(json!({"value": {"type": "integer"}}));
+    assert_eq!(strict(&own, json!({"value": 1})), json!({"value": 1}));
+}
+
+#[test]
+fn renamed_keys_get_their_names_back() {
+    let schema = object(json!({
+        "filter[name]": {"type": "string"}, "filter_name": {"type": "string"}, "$top": {"type": "integer"},
+    }));
+    let compiled = compile(&schema, Dialect::Anthropic);
+    let names: Vec<_> = compiled.schema["properties"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    assert_eq!(names, ["filter_name_2", "filter_name", "top"]);
+    for dialect in [Dialect::Anthropic, Dialect::AnthropicStrict] {
+        assert_eq!(
+            restore(
+                &schema,
+                dialect,
+                json!({"filter_name_2": "a", "filter_name": "b", "top": 3})
+            ),
+            json!({"filter[name]": "a", "filter_name": "b", "$top": 3})
+        );
+    }
+}
+
+#[test]
+fn answers_that_are_no_objects_and_schemas_that_are_none_do_no_harm() {
+    for schema in [
+        json!(null),
+        json!(true),
+        json!({"$ref": "#"}),
+        json!({"anyOf": [1, {}]}),
+    ] {
+        for answer in [json!(null), json!("x"), json!([1]), json!({"a": null})] {
+            for dialect in Dialect::ALL {
+                restore(&schema, dialect, answer.clone());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_schema_is_measured() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "a": {"type": ["string", "null"]},
+            "b": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/c"}]},
+            "d": {"type": "array", "items": {"type": "object", "properties": {"e": {"enum": [1, 2]}}}},
+        },
+        "required": ["a", "b"],
+        "$defs": {"c": {"type": "object", "properties": {"f": {"type": "string"}}}},
+    });
+    let measure = measure(&schema);
+    assert_eq!((measure.optional, measure.unions), (3, 2));
+    assert_eq!(
+        (measure.properties, measure.depth, measure.enum_values),
+        (5, 2, 2)
+    );
+}
