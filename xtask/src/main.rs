@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod catalogue;
 mod ci;
 mod docs;
 mod files;
@@ -53,6 +54,8 @@ enum Task {
     },
     /// Ask the official SDKs whether our golden request bodies are valid
     Oracle,
+    /// Make the model catalogue anew from its source and our overlay
+    Catalogue(catalogue::Args),
     /// Build the documentation; any warning is an error
     Docs,
     /// Measure, and print a Markdown table
@@ -80,6 +83,7 @@ fn perform(task: Task) -> anyhow::Result<()> {
         Task::Layers { manifest_path } => layers::run(manifest_path.as_deref()),
         Task::Snapshots { action } => snapshots::run(action.unwrap_or_default()),
         Task::Oracle => oracle::run(),
+        Task::Catalogue(args) => catalogue::run(&args),
         Task::Docs => docs::run(),
         Task::Bench(args) => bench::run(&args),
         Task::Ci(args) => ci::run(&args),

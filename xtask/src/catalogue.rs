@@ -1,0 +1,119 @@
+//! `cargo xtask catalogue`: what models can do and cost, as a data file of `providers-common`.
+//!
+//! The facts are those of the price list that litellm ships, in the version that `source` pins; the
+//! overlay beside the data is ours, and wins. The data is committed, so that nobody who builds or
+//! tests needs the source.
+
+mod entry;
+mod overlay;
+mod source;
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::process;
+
+/// The data, made here and read by the crate.
+const DATA: &str = "models.tsv";
+/// Ours, written by hand.
+const OVERLAY: &str = "overlay.json";
+/// Under which the source may be copied.
+const LICENCE: &str = "LICENSE-litellm";
+
+/// How many lines of a difference are shown.
+const MOST_SHOWN: usize = 20;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Write nothing; fail if the data is not what the source and the overlay give
+    #[arg(long)]
+    check: bool,
+}
+
+/// Writes or checks the data. Needs the network only while the source is not in the target folder.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let folder = folder();
+    let overlay = fs::read_to_string(folder.join(OVERLAY))
+        .with_context(|| format!("{OVERLAY} could not be read"))?;
+    let source = source::load()?;
+    let data = table::make(&source.models, &overlay)?;
+    for (name, text) in [(DATA, &data), (LICENCE, &source.licence)] {
+        let path = folder.join(name);
+        if args.check {
+            // A checkout may have turned the ends of lines.
+            let committed = fs::read_to_string(&path).unwrap_or_default();
+            let differences = differences(&committed.replace("\r\n", "\n"), text);
+            if !differences.is_empty() {
+                bail!(
+                    "{name} is not what litellm {} and {OVERLAY} give: run `cargo xtask \
+                     catalogue` and commit what it writes\n{}",
+                    source::VERSION,
+                    differences.join("\n")
+                );
+            }
+        } else {
+            fs::write(&path, text)
+                .with_context(|| format!("{} could not be written", path.display()))?;
+        }
+    }
+    let models = data.lines().filter(|line| !line.starts_with('#')).count();
+    println!("{DATA}: {models} models, {} bytes", data.len());
+    Ok(())
+}
+
+fn folder() -> PathBuf {
+    process::root().join("crates/providers-common/src/catalogue")
+}
+
+/// The lines that one of two texts has and the other has not, the first few of them.
+fn differences(committed: &str, made: &str) -> Vec<String> {
+    if committed == made {
+        return Vec::new();
+    }
+    let only_in = |one: &str, other: &str, mark: char| -> Vec<String> {
+        let other: std::collections::HashSet<&str> = other.lines().collect();
+        one.lines()
+            .filter(|line| !other.contains(line))
+            .map(|line| format!("{mark} {line}"))
+            .collect()
+    };
+    let mut lines = only_in(committed, made, '-');
+    lines.extend(only_in(made, committed, '+'));
+    if lines.is_empty() {
+        lines.push("the same lines in another order".to_owned());
+    }
+    if lines.len() > MOST_SHOWN {
+        let more = lines.len() - MOST_SHOWN;
+        lines.truncate(MOST_SHOWN);
+        lines.push(format!("… and {more} lines more"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_names_the_lines() {
+        assert!(differences("a\nb\n", "a\nb\n").is_empty());
+        assert_eq!(differences("a\nb\n", "b\nc\n"), ["- a", "+ c"]);
+        assert_eq!(differences("a\nb\n", "b\na\n").len(), 1);
+        let many = "line\n".repeat(100);
+        let shown = differences(&many, "");
+        assert_eq!(shown.len(), MOST_SHOWN + 1);
+        assert!(shown[MOST_SHOWN].contains("80 lines more"), "{shown:?}");
+    }
+
+    #[test]
+    fn what_is_committed_is_there() {
+        for name in [DATA, OVERLAY, LICENCE] {
+            assert!(folder().join(name).is_file(), "{name}");
+        }
+        let licence = fs::read_to_string(folder().join(LICENCE)).unwrap();
+        assert!(licence.contains("MIT License"), "{licence}");
+    }
+}

@@ -1,0 +1,118 @@
+use serde_json::json;
+
+use super::*;
+
+const NOTHING: &str = r#"{ "featured": {}, "rules": [] }"#;
+
+fn lines(models: &Value, overlay: &str) -> Vec<String> {
+    let text = make(models, overlay).unwrap();
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn a_model_is_a_line() {
+    let models = json!({ "gemini/full": {
+        "litellm_provider": "gemini",
+        "mode": "chat",
+        "max_input_tokens": 200_000,
+        "max_output_tokens": 8192,
+        "input_cost_per_token": 1e-6,
+        "output_cost_per_token": 7.5e-6,
+        "cache_read_input_token_cost": 0.0,
+        "cache_creation_input_token_cost": 3.7e-8,
+        "supports_function_calling": true,
+        "supports_tool_choice": true,
+        "supports_forced_tool_use": false,
+        "supports_vision": true,
+        "supported_modalities": ["text", "image"],
+        "deprecation_date": "2027-01-31",
+    }, "gemini/least": {
+        "litellm_provider": "gemini",
+        "mode": "responses",
+        "supports_tool_choice": true,
+    } });
+    assert_eq!(
+        lines(
+            &models,
+            r#"{ "featured": { "gemini": ["full"] }, "rules": [] }"#
+        ),
+        [
+            "gemini/full\t200000\t8192\t1\t7.5\t0\t0.037\ttools,!forced,images,!audio\t2027-01-31\t1",
+            "gemini/least\t-\t-\t-\t-\t-\t-\tforced,responses-only\t-\t-",
+        ]
+    );
+}
+
+#[test]
+fn models_of_others_and_models_that_do_not_talk_are_left_out() {
+    let model = |provider: &str, mode: &str| json!({ "litellm_provider": provider, "mode": mode, "supports_vision": true });
+    let mut music = model("gemini", "chat");
+    music["supported_output_modalities"] = json!(["audio"]);
+    let models = json!({
+        "a": model("anthropic", "chat"),
+        "b": model("bedrock", "chat"),
+        "c": model("openai", "embedding"),
+        "d": music,
+        "e": { "litellm_provider": "openai", "mode": "chat" },
+    });
+    let lines = lines(&models, NOTHING);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].starts_with("anthropic/a\t"), "{lines:?}");
+}
+
+#[test]
+fn the_name_with_its_provider_wins_whichever_comes_first() {
+    let model = |window: u64| json!({ "litellm_provider": "gemini", "mode": "chat", "max_input_tokens": window });
+    for models in [
+        json!({ "m": model(1), "gemini/m": model(2) }),
+        json!({ "gemini/m": model(2), "m": model(1) }),
+    ] {
+        let lines = lines(&models, NOTHING);
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with("gemini/m\t2\t"), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_dated_name_that_says_the_same_is_left_out() {
+    let model = |window: u64| json!({ "litellm_provider": "openai", "mode": "chat", "max_input_tokens": window });
+    let models = json!({
+        "same": model(1), "same-2026-01-02": model(1), "same-latest": model(1), "same-001": model(1),
+        "other": model(1), "other-20260102": model(2),
+        "alone-2026-01-02": model(1),
+    });
+    let names: Vec<String> = lines(&models, NOTHING)
+        .iter()
+        .filter_map(|line| Some(line.split_once('\t')?.0.to_owned()))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "openai/alone-2026-01-02",
+            "openai/other",
+            "openai/other-20260102",
+            "openai/same"
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_number_and_no_date_is_an_error() {
+    let model = |field: &str, value: Value| {
+        let mut model = json!({ "litellm_provider": "openai", "mode": "chat" });
+        model[field] = value;
+        json!({ "m": model })
+    };
+    for (field, value) in [
+        ("max_input_tokens", json!("many")),
+        ("input_cost_per_token", json!("cheap")),
+        ("input_cost_per_token", json!(-1.0)),
+        ("deprecation_date", json!("soon")),
+    ] {
+        let error = make(&model(field, value.clone()), NOTHING);
+        assert!(error.is_err(), "{field}: {value}");
+    }
+}
