@@ -8,7 +8,7 @@ use switchboard_providers_common::{
     Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, read_to_end,
 };
 
-use crate::{AnthropicConfig, AnthropicErrors, AnthropicModel};
+use crate::{AnthropicConfig, AnthropicErrors, AnthropicModel, config::BETAS};
 
 /// Models asked for at once; the API allows no more and has far fewer.
 const MODELS_AT_ONCE: &str = "models?limit=1000";
@@ -94,9 +94,17 @@ impl AnthropicClient {
     ///
     /// Some servers answer a request for a stream as a whole, and some give either the wrong name:
     /// what came shows in the body.
-    pub(crate) async fn ask(&self, body: Vec<u8>) -> Result<HttpAnswer, ModelError> {
-        let request = self
-            .request("messages")
+    pub(crate) async fn ask(
+        &self,
+        body: Vec<u8>,
+        betas: &[String],
+    ) -> Result<HttpAnswer, ModelError> {
+        let config = self.config();
+        let mut request = self.request("messages");
+        if !betas.is_empty() && !config.headers.contains(BETAS) {
+            request = request.with_header(BETAS, &config.betas_with(betas));
+        }
+        let request = request
             .with_header("accept", "text/event-stream")
             .expecting(&[
                 "text/event-stream",

@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::{Headers, TransportConfig};
 
-use crate::MessagesOptions;
+use crate::{CachePolicy, MessagesOptions, ServerTool};
 
 /// Anthropic's own address.
 pub const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com";
@@ -20,6 +20,9 @@ pub const CUSTOM_HEADERS_VARIABLE: &str = "ANTHROPIC_CUSTOM_HEADERS";
 /// The version of the API that is asked for. Later ones refuse temperature and the like to all models;
 /// this one is still served, and every compatible server knows it.
 pub const DEFAULT_API_VERSION: &str = "2023-06-01";
+
+/// The header with features that are not in the API for everyone.
+pub(crate) const BETAS: &str = "anthropic-beta";
 
 /// How to reach Anthropic or a server that speaks its wire.
 ///
@@ -42,7 +45,8 @@ pub struct AnthropicConfig {
     /// The address without `/v1`, as the official SDK has it; a slash, or `/v1`, at its end does not
     /// matter.
     pub base_url: String,
-    /// `anthropic-beta`: features that are not in the API for everyone.
+    /// `anthropic-beta`: features that are not in the API for everyone. What options and fields of a
+    /// request need is added by itself; see [`MessagesOptions::automatic_betas`].
     pub betas: Vec<String>,
     /// Further headers. They win over all others.
     pub headers: Headers,
@@ -148,6 +152,20 @@ impl AnthropicConfig {
         self
     }
 
+    /// The same with one more tool that the API runs itself.
+    #[must_use]
+    pub fn with_server_tool(mut self, tool: ServerTool) -> Self {
+        self.options.server_tools.push(tool);
+        self
+    }
+
+    /// The same with another use of the provider's prompt cache.
+    #[must_use]
+    pub fn with_cache(mut self, policy: CachePolicy) -> Self {
+        self.options.cache = policy;
+        self
+    }
+
     /// The same with another header, which is no secret. It wins over what is sent otherwise.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
@@ -176,7 +194,7 @@ impl AnthropicConfig {
     pub(crate) fn all_headers(&self) -> Headers {
         let mut headers = Headers::new().with("anthropic-version", &self.options.api_version);
         if !self.betas.is_empty() {
-            headers = headers.with("anthropic-beta", &self.betas.join(","));
+            headers = headers.with(BETAS, &self.betas_with(&[]));
         }
         let headers = match self.credential.as_ref().filter(|it| is_given(it)) {
             Some(Credential::ApiKey(key)) => headers.with_secret("x-api-key", key),
@@ -184,6 +202,17 @@ impl AnthropicConfig {
             None => headers,
         };
         headers.with_all(&self.headers)
+    }
+
+    /// The features asked for and `more`, each once.
+    pub(crate) fn betas_with(&self, more: &[String]) -> String {
+        let mut names: Vec<&str> = Vec::with_capacity(self.betas.len() + more.len());
+        for name in self.betas.iter().chain(more).map(|name| name.trim()) {
+            if !name.is_empty() && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.join(",")
     }
 
     /// Whether a server can be asked with it.
@@ -214,7 +243,24 @@ impl AnthropicConfig {
                 "no key for Anthropic: set {API_KEY_VARIABLE} (or {AUTH_TOKEN_VARIABLE})"
             )));
         }
-        self.all_headers().check(&self.provider)
+        let mut tools = self.options.server_tools.iter();
+        if let Some(fault) = tools.find_map(ServerTool::fault) {
+            return Err(self.wrong(fault));
+        }
+        let raw = self
+            .options
+            .server_tools
+            .iter()
+            .flat_map(|tool| match tool {
+                ServerTool::Raw(raw) => raw.betas.as_slice(),
+                _ => &[],
+            });
+        let raw: Vec<String> = raw.cloned().collect();
+        let mut headers = self.all_headers();
+        if !raw.is_empty() {
+            headers = headers.with(BETAS, &self.betas_with(&raw));
+        }
+        headers.check(&self.provider)
     }
 
     fn wrong(&self, message: impl Into<String>) -> ModelError {
@@ -313,6 +359,37 @@ mod tests {
         }
         let evil = AnthropicConfig::compatible("x", "https://api.anthropic.com.evil.example");
         assert!(!evil.is_anthropic());
+    }
+
+    #[test]
+    fn a_server_tool_that_would_be_refused_is_told_before_it_is_used() {
+        let with = |tool: ServerTool| {
+            AnthropicConfig::new("sk")
+                .with_server_tool(ServerTool::web_search())
+                .with_server_tool(tool)
+                .check()
+        };
+        assert!(with(ServerTool::code_execution()).is_ok());
+        let raw = |kind: &str, beta: &str| {
+            let mut declaration = switchboard_domain::JsonObject::new();
+            declaration.insert("type".into(), kind.into());
+            let betas = vec![beta.to_owned()];
+            ServerTool::Raw(crate::server_tool::RawServerTool { declaration, betas })
+        };
+        assert!(with(raw("memory_20250818", "b-1")).is_ok());
+        for tool in [raw("", "b-1"), raw("memory_20250818", "b\n1")] {
+            let error = with(tool).unwrap_err();
+            assert_eq!(error.kind, ModelErrorKind::Configuration);
+        }
+    }
+
+    #[test]
+    fn betas_are_said_once() {
+        let config = AnthropicConfig::new("sk")
+            .with_beta("a-1")
+            .with_beta(" b-2");
+        let more = ["b-2".to_owned(), "c-3".to_owned(), String::new()];
+        assert_eq!(config.betas_with(&more), "a-1,b-2,c-3");
     }
 
     #[test]

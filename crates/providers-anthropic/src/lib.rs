@@ -8,7 +8,9 @@
 //! | [`model`] | [`AnthropicModel`]: the port, joined from mapping and transport |
 //! | [`messages`] | the mapping: pure, without I/O |
 //! | [`options`] | [`MessagesOptions`]: what the mapping may be told |
-//! | [`capabilities`](mod@capabilities) | what Claude models can do, by their names |
+//! | [`server_tool`] | [`ServerTool`]: tools that the API runs on its own side |
+//! | [`rules`](mod@rules) | what each Claude model takes and refuses: one table |
+//! | [`capabilities`](mod@capabilities) | the same in the domain's words |
 //! | [`error`] | [`AnthropicErrors`]: from an error body to a typed error |
 //!
 //! ```no_run
@@ -26,7 +28,7 @@
 //! ```
 #![deny(missing_docs)]
 
-mod base64;
+mod betas;
 pub mod capabilities;
 pub mod client;
 pub mod config;
@@ -34,7 +36,9 @@ pub mod error;
 pub mod messages;
 pub mod model;
 pub mod options;
+pub mod rules;
 mod schema;
+pub mod server_tool;
 
 pub use capabilities::capabilities;
 pub use client::{AnthropicClient, ServedModel};
@@ -42,4 +46,6 @@ pub use config::{AnthropicConfig, Credential};
 pub use error::AnthropicErrors;
 pub use messages::{MessagesDecoder, WireRequest, to_wire};
 pub use model::AnthropicModel;
-pub use options::MessagesOptions;
+pub use options::{CacheLifetime, CachePolicy, MessagesOptions};
+pub use rules::{Effort, rules};
+pub use server_tool::ServerTool;

@@ -86,8 +86,8 @@ impl AnthropicModel {
             ToolChoice::Required | ToolChoice::Only(_)
         );
         loop {
-            let (body, decoder) = self.prepare(request, &capabilities, &options)?;
-            let error = match self.client.ask(body).await {
+            let (body, betas, decoder) = self.prepare(request, &capabilities, &options)?;
+            let error = match self.client.ask(body, &betas).await {
                 Ok(answer) => return Ok((answer, decoder)),
                 Err(error) => error,
             };
@@ -102,15 +102,17 @@ impl AnthropicModel {
         }
     }
 
-    /// The body of a request and the decoder of its answer.
+    /// The body of a request, the betas that it needs, and the decoder of its answer.
     fn prepare(
         &self,
         request: &ChatRequest,
         capabilities: &ModelCapabilities,
         options: &MessagesOptions,
-    ) -> Result<(Vec<u8>, MessagesDecoder), ModelError> {
+    ) -> Result<(Vec<u8>, Vec<String>, MessagesDecoder), ModelError> {
         let WireRequest {
             body,
+            betas,
+            reshaped,
             tool_choice,
             warnings,
             local_ids,
@@ -120,8 +122,9 @@ impl AnthropicModel {
             self.error(kind, "the request cannot be written as JSON")
                 .with_source(fault)
         })?;
-        let decoder = MessagesDecoder::new(self.id.clone(), tool_choice, warnings, local_ids);
-        Ok((body, decoder))
+        let decoder = MessagesDecoder::new(self.id.clone(), tool_choice, warnings, local_ids)
+            .reshaping(reshaped);
+        Ok((body, betas, decoder))
     }
 
     async fn read(

@@ -427,3 +427,23 @@ fn a_missing_key_is_told_with_its_variable() {
     assert_eq!(error.kind, ModelErrorKind::Configuration);
     assert!(error.to_string().contains("ANTHROPIC_API_KEY"), "{error}");
 }
+
+#[tokio::test]
+async fn a_property_that_the_api_does_not_take_comes_back_under_its_name() {
+    let fake = server().await;
+    fake.answer(Answer::anthropic([Say::call(
+        "toolu_1",
+        "measure",
+        json!({"gr__e": "5"}),
+    )]));
+    let schema = json!({"type": "object", "properties": {"größe": {"type": "string"}}});
+    let request = ChatRequest::new([Message::user("How large?")])
+        .with_tools([ToolDefinition::new("measure", "", schema)]);
+    let answer = model(&fake).complete(&request).await.unwrap();
+    let sent = fake.request(0).await;
+    let sent = &sent.json()["tools"][0]["input_schema"]["properties"];
+    assert!(sent.get("gr__e").is_some(), "{sent}");
+    let call = answer.message.tool_uses().next().unwrap();
+    let input = switchboard_domain::ToolInput::from_json(json!({"größe": "5"}));
+    assert_eq!(call.input, input);
+}

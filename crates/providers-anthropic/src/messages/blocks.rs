@@ -3,7 +3,7 @@
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, PartStart, ProviderState};
 
-use super::content::CITATIONS;
+use super::{content::CITATIONS, restore::Held};
 
 /// A block that has begun and not ended.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(crate) enum OpenBlock {
         part: u32,
         /// The input said at the beginning; `{}` in a stream, the whole one in a whole body.
         input: Option<Value>,
+        /// What has come of an input that is to be given another shape.
+        held: Option<Held>,
     },
     /// A block of the API's own. It takes no deltas in the domain, so that it is kept here until
     /// it is whole.
@@ -26,18 +28,6 @@ pub(crate) enum OpenBlock {
         block: JsonObject,
         input: String,
     },
-}
-
-impl OpenBlock {
-    /// The part that has begun, if it is one that takes deltas.
-    pub(crate) fn part(&self) -> Option<u32> {
-        match self {
-            Self::Text { part, .. } | Self::Reasoning { part } | Self::ToolUse { part, .. } => {
-                Some(*part)
-            }
-            Self::Opaque { .. } => None,
-        }
-    }
 }
 
 /// What comes before the end of a text: what it cites. Any model of the provider may read it again.
@@ -55,16 +45,30 @@ pub(crate) fn cite(
     }
 }
 
-/// What comes before the end of a call whose input was said at once.
-pub(crate) fn give_input(part: u32, input: Option<Value>, events: &mut Vec<ModelEvent>) {
-    let json = match input {
-        None | Some(Value::Null) => return,
-        Some(Value::Object(object)) if object.is_empty() => return,
+/// What comes before the end of a call: its input, where it was said at once or held back.
+pub(crate) fn give_input(
+    part: u32,
+    input: Option<Value>,
+    held: Option<Held>,
+    events: &mut Vec<ModelEvent>,
+) {
+    let said = match input {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(object)) if object.is_empty() => None,
         // Some servers say it as text.
-        Some(Value::String(text)) => text,
-        Some(other) => other.to_string(),
+        Some(Value::String(text)) => Some(text),
+        Some(other) => Some(other.to_string()),
     };
-    events.push(ModelEvent::ToolInputDelta { index: part, json });
+    let json = match held {
+        Some(mut held) => {
+            let too_long = said.and_then(|said| held.push(&said));
+            too_long.unwrap_or_else(|| held.restored())
+        }
+        None => said.unwrap_or_default(),
+    };
+    if !json.is_empty() {
+        events.push(ModelEvent::ToolInputDelta { index: part, json });
+    }
 }
 
 /// Takes a delta of a block of the API's own that has no form here: text is appended, anything else
@@ -153,10 +157,30 @@ fn collect(object: &JsonObject, lines: &mut Vec<String>) {
         (Some(title), None) => lines.push(title.to_owned()),
         (None, None) => {}
     }
-    for name in ["text", "stdout", "stderr", "data", "content"] {
-        lines.extend(field(name).map(str::to_owned));
+    // Bytes are nothing to read.
+    let is_bytes = object.get("type").is_some_and(|it| it == "base64");
+    if is_bytes {
+        lines.extend(field("media_type").map(|it| format!("[{it}]")));
     }
+    for name in ["text", "stdout", "stderr", "data", "content"] {
+        let shown = field(name).filter(|_| !(is_bytes && name == "data"));
+        lines.extend(shown.map(|text| text.trim_end().to_owned()));
+    }
+    let listed = object.get("lines").and_then(Value::as_array);
+    let listed = listed.into_iter().flatten().filter_map(Value::as_str);
+    lines.extend(listed.map(str::to_owned));
     lines.extend(field("error_code").map(|code| format!("[error: {code}]")));
+    lines.extend(field("file_id").map(|id| format!("[file: {id}]")));
+    let code = object.get("return_code").and_then(Value::as_i64);
+    lines.extend(
+        code.filter(|code| *code != 0)
+            .map(|code| format!("[exit code: {code}]")),
+    );
+    match object.get("is_file_update").and_then(Value::as_bool) {
+        Some(true) => lines.push("[file updated]".to_owned()),
+        Some(false) => lines.push("[file created]".to_owned()),
+        None => {}
+    }
     for name in ["content", "source", "tool_references"] {
         match object.get(name) {
             Some(Value::Object(inner)) => collect(inner, lines),

@@ -4,17 +4,16 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, Document, JsonObject, Media, MediaSource, ModelCapabilities, ModelId, Opaque,
-    Part, ProviderState, Reasoning, Role, Text, ToolContent, ToolResult, ToolUse, Warning,
-    WarningKind,
+    ChatRequest, JsonObject, Media, ModelCapabilities, ModelId, Opaque, Part, ProviderState,
+    Reasoning, Role, Text, ToolContent, ToolResult, ToolUse, Warning, WarningKind,
 };
 
 use super::{
     ids::wire_id,
+    pairing::Unpaired,
     tools::as_name,
-    wire::{Block, Input, Source},
+    wire::{Block, Input},
 };
-use crate::base64::decode_text;
 
 /// The key under which a reasoning part's state holds the signature of its text.
 pub(crate) const SIGNATURE: &str = "signature";
@@ -33,6 +32,31 @@ pub(crate) struct Mapper<'m> {
     pub(crate) replay_reasoning: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) reasoning_dropped: usize,
+    /// Texts and calls that go without what another model had attached for itself.
+    pub(crate) states_dropped: usize,
+    /// Blocks of the provider's own that it would refuse.
+    pub(crate) unpaired: Unpaired<'m>,
+}
+
+impl<'m> Mapper<'m> {
+    /// A mapper for a request to `model`.
+    pub(crate) fn new(
+        request: &'m ChatRequest,
+        model: &'m ModelId,
+        capabilities: &'m ModelCapabilities,
+        replay_reasoning: bool,
+        warnings: &'m mut Vec<Warning>,
+    ) -> Self {
+        Self {
+            model,
+            capabilities,
+            replay_reasoning,
+            warnings,
+            reasoning_dropped: 0,
+            states_dropped: 0,
+            unpaired: Unpaired::of(request, model),
+        }
+    }
 }
 
 impl Mapper<'_> {
@@ -75,9 +99,9 @@ impl Mapper<'_> {
         if text.text.trim().is_empty() {
             return None;
         }
-        let citations = self
-            .own(text.provider_state.as_ref())
-            .and_then(|state| state.get(CITATIONS)?.as_array());
+        let state = self.own(text.provider_state.as_ref());
+        self.states_dropped += usize::from(text.provider_state.is_some() && state.is_none());
+        let citations = state.and_then(|state| state.get(CITATIONS)?.as_array());
         Some(Block::Text {
             text: Cow::Borrowed(&text.text),
             citations: citations.into_iter().flatten().map(cited).collect(),
@@ -108,23 +132,28 @@ impl Mapper<'_> {
             let message = format!("a call of `{}` was sent as `{name}`", tool_use.name);
             self.warn(WarningKind::PartDowngraded, message);
         }
+        let state = self.own(tool_use.provider_state.as_ref());
+        self.states_dropped += usize::from(tool_use.provider_state.is_some() && state.is_none());
         Block::ToolUse {
             id: wire_id(&tool_use.id),
             name,
             input: Input(&tool_use.input),
-            more: self
-                .own(tool_use.provider_state.as_ref())
+            more: state
                 .and_then(Value::as_object)
                 .filter(|more| !more.is_empty() && only_unknown(more)),
         }
     }
 
     fn opaque<'a>(&mut self, opaque: &'a Opaque) -> Option<Block<'a>> {
+        if opaque.kind == CONTAINER && opaque.text.is_none() {
+            // A place, and no content: see `container`.
+            return None;
+        }
+        let mut why = "that another model minted";
         if let Some(block) = self.own(Some(&opaque.provider_state)) {
-            if opaque.kind == CONTAINER {
-                return None;
-            }
-            if block.get("type").is_some_and(Value::is_string) {
+            if self.unpaired.contains(block) {
+                why = "without its counterpart, which the API refuses,";
+            } else if block.get("type").is_some_and(Value::is_string) {
                 return Some(Block::Native(block));
             }
         }
@@ -133,7 +162,7 @@ impl Mapper<'_> {
             Some(_) => (WarningKind::PartDowngraded, "was sent as its text"),
             None => (WarningKind::PartDropped, "was left out"),
         };
-        let message = format!("a `{}` that another model minted {what}", opaque.kind);
+        let message = format!("a `{}` {why} {what}", opaque.kind);
         self.warn(kind, message);
         words
     }
@@ -214,107 +243,8 @@ impl Mapper<'_> {
         }
     }
 
-    /// The block for bytes of a resource, if the wire has one.
-    fn bytes<'a>(&self, media_type: &'a str, data: &'a str) -> Option<Block<'a>> {
-        if let Some(media_type) = image_type(media_type) {
-            let sees = self.capabilities.images != Some(false);
-            return sees.then_some(Block::Image {
-                source: Source::Base64 { media_type, data },
-            });
-        }
-        if essence(media_type).eq_ignore_ascii_case("application/pdf") {
-            let reads = self.capabilities.documents != Some(false);
-            return reads.then_some(Block::Document {
-                source: Source::Base64 {
-                    media_type: "application/pdf",
-                    data,
-                },
-                title: None,
-            });
-        }
-        if is_text(media_type) {
-            return said_owned(decode_text(data)?);
-        }
-        None
-    }
-
-    fn image<'a>(&mut self, media: &'a Media) -> Block<'a> {
-        if self.capabilities.images == Some(false) {
-            return self.in_words("image", media, "the model sees no images");
-        }
-        let source = match &media.source {
-            MediaSource::Base64(data) => {
-                image_type(&media.media_type).map(|media_type| Source::Base64 { media_type, data })
-            }
-            MediaSource::Url(url) => match data_url(url) {
-                Some((media_type, data)) => {
-                    image_type(media_type).map(|media_type| Source::Base64 { media_type, data })
-                }
-                None => Some(Source::Url { url }),
-            },
-            _ => None,
-        };
-        match source {
-            Some(source) => Block::Image { source },
-            None => self.in_words(
-                "image",
-                media,
-                "this wire takes JPEG, PNG, GIF and WebP images",
-            ),
-        }
-    }
-
-    fn document<'a>(&mut self, document: &'a Document) -> Block<'a> {
-        let media = &document.media;
-        let title = document.title.as_deref();
-        let (media_type, data) = match &media.source {
-            MediaSource::Base64(data) => (media.media_type.as_str(), data.as_str()),
-            MediaSource::Url(url) => match data_url(url) {
-                Some(parts) => parts,
-                None => return self.document_at(url, document),
-            },
-            _ => return self.in_words("document", media, "its source is not known to this wire"),
-        };
-        let source = if essence(media_type).eq_ignore_ascii_case("application/pdf") {
-            Some(Source::Base64 {
-                media_type: "application/pdf",
-                data,
-            })
-            .filter(|_| self.capabilities.documents != Some(false))
-        } else if is_text(media_type) {
-            decode_text(data)
-                .filter(|text| !text.trim().is_empty())
-                .map(|text| Source::Text {
-                    media_type: "text/plain",
-                    data: Cow::Owned(text),
-                })
-        } else {
-            None
-        };
-        match source {
-            Some(source) => Block::Document { source, title },
-            None => self.in_words("document", media, "this wire takes PDF and text documents"),
-        }
-    }
-
-    /// A document that the API would fetch: PDF only.
-    fn document_at<'a>(&mut self, url: &'a str, document: &'a Document) -> Block<'a> {
-        let is_pdf = essence(&document.media.media_type).eq_ignore_ascii_case("application/pdf");
-        let title = document.title.as_deref();
-        if is_pdf && self.capabilities.documents != Some(false) {
-            return Block::Document {
-                source: Source::Url { url },
-                title,
-            };
-        }
-        let words = format!("[{}: {url}]", title.unwrap_or("document"));
-        let message = format!("{words} was sent as these words: this wire fetches PDF only");
-        self.warn(WarningKind::PartDowngraded, message);
-        Block::text(words)
-    }
-
     /// A medium that cannot be sent is named, so that the model knows of it.
-    fn in_words<'a>(&mut self, what: &str, media: &Media, why: &str) -> Block<'a> {
+    pub(super) fn in_words<'a>(&mut self, what: &str, media: &Media, why: &str) -> Block<'a> {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as these words: {why}");
         self.warn(WarningKind::PartDowngraded, message);
@@ -352,7 +282,7 @@ fn said(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then(|| Block::text(text))
 }
 
-fn said_owned<'a>(text: String) -> Option<Block<'a>> {
+pub(super) fn said_owned<'a>(text: String) -> Option<Block<'a>> {
     (!text.trim().is_empty()).then(|| Block::text(text))
 }
 
@@ -373,38 +303,6 @@ fn only_unknown(more: &JsonObject) -> bool {
     ["type", "id", "name", "input"]
         .iter()
         .all(|known| !more.contains_key(*known))
-}
-
-/// The type without its parameters.
-fn essence(media_type: &str) -> &str {
-    media_type.split(';').next().unwrap_or_default().trim()
-}
-
-/// The types of images that the API takes.
-fn image_type(media_type: &str) -> Option<&'static str> {
-    match essence(media_type).to_ascii_lowercase().as_str() {
-        "image/jpeg" | "image/jpg" => Some("image/jpeg"),
-        "image/png" => Some("image/png"),
-        "image/gif" => Some("image/gif"),
-        "image/webp" => Some("image/webp"),
-        _ => None,
-    }
-}
-
-/// Whether bytes of this type are text.
-fn is_text(media_type: &str) -> bool {
-    let media_type = essence(media_type).to_ascii_lowercase();
-    let suffix = media_type.rsplit(['+', '/']).next().unwrap_or_default();
-    media_type.starts_with("text/")
-        || matches!(
-            suffix,
-            "json" | "xml" | "yaml" | "x-yaml" | "toml" | "javascript" | "sql" | "x-ndjson"
-        )
-}
-
-/// The type and the bytes of a `data:` URL in base64; the API fetches no such address.
-fn data_url(url: &str) -> Option<(&str, &str)> {
-    url.strip_prefix("data:")?.split_once(";base64,")
 }
 
 /// The container in which the model's code waits for the results of its calls, or in which it paused;

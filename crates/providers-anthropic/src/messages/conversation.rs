@@ -10,13 +10,15 @@ use super::{
     content::Mapper,
     wire::{self, Block},
 };
-use crate::capabilities::Series;
+use crate::rules::Rules;
 
 /// The conversation as it is sent.
 #[derive(Debug)]
 pub(crate) struct Conversation<'a> {
-    /// The instructions before it.
+    /// The instructions before it, and the later ones that could go nowhere else.
     pub(crate) system: Vec<Block<'a>>,
+    /// How many of them stood before it.
+    pub(crate) leading: usize,
     /// User and assistant in turn, beginning with the user.
     pub(crate) messages: Vec<wire::Message<'a>>,
 }
@@ -47,11 +49,11 @@ impl Conversation<'_> {
 /// Fails with [`ModelErrorKind::InvalidRequest`] when there is nothing to answer.
 pub(crate) fn conversation<'a>(
     request: &'a ChatRequest,
-    series: Option<Series>,
+    rules: Option<&Rules>,
     mut mapper: Mapper<'_>,
 ) -> Result<Conversation<'a>, ModelError> {
     let mut turns = Turns {
-        inline: series.is_some_and(Series::takes_later_instructions),
+        inline: rules.is_some_and(|rules| rules.later_instructions),
         hoisted: 0,
         system: Vec::new(),
         list: Vec::with_capacity(request.messages.len()),
@@ -67,6 +69,13 @@ pub(crate) fn conversation<'a>(
             mapper.reasoning_dropped
         );
         mapper.warn(WarningKind::PartDropped, message);
+    }
+    if mapper.states_dropped > 0 {
+        let message = format!(
+            "{} part(s) sent without what another model had attached for itself",
+            mapper.states_dropped
+        );
+        mapper.warn(WarningKind::PartDowngraded, message);
     }
     if turns.hoisted > 0 {
         let message = format!(
@@ -84,8 +93,9 @@ pub(crate) fn conversation<'a>(
     }
     turns.pair(&mut mapper);
     turns.begin_with_the_user(&mut mapper);
-    turns.end_as_the_model_takes_it(series, &mut mapper);
+    turns.end_as_the_model_takes_it(rules, &mut mapper);
     Ok(Conversation {
+        leading: turns.system.len() - turns.hoisted,
         system: turns.system,
         messages: turns
             .list
@@ -217,7 +227,7 @@ impl<'a> Turns<'a> {
     /// A conversation that ends with the model's own words asks it to go on with them. The newest
     /// models refuse that unless they paused themselves, and the older ones refuse white space at
     /// the end.
-    fn end_as_the_model_takes_it(&mut self, series: Option<Series>, mapper: &mut Mapper<'_>) {
+    fn end_as_the_model_takes_it(&mut self, rules: Option<&Rules>, mapper: &mut Mapper<'_>) {
         let Some(last) = self
             .list
             .last_mut()
@@ -230,7 +240,7 @@ impl<'a> Turns<'a> {
             // It paused in the middle of a tool of its own: sent as it is, it goes on.
             return;
         }
-        if series.is_none_or(Series::takes_prefill) {
+        if rules.is_none_or(|rules| rules.prefill) {
             if let Some(Block::Text { text, .. }) = last.content.last_mut() {
                 let end = text.trim_end().len();
                 text.to_mut().truncate(end);
@@ -314,10 +324,12 @@ impl<'a> Turn<'a> {
         let said = wire::Message {
             role: self.role,
             content,
+            mark: None,
         };
         let instructions = wire::Message {
             role: wire::Role::System,
             content: self.instructions,
+            mark: None,
         };
         let messages = [said, instructions].into_iter();
         messages.filter(|message| !message.content.is_empty())

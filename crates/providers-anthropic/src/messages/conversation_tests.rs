@@ -6,6 +6,7 @@ use switchboard_domain::{
 };
 
 use super::*;
+use crate::rules::rules;
 
 struct Mapped {
     system: Value,
@@ -22,14 +23,14 @@ fn map_with(
     let request = ChatRequest::new(messages);
     let model = ModelId::new("anthropic", model);
     let mut warnings = Vec::new();
-    let mapper = Mapper {
-        model: &model,
+    let mapper = Mapper::new(
+        &request,
+        &model,
         capabilities,
         replay_reasoning,
-        warnings: &mut warnings,
-        reasoning_dropped: 0,
-    };
-    let sent = conversation(&request, Series::of(&model.name), mapper)?;
+        &mut warnings,
+    );
+    let sent = conversation(&request, rules(&model.name), mapper)?;
     Ok(Mapped {
         system: json!(sent.system),
         messages: json!(sent.messages),
@@ -624,4 +625,32 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_another_model_attached_is_left_out_and_told() {
+    let foreign = || {
+        let minter = ModelId::new("gemini", "gemini-3.8-flash");
+        Some(ProviderState::minted_by(
+            &minter,
+            json!({"thoughtSignature": "s"}),
+        ))
+    };
+    let said = Part::Text(Text {
+        text: "12 °C".into(),
+        provider_state: foreign(),
+    });
+    let mut used = ToolUse::new("1", "f", ToolInput::parse("{}"));
+    used.provider_state = foreign();
+    let messages = [
+        Message::user("1"),
+        Message::new(Role::Assistant, [said, Part::ToolUse(used)]),
+        Message::tool_results([ToolResult::text("1", "f", "x")]),
+    ];
+    let mapped = map(messages, "claude-haiku-4-5");
+    let message = "2 part(s) sent without what another model had attached for itself";
+    assert_eq!(
+        mapped.warnings,
+        [(WarningKind::PartDowngraded, message.to_owned())]
+    );
 }

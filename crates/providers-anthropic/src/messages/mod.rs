@@ -8,11 +8,15 @@
 //! | [`response`] | a whole body → a whole answer, by the same state machine |
 
 mod blocks;
+mod cache;
 mod content;
 mod conversation;
 mod ids;
+mod media;
+mod pairing;
 pub mod request;
 pub mod response;
+mod restore;
 pub mod stream;
 mod thinking;
 mod tools;
@@ -21,4 +25,5 @@ pub mod wire;
 pub use ids::LocalIds;
 pub use request::{WireRequest, to_wire};
 pub use response::{events_from_body, from_body};
+pub use restore::Reshaped;
 pub use stream::MessagesDecoder;

@@ -9,14 +9,21 @@ use switchboard_domain::{
 };
 
 use super::{
+    cache,
     content::{Mapper, container},
     conversation::{Conversation, conversation},
     ids::LocalIds,
+    restore::Reshaped,
     thinking::thinking,
     tools::{Tools, tools},
     wire::{self, Block, Body},
 };
-use crate::{capabilities::Series, options::MessagesOptions, schema};
+use crate::{
+    betas,
+    options::MessagesOptions,
+    rules::{Rules, Sampling, rules},
+    schema,
+};
 
 /// Output limit where neither the request nor the options say one.
 const DEFAULT_MAX_TOKENS: u32 = 32_000;
@@ -30,8 +37,14 @@ const MAX_OPTIONAL: usize = 24;
 pub struct WireRequest<'a> {
     /// The body. It borrows every text from the domain request.
     pub body: Body<'a>,
+    /// What has to be in `anthropic-beta`.
+    pub betas: Vec<String>,
     /// What became of the tool choice.
     pub tool_choice: ToolChoiceOutcome,
+    /// The tools whose inputs come in another shape; see [`MessagesDecoder::reshaping`].
+    ///
+    /// [`MessagesDecoder::reshaping`]: super::MessagesDecoder::reshaping
+    pub reshaped: Reshaped,
     /// What could not be said on this wire.
     pub warnings: Vec<Warning>,
     /// The ids that the conversation has used up.
@@ -54,15 +67,10 @@ pub fn to_wire<'a>(
     options: &'a MessagesOptions,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
-    let series = Series::of(&model.name);
-    let mapper = Mapper {
-        model,
-        capabilities,
-        replay_reasoning: options.replay_reasoning,
-        warnings: &mut warnings,
-        reasoning_dropped: 0,
-    };
-    let conversation = conversation(request, series, mapper)?;
+    let rules = rules(&model.name);
+    let replay = options.replay_reasoning;
+    let mapper = Mapper::new(request, model, capabilities, replay, &mut warnings);
+    let conversation = conversation(request, rules, mapper)?;
     let max_tokens = max_tokens(request, model, capabilities, options, &mut warnings);
     let thought = thinking(
         request,
@@ -71,21 +79,26 @@ pub fn to_wire<'a>(
         max_tokens,
         conversation.is_in_a_turn_without_thinking(),
         &mut warnings,
-    );
+    )
+    .with_effort(options.effort, &model.name, &mut warnings);
+    let thinks_with_budget = thought.has_budget() || extra_thinks_with_budget(request);
     let Tools {
+        server,
         declared,
+        reshaped,
         choice,
         outcome,
     } = tools(
         request,
-        &model.provider,
+        model,
         capabilities,
         options,
-        thought.has_budget() || extra_thinks_with_budget(request),
+        thinks_with_budget,
         &mut warnings,
     )?;
     let Conversation {
         mut system,
+        leading,
         messages,
     } = conversation;
     let format = response_format(request, model, capabilities, &mut system, &mut warnings)?;
@@ -102,7 +115,7 @@ pub fn to_wire<'a>(
             .refuses_sampling()
             .then(|| format!("version {version} of the API"))
     };
-    let (temperature, top_p) = rest.sampling(series, refuser.as_deref(), thought.is_on());
+    let (temperature, top_p) = rest.sampling(rules, refuser.as_deref(), thought.is_on());
     let stop_sequences = rest.stop();
     rest.unsaid();
     let output_config =
@@ -110,11 +123,23 @@ pub fn to_wire<'a>(
             effort: thought.effort,
             format,
         });
-    let body = Body {
+    let interleaves = rules.is_some_and(|rules| rules.interleaves_by_beta)
+        && thinks_with_budget
+        && !(declared.is_empty() && server.is_empty());
+    let betas = betas::needed(
+        options,
+        server.iter().map(|tool| &tool.declaration),
+        &request.extra,
+        interleaves,
+    );
+    let betas = betas.into_iter().map(Cow::into_owned).collect();
+    let mut body = Body {
         model: &model.name,
         max_tokens,
         system,
+        system_mark: None,
         messages,
+        server_tools: server,
         tools: declared,
         tool_choice: choice,
         thinking: thought.thinking,
@@ -130,8 +155,11 @@ pub fn to_wire<'a>(
         stream: true,
         extra: &request.extra,
     };
+    cache::place(options.cache, leading, &mut body);
     Ok(WireRequest {
         body,
+        betas,
+        reshaped,
         tool_choice: outcome,
         warnings,
         local_ids: LocalIds::after(request),
@@ -181,7 +209,7 @@ impl<'a> Rest<'a, '_> {
     /// Temperature and `top_p`. `refuser` takes neither.
     fn sampling(
         &mut self,
-        series: Option<Series>,
+        rules: Option<&Rules>,
         refuser: Option<&str>,
         thinks: bool,
     ) -> (Option<f64>, Option<f64>) {
@@ -213,7 +241,7 @@ impl<'a> Rest<'a, '_> {
         }
         if temperature.is_some()
             && top_p.is_some()
-            && series.is_some_and(Series::takes_one_sampling_option)
+            && rules.is_some_and(|rules| rules.sampling == Sampling::One)
         {
             let name = &self.model.name;
             self.dropped(&format!("{name} takes no top_p beside temperature"));
@@ -276,23 +304,25 @@ fn response_format<'a>(
     let mut unenforced = |what: String| {
         warnings.push(Warning::new(WarningKind::OptionDropped, what));
     };
-    let Some(strict) = schema::strict(schema).filter(|it| it.optional <= MAX_OPTIONAL) else {
+    let strict = schema::strict(schema);
+    // The caller reads the answer as it comes, so that it cannot have another shape.
+    if strict.reshapes || strict.narrows || strict.optional > MAX_OPTIONAL {
         unenforced(format!(
-            "schema `{name}` is outside what the API can enforce (closed objects, no recursion, at \
-             most {MAX_OPTIONAL} optional properties): the model is told of it, and the answer may \
+            "schema `{name}` is outside what the API can enforce (an object of known properties, at \
+             most {MAX_OPTIONAL} of them optional): the model is told of it, and the answer may \
              differ from it"
         ));
         system.push(Block::text(told(schema)));
         return Ok(None);
-    };
+    }
     if !strict.unenforced.is_empty() {
         unenforced(format!(
-            "the answer is not held to {} of schema `{name}`",
-            strict.unenforced.join(", ")
+            "the answer is not held to the whole of schema `{name}`: {}",
+            strict.unenforced.join("; ")
         ));
     }
     Ok(Some(wire::OutputFormat::JsonSchema {
-        schema: Cow::Owned(strict.schema),
+        schema: strict.schema,
     }))
 }
 

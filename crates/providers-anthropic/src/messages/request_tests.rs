@@ -5,7 +5,7 @@ use switchboard_domain::{
 };
 
 use super::*;
-use crate::capabilities;
+use crate::{Effort, capabilities};
 
 fn mapped_with(request: &ChatRequest, model: &str, options: &MessagesOptions) -> Value {
     let model = ModelId::new("anthropic", model);
@@ -440,6 +440,65 @@ fn thinking_follows_what_the_model_takes() {
     let small = mapped(&small, "claude-haiku-4-5");
     assert!(small["body"].get("thinking").is_none());
     assert_eq!(kinds(&small), ["option_dropped"]);
+}
+
+#[test]
+fn an_effort_of_the_callers_goes_as_far_as_the_model_does() {
+    let sent = |model: &str, wanted: Effort, reasoning: Option<ReasoningEffort>| {
+        let request = ChatRequest {
+            reasoning,
+            ..ChatRequest::new([Message::user("hi")])
+        };
+        let options = MessagesOptions {
+            effort: Some(wanted),
+            ..MessagesOptions::default()
+        };
+        let mut mapped = mapped_with(&request, model, &options);
+        let warnings = kinds(&mapped).len();
+        (mapped["body"]["output_config"]["effort"].take(), warnings)
+    };
+    let low = Some(ReasoningEffort::Low);
+    let off = Some(ReasoningEffort::None);
+    for (model, wanted, reasoning, effort, warnings) in [
+        ("claude-opus-5-5", Effort::Max, None, json!("max"), 0),
+        ("claude-opus-5-5", Effort::XHigh, low, json!("xhigh"), 0),
+        ("claude-opus-4-6", Effort::XHigh, low, json!("high"), 1),
+        ("claude-opus-4-6", Effort::Max, low, json!("max"), 0),
+        ("claude-opus-4-5", Effort::Max, low, json!("high"), 1),
+        ("claude-haiku-4-5", Effort::Low, low, Value::Null, 1),
+        ("kimi-k3", Effort::Max, None, json!("max"), 0),
+        // Without thinking the API refuses more than `high`.
+        ("claude-haiku-5-5", Effort::Max, off, json!("high"), 1),
+    ] {
+        let told = sent(model, wanted, reasoning);
+        assert_eq!(told, (effort, warnings), "{model} {wanted:?}");
+    }
+}
+
+#[test]
+fn thinking_between_calls_needs_a_beta_on_older_models_only() {
+    let betas = |model: &str, tools: bool| {
+        let mut request = ChatRequest {
+            reasoning: Some(ReasoningEffort::Low),
+            ..ChatRequest::new([Message::user("hi")])
+        };
+        if tools {
+            request = request.with_tools([weather()]);
+        }
+        let options = MessagesOptions {
+            interleaved_thinking: true,
+            ..MessagesOptions::default()
+        };
+        let model = ModelId::new("anthropic", model);
+        let capabilities = capabilities(&model.name);
+        let wire = to_wire(&request, &model, &capabilities, &options).unwrap();
+        wire.betas
+    };
+    let beta = ["interleaved-thinking-2025-05-14"];
+    assert_eq!(betas("claude-haiku-4-5", true), beta);
+    assert!(betas("claude-haiku-4-5", false).is_empty());
+    assert!(betas("claude-opus-4-6", true).is_empty());
+    assert!(betas("claude-3-7-sonnet-20250219", true).is_empty());
 }
 
 #[test]

@@ -54,6 +54,7 @@ fn an_answer_is_the_same_whole_and_streamed() {
         "refusal",
         "pause-turn",
         "web-search",
+        "web-fetch",
         "empty-input",
     ] {
         let whole = read(body).unwrap();

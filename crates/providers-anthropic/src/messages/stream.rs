@@ -13,6 +13,7 @@ use super::{
     blocks::{self, OpenBlock},
     content::{CONTAINER, REDACTED, SIGNATURE},
     ids::LocalIds,
+    restore::{Held, Reshaped},
     wire::{Envelope, MessageHead, StopDetails, UsageReport, WireDelta},
 };
 use crate::error::{ApiError, says_something};
@@ -30,6 +31,7 @@ pub struct MessagesDecoder {
     tool_choice: ToolChoiceOutcome,
     warnings: Vec<Warning>,
     ids: LocalIds,
+    reshaped: Reshaped,
     started: bool,
     done: bool,
     next_part: u32,
@@ -60,6 +62,7 @@ impl MessagesDecoder {
             tool_choice,
             warnings,
             ids,
+            reshaped: Reshaped::default(),
             started: false,
             done: false,
             next_part: 0,
@@ -72,6 +75,13 @@ impl MessagesDecoder {
             usage: UsageReport::default(),
             odd: BTreeSet::new(),
         }
+    }
+
+    /// The same for a request with tools whose inputs come in another shape.
+    #[must_use]
+    pub fn reshaping(mut self, reshaped: Reshaped) -> Self {
+        self.reshaped = reshaped;
+        self
     }
 
     /// A whole body says at once what a stream says in pieces.
@@ -230,6 +240,7 @@ impl MessagesDecoder {
         let more = blocks::more_of_call(&block);
         let id = self.ids.claim(text(&mut block, "id").trim());
         let name = text(&mut block, "name");
+        let held = self.reshaped.hold(&name);
         let part = self.open(PartStart::ToolUse { id, name }, events);
         self.any_call = true;
         if !more.is_empty() {
@@ -239,6 +250,7 @@ impl MessagesDecoder {
         OpenBlock::ToolUse {
             part,
             input: block.shift_remove("input"),
+            held,
         }
     }
 
@@ -276,11 +288,20 @@ impl MessagesDecoder {
                 let part = *part;
                 self.sign(part, SIGNATURE, &text(&mut delta, "signature"), events);
             }
-            (OpenBlock::ToolUse { part, input }, "input_json_delta") => {
+            (OpenBlock::ToolUse { part, input, held }, "input_json_delta") => {
                 let json = text(&mut delta, "partial_json");
-                if !json.is_empty() {
-                    *input = None;
-                    events.push(ModelEvent::ToolInputDelta { index: *part, json });
+                if json.is_empty() {
+                    return;
+                }
+                *input = None;
+                let index = *part;
+                if let Some(holder) = held {
+                    if let Some(json) = holder.push(&json) {
+                        *held = None;
+                        events.push(ModelEvent::ToolInputDelta { index, json });
+                    }
+                } else {
+                    events.push(ModelEvent::ToolInputDelta { index, json });
                 }
             }
             (OpenBlock::Opaque { input, .. }, "input_json_delta") => {
@@ -308,8 +329,8 @@ impl MessagesDecoder {
             OpenBlock::Reasoning { part } => {
                 events.push(ModelEvent::PartFinished { index: part });
             }
-            OpenBlock::ToolUse { part, input } => {
-                blocks::give_input(part, input, events);
+            OpenBlock::ToolUse { part, input, held } => {
+                blocks::give_input(part, input, held, events);
                 self.settle(events);
                 self.last_call = Some(part);
             }
@@ -360,17 +381,23 @@ impl MessagesDecoder {
             FinishReason::Length | FinishReason::ContextOverflow | FinishReason::Refusal
         );
         for (_, block) in std::mem::take(&mut self.open) {
-            match (block.part(), cut_off, &block) {
+            match (cut_off, block) {
                 // It stays open, and with that malformed.
-                (Some(_), true, OpenBlock::ToolUse { .. }) => self.settle(events),
-                (None, true, OpenBlock::Opaque { block, .. }) => {
+                (true, OpenBlock::ToolUse { part, held, .. }) => {
+                    self.settle(events);
+                    let json = held.map(Held::raw).unwrap_or_default();
+                    if !json.is_empty() {
+                        events.push(ModelEvent::ToolInputDelta { index: part, json });
+                    }
+                }
+                (true, OpenBlock::Opaque { block, .. }) => {
                     let kind = block.get("type").and_then(Value::as_str);
                     let message =
                         format!("an unfinished `{}` was left out", kind.unwrap_or("block"));
                     let warning = Warning::new(WarningKind::PartDropped, message);
                     events.push(ModelEvent::Warning { warning });
                 }
-                _ => self.close(block, events),
+                (_, block) => self.close(block, events),
             }
         }
         if !cut_off {
@@ -391,11 +418,16 @@ impl MessagesDecoder {
     /// The provider's words for why the model declined.
     fn explain_refusal(&mut self, events: &mut Vec<ModelEvent>) {
         let details = self.stop_details.take().unwrap_or_default();
-        let explanation = details.explanation.filter(|text| !text.trim().is_empty());
-        let words = explanation.or_else(|| {
-            let category = details.category?;
-            Some(format!("Declined under the policy `{category}`."))
-        });
+        let said = |text: &String| !text.trim().is_empty();
+        let category = details.category.filter(said);
+        let words = match (details.explanation.filter(said), category) {
+            (Some(explanation), Some(category)) => {
+                Some(format!("{explanation} (policy: {category})"))
+            }
+            (Some(explanation), None) => Some(explanation),
+            (None, Some(category)) => Some(format!("Declined under the policy `{category}`.")),
+            (None, None) => None,
+        };
         if let Some(words) = words {
             let part = self.open(PartStart::Text, events);
             push_text(part, words, events);

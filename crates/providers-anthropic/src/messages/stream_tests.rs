@@ -209,7 +209,8 @@ fn a_refusal_comes_with_the_words_there_are() {
         .iter()
         .filter_map(Part::as_text)
         .collect();
-    assert_eq!(texts, ["Let me", "The request could enable cyber harm."]);
+    let why = "The request could enable cyber harm. (policy: cyber)";
+    assert_eq!(texts, ["Let me", why]);
     let silent = answer(transcript!("refusal-without-words.sse"));
     assert_eq!(silent.finish, FinishReason::Refusal);
     assert!(silent.message.parts.is_empty());
@@ -272,6 +273,14 @@ fn what_the_provider_runs_itself_is_kept_to_be_sent_back() {
         )
     );
     insta::assert_json_snapshot!(answer(transcript!("web-search.sse")));
+    insta::assert_json_snapshot!(
+        "code_that_the_provider_ran",
+        answer(transcript!("code-execution.sse"))
+    );
+    insta::assert_json_snapshot!(
+        "pages_that_the_provider_fetched",
+        answer(transcript!("web-fetch.sse"))
+    );
 }
 
 #[test]
@@ -444,4 +453,112 @@ fn an_unreadable_event_ends_it() {
             ..
         }]
     ));
+}
+
+#[test]
+fn a_fetched_page_can_be_read_and_a_fetched_file_is_named() {
+    for (source, words) in [
+        (
+            json!({"type": "text", "media_type": "text/plain", "data": "12 degrees, rain.\n"}),
+            "12 degrees, rain.",
+        ),
+        (
+            json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}),
+            "[application/pdf]",
+        ),
+    ] {
+        let page = json!({"type": "web_fetch_result", "url": "https://example.org/a",
+                          "content": {"type": "document", "title": "A", "source": source}});
+        let block = json!({"type": "web_fetch_tool_result", "tool_use_id": "s", "content": page});
+        let (events, end) = of(&[
+            json!({"type": "content_block_start", "index": 0, "content_block": block}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_stop"}),
+        ]);
+        end.unwrap();
+        let response = assemble(&events).finish().unwrap();
+        let Part::Opaque(shown) = &response.message.parts[0] else {
+            panic!("{:?}", response.message.parts);
+        };
+        let words = format!("https://example.org/a\nA\n{words}");
+        assert_eq!(shown.text, Some(words));
+        assert_eq!(shown.provider_state.data, block);
+    }
+}
+
+#[test]
+fn what_was_written_to_the_cache_counts_if_it_is_told_by_lifetime_only() {
+    let start = |usage: Value| json!({"type": "message_start", "message": {"usage": usage}});
+    let written = |usage: Value| {
+        let (events, end) = of(&[start(usage), json!({"type": "message_stop"})]);
+        end.unwrap();
+        let usage = assemble(&events).finish().unwrap().usage;
+        (usage.input_tokens, usage.cache_write_tokens)
+    };
+    let split = json!({"ephemeral_5m_input_tokens": 500, "ephemeral_1h_input_tokens": 200});
+    let only = json!({"input_tokens": 8, "cache_creation": split});
+    assert_eq!(written(only), (Some(708), Some(700)));
+    let both = json!({"input_tokens": 8, "cache_creation_input_tokens": 700,
+                      "cache_creation": {"ephemeral_1h_input_tokens": 9}});
+    assert_eq!(written(both), (Some(708), Some(700)));
+    assert_eq!(written(json!({"input_tokens": 8})), (Some(8), None));
+}
+
+/// The raw or parsed input of the one call, and how many deltas it came in.
+fn reshaped_input(ending: &[Value]) -> (ToolInput, usize) {
+    let schema = json!({"type": "object", "properties": {"größe": {"type": "string"}}});
+    let tool = switchboard_domain::ToolDefinition::new("measure", "", schema);
+    let request = switchboard_domain::ChatRequest::new([switchboard_domain::Message::user("hi")])
+        .with_tools([tool]);
+    let model = ModelId::new("anthropic", "claude-haiku-4-5");
+    let capabilities = crate::capabilities(&model.name);
+    let options = crate::MessagesOptions::default();
+    let wire = crate::to_wire(&request, &model, &capabilities, &options).unwrap();
+    let sent = serde_json::to_value(&wire.body).unwrap();
+    let names: Vec<_> = sent["tools"][0]["input_schema"]["properties"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    assert_eq!(names, ["gr__e"], "the API takes no other letters");
+    let mut decoder = decoder().reshaping(wire.reshaped);
+    let delta = |json: &str| {
+        json!({"type": "content_block_delta", "index": 0,
+               "delta": {"type": "input_json_delta", "partial_json": json}})
+    };
+    let call = json!({"type": "tool_use", "id": "t", "name": "measure", "input": {}});
+    let begin = json!({"type": "content_block_start", "index": 0, "content_block": call});
+    let mut events = Vec::new();
+    let frames = [begin, delta("{\"gr__e\": "), delta("\"5\"")];
+    for frame in frames.iter().chain(ending) {
+        decoder.frame("", &frame.to_string(), &mut events).unwrap();
+    }
+    let is_delta = |event: &&ModelEvent| matches!(event, ModelEvent::ToolInputDelta { .. });
+    let deltas = events.iter().filter(is_delta).count();
+    let response = assemble(&events).finish().unwrap();
+    let call = response.message.tool_uses().next().unwrap();
+    (call.input.clone(), deltas)
+}
+
+#[test]
+fn an_input_in_another_shape_is_given_back_in_the_one_asked_for() {
+    let whole = [
+        json!({"type": "content_block_delta", "index": 0,
+               "delta": {"type": "input_json_delta", "partial_json": "}"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+        json!({"type": "message_stop"}),
+    ];
+    let asked_for = ToolInput::parse("{\"größe\": \"5\"}");
+    assert_eq!(reshaped_input(&whole), (asked_for, 1));
+    // Cut off, it is malformed, and what there is of it can be seen.
+    let cut_off = [
+        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
+        json!({"type": "message_stop"}),
+    ];
+    let (input, deltas) = reshaped_input(&cut_off);
+    let ToolInput::Malformed { raw, .. } = input else {
+        panic!("{input:?}");
+    };
+    assert_eq!((raw.as_str(), deltas), ("{\"gr__e\": \"5\"", 1));
 }

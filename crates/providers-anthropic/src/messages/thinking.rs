@@ -3,7 +3,7 @@
 use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warning, WarningKind};
 
 use super::wire::Thinking;
-use crate::capabilities::{self, LeastThinking, Series};
+use crate::rules::{self, Effort, LeastThinking};
 
 /// The least budget that the API takes.
 const LEAST_BUDGET: u32 = 1_024;
@@ -15,7 +15,7 @@ const DISPLAY: &str = "summarized";
 pub(crate) struct Thought {
     pub(crate) thinking: Option<Thinking>,
     /// `output_config.effort`.
-    pub(crate) effort: Option<&'static str>,
+    pub(crate) effort: Option<Effort>,
 }
 
 impl Thought {
@@ -30,6 +30,43 @@ impl Thought {
     /// Whether it asks for thinking with a budget, with which the API refuses a forced tool choice.
     pub(crate) fn has_budget(self) -> bool {
         matches!(self.thinking, Some(Thinking::Enabled { .. }))
+    }
+
+    /// The same with an effort of the caller's, as far as the model has it. Without thinking the API
+    /// refuses more than `high`.
+    pub(crate) fn with_effort(
+        mut self,
+        wanted: Option<Effort>,
+        model: &str,
+        warnings: &mut Vec<Warning>,
+    ) -> Self {
+        let Some(wanted) = wanted else {
+            return self;
+        };
+        let rules = rules::rules(model);
+        let off = matches!(
+            self.thinking,
+            Some(Thinking::Disabled | Thinking::BetweenTools)
+        );
+        let is_taken = |level: &Effort| {
+            *level <= wanted
+                && rules.is_none_or(|rules| rules.efforts.contains(level))
+                && !(off && *level > Effort::High)
+        };
+        let level = Effort::ALL.into_iter().rev().find(is_taken);
+        if level != Some(wanted) {
+            let message = match level {
+                Some(level) => format!(
+                    "effort `{}` was sent as `{}`, the most that {model} takes in this request",
+                    wanted.as_str(),
+                    level.as_str()
+                ),
+                None => format!("{model} takes no effort"),
+            };
+            warnings.push(Warning::new(WarningKind::OptionDropped, message));
+        }
+        self.effort = level.or(self.effort);
+        self
     }
 }
 
@@ -52,20 +89,20 @@ pub(crate) fn thinking(
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
         Thought::default()
     };
-    let how = match Series::of(model) {
-        Some(series) => series.thinking(),
+    let how = match rules::rules(model) {
+        Some(rules) => rules.thinking,
         // Newer than what is known here.
-        None if model.contains("claude") => Some(capabilities::Thinking::Adaptive {
+        None if model.contains("claude") => Some(rules::Thinking::Adaptive {
             least: LeastThinking::Disabled,
         }),
         // The form that servers which speak this wire took over.
-        None => Some(capabilities::Thinking::Budget),
+        None => Some(rules::Thinking::Budget),
     };
     let how = how.filter(|_| capabilities.reasoning != Some(false));
     match (how, wanted) {
         (None, ReasoningEffort::None) => Thought::default(),
         (None, _) => dropped(format!("{model} does not think: no thinking was asked for")),
-        (Some(capabilities::Thinking::Adaptive { least }), ReasoningEffort::None) => match least {
+        (Some(rules::Thinking::Adaptive { least }), ReasoningEffort::None) => match least {
             LeastThinking::Disabled => Thought {
                 thinking: Some(Thinking::Disabled),
                 effort: None,
@@ -86,30 +123,30 @@ pub(crate) fn thinking(
                 ));
                 Thought {
                     thinking: None,
-                    effort: Some("low"),
+                    effort: Some(Effort::Low),
                 }
             }
         },
-        (Some(capabilities::Thinking::Adaptive { .. }), wanted) => Thought {
+        (Some(rules::Thinking::Adaptive { .. }), wanted) => Thought {
             thinking: Some(Thinking::Adaptive { display: DISPLAY }),
             effort: Some(effort(wanted)),
         },
-        (Some(capabilities::Thinking::Budget), ReasoningEffort::None) => Thought {
+        (Some(rules::Thinking::Budget), ReasoningEffort::None) => Thought {
             thinking: Some(Thinking::Disabled),
             effort: None,
         },
-        (Some(capabilities::Thinking::Budget), _) if max_tokens <= LEAST_BUDGET => {
+        (Some(rules::Thinking::Budget), _) if max_tokens <= LEAST_BUDGET => {
             dropped(format!(
                 "no thinking: it takes more than {LEAST_BUDGET} tokens, and the answer may have \
              {max_tokens} in all"
             ))
         }
-        (Some(capabilities::Thinking::Budget), _) if in_a_turn_without_thinking => dropped(
+        (Some(rules::Thinking::Budget), _) if in_a_turn_without_thinking => dropped(
             "no thinking in this answer: what the model thought at the beginning of its turn is not \
              in the conversation, and the API wants it"
                 .to_owned(),
         ),
-        (Some(capabilities::Thinking::Budget), wanted) => {
+        (Some(rules::Thinking::Budget), wanted) => {
             // Thinking counts toward the limit; half of it is left for the answer.
             let budget = budget(wanted).min(max_tokens / 2).max(LEAST_BUDGET);
             Thought {
@@ -122,12 +159,12 @@ pub(crate) fn thinking(
     }
 }
 
-fn effort(wanted: ReasoningEffort) -> &'static str {
+fn effort(wanted: ReasoningEffort) -> Effort {
     match wanted {
-        ReasoningEffort::None | ReasoningEffort::Low => "low",
-        ReasoningEffort::High => "high",
+        ReasoningEffort::None | ReasoningEffort::Low => Effort::Low,
+        ReasoningEffort::High => Effort::High,
         // `Medium`, and a level that this adapter does not know yet.
-        _ => "medium",
+        _ => Effort::Medium,
     }
 }
 

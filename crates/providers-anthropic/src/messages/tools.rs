@@ -1,14 +1,17 @@
 //! Tools and which of them may or must be used.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
+use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ToolChoice, ToolChoiceOutcome,
-    ToolDefinition, Warning, WarningKind,
+    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ToolChoice,
+    ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
 };
 
-use super::wire;
-use crate::{options::MessagesOptions, schema};
+use switchboard_providers_common::schema::{ChangeKind, Dialect};
+
+use super::{restore::Reshaped, wire};
+use crate::{ServerTool, options::MessagesOptions, rules::rules, schema};
 
 /// Bytes of a tool's name at most.
 const MAX_NAME: usize = 128;
@@ -19,7 +22,11 @@ const STRICT_LIMITS: (usize, usize, usize) = (20, 24, 16);
 /// The tools as they are declared, and the choice as it is sent.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
+    /// Those that the API runs itself.
+    pub(crate) server: Vec<wire::ServerTool>,
     pub(crate) declared: Vec<wire::Tool<'a>>,
+    /// Those whose inputs come in another shape.
+    pub(crate) reshaped: Reshaped,
     pub(crate) choice: Option<wire::ToolChoice<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
 }
@@ -28,16 +35,16 @@ pub(crate) struct Tools<'a> {
 /// type `enabled`, with which the API refuses a forced choice.
 pub(crate) fn tools<'a>(
     request: &'a ChatRequest,
-    provider: &str,
+    model: &ModelId,
     capabilities: &ModelCapabilities,
-    options: &MessagesOptions,
+    options: &'a MessagesOptions,
     thinks_with_budget: bool,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
     let invalid = |field: &str, message: &str| {
         let field = Some(field.to_owned());
         let kind = ModelErrorKind::InvalidRequest { field };
-        ModelError::new(provider, kind, message)
+        ModelError::new(&model.provider, kind, message)
     };
     if let Some(index) = request.tools.iter().position(|tool| !is_name(&tool.name)) {
         let message = format!(
@@ -46,8 +53,9 @@ pub(crate) fn tools<'a>(
         );
         return Err(invalid(&format!("tools[{index}].name"), &message));
     }
-    let forced = forced(request).map_err(|message| invalid("tool_choice", &message))?;
-    if request.tools.is_empty() {
+    let server = server_tools(request, capabilities, options, warnings);
+    let forced = forced(request, &server).map_err(|message| invalid("tool_choice", &message))?;
+    if request.tools.is_empty() && server.is_empty() {
         // The API refuses `tool_choice` without `tools`.
         return match forced {
             Some(_) => Err(invalid(
@@ -55,7 +63,9 @@ pub(crate) fn tools<'a>(
                 "a tool is required but none is declared",
             )),
             None => Ok(Tools {
+                server: Vec::new(),
                 declared: Vec::new(),
+                reshaped: Reshaped::default(),
                 choice: None,
                 outcome: ToolChoiceOutcome::Native,
             }),
@@ -64,19 +74,24 @@ pub(crate) fn tools<'a>(
     if capabilities.tools == Some(false) {
         if request.tool_choice == ToolChoice::None {
             return Ok(Tools {
+                server: Vec::new(),
                 declared: Vec::new(),
+                reshaped: Reshaped::default(),
                 choice: None,
                 outcome: emulated("no tools were sent to a model that has none"),
             });
         }
         let feature = "tool use by this model".to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
-        return Err(ModelError::new(provider, kind, ""));
+        return Err(ModelError::new(&model.provider, kind, ""));
     }
     let mut declare = Declare {
         request,
+        model,
+        server,
         strict: options.strict_tools && capabilities.structured_output != Some(false),
         left: STRICT_LIMITS,
+        reshaped: Reshaped::default(),
         warnings,
     };
     if options.strict_tools && !declare.strict {
@@ -85,12 +100,16 @@ pub(crate) fn tools<'a>(
     let disable_parallel_tool_use = request.parallel_tool_use == Some(false);
     Ok(match forced {
         None if request.tool_choice == ToolChoice::None => Tools {
+            server: declare.server(None),
             declared: declare.all(None),
+            reshaped: std::mem::take(&mut declare.reshaped),
             choice: Some(wire::ToolChoice::None),
             outcome: ToolChoiceOutcome::Native,
         },
         None => Tools {
+            server: declare.server(None),
             declared: declare.all(None),
+            reshaped: std::mem::take(&mut declare.reshaped),
             choice: Some(wire::ToolChoice::Auto {
                 disable_parallel_tool_use,
             }),
@@ -113,7 +132,10 @@ pub(crate) fn tools<'a>(
 }
 
 /// The tools of which one must be used, any if the list is empty; `None` if none must be.
-fn forced(request: &ChatRequest) -> Result<Option<Vec<&str>>, String> {
+fn forced<'a>(
+    request: &'a ChatRequest,
+    server: &[&ServerTool],
+) -> Result<Option<Vec<&'a str>>, String> {
     let names = match &request.tool_choice {
         ToolChoice::Auto | ToolChoice::None => return Ok(None),
         ToolChoice::Required => return Ok(Some(Vec::new())),
@@ -124,7 +146,8 @@ fn forced(request: &ChatRequest) -> Result<Option<Vec<&str>>, String> {
     }
     let mut allowed: Vec<&str> = Vec::with_capacity(names.len());
     for name in names {
-        if !declares(request, name) {
+        let known = declares(request, name) || server.iter().any(|it| it.name() == name);
+        if !known {
             return Err(format!("no tool named `{name}` is declared"));
         }
         if !allowed.contains(&name.as_str()) {
@@ -146,7 +169,9 @@ fn force<'a>(
         let warning = Warning::new(WarningKind::ToolChoiceRelaxed, why);
         declare.warnings.push(warning);
         return Tools {
+            server: declare.server(Some(allowed)),
             declared: declare.all(Some(allowed)),
+            reshaped: std::mem::take(&mut declare.reshaped),
             choice: Some(wire::ToolChoice::Auto {
                 disable_parallel_tool_use,
             }),
@@ -155,11 +180,15 @@ fn force<'a>(
             },
         };
     }
-    let tools = &declare.request.tools;
-    let all = allowed.is_empty() || tools.iter().all(|it| allowed.contains(&&*it.name));
+    let mut names = declare.request.tools.iter().map(|tool| tool.name.as_str());
+    let mut of_server = declare.server.iter().map(|tool| tool.name());
+    let all = allowed.is_empty()
+        || names.all(|name| allowed.contains(&name)) && of_server.all(|it| allowed.contains(&it));
     match allowed {
         [name] => Tools {
+            server: declare.server(None),
             declared: declare.all(None),
+            reshaped: std::mem::take(&mut declare.reshaped),
             choice: Some(wire::ToolChoice::Tool {
                 name,
                 disable_parallel_tool_use,
@@ -167,7 +196,9 @@ fn force<'a>(
             outcome: ToolChoiceOutcome::Native,
         },
         _ => Tools {
+            server: declare.server((!all).then_some(allowed)),
             declared: declare.all((!all).then_some(allowed)),
+            reshaped: std::mem::take(&mut declare.reshaped),
             choice: Some(wire::ToolChoice::Any {
                 disable_parallel_tool_use,
             }),
@@ -190,23 +221,66 @@ fn declares(request: &ChatRequest, name: &str) -> bool {
     request.tools.iter().any(|tool| tool.name == *name)
 }
 
+/// The tools that the API is to run itself.
+fn server_tools<'a>(
+    request: &ChatRequest,
+    capabilities: &ModelCapabilities,
+    options: &'a MessagesOptions,
+    warnings: &mut Vec<Warning>,
+) -> Vec<&'a ServerTool> {
+    let mut left_out = |name: &str, why: &str| {
+        let message = format!("the provider's own `{name}` was left out: {why}");
+        warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
+    };
+    let mut server: Vec<&ServerTool> = Vec::with_capacity(options.server_tools.len());
+    for tool in &options.server_tools {
+        let name = tool.name();
+        if capabilities.tools == Some(false) {
+            left_out(name, "this model uses no tools");
+        } else if declares(request, name) {
+            left_out(name, "a tool of that name is declared");
+        } else if !name.is_empty() && server.iter().any(|it| it.name() == name) {
+            left_out(name, "it is there already");
+        } else {
+            server.push(tool);
+        }
+    }
+    server
+}
+
 struct Declare<'a, 'm> {
     request: &'a ChatRequest,
+    model: &'m ModelId,
+    server: Vec<&'a ServerTool>,
     strict: bool,
     /// What the API's limits leave: tools, optional properties, unions.
     left: (usize, usize, usize),
+    reshaped: Reshaped,
     warnings: &'m mut Vec<Warning>,
 }
 
 impl<'a> Declare<'a, '_> {
+    /// The tools that the API runs itself: those of `only` if that names any.
+    fn server(&self, only: Option<&[&str]>) -> Vec<wire::ServerTool> {
+        let only = only.filter(|names| !names.is_empty());
+        let rules = rules(&self.model.name);
+        let tools = self.server.iter();
+        tools
+            .filter(|tool| only.is_none_or(|names| names.contains(&tool.name())))
+            .map(|tool| wire::ServerTool {
+                declaration: tool.declaration(rules),
+                cache_control: None,
+            })
+            .collect()
+    }
+
     /// The tools on the wire: those of `only` if that names any.
     fn all(&mut self, only: Option<&[&str]>) -> Vec<wire::Tool<'a>> {
         let only = only.filter(|names| !names.is_empty());
-        let tools: Vec<&'a ToolDefinition> = self
+        let tools: Vec<&'a Arc<ToolDefinition>> = self
             .request
             .tools
             .iter()
-            .map(AsRef::as_ref)
             .filter(|tool| only.is_none_or(|names| names.contains(&&*tool.name)))
             .collect();
         let mut loose = Vec::new();
@@ -229,49 +303,60 @@ impl<'a> Declare<'a, '_> {
         declared
     }
 
-    fn one(&mut self, tool: &'a ToolDefinition) -> wire::Tool<'a> {
-        let (input_schema, taken_out) = schema::input_schema(&tool.input_schema);
-        let mut declared = wire::Tool {
+    fn one(&mut self, tool: &'a Arc<ToolDefinition>) -> wire::Tool<'a> {
+        let (input_schema, strict) = match self.enforceable(tool) {
+            Some(schema) => (schema, true),
+            None => (self.loose(tool), false),
+        };
+        wire::Tool {
             name: &tool.name,
             description: Cow::Borrowed(&tool.description),
             input_schema,
-            strict: false,
-        };
-        if let Some(taken_out) = taken_out {
-            let paragraph = if tool.description.is_empty() {
-                ""
-            } else {
-                "\n\n"
-            };
-            declared.description = Cow::Owned(format!(
-                "{}{paragraph}The input must also be valid against this JSON Schema: {taken_out}",
-                tool.description
-            ));
+            strict,
+            cache_control: None,
+        }
+    }
+
+    /// The schema of a tool whose input is not held to it. It tells the model what to write, and inputs
+    /// are validated before they are used: only where it tells another thing that is worth a warning.
+    fn loose(&mut self, tool: &'a Arc<ToolDefinition>) -> Cow<'a, Value> {
+        let compiled = schema::input_schema(&tool.input_schema);
+        if schema::reshapes(&compiled) {
+            self.reshaped.insert(tool, Dialect::Anthropic);
+        }
+        let told = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
+        let other = compiled.lost().filter(|change| !told(change.kind));
+        let other: Vec<String> = other.map(ToString::to_string).collect();
+        if !other.is_empty() {
             let message = format!(
-                "the root of the input schema of `{}` combines schemas, which this wire does not \
-                 take: that part was sent in the description",
-                tool.name
+                "the input schema of `{}` is not sent as it is: {}",
+                tool.name,
+                other.join("; ")
             );
             let warning = Warning::new(WarningKind::PartDowngraded, message);
             self.warnings.push(warning);
-        } else if self.strict
-            && let Some(schema) = self.enforceable(tool)
-        {
-            declared.input_schema = Cow::Owned(schema);
-            declared.strict = true;
         }
-        declared
+        compiled.schema
     }
 
     /// The schema of a tool whose input can be held to it within the limits.
-    fn enforceable(&mut self, tool: &ToolDefinition) -> Option<serde_json::Value> {
-        let strict = schema::strict(&tool.input_schema).filter(|it| it.unenforced.is_empty())?;
+    fn enforceable(&mut self, tool: &'a Arc<ToolDefinition>) -> Option<Cow<'a, Value>> {
+        if !self.strict {
+            return None;
+        }
+        let strict = schema::strict(&tool.input_schema);
+        if strict.narrows || !strict.unenforced.is_empty() {
+            return None;
+        }
         let (tools, optional, unions) = self.left;
         self.left = (
             tools.checked_sub(1)?,
             optional.checked_sub(strict.optional)?,
             unions.checked_sub(strict.unions)?,
         );
+        if strict.reshapes {
+            self.reshaped.insert(tool, Dialect::AnthropicStrict);
+        }
         Some(strict.schema)
     }
 

@@ -22,6 +22,10 @@ fn only(names: &[&str]) -> ToolChoice {
     ToolChoice::Only(names.iter().map(|name| (*name).to_owned()).collect())
 }
 
+fn model() -> ModelId {
+    ModelId::new("anthropic", "claude-opus-5-5")
+}
+
 struct Mapped {
     names: Vec<String>,
     choice: Value,
@@ -38,7 +42,7 @@ fn map_with(
     let options = MessagesOptions::default();
     let tools = tools(
         request,
-        "anthropic",
+        &model(),
         capabilities,
         &options,
         thinks,
@@ -179,30 +183,23 @@ fn a_model_without_tools_is_sent_none() {
 }
 
 #[test]
-fn what_the_root_of_a_schema_may_not_say_is_said_in_the_description() {
-    let schema = json!({"type": "object", "properties": {"a": {}}, "oneOf": [{"required": ["a"]}]});
-    let mut tool = tool("t", schema);
-    let mut sent = |description: &str| {
-        tool.description = description.to_owned();
-        let request = ChatRequest::new([Message::user("hi")]).with_tools([tool.clone()]);
-        let mut warnings = Vec::new();
-        let options = MessagesOptions::default();
-        let unknown = ModelCapabilities::default();
-        let tools = tools(&request, "p", &unknown, &options, false, &mut warnings).unwrap();
-        assert_eq!(warnings[0].kind, WarningKind::PartDowngraded);
-        json!(tools.declared[0])
-    };
-    let rest =
-        r#"The input must also be valid against this JSON Schema: {"oneOf":[{"required":["a"]}]}"#;
-    assert_eq!(
-        sent("Does it."),
-        json!({
-            "name": "t",
-            "description": format!("Does it.\n\n{rest}"),
-            "input_schema": {"type": "object", "properties": {"a": {}}},
-        })
-    );
-    assert_eq!(sent("")["description"], rest);
+fn what_the_root_of_a_schema_may_not_say_is_told() {
+    let schema = json!({
+        "type": "object", "properties": {"a": {}, "b": {}},
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+    });
+    let request = ChatRequest::new([Message::user("hi")]).with_tools([tool("t", schema)]);
+    let mut warnings = Vec::new();
+    let options = MessagesOptions::default();
+    let unknown = ModelCapabilities::default();
+    let tools = tools(&request, &model(), &unknown, &options, false, &mut warnings).unwrap();
+    let kinds: Vec<_> = warnings.iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [WarningKind::PartDowngraded]);
+    let sent = json!(tools.declared[0].input_schema);
+    assert!(sent.get("anyOf").is_none());
+    let told = sent["description"].as_str().unwrap();
+    assert!(told.contains("at least one of: a; b"), "{told}");
+    assert!(tools.reshaped.is_empty());
 }
 
 #[test]
@@ -221,7 +218,15 @@ fn strict_goes_as_far_as_the_schemas_and_the_limits_do() {
             ..MessagesOptions::default()
         };
         let mut warnings = Vec::new();
-        let tools = tools(&request, "p", capabilities, &options, false, &mut warnings).unwrap();
+        let tools = tools(
+            &request,
+            &model(),
+            capabilities,
+            &options,
+            false,
+            &mut warnings,
+        )
+        .unwrap();
         let flags: Vec<bool> = tools.declared.iter().map(|it| it.strict).collect();
         (flags, warnings.len())
     };

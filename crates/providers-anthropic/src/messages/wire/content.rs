@@ -84,6 +84,19 @@ impl<'a> Block<'a> {
     pub(crate) fn is_thinking(&self) -> bool {
         matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
     }
+
+    /// Whether the API takes a mark on it, for its prompt cache: on anything but thinking and blank
+    /// texts. What it takes on the blocks of its own differs, so that they are left alone.
+    pub(crate) fn takes_mark(&self) -> bool {
+        match self {
+            Self::Text { text, .. } => !text.trim().is_empty(),
+            Self::Image { .. }
+            | Self::Document { .. }
+            | Self::ToolUse { .. }
+            | Self::ToolResult { .. } => true,
+            Self::Thinking { .. } | Self::RedactedThinking { .. } | Self::Native(_) => false,
+        }
+    }
 }
 
 /// Where an image or a document is.

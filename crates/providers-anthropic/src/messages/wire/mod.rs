@@ -8,6 +8,9 @@ mod response;
 pub use content::{Block, Input, Source};
 pub(crate) use request::STREAM;
 pub use request::{
-    Body, Message, Metadata, OutputConfig, OutputFormat, Role, Thinking, Tool, ToolChoice,
+    Body, CacheControl, Mark, Message, Metadata, OutputConfig, OutputFormat, Role, ServerTool,
+    Thinking, Tool, ToolChoice,
 };
-pub use response::{Envelope, MessageHead, OutputDetails, StopDetails, UsageReport, WireDelta};
+pub use response::{
+    CacheCreation, Envelope, MessageHead, OutputDetails, StopDetails, UsageReport, WireDelta,
+};

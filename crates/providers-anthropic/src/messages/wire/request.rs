@@ -3,11 +3,15 @@
 
 use std::borrow::Cow;
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq},
+};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
 use super::content::Block;
+use crate::{CacheLifetime, Effort};
 
 /// The request body.
 #[derive(Debug)]
@@ -18,8 +22,12 @@ pub struct Body<'a> {
     pub max_tokens: u32,
     /// The instructions before the conversation: texts only.
     pub system: Vec<Block<'a>>,
+    /// Up to which of the instructions the request is kept in the cache.
+    pub system_mark: Option<Mark>,
     /// The conversation: user and assistant in turn, beginning with the user.
     pub messages: Vec<Message<'a>>,
+    /// The tools that the API runs itself. They are sent first: they change less than others.
+    pub server_tools: Vec<ServerTool>,
     /// The tools declared.
     pub tools: Vec<Tool<'a>>,
     /// Which of them may or must be called. Refused by the API without tools.
@@ -53,9 +61,19 @@ impl Serialize for Body<'_> {
         };
         fields.put("model", Some(self.model))?;
         fields.put("max_tokens", Some(self.max_tokens))?;
-        fields.put("system", some_if_any(&self.system))?;
+        fields.put(
+            "system",
+            some_if_any(&self.system).map(|blocks| Marked {
+                blocks,
+                mark: self.system_mark,
+            }),
+        )?;
         fields.put("messages", Some(&self.messages))?;
-        fields.put("tools", some_if_any(&self.tools))?;
+        let declared = Declared {
+            server: &self.server_tools,
+            client: &self.tools,
+        };
+        fields.put("tools", Some(declared).filter(|it| it.len() > 0))?;
         fields.put("tool_choice", self.tool_choice.as_ref())?;
         fields.put("thinking", self.thinking.as_ref())?;
         fields.put("output_config", self.output_config.as_ref())?;
@@ -96,12 +114,119 @@ fn some_if_any<T>(list: &[T]) -> Option<&[T]> {
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Message<'a> {
     /// Who speaks.
     pub role: Role,
     /// What was said; never empty.
     pub content: Vec<Block<'a>>,
+    /// Up to which block the request is kept in the cache.
+    pub mark: Option<Mark>,
+}
+
+impl Serialize for Message<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("role", &self.role)?;
+        let content = Marked {
+            blocks: &self.content,
+            mark: self.mark,
+        };
+        map.serialize_entry("content", &content)?;
+        map.end()
+    }
+}
+
+/// A block that the request is kept in the cache up to, the block included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// Which block of its list.
+    pub at: usize,
+    /// How long.
+    pub control: CacheControl,
+}
+
+/// Blocks of which one may be marked.
+struct Marked<'b, 'a> {
+    blocks: &'b [Block<'a>],
+    mark: Option<Mark>,
+}
+
+impl Serialize for Marked<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct WithControl<'b, 'a> {
+            #[serde(flatten)]
+            block: &'b Block<'a>,
+            cache_control: CacheControl,
+        }
+        let mut list = serializer.serialize_seq(Some(self.blocks.len()))?;
+        for (at, block) in self.blocks.iter().enumerate() {
+            match self.mark.filter(|mark| mark.at == at) {
+                Some(Mark { control, .. }) => list.serialize_element(&WithControl {
+                    block,
+                    cache_control: control,
+                })?,
+                None => list.serialize_element(block)?,
+            }
+        }
+        list.end()
+    }
+}
+
+/// How long what comes before a mark is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "ephemeral")]
+pub struct CacheControl {
+    /// `1h`; five minutes are what holds anyway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<&'static str>,
+}
+
+impl From<CacheLifetime> for CacheControl {
+    fn from(lifetime: CacheLifetime) -> Self {
+        let ttl = match lifetime {
+            CacheLifetime::FiveMinutes => None,
+            CacheLifetime::Hour => Some("1h"),
+        };
+        Self { ttl }
+    }
+}
+
+/// The tools on the wire, in their order.
+struct Declared<'b, 'a> {
+    server: &'b [ServerTool],
+    client: &'b [Tool<'a>],
+}
+
+impl Declared<'_, '_> {
+    fn len(&self) -> usize {
+        self.server.len() + self.client.len()
+    }
+}
+
+impl Serialize for Declared<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.len()))?;
+        for tool in self.server {
+            list.serialize_element(tool)?;
+        }
+        for tool in self.client {
+            list.serialize_element(tool)?;
+        }
+        list.end()
+    }
+}
+
+/// A tool that the API runs itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerTool {
+    /// `type`, `name` and what the tool takes.
+    #[serde(flatten)]
+    pub declaration: JsonObject,
+    /// The request is kept in the cache up to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<CacheControl>,
 }
 
 /// Who speaks on this wire.
@@ -130,6 +255,9 @@ pub struct Tool<'a> {
     /// Whether the input is held to the schema.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
+    /// The request is kept in the cache up to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<CacheControl>,
 }
 
 /// Which tools may or must be called.
@@ -183,9 +311,9 @@ pub enum Thinking {
 /// The form of the answer, and how much effort goes into it.
 #[derive(Debug, Serialize)]
 pub struct OutputConfig<'a> {
-    /// `low`, `medium`, `high`.
+    /// How much work goes into it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub effort: Option<&'static str>,
+    pub effort: Option<Effort>,
     /// The form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<OutputFormat<'a>>,

@@ -89,6 +89,9 @@ pub struct UsageReport {
     /// Written to a cache.
     #[serde(deserialize_with = "lenient")]
     pub cache_creation_input_tokens: Option<u64>,
+    /// The same by lifetime.
+    #[serde(deserialize_with = "lenient")]
+    pub cache_creation: Option<CacheCreation>,
     /// Read from a cache.
     #[serde(deserialize_with = "lenient")]
     pub cache_read_input_tokens: Option<u64>,
@@ -98,6 +101,31 @@ pub struct UsageReport {
     /// Of the answer.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens_details: Option<OutputDetails>,
+}
+
+/// Tokens written to a cache, by lifetime.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct CacheCreation {
+    /// For five minutes.
+    #[serde(deserialize_with = "lenient")]
+    pub ephemeral_5m_input_tokens: Option<u64>,
+    /// For an hour.
+    #[serde(deserialize_with = "lenient")]
+    pub ephemeral_1h_input_tokens: Option<u64>,
+}
+
+impl CacheCreation {
+    /// Both together, as far as they are said.
+    fn sum(self) -> Option<u64> {
+        match (
+            self.ephemeral_5m_input_tokens,
+            self.ephemeral_1h_input_tokens,
+        ) {
+            (Some(five), Some(hour)) => Some(five.saturating_add(hour)),
+            (five, hour) => five.or(hour),
+        }
+    }
 }
 
 /// Token counts within the answer.
@@ -113,14 +141,13 @@ impl UsageReport {
     /// Takes over a later report of the same answer. Counts are cumulative, so they never fall:
     /// some servers end with zeros in place of what they said before.
     pub(crate) fn update(&mut self, later: Self) {
+        let written = later.cache_creation_input_tokens;
+        let written = written.or_else(|| later.cache_creation?.sum());
         let details = self.output_tokens_details.get_or_insert_default();
         let later_details = later.output_tokens_details.unwrap_or_default();
         for (mine, theirs) in [
             (&mut self.input_tokens, later.input_tokens),
-            (
-                &mut self.cache_creation_input_tokens,
-                later.cache_creation_input_tokens,
-            ),
+            (&mut self.cache_creation_input_tokens, written),
             (
                 &mut self.cache_read_input_tokens,
                 later.cache_read_input_tokens,
@@ -130,6 +157,7 @@ impl UsageReport {
         ] {
             *mine = (*mine).max(theirs);
         }
+        self.cache_creation = later.cache_creation.or(self.cache_creation);
     }
 }
 

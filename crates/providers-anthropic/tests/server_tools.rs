@@ -1,0 +1,383 @@
+//! Tools that the API runs itself: declared, their blocks kept and sent back, a paused turn gone on
+//! with.
+#![allow(
+    clippy::expect_used,
+    reason = "a plain function of a test file counts as production code for clippy"
+)]
+
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatModel as _, ChatRequest, ChatResponse, FinishReason, Message, ModelId, Part, ToolChoice,
+    ToolChoiceOutcome, ToolDefinition, WarningKind,
+};
+use switchboard_providers_anthropic::{
+    AnthropicConfig, AnthropicModel, CacheLifetime, CachePolicy, Effort, MessagesDecoder,
+    MessagesOptions, ServerTool, capabilities,
+    messages::{LocalIds, from_body},
+    server_tool::{UserLocation, WebFetch, WebSearch},
+    to_wire,
+};
+use switchboard_providers_common::TransportConfig;
+use switchboard_testkit::{
+    fake::{Answer, FakeModel},
+    transcripts,
+};
+
+fn every_tool() -> Vec<ServerTool> {
+    let search = WebSearch {
+        max_uses: Some(3),
+        allowed_domains: vec!["example.org".into()],
+        user_location: Some(UserLocation {
+            city: Some("Kiel".into()),
+            country: Some("DE".into()),
+            ..UserLocation::default()
+        }),
+        ..WebSearch::default()
+    };
+    let fetch = WebFetch {
+        max_content_tokens: Some(9_000),
+        citations: true,
+        ..WebFetch::default()
+    };
+    vec![
+        ServerTool::WebSearch(search),
+        ServerTool::WebFetch(fetch),
+        ServerTool::code_execution(),
+    ]
+}
+
+fn options() -> MessagesOptions {
+    MessagesOptions {
+        server_tools: every_tool(),
+        cache: CachePolicy::Turns {
+            lifetime: CacheLifetime::FiveMinutes,
+            prefix_lifetime: Some(CacheLifetime::Hour),
+        },
+        ..MessagesOptions::default()
+    }
+}
+
+fn weather() -> ToolDefinition {
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    ToolDefinition::new("get_weather", "Current weather of a city.", schema)
+}
+
+/// What a request to the model of that name is, and the kinds of the warnings.
+fn sent(
+    request: &ChatRequest,
+    provider: &str,
+    model: &str,
+    options: &MessagesOptions,
+) -> (Value, Vec<WarningKind>) {
+    let model = ModelId::new(provider, model);
+    let wire = to_wire(request, &model, &capabilities(&model.name), options).expect("it maps");
+    let body = serde_json::to_value(&wire.body).expect("it is JSON");
+    (body, wire.warnings.into_iter().map(|it| it.kind).collect())
+}
+
+fn stored(name: &str) -> Vec<u8> {
+    let stored = transcripts::read(&format!("anthropic/{name}"));
+    stored.expect("it is stored").bytes
+}
+
+/// The blocks of an answer as the server sent them, and what became of it.
+fn answered(body: &Value, model: &str) -> (Vec<Value>, ChatResponse) {
+    let model = ModelId::new("anthropic", model);
+    let decoder = MessagesDecoder::new(
+        model,
+        ToolChoiceOutcome::Native,
+        Vec::new(),
+        LocalIds::default(),
+    );
+    let answer = from_body("anthropic", decoder, &body.to_string()).expect("it is an answer");
+    let blocks = body["content"].as_array().cloned().unwrap_or_default();
+    (blocks, answer)
+}
+
+/// A stored stream as the body that says the same.
+fn whole(name: &str) -> Value {
+    let text = String::from_utf8(stored(name)).expect("it is text");
+    let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    let mut message = Value::Null;
+    let mut blocks: Vec<Value> = Vec::new();
+    let mut input = String::new();
+    for event in events {
+        let event: Value = serde_json::from_str(event).expect("it is JSON");
+        match event["type"].as_str().unwrap_or_default() {
+            "message_start" => message = event["message"].clone(),
+            "content_block_start" => {
+                input.clear();
+                blocks.push(event["content_block"].clone());
+            }
+            "content_block_delta" => {
+                let delta = &event["delta"];
+                if let Some(json) = delta["partial_json"].as_str() {
+                    input.push_str(json);
+                }
+                if let (Some(more), Some(block)) = (delta["text"].as_str(), blocks.last_mut()) {
+                    let text = block["text"].as_str().unwrap_or_default();
+                    block["text"] = Value::String(format!("{text}{more}"));
+                }
+            }
+            "content_block_stop" if !input.is_empty() => {
+                let block = blocks.last_mut().expect("it began");
+                block["input"] = serde_json::from_str(&input).expect("it is JSON");
+            }
+            "message_delta" => {
+                message["stop_reason"] = event["delta"]["stop_reason"].clone();
+                message["container"] = event["delta"]["container"].clone();
+            }
+            _ => {}
+        }
+    }
+    message["content"] = Value::Array(blocks);
+    message
+}
+
+fn config(fake: &FakeModel, options: MessagesOptions) -> AnthropicConfig {
+    AnthropicConfig {
+        options,
+        transport: TransportConfig {
+            system_proxy: false,
+            ..TransportConfig::default()
+        },
+        ..AnthropicConfig::compatible("anthropic", fake.base_url()).with_api_key("sk-secret-1")
+    }
+}
+
+// Golden requests, which `cargo xtask oracle` checks against the official SDK's types.
+
+#[test]
+fn golden_every_tool_and_every_mark() {
+    let request = ChatRequest::new([
+        Message::system("You are a weather service."),
+        Message::user("Weather in Kiel?"),
+        Message::assistant("12 °C."),
+        Message::user("And the mean of the year?"),
+    ])
+    .with_tools([weather()]);
+    let options = MessagesOptions {
+        effort: Some(Effort::XHigh),
+        ..options()
+    };
+    for model in ["claude-opus-5-5", "claude-haiku-4-5", "claude-haiku-5-5"] {
+        let (body, warnings) = sent(&request, "anthropic", model, &options);
+        insta::assert_json_snapshot!(format!("request__anthropic__server_tools_on_{model}"), body);
+        let effort = (model == "claude-haiku-4-5").then_some(WarningKind::OptionDropped);
+        assert_eq!(warnings, Vec::from_iter(effort), "{model}");
+    }
+}
+
+#[test]
+fn golden_blocks_go_back_as_they_came() {
+    let body = |name: &str| serde_json::from_slice(&stored(name)).expect("it is a body");
+    for (name, body, model) in [
+        ("web-search", body("web-search.json"), "claude-haiku-4-5"),
+        ("web-fetch", body("web-fetch.json"), "claude-haiku-4-5"),
+        (
+            "code-execution",
+            whole("code-execution.sse"),
+            "claude-opus-4-8",
+        ),
+    ] {
+        let (blocks, answer) = answered(&body, model);
+        goes_back(name, model, &blocks, answer.message);
+    }
+}
+
+fn goes_back(name: &str, model: &str, blocks: &[Value], answer: Message) {
+    let shown = answer.parts.iter().filter_map(|part| match part {
+        Part::Opaque(opaque) => Some(opaque),
+        _ => None,
+    });
+    for opaque in shown {
+        let kind = &opaque.kind;
+        assert!(
+            opaque.text.is_some() || kind == "container",
+            "{name}: {kind}"
+        );
+    }
+    let request = ChatRequest::new([
+        Message::user("Weather in Hamburg?"),
+        answer,
+        Message::user("And tomorrow?"),
+    ]);
+    let (body, warnings) = sent(&request, "anthropic", model, &options());
+    assert!(warnings.is_empty(), "{name}: {warnings:?}");
+    let sent_back = body["messages"][1]["content"].as_array().expect("a list");
+    // Texts say what they say in fewer words.
+    let own = |blocks: &[Value]| -> Vec<Value> {
+        let own = blocks.iter().filter(|it| it["type"] != "text");
+        own.cloned().collect()
+    };
+    assert_eq!(own(sent_back), own(blocks), "{name}");
+    assert_eq!(sent_back.len(), blocks.len(), "{name}");
+    insta::assert_json_snapshot!(format!("request__anthropic__after_{name}"), body);
+    // Nobody else may have them: the words there are go out instead.
+    let (body, warnings) = sent(&request, "acme", model, &MessagesOptions::default());
+    let others = body["messages"][1]["content"].as_array().expect("a list");
+    assert!(others.iter().all(|it| it["type"] == "text"), "{others:?}");
+    assert!(
+        warnings.contains(&WarningKind::PartDowngraded),
+        "{warnings:?}"
+    );
+}
+
+/// What comes after `pause-turn`.
+fn the_rest() -> Value {
+    let found = json!([{
+        "type": "web_search_result", "title": "Weather in Hamburg",
+        "url": "https://example.org/hamburg", "encrypted_content": "EqgfCioIARgB", "page_age": null,
+    }]);
+    json!({
+        "id": "msg_2", "type": "message", "role": "assistant", "model": "claude-haiku-4-5",
+        "stop_reason": "end_turn", "usage": {"input_tokens": 4100, "output_tokens": 12},
+        "content": [
+            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_01A", "content": found},
+            {"type": "text", "text": "12 degrees and rain."},
+        ],
+    })
+}
+
+#[tokio::test]
+async fn a_turn_that_paused_goes_on_where_it_was() {
+    let fake = FakeModel::start().await.expect("a free port");
+    let model = AnthropicModel::new(config(&fake, options()), "claude-haiku-4-5").unwrap();
+    fake.answer(Answer::transcript("anthropic/pause-turn.sse").unwrap());
+    fake.answer(Answer::json(200, &the_rest()));
+    let mut request = ChatRequest::new([Message::user("Weather in Hamburg?")]);
+    let paused = model.complete(&request).await.unwrap();
+    assert_eq!(paused.finish, FinishReason::Paused);
+    request.messages.push(paused.message.into());
+    let rest = model.complete(&request).await.unwrap();
+    assert_eq!(rest.finish, FinishReason::Stop);
+    assert!(rest.warnings.is_empty(), "{:?}", rest.warnings);
+    let first = fake.request(0).await;
+    let second = fake.request(1).await;
+    // The same request, and what the model has said so far as the last of it.
+    let said = json!([
+        {"type": "text", "text": "I search the web."},
+        {"type": "server_tool_use", "id": "srvtoolu_01A", "name": "web_search",
+         "input": {"query": "weather Hamburg"}},
+    ]);
+    let messages = second.json()["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2);
+    assert_eq!(messages[0], first.json()["messages"][0]);
+    assert_eq!(messages[1], json!({"role": "assistant", "content": said}));
+    for field in ["tools", "max_tokens", "model", "stream"] {
+        assert_eq!(second.json()[field], first.json()[field], "{field}");
+    }
+    assert_eq!(
+        second.header("anthropic-beta"),
+        first.header("anthropic-beta")
+    );
+    // Both halves are one turn of the model.
+    request.messages.push(rest.message.into());
+    request.messages.push(Message::user("And tomorrow?").into());
+    let (body, warnings) = sent(&request, "anthropic", "claude-haiku-4-5", &options());
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let kinds: Vec<_> = body["messages"][1]["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect();
+    let expected = ["text", "server_tool_use", "web_search_tool_result", "text"];
+    assert_eq!(kinds, expected);
+    insta::assert_json_snapshot!("request__anthropic__after_a_pause", body);
+}
+
+#[test]
+fn the_container_of_a_pause_is_used_again() {
+    let paused = json!({
+        "type": "message", "role": "assistant", "stop_reason": "pause_turn",
+        "container": {"id": "container_1", "expires_at": "2026-11-21T10:00:00Z"},
+        "content": [{"type": "server_tool_use", "id": "s", "name": "code_execution",
+                     "input": {"code": "1"}}],
+    });
+    let (_, answer) = answered(&paused, "claude-opus-5-5");
+    let mut request = ChatRequest::new([Message::user("Compute."), answer.message]);
+    let (body, warnings) = sent(&request, "anthropic", "claude-opus-5-5", &options());
+    assert_eq!(body["container"], "container_1");
+    assert_eq!(body["messages"][1]["content"][0]["type"], "server_tool_use");
+    assert!(warnings.is_empty(), "{warnings:?}");
+    // The person spoke: nothing waits any more, and the API refuses the call without its result.
+    request.messages.push(Message::user("Never mind.").into());
+    let (body, warnings) = sent(&request, "anthropic", "claude-opus-5-5", &options());
+    assert!(body.get("container").is_none());
+    let left = &body["messages"][1]["content"][0];
+    assert_eq!(left["text"], r#"[code_execution {"code":"1"}]"#);
+    assert_eq!(warnings, [WarningKind::PartDowngraded]);
+}
+
+#[tokio::test]
+async fn betas_are_asked_for_as_they_are_needed() {
+    let fake = FakeModel::start().await.expect("a free port");
+    fake.otherwise(|_, _| Answer::transcript("anthropic/text.sse").expect("it is stored"));
+    let request = ChatRequest::new([Message::user("hi")]);
+    let ask = async |config: AnthropicConfig| {
+        let model = AnthropicModel::new(config, "claude-haiku-4-5").expect("it is valid");
+        model.complete(&request).await.expect("it answers");
+        let asked = fake.requests().pop().expect("it was asked");
+        asked.header("anthropic-beta").map(str::to_owned)
+    };
+    let all = "own-1,code-execution-2025-08-25,extended-cache-ttl-2025-04-11,web-fetch-2025-09-10";
+    let wished = config(&fake, options()).with_beta("own-1");
+    assert_eq!(ask(wished.clone()).await.as_deref(), Some(all));
+    let mut unasked = wished.clone();
+    unasked.options.automatic_betas = false;
+    assert_eq!(ask(unasked).await.as_deref(), Some("own-1"));
+    // A header of one's own is left alone.
+    let own = wished.with_header("anthropic-beta", "mine");
+    assert_eq!(ask(own).await.as_deref(), Some("mine"));
+    let plain = config(&fake, MessagesOptions::default());
+    assert_eq!(ask(plain).await, None);
+}
+
+#[test]
+fn a_choice_may_name_one_of_them() {
+    let request = |names: &[&str]| {
+        ChatRequest::new([Message::user("hi")])
+            .with_tools([weather()])
+            .with_tool_choice(ToolChoice::Only(
+                names.iter().map(|it| (*it).to_owned()).collect(),
+            ))
+    };
+    let sent = |names: &[&str]| {
+        let (body, _) = sent(&request(names), "anthropic", "claude-haiku-4-5", &options());
+        let names = body["tools"].as_array().unwrap().iter();
+        let names: Vec<_> = names.map(|it| it["name"].clone()).collect();
+        (Value::Array(names), body["tool_choice"].clone())
+    };
+    let (all, one) = sent(&["web_search"]);
+    assert_eq!(
+        all,
+        json!(["web_search", "web_fetch", "code_execution", "get_weather"])
+    );
+    assert_eq!(one, json!({"type": "tool", "name": "web_search"}));
+    let (two, any) = sent(&["get_weather", "web_fetch"]);
+    assert_eq!(two, json!(["web_fetch", "get_weather"]));
+    assert_eq!(any, json!({"type": "any"}));
+}
+
+#[test]
+fn tools_of_the_request_come_first_where_names_meet() {
+    let schema = json!({"type": "object"});
+    let request = ChatRequest::new([Message::user("hi")]).with_tools([ToolDefinition::new(
+        "web_search",
+        "Ours.",
+        schema,
+    )]);
+    let mut options = options();
+    options.server_tools.push(ServerTool::web_fetch());
+    let (body, warnings) = sent(&request, "anthropic", "claude-haiku-4-5", &options);
+    let names = body["tools"].as_array().unwrap().iter();
+    let names: Vec<_> = names.map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["web_fetch", "code_execution", "web_search"]);
+    assert_eq!(warnings, [WarningKind::ToolUnavailable; 2]);
+    // Without tools of the request they are there all the same, and may be required.
+    let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(ToolChoice::Required);
+    let (body, _) = sent(&request, "anthropic", "claude-haiku-4-5", &options);
+    assert_eq!(body["tool_choice"], json!({"type": "any"}));
+    assert_eq!(body["tools"].as_array().map(Vec::len), Some(3));
+}
