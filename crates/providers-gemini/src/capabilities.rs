@@ -1,0 +1,297 @@
+//! What Google's models can do, by their names.
+//!
+//! Only what the request mapping needs and the API does not say itself. Facts are those of the model
+//! catalogue of litellm 1.109.1, of the official SDK's types (google-genai 3.4.0) and of the API's
+//! guides to thinking and thought signatures. A model that is not known here has no known limits, and
+//! the API's own answer decides.
+
+use switchboard_domain::ModelCapabilities;
+
+/// What is known of `model` under the API's name for it, with or without `models/`.
+pub fn capabilities(model: &str) -> ModelCapabilities {
+    let Some(series) = Series::of(model) else {
+        return ModelCapabilities::default();
+    };
+    let (context_window, max_output_tokens) = series.limits().unzip();
+    let common = ModelCapabilities {
+        context_window,
+        max_output_tokens,
+        reasoning: Some(series.thinking().is_some()),
+        images: Some(true),
+        ..ModelCapabilities::default()
+    };
+    if series.line == Line::Gemma {
+        return ModelCapabilities {
+            tools: (series.version >= (4, 0)).then_some(true),
+            ..common
+        };
+    }
+    ModelCapabilities {
+        tools: Some(true),
+        parallel_tools: Some(true),
+        forced_tool_choice: Some(true),
+        structured_output: Some(true),
+        sampling: series.sampling(),
+        documents: Some(true),
+        audio: Some(true),
+        ..common
+    }
+}
+
+/// A generation of Google's chat models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Series {
+    line: Line,
+    /// Such as (2, 5).
+    version: (u32, u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Pro,
+    Flash,
+    FlashLite,
+    /// Gemini under another name of its own, such as Argon.
+    Other,
+    Gemma,
+}
+
+/// How a model is told how much to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thinking {
+    /// `thinkingLevel`.
+    Levels {
+        /// The least that it takes.
+        least: &'static str,
+        /// Whether it takes a middling amount.
+        medium: bool,
+    },
+    /// `thinkingBudget`.
+    Budget {
+        /// Tokens at least, where it thinks.
+        least: u32,
+        /// Tokens at most.
+        most: u32,
+        /// 0 is accepted.
+        can_be_off: bool,
+    },
+}
+
+impl Thinking {
+    /// What is tried with a model of which nothing is known.
+    pub(crate) const NEWEST: Self = Self::Levels {
+        least: "LOW",
+        medium: true,
+    };
+}
+
+impl Series {
+    /// The series of a model, under its own name or a path that ends with it; `None` for names that
+    /// say nothing and for variants with rules of their own (speech, images, robots).
+    pub(crate) fn of(model: &str) -> Option<Self> {
+        let special = [
+            "tts",
+            "image",
+            "live",
+            "audio",
+            "embedding",
+            "computer",
+            "robotics",
+            "omni",
+        ];
+        let name = model.rsplit('/').next()?.to_ascii_lowercase();
+        let mut words = name.split('-');
+        let family = words.next()?;
+        let words: Vec<&str> = words.collect();
+        if words.iter().any(|word| special.contains(word)) {
+            return None;
+        }
+        let version = words.first().and_then(|word| version(word));
+        match family {
+            "gemma" => Some(Self {
+                line: Line::Gemma,
+                version: version?,
+            }),
+            "gemini" => {
+                let has = |word| words.contains(&word);
+                let line = match (has("pro"), has("flash"), has("lite")) {
+                    (true, ..) => Line::Pro,
+                    (_, true, true) => Line::FlashLite,
+                    (_, true, false) => Line::Flash,
+                    _ => Line::Other,
+                };
+                // What the aliases stood for in November 2026.
+                let latest = || match line {
+                    _ if !has("latest") => None,
+                    Line::Pro => Some((3, 1)),
+                    Line::Flash => Some((3, 8)),
+                    Line::FlashLite => Some((3, 5)),
+                    Line::Other | Line::Gemma => None,
+                };
+                let version = version.or_else(latest)?;
+                Some(Self { line, version })
+            }
+            _ => None,
+        }
+    }
+
+    /// How it is told how much to think; `None` for models that do not.
+    pub(crate) fn thinking(self) -> Option<Thinking> {
+        match (self.line, self.version) {
+            (_, (..2, _) | (2, ..5)) | (Line::Gemma, (..4, _)) => None,
+            (Line::Pro, (2, _)) => Some(Thinking::Budget {
+                least: 128,
+                most: 32_768,
+                can_be_off: false,
+            }),
+            (Line::FlashLite, (2, _)) => Some(Thinking::Budget {
+                least: 512,
+                most: 24_576,
+                can_be_off: true,
+            }),
+            (_, (2, _)) => Some(Thinking::Budget {
+                least: 1,
+                most: 24_576,
+                can_be_off: true,
+            }),
+            (Line::Flash | Line::FlashLite, (3, ..7)) => Some(Thinking::Levels {
+                least: "MINIMAL",
+                medium: true,
+            }),
+            (Line::Pro, (3, 0)) => Some(Thinking::Levels {
+                least: "LOW",
+                medium: false,
+            }),
+            _ => Some(Thinking::NEWEST),
+        }
+    }
+
+    /// Whether the model refuses a turn in which its first call has no thought signature.
+    pub(crate) fn wants_signatures(self) -> bool {
+        self.line != Line::Gemma && self.version >= (3, 0)
+    }
+
+    /// Whether a tool's result may hold media. Older models take them beside it only.
+    pub(crate) fn takes_media_in_results(self) -> bool {
+        self.line != Line::Gemma && self.version >= (3, 0)
+    }
+
+    /// Whether it takes functions and the schema of an answer at once. Older models refuse that:
+    /// "Function calling with a response mime type: 'application/json' is unsupported".
+    pub(crate) fn takes_schema_beside_tools(self) -> bool {
+        self.version >= (3, 0)
+    }
+
+    /// Whether it takes `systemInstruction`: "Developer instruction is not enabled for
+    /// models/gemma-3-27b-it".
+    pub(crate) fn takes_instructions(self) -> bool {
+        self.line != Line::Gemma || self.version >= (4, 0)
+    }
+
+    /// The newest models ignore sampling.
+    fn sampling(self) -> Option<bool> {
+        match self.version {
+            (3, 5) if self.line == Line::FlashLite => Some(false),
+            (..3, _) | (3, ..=5) => Some(true),
+            (3, _) => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Tokens of the prompt, and of the answer at most.
+    fn limits(self) -> Option<(u64, u64)> {
+        match (self.line, self.version) {
+            (Line::Gemma, (3, _)) => Some((131_072, 8_192)),
+            (Line::Gemma, (4, _)) => Some((262_144, 32_768)),
+            (Line::Gemma, _) => None,
+            (_, (2, ..5)) => Some((1_048_576, 8_192)),
+            (_, (2 | 3, _)) => Some((1_048_576, 65_536)),
+            (_, (4, _)) => Some((1_048_576, 1_048_576)),
+            _ => None,
+        }
+    }
+}
+
+/// `2.5`, `3`, and `3n` for Gemma.
+fn version(word: &str) -> Option<(u32, u32)> {
+    let (major, minor) = word.split_once('.').unwrap_or((word, "0"));
+    let major = major.trim_end_matches('n');
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_series() {
+        let told = |model| Series::of(model).map(|it| (it.line, it.version));
+        for (model, expected) in [
+            (
+                "gemini-2.5-flash-lite-preview-09-2025",
+                (Line::FlashLite, (2, 5)),
+            ),
+            ("models/gemini-3.8-flash", (Line::Flash, (3, 8))),
+            ("google/gemini-3-pro-preview", (Line::Pro, (3, 0))),
+            ("gemini-4-argon", (Line::Other, (4, 0))),
+            ("gemini-flash-latest", (Line::Flash, (3, 8))),
+            ("gemini-pro-latest", (Line::Pro, (3, 1))),
+            ("gemma-3n-e4b-it", (Line::Gemma, (3, 0))),
+            ("gemma-4-31b-it", (Line::Gemma, (4, 0))),
+        ] {
+            assert_eq!(told(model), Some(expected), "{model}");
+        }
+        for unknown in [
+            "gemini-2.5-flash-image",
+            "gemini-2.5-pro-preview-tts",
+            "gemini-exp-1206",
+            "learnlm-1.5-pro-experimental",
+            "gpt-6-luna",
+            "gemini",
+            "",
+        ] {
+            assert_eq!(told(unknown), None, "{unknown}");
+            assert_eq!(capabilities(unknown), ModelCapabilities::default());
+        }
+    }
+
+    #[test]
+    fn generations_differ_in_how_they_think() {
+        let thinking = |model| Series::of(model).and_then(Series::thinking);
+        let least = |model| match thinking(model) {
+            Some(Thinking::Levels { least, .. }) => least,
+            _ => "",
+        };
+        assert_eq!(thinking("gemini-2.0-flash"), None);
+        assert_eq!(thinking("gemma-3-27b-it"), None);
+        let pro = Thinking::Budget {
+            least: 128,
+            most: 32_768,
+            can_be_off: false,
+        };
+        assert_eq!(thinking("gemini-2.5-pro"), Some(pro));
+        assert_eq!(least("gemini-3.6-flash"), "MINIMAL");
+        for always in [
+            "gemini-3.7-flash",
+            "gemini-3.8-flash",
+            "gemini-4-argon",
+            "gemini-3.1-pro",
+        ] {
+            assert_eq!(least(always), "LOW", "{always}");
+        }
+    }
+
+    #[test]
+    fn the_newest_ignore_sampling() {
+        let sampling = |model| capabilities(model).sampling;
+        assert_eq!(sampling("gemini-2.5-pro"), Some(true));
+        assert_eq!(sampling("gemini-3.5-flash"), Some(true));
+        assert_eq!(sampling("gemini-3.5-flash-lite"), Some(false));
+        assert_eq!(sampling("gemini-3.8-flash"), Some(false));
+        assert_eq!(sampling("gemini-4-argon"), None);
+        let argon = capabilities("gemini-4-argon");
+        assert_eq!(argon.max_output_tokens, Some(1_048_576));
+        assert_eq!(argon.forced_tool_choice, Some(true));
+        assert_eq!(capabilities("gemma-3-27b-it").tools, None);
+    }
+}

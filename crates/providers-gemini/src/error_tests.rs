@@ -1,0 +1,226 @@
+use ModelErrorKind::{
+    Authentication, ContextOverflow, Interrupted, InvalidRequest, NotFound, Overloaded, Permission,
+    Protocol, QuotaExhausted, RateLimited, Unsupported,
+};
+use http::HeaderMap;
+use serde_json::json;
+
+use super::*;
+
+fn classify(status: u16, body: &[u8]) -> Classified {
+    let headers = HeaderMap::new();
+    GeminiErrors.classify(&HttpFailure {
+        status,
+        headers: &headers,
+        body,
+        retry_after: None,
+    })
+}
+
+fn kind(status: u16, body: &Value) -> ModelErrorKind {
+    classify(status, body.to_string().as_bytes()).kind
+}
+
+fn error(code: u16, status: &str, message: &str) -> Value {
+    json!({"error": {"code": code, "message": message, "status": status}})
+}
+
+fn with_details(code: u16, status: &str, details: &Value) -> Value {
+    json!({"error": {"code": code, "message": "Because.", "status": status, "details": details}})
+}
+
+const INVALID: ModelErrorKind = InvalidRequest { field: None };
+const BUSY: ModelErrorKind = Overloaded { retry_after: None };
+
+#[test]
+fn every_word_of_google_rpc_has_its_kind() {
+    for (code, status, expected) in [
+        (401, "UNAUTHENTICATED", Authentication),
+        (403, "PERMISSION_DENIED", Permission),
+        (404, "NOT_FOUND", NotFound),
+        (400, "INVALID_ARGUMENT", INVALID),
+        (400, "FAILED_PRECONDITION", INVALID),
+        (400, "OUT_OF_RANGE", INVALID),
+        (429, "RESOURCE_EXHAUSTED", RateLimited { retry_after: None }),
+        (503, "UNAVAILABLE", BUSY),
+        (500, "INTERNAL", BUSY),
+        (504, "DEADLINE_EXCEEDED", BUSY),
+        (499, "CANCELLED", BUSY),
+        (
+            501,
+            "UNIMPLEMENTED",
+            Unsupported {
+                feature: "this request".into(),
+            },
+        ),
+        (400, "SOMETHING_NEW", INVALID),
+        (503, "", BUSY),
+        (429, "", RateLimited { retry_after: None }),
+    ] {
+        let body = error(code, status, "Because.");
+        assert_eq!(kind(code, &body), expected, "{code} {status}");
+        // In a list, as the API sends it to who streams.
+        assert_eq!(kind(code, &json!([body])), expected, "[{code} {status}]");
+        assert_eq!(
+            classify(code, body.to_string().as_bytes()).message,
+            "Because."
+        );
+    }
+}
+
+#[test]
+fn a_wrong_key_is_one_though_the_status_is_400() {
+    let message = "API key not valid. Please pass a valid API key.";
+    assert_eq!(
+        kind(400, &error(400, "INVALID_ARGUMENT", message)),
+        Authentication
+    );
+    let info = json!([{
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": "API_KEY_INVALID", "domain": "googleapis.com",
+    }]);
+    assert_eq!(
+        kind(400, &with_details(400, "INVALID_ARGUMENT", &info)),
+        Authentication
+    );
+}
+
+#[test]
+fn the_offending_field_is_named() {
+    let details = json!([{
+        "@type": "type.googleapis.com/google.rpc.BadRequest",
+        "fieldViolations": [{"field": "tools[0].function_declarations[0].parameters", "description": "x"}],
+    }]);
+    let field = Some("tools[0].function_declarations[0].parameters".to_owned());
+    assert_eq!(
+        kind(400, &with_details(400, "INVALID_ARGUMENT", &details)),
+        InvalidRequest { field }
+    );
+}
+
+#[test]
+fn a_prompt_that_is_too_long_is_told_from_other_refusals() {
+    let message = "The input token count (1200000) exceeds the maximum number of tokens allowed \
+                   (1048576).";
+    assert_eq!(
+        kind(400, &error(400, "INVALID_ARGUMENT", message)),
+        ContextOverflow
+    );
+    let location = "User location is not supported for the API use.";
+    assert_eq!(
+        kind(400, &error(400, "FAILED_PRECONDITION", location)),
+        Permission
+    );
+}
+
+#[test]
+fn a_quota_of_the_minute_passes_and_one_of_the_day_does_not() {
+    let exhausted = |quota: &str, value: &str, delay: Value| {
+        let details = json!([
+            {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{
+                "quotaMetric": "generativelanguage.googleapis.com/generate_content_requests",
+                "quotaId": quota, "quotaValue": value,
+            }]},
+            {"@type": "type.googleapis.com/google.rpc.Help", "links": []},
+            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay},
+        ]);
+        kind(429, &with_details(429, "RESOURCE_EXHAUSTED", &details))
+    };
+    let limited = |millis| RateLimited {
+        retry_after: Some(Duration::from_millis(millis)),
+    };
+    let minute = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier";
+    assert_eq!(exhausted(minute, "5", json!("34.5s")), limited(34_500));
+    assert_eq!(
+        exhausted(minute, "5", json!({"seconds": "7"})),
+        limited(7_000)
+    );
+    assert_eq!(
+        exhausted(minute, "5", json!({"seconds": 7, "nanos": 1})),
+        limited(7_000)
+    );
+    for odd in [
+        json!("soon"),
+        json!("-1s"),
+        json!("1e300s"),
+        json!(null),
+        json!(3),
+    ] {
+        let unknown = RateLimited { retry_after: None };
+        assert_eq!(exhausted(minute, "5", odd.clone()), unknown, "{odd}");
+    }
+    let day = "GenerateRequestsPerDayPerProjectPerModel-FreeTier";
+    assert_eq!(exhausted(day, "50", json!("34s")), QuotaExhausted);
+    assert_eq!(exhausted(minute, "0", json!("34s")), QuotaExhausted);
+    let info = json!([{
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "RATE_LIMIT_EXCEEDED",
+        "metadata": {"quota_limit": "Gemini25ProRequestsPerDay"},
+    }]);
+    assert_eq!(
+        kind(429, &with_details(429, "RESOURCE_EXHAUSTED", &info)),
+        QuotaExhausted
+    );
+    let credits = "Your prepayment credits are depleted.";
+    assert_eq!(
+        kind(429, &error(429, "RESOURCE_EXHAUSTED", credits)),
+        QuotaExhausted
+    );
+}
+
+#[test]
+fn the_header_wins_over_the_body_about_when_to_come_back() {
+    let body = with_details(
+        503,
+        "UNAVAILABLE",
+        &json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "9s"}]),
+    );
+    let error = ApiError::from_body(&body).unwrap();
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    let busy = |retry_after| Overloaded { retry_after };
+    assert_eq!(error.classify(Some(503), None), busy(seconds(9)));
+    assert_eq!(error.classify(Some(503), seconds(2)), busy(seconds(2)));
+}
+
+#[test]
+fn case_7_an_error_without_a_numeric_code_is_read() {
+    for (error, expected) in [
+        (json!({"message": "m", "status": "UNAVAILABLE"}), BUSY),
+        (
+            json!({"message": "m", "status": "RESOURCE_EXHAUSTED", "code": null}),
+            RateLimited { retry_after: None },
+        ),
+        (json!({"message": "m", "code": "503"}), BUSY),
+        (json!({"message": "m", "code": "UNAVAILABLE"}), Interrupted),
+        (json!({"message": "m"}), Interrupted),
+        (json!("text"), Interrupted),
+    ] {
+        let read = ApiError::from_body(&json!([{"error": error}])).unwrap();
+        let found = read.in_band("gemini");
+        assert_eq!(found.kind, expected, "{error}");
+        assert!(!found.message().is_empty());
+    }
+}
+
+#[test]
+fn what_is_no_error_of_the_api_goes_by_its_status() {
+    assert_eq!(classify(502, b"<html>Bad Gateway").kind, BUSY);
+    assert_eq!(classify(404, b"").kind, NotFound);
+    assert_eq!(classify(200, b"<html>Welcome").kind, Protocol);
+    let proxy = classify(403, br#"{"message": "no such route"}"#);
+    assert_eq!(
+        (proxy.kind, proxy.message.as_str()),
+        (Permission, "no such route")
+    );
+    let empty = classify(500, br#"{"error": {"code": 500}}"#);
+    assert_eq!(empty.kind, BUSY);
+    assert!(!empty.message.is_empty());
+    for nothing in [
+        json!({}),
+        json!({"error": null}),
+        json!({"error": {}}),
+        json!([]),
+        json!(1),
+    ] {
+        assert_eq!(ApiError::from_body(&nothing), None, "{nothing}");
+    }
+}

@@ -1,0 +1,310 @@
+//! The conversation, domain → wire.
+
+use std::borrow::Cow;
+
+use switchboard_domain::{
+    ChatRequest, Message, ModelError, ModelErrorKind, Part, Role, ToolResult, WarningKind,
+};
+
+use super::{
+    parts::Mapper,
+    results,
+    wire::{self, Content, Data, FunctionResponse, Outcome, Response},
+};
+use crate::capabilities::Series;
+
+/// Stands for the signature of a call that another model made: the API's own word for "do not check"
+/// (its guide to thought signatures). Without it, a turn that another model began is refused.
+const NOT_SIGNED: &str = "skip_thought_signature_validator";
+
+/// What the model is told of a call without a result.
+const NO_RESULT: &str = "No result of this call was recorded.";
+
+/// The conversation as it is sent.
+#[derive(Debug)]
+pub(crate) struct Conversation<'a> {
+    /// The instructions before it.
+    pub(crate) system_instruction: Option<Content<'a>>,
+    /// What user and model said, the results of a turn's calls in a content of their own.
+    pub(crate) contents: Vec<Content<'a>>,
+}
+
+/// Maps the whole conversation.
+///
+/// System messages become `systemInstruction`, later ones with a warning. Messages of one side that
+/// follow each other become one content. The results of a content's calls come right after it, one
+/// for each call and in call order, since calls without ids pair by order; a missing one is filled in,
+/// and one without a call is sent as text.
+///
+/// Fails with [`ModelErrorKind::InvalidRequest`] when there is nothing to answer.
+pub(crate) fn conversation<'a>(
+    request: &'a ChatRequest,
+    mut mapper: Mapper<'_>,
+) -> Result<Conversation<'a>, ModelError> {
+    let mut turns = Turns::default();
+    for message in &request.messages {
+        turns.message(message, &mut mapper);
+    }
+    if turns.hoisted > 0 {
+        let message = format!(
+            "{} later instruction(s) were sent with the leading ones: this wire takes them nowhere \
+             else",
+            turns.hoisted
+        );
+        mapper.warn(WarningKind::PartDowngraded, message);
+    }
+    turns.place_instructions(&mut mapper);
+    if turns.list.is_empty() {
+        let field = Some("contents".to_owned());
+        let kind = ModelErrorKind::InvalidRequest { field };
+        let message = "there is nothing to answer: no message of the person or the model";
+        return Err(ModelError::new(&mapper.model.provider, kind, message));
+    }
+    turns.pair(&mut mapper);
+    turns.begin_with_the_user(&mut mapper);
+    if !mapper.replay_thoughts || mapper.series.is_some_and(Series::wants_signatures) {
+        turns.sign();
+    }
+    let why = if mapper.replay_thoughts {
+        "another model wrote them"
+    } else {
+        "the API refused the signatures in this conversation"
+    };
+    if mapper.reasoning_dropped > 0 {
+        let message = format!(
+            "{} reasoning part(s) left out: {why}",
+            mapper.reasoning_dropped
+        );
+        mapper.warn(WarningKind::PartDropped, message);
+    }
+    if mapper.states_dropped > 0 {
+        let message = format!(
+            "{} part(s) sent without what a model had attached for itself: {why}",
+            mapper.states_dropped
+        );
+        mapper.warn(WarningKind::PartDowngraded, message);
+    }
+    let content = |parts| Content { role: None, parts };
+    Ok(Conversation {
+        system_instruction: (!turns.system.is_empty()).then(|| content(turns.system)),
+        contents: turns
+            .list
+            .into_iter()
+            .flat_map(Turn::into_contents)
+            .collect(),
+    })
+}
+
+#[derive(Default)]
+struct Turns<'a> {
+    system: Vec<wire::Part<'a>>,
+    /// How many later instructions had to go to the top.
+    hoisted: usize,
+    list: Vec<Turn<'a>>,
+}
+
+/// All that one side says before the other does.
+struct Turn<'a> {
+    is_model: bool,
+    /// What the model called.
+    calls: Vec<Call<'a>>,
+    /// What came back, as it was found.
+    results: Vec<&'a ToolResult>,
+    /// One for each call of the turn before.
+    responses: Vec<FunctionResponse<'a>>,
+    parts: Vec<wire::Part<'a>>,
+}
+
+/// A call as the results must name it.
+struct Call<'a> {
+    /// In the domain.
+    id: &'a str,
+    /// On the wire.
+    wire_id: Option<&'a str>,
+    name: Cow<'a, str>,
+}
+
+impl<'a> Turns<'a> {
+    fn message(&mut self, message: &'a Message, mapper: &mut Mapper<'_>) {
+        for result in message.results() {
+            self.turn(false).results.push(result);
+        }
+        let mut said = Vec::new();
+        for part in &message.parts {
+            match (message.role, part) {
+                (_, Part::ToolResult(_)) => {}
+                (Role::System, part) => {
+                    if let Some(part) = mapper.instruction(part) {
+                        self.hoisted += usize::from(!self.list.is_empty());
+                        self.system.push(part);
+                    }
+                }
+                (Role::User | Role::Tool, part) => mapper.user(part, &mut said),
+                (Role::Assistant, part) => mapper.assistant(part, &mut said),
+            }
+        }
+        if said.is_empty() {
+            return;
+        }
+        let is_model = message.role == Role::Assistant;
+        let turn = self.turn(is_model);
+        turn.parts.append(&mut said);
+        if is_model {
+            for tool_use in message.tool_uses() {
+                turn.calls.push(Call {
+                    id: &tool_use.id,
+                    wire_id: mapper.wire_id(tool_use),
+                    // Warned of where the call itself was mapped.
+                    name: mapper.legal_name(&tool_use.name),
+                });
+            }
+        }
+    }
+
+    /// The turn that is being said, or a new one.
+    fn turn(&mut self, is_model: bool) -> &mut Turn<'a> {
+        if self.list.last().is_none_or(|it| it.is_model != is_model) {
+            self.list.push(Turn::new(is_model));
+        }
+        let last = self.list.len() - 1;
+        &mut self.list[last]
+    }
+
+    /// Models that take no instructions get them as the beginning of the first message.
+    fn place_instructions(&mut self, mapper: &mut Mapper<'_>) {
+        let takes = mapper.series.is_none_or(Series::takes_instructions);
+        if takes || self.system.is_empty() {
+            return;
+        }
+        let message = format!(
+            "the instructions were sent in the person's first message: {} takes them nowhere else",
+            mapper.model.name
+        );
+        mapper.warn(WarningKind::PartDowngraded, message);
+        if self.list.first().is_none_or(|first| first.is_model) {
+            self.list.insert(0, Turn::new(false));
+        }
+        let instructions = std::mem::take(&mut self.system);
+        if let Some(first) = self.list.first_mut() {
+            first.parts.splice(0..0, instructions);
+        }
+    }
+
+    /// Brings calls and results together: each call has one result right after it.
+    fn pair(&mut self, mapper: &mut Mapper<'_>) {
+        let mut at = 0;
+        // The calls of the turn before.
+        let mut open: Vec<Call<'a>> = Vec::new();
+        while at < self.list.len() || !open.is_empty() {
+            let is_user = self.list.get(at).is_some_and(|turn| !turn.is_model);
+            if !open.is_empty() && !is_user {
+                self.list.insert(at, Turn::new(false));
+            }
+            let Some(turn) = self.list.get_mut(at) else {
+                return;
+            };
+            turn.answer(open, mapper);
+            open = std::mem::take(&mut turn.calls);
+            at += 1;
+        }
+    }
+
+    fn begin_with_the_user(&mut self, mapper: &mut Mapper<'_>) {
+        if self.list.first().is_none_or(|first| !first.is_model) {
+            return;
+        }
+        let words = "[The conversation begins with the assistant.]";
+        let mut turn = Turn::new(false);
+        turn.parts.push(wire::Part::text(words));
+        self.list.insert(0, turn);
+        let message = format!("`{words}` was put first: this wire begins with the user");
+        mapper.warn(WarningKind::PartDowngraded, message);
+    }
+
+    /// Signs what the model refuses unsigned: the first call of each answer, if none of the answer's
+    /// calls has a signature of this model. It checks the answers since the person last said
+    /// something only; the others are marked as well, because a cache needs the same bytes again.
+    fn sign(&mut self) {
+        for turn in &mut self.list {
+            let mut calls = turn.parts.iter_mut().filter_map(|part| match part {
+                wire::Part::Said(said) if matches!(said.data, Data::FunctionCall(_)) => Some(said),
+                _ => None,
+            });
+            let Some(first) = calls.next() else {
+                continue;
+            };
+            if first.thought_signature.is_none() && calls.all(|it| it.thought_signature.is_none()) {
+                first.thought_signature = Some(NOT_SIGNED);
+            }
+        }
+    }
+}
+
+impl<'a> Turn<'a> {
+    fn new(is_model: bool) -> Self {
+        Self {
+            is_model,
+            calls: Vec::new(),
+            results: Vec::new(),
+            responses: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Makes one response for each of `calls`, and text of every other result.
+    fn answer(&mut self, calls: Vec<Call<'a>>, mapper: &mut Mapper<'_>) {
+        let mut results = std::mem::take(&mut self.results);
+        let mut beside = Vec::new();
+        for Call { id, wire_id, name } in calls {
+            let found = results.iter().position(|it| it.tool_use_id == id);
+            self.responses.push(if let Some(at) = found {
+                mapper.result(results.remove(at), wire_id, name, &mut beside)
+            } else {
+                let message = format!("call `{id}` has no result; the model is told so");
+                mapper.warn(WarningKind::PartDowngraded, message);
+                FunctionResponse {
+                    id: wire_id,
+                    name,
+                    response: Response::Error {
+                        error: Outcome::Text(NO_RESULT.into()),
+                    },
+                    parts: Vec::new(),
+                }
+            });
+        }
+        for stray in results {
+            let id = &stray.tool_use_id;
+            let message = format!(
+                "the result of call `{id}` was sent as text: the call is not in the message before \
+                 it"
+            );
+            mapper.warn(WarningKind::PartDowngraded, message);
+            let name = &stray.name;
+            let text = results::words(stray);
+            beside.push(wire::Part::text(format!(
+                "[Result of an earlier call of tool `{name}`:]\n{text}"
+            )));
+        }
+        self.parts.splice(0..0, beside);
+    }
+
+    fn into_contents(self) -> impl Iterator<Item = Content<'a>> {
+        let responses = self.responses.into_iter().map(Data::FunctionResponse);
+        let role = Some(if self.is_model { "model" } else { "user" });
+        let answered = Content {
+            role,
+            parts: responses.map(wire::Part::plain).collect(),
+        };
+        let said = Content {
+            role,
+            parts: self.parts,
+        };
+        [answered, said]
+            .into_iter()
+            .filter(|content| !content.parts.is_empty())
+    }
+}
+
+#[cfg(test)]
+#[path = "contents_tests.rs"]
+mod tests;

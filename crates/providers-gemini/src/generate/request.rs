@@ -1,0 +1,203 @@
+//! Domain → wire.
+
+use switchboard_domain::{
+    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
+    ToolChoiceOutcome, Warning, WarningKind,
+};
+
+use super::{
+    contents::{Conversation, conversation},
+    ids::LocalIds,
+    names::Declared,
+    parts::Mapper,
+    schema,
+    thinking::thinking,
+    tools::{Context, Tools, tools},
+    wire::{Body, GenerationConfig},
+};
+use crate::{
+    capabilities::Series,
+    options::{GeminiOptions, SchemaForm},
+};
+
+/// Stop sequences that the API takes at most.
+const MAX_STOPS: usize = 5;
+
+/// A request as it is sent, and what is not the same in it as in the domain's.
+#[derive(Debug)]
+pub struct WireRequest<'a> {
+    /// The body. It borrows every text from the domain request.
+    pub body: Body<'a>,
+    /// What became of the tool choice.
+    pub tool_choice: ToolChoiceOutcome,
+    /// What could not be said on this wire.
+    pub warnings: Vec<Warning>,
+    /// The ids that the conversation has used up.
+    pub local_ids: LocalIds,
+    /// The tools, as the answer will name them.
+    pub declared: Declared,
+}
+
+/// Maps a request for `model`.
+///
+/// `capabilities` decides what is left out with a warning because the model is *known* not to take
+/// it.
+///
+/// Fails with [`ModelErrorKind::InvalidRequest`], naming the field, when a tool's name cannot be said
+/// on this wire, the tool choice speaks of a tool that is not declared or there is nothing to answer,
+/// and with [`ModelErrorKind::Unsupported`] when the model is known not to have tools or structured
+/// answers, or not both at once.
+pub fn to_wire<'a>(
+    request: &'a ChatRequest,
+    model: &'a ModelId,
+    capabilities: &ModelCapabilities,
+    options: &GeminiOptions,
+) -> Result<WireRequest<'a>, ModelError> {
+    let mut warnings = Vec::new();
+    let series = Series::of(&model.name);
+    let declared = Declared::of(request, options.schemas);
+    let has_schema = request.response_format != ResponseFormat::Text;
+    let both = series.is_none_or(Series::takes_schema_beside_tools);
+    let context = Context {
+        request,
+        provider: &model.provider,
+        capabilities,
+        names: &declared,
+        form: options.schemas,
+        schema_instead: has_schema && !both && !request.tools.is_empty(),
+    };
+    let Tools {
+        declared: sent_tools,
+        config: tool_config,
+        outcome,
+    } = tools(&context, &mut warnings)?;
+    let mapper = Mapper {
+        model,
+        series,
+        capabilities,
+        names: &declared,
+        replay_thoughts: options.replay_thoughts,
+        warnings: &mut warnings,
+        reasoning_dropped: 0,
+        states_dropped: 0,
+    };
+    let Conversation {
+        system_instruction,
+        contents,
+    } = conversation(request, mapper)?;
+    let mut generation_config = GenerationConfig {
+        thinking_config: thinking(
+            request,
+            &model.name,
+            capabilities,
+            options.include_thoughts,
+            &mut warnings,
+        ),
+        max_output_tokens: request.max_output_tokens,
+        ..GenerationConfig::default()
+    };
+    answer_format(
+        request,
+        model,
+        capabilities,
+        options.schemas,
+        &mut generation_config,
+        &mut warnings,
+    )?;
+    sampling(
+        request,
+        model,
+        capabilities,
+        &mut generation_config,
+        &mut warnings,
+    );
+    let body = Body {
+        system_instruction,
+        contents,
+        tools: sent_tools,
+        tool_config,
+        generation_config,
+        extra: &request.extra,
+    };
+    Ok(WireRequest {
+        body,
+        tool_choice: outcome,
+        warnings,
+        local_ids: LocalIds::after(request),
+        declared,
+    })
+}
+
+fn answer_format<'a>(
+    request: &'a ChatRequest,
+    model: &ModelId,
+    capabilities: &ModelCapabilities,
+    form: SchemaForm,
+    config: &mut GenerationConfig<'a>,
+    warnings: &mut Vec<Warning>,
+) -> Result<(), ModelError> {
+    let unsupported = |feature: &str| {
+        let feature = feature.to_owned();
+        let kind = ModelErrorKind::Unsupported { feature };
+        Err(ModelError::new(&model.provider, kind, ""))
+    };
+    let (name, wanted) = match &request.response_format {
+        ResponseFormat::Text => return Ok(()),
+        ResponseFormat::JsonSchema { name, schema } => (name, schema),
+        _ => return unsupported("this response format"),
+    };
+    if capabilities.structured_output == Some(false) {
+        return unsupported("an answer in the form of a JSON Schema");
+    }
+    let schema = Some(schema::answer(wanted, form, name, warnings));
+    config.response_mime_type = Some("application/json");
+    match form {
+        SchemaForm::JsonSchema => config.response_json_schema = schema,
+        SchemaForm::OpenApi => config.response_schema = schema,
+    }
+    Ok(())
+}
+
+fn sampling<'a>(
+    request: &'a ChatRequest,
+    model: &ModelId,
+    capabilities: &ModelCapabilities,
+    config: &mut GenerationConfig<'a>,
+    warnings: &mut Vec<Warning>,
+) {
+    let sampling = &request.sampling;
+    let mut dropped = |message: String| {
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    };
+    let ignored = capabilities.sampling == Some(false);
+    let mut keep = |name: &str, value: Option<f64>| {
+        // 1 is what holds anyway.
+        if ignored && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON) {
+            dropped(format!("{} takes no {name}", model.name));
+        }
+        value.filter(|_| !ignored)
+    };
+    config.temperature = keep("temperature", sampling.temperature);
+    config.top_p = keep("topP", sampling.top_p);
+    config.stop_sequences = &sampling.stop[..sampling.stop.len().min(MAX_STOPS)];
+    if sampling.stop.len() > MAX_STOPS {
+        dropped(format!(
+            "{} stop sequence(s) left out: this wire takes {MAX_STOPS}",
+            sampling.stop.len() - MAX_STOPS
+        ));
+    }
+    config.seed = sampling.seed.and_then(|seed| i32::try_from(seed).ok());
+    if let Some(seed) = sampling.seed.filter(|_| config.seed.is_none()) {
+        dropped(format!(
+            "seed {seed} left out: this wire takes 0 to {}",
+            i32::MAX
+        ));
+    }
+}
+
+#[cfg(test)]
+#[path = "request_laws_tests.rs"]
+mod laws;
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,416 @@
+use serde_json::{Value, json};
+use switchboard_domain::{
+    Message, Part, ProviderState, Reasoning, ReasoningEffort, Role, Sampling, Text, ToolChoice,
+    ToolDefinition, ToolInput, ToolResult, ToolUse,
+};
+
+use super::{laws::lawful, *};
+use crate::capabilities;
+
+const NEW: &str = "gemini-3.8-flash";
+const OLD: &str = "gemini-2.5-flash";
+
+fn gemini(name: &str) -> ModelId {
+    ModelId::new("gemini", name)
+}
+
+fn try_map(
+    request: &ChatRequest,
+    model: &ModelId,
+    options: GeminiOptions,
+) -> Result<(Value, ToolChoiceOutcome, Vec<Warning>), ModelError> {
+    let wire = to_wire(request, model, &capabilities(&model.name), &options)?;
+    let body = serde_json::to_value(&wire.body).unwrap();
+    Ok((body, wire.tool_choice, wire.warnings))
+}
+
+fn map(request: &ChatRequest, model: &str) -> (Value, ToolChoiceOutcome, Vec<Warning>) {
+    try_map(request, &gemini(model), GeminiOptions::default()).unwrap()
+}
+
+fn refused(request: &ChatRequest, model: &str) -> ModelErrorKind {
+    try_map(request, &gemini(model), GeminiOptions::default())
+        .unwrap_err()
+        .kind
+}
+
+fn weather() -> ToolDefinition {
+    ToolDefinition::new(
+        "get_weather",
+        "Current weather of a city.",
+        json!({
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        }),
+    )
+}
+
+fn list_cities() -> ToolDefinition {
+    ToolDefinition::new("list_cities", "", json!({"type": "object"}))
+}
+
+fn question() -> ChatRequest {
+    ChatRequest::new([Message::user("Weather in Hamburg?")]).with_tools([weather(), list_cities()])
+}
+
+fn structured() -> ResponseFormat {
+    ResponseFormat::JsonSchema {
+        name: "report".into(),
+        schema: json!({
+            "type": "object",
+            "properties": {"degrees": {"type": "number"}},
+            "required": ["degrees"],
+        }),
+    }
+}
+
+/// All that a conversation may hold, minted by one model.
+fn conversation(minter: &ModelId) -> ChatRequest {
+    let state = |data: Value| Some(ProviderState::minted_by(minter, data));
+    let thought = Part::Reasoning(Reasoning {
+        text: "The user wants weather.".into(),
+        provider_state: state(json!({})),
+    });
+    let signed_call = Part::ToolUse(ToolUse {
+        provider_state: state(json!({"id": "hx7k2p9q", "thoughtSignature": "c2lnbmF0dXJlLTE="})),
+        ..ToolUse::new(
+            "hx7k2p9q",
+            "get_weather",
+            ToolInput::parse(r#"{"city":"Hamburg"}"#),
+        )
+    });
+    let second_call = Part::ToolUse(ToolUse::new(
+        "call_local_1",
+        "list_cities",
+        ToolInput::parse(""),
+    ));
+    let trailing = Part::Text(Text {
+        text: String::new(),
+        provider_state: state(json!({"thoughtSignature": "c2lnbmF0dXJlLTI="})),
+    });
+    ChatRequest::new([
+        Message::system("Be brief."),
+        Message::user("Weather in Hamburg, and which cities are there?"),
+        Message::new(
+            Role::Assistant,
+            [
+                thought,
+                Part::text("I look it up."),
+                signed_call,
+                second_call,
+            ],
+        ),
+        Message::tool_results([
+            ToolResult::text("hx7k2p9q", "get_weather", "12 °C"),
+            ToolResult::error("call_local_1", "list_cities", "out of order"),
+        ]),
+        Message::new(
+            Role::Assistant,
+            [Part::text("12 °C; the list is not to be had."), trailing],
+        ),
+        Message::user("Thank you. And now?"),
+    ])
+    .with_tools([weather(), list_cities()])
+}
+
+#[test]
+fn a_conversation_with_its_minter() {
+    let (body, outcome, warnings) = map(&conversation(&gemini(NEW)), NEW);
+    insta::assert_json_snapshot!("conversation_with_its_minter", body);
+    assert_eq!((outcome, warnings), (ToolChoiceOutcome::Native, Vec::new()));
+}
+
+#[test]
+fn a_conversation_that_another_began() {
+    let (body, _, warnings) = map(&conversation(&ModelId::new("anthropic", "claude")), NEW);
+    insta::assert_json_snapshot!("conversation_that_another_began", body);
+    let kinds: Vec<_> = warnings.iter().map(|it| it.kind).collect();
+    assert_eq!(
+        kinds,
+        [WarningKind::PartDropped, WarningKind::PartDowngraded]
+    );
+}
+
+fn every_option() -> ChatRequest {
+    ChatRequest {
+        sampling: Sampling {
+            temperature: Some(0.2),
+            top_p: Some(0.9),
+            stop: vec!["END".into()],
+            seed: Some(7),
+        },
+        max_output_tokens: Some(4_000),
+        reasoning: Some(ReasoningEffort::Medium),
+        response_format: structured(),
+        ..ChatRequest::new([Message::user("How warm is it?")])
+    }
+}
+
+#[test]
+fn options_on_two_generations() {
+    let (body, _, warnings) = map(&every_option(), OLD);
+    insta::assert_json_snapshot!("options_on_gemini_2_5", body);
+    assert_eq!(warnings, []);
+    // The newest ignore sampling.
+    let (body, _, warnings) = map(&every_option(), NEW);
+    insta::assert_json_snapshot!("options_on_gemini_3_8", body);
+    assert_eq!(warnings.len(), 2);
+    // What says nothing is not sent.
+    let (body, _, _) = map(&ChatRequest::new([Message::user("Hi.")]), NEW);
+    assert_eq!(
+        body,
+        json!({"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]})
+    );
+}
+
+#[test]
+fn options_beyond_the_wire_are_left_out_and_told() {
+    let mut request = every_option();
+    request.sampling.stop = (0..7).map(|it| it.to_string()).collect();
+    request.sampling.seed = Some(u64::MAX);
+    let (body, _, warnings) = map(&request, OLD);
+    let config = &body["generationConfig"];
+    assert_eq!(config["stopSequences"], json!(["0", "1", "2", "3", "4"]));
+    assert_eq!(config.get("seed"), None);
+    assert_eq!(warnings.len(), 2);
+    let mut request = question();
+    request.parallel_tool_use = Some(false);
+    assert_eq!(map(&request, NEW).2.len(), 1);
+    request.parallel_tool_use = Some(true);
+    assert_eq!(map(&request, NEW).2, []);
+}
+
+#[test]
+fn every_tool_choice_is_native() {
+    let sent = |choice: ToolChoice| {
+        let (body, outcome, warnings) = map(&question().with_tool_choice(choice), NEW);
+        assert_eq!((outcome, warnings), (ToolChoiceOutcome::Native, Vec::new()));
+        // All tools stay declared.
+        let declared = &body["tools"][0]["functionDeclarations"];
+        assert_eq!(declared.as_array().unwrap().len(), 2);
+        body["toolConfig"]["functionCallingConfig"].clone()
+    };
+    let only = |names: &[&str]| ToolChoice::Only(names.iter().map(|&it| it.into()).collect());
+    assert_eq!(sent(ToolChoice::Auto), json!({"mode": "AUTO"}));
+    assert_eq!(sent(ToolChoice::None), json!({"mode": "NONE"}));
+    assert_eq!(sent(ToolChoice::Required), json!({"mode": "ANY"}));
+    assert_eq!(
+        sent(only(&["get_weather"])),
+        json!({"mode": "ANY", "allowedFunctionNames": ["get_weather"]})
+    );
+    assert_eq!(
+        sent(only(&["list_cities", "get_weather", "list_cities"])),
+        json!({"mode": "ANY", "allowedFunctionNames": ["list_cities", "get_weather"]})
+    );
+}
+
+#[test]
+fn case_13_a_choice_that_a_model_refuses_is_relaxed_and_told() {
+    let model = gemini("acme");
+    let stubborn = ModelCapabilities {
+        forced_tool_choice: Some(false),
+        ..ModelCapabilities::default()
+    };
+    let request = question().with_tool_choice(ToolChoice::Only(vec!["list_cities".into()]));
+    let wire = to_wire(&request, &model, &stubborn, &GeminiOptions::default()).unwrap();
+    let body = serde_json::to_value(&wire.body).unwrap();
+    assert!(matches!(
+        wire.tool_choice,
+        ToolChoiceOutcome::Relaxed { .. }
+    ));
+    assert_eq!(wire.warnings[0].kind, WarningKind::ToolChoiceRelaxed);
+    assert_eq!(
+        body["toolConfig"]["functionCallingConfig"],
+        json!({"mode": "AUTO"})
+    );
+    // Only the allowed ones are there to be chosen.
+    let declared = body["tools"][0]["functionDeclarations"].as_array().unwrap();
+    assert_eq!(declared.len(), 1);
+    assert_eq!(declared[0]["name"], "list_cities");
+}
+
+#[test]
+fn a_choice_among_what_is_not_there_is_refused() {
+    let field = Some("toolConfig.functionCallingConfig.allowedFunctionNames".to_owned());
+    let invalid = ModelErrorKind::InvalidRequest { field };
+    for (tools, choice) in [
+        (vec![weather()], ToolChoice::Only(vec!["nope".into()])),
+        (vec![weather()], ToolChoice::Only(vec![])),
+        (vec![], ToolChoice::Required),
+    ] {
+        let request = ChatRequest::new([Message::user("?")]).with_tools(tools);
+        assert_eq!(refused(&request.with_tool_choice(choice), NEW), invalid);
+    }
+    let bare = ChatRequest::new([Message::user("?")]).with_tool_choice(ToolChoice::None);
+    assert_eq!(map(&bare, NEW).0.get("toolConfig"), None);
+}
+
+#[test]
+fn case_16_names_that_the_wire_cannot_say_are_aliased_or_refused() {
+    let tools = [ToolDefinition::new("7zip", "", json!({})), weather()];
+    let call = Part::ToolUse(ToolUse::new("1", "7zip", ToolInput::parse("")));
+    let request = ChatRequest::new([
+        Message::user("?"),
+        Message::new(Role::Assistant, [call]),
+        Message::tool_results([ToolResult::text("1", "7zip", "ok")]),
+    ])
+    .with_tools(tools)
+    .with_tool_choice(ToolChoice::Only(vec!["7zip".into()]));
+    let (body, _, warnings) = map(&request, NEW);
+    assert_eq!(body["tools"][0]["functionDeclarations"][0]["name"], "_7zip");
+    let config = &body["toolConfig"]["functionCallingConfig"];
+    assert_eq!(config["allowedFunctionNames"], json!(["_7zip"]));
+    let named = |at: usize, kind: &str| body["contents"][at]["parts"][0][kind]["name"].clone();
+    assert_eq!(named(1, "functionCall"), "_7zip");
+    assert_eq!(named(2, "functionResponse"), "_7zip");
+    assert_eq!(warnings, []);
+    let bad = ChatRequest::new([Message::user("?")])
+        .with_tools([weather(), ToolDefinition::new("a b", "", json!({}))]);
+    let field = Some("tools[0].functionDeclarations[1].name".to_owned());
+    assert_eq!(refused(&bad, NEW), ModelErrorKind::InvalidRequest { field });
+}
+
+#[test]
+fn tools_and_a_schema_at_once_only_where_the_model_takes_both() {
+    let mut request = question();
+    request.response_format = structured();
+    let (body, _, _) = map(&request, NEW);
+    assert!(body.get("tools").is_some());
+    assert_eq!(
+        body["generationConfig"]["responseMimeType"],
+        "application/json"
+    );
+    assert!(matches!(
+        refused(&request, OLD),
+        ModelErrorKind::Unsupported { .. }
+    ));
+    // A choice of no tool leaves only the schema.
+    let request = request.with_tool_choice(ToolChoice::None);
+    let (body, outcome, _) = map(&request, OLD);
+    assert_eq!(body.get("tools"), None);
+    assert!(matches!(outcome, ToolChoiceOutcome::Emulated { .. }));
+}
+
+#[test]
+fn a_model_without_tools_or_schemas_says_so() {
+    let plain = ModelCapabilities {
+        tools: Some(false),
+        structured_output: Some(false),
+        ..ModelCapabilities::default()
+    };
+    let (model, options) = (gemini("acme"), GeminiOptions::default());
+    let try_map = |request: &ChatRequest| {
+        let wire = to_wire(request, &model, &plain, &options);
+        wire.map(|wire| (serde_json::to_value(&wire.body).unwrap(), wire.tool_choice))
+    };
+    let unsupported = |request: &ChatRequest| {
+        let kind = try_map(request).unwrap_err().kind;
+        assert!(
+            matches!(kind, ModelErrorKind::Unsupported { .. }),
+            "{kind:?}"
+        );
+    };
+    unsupported(&question());
+    unsupported(&every_option());
+    let none = question().with_tool_choice(ToolChoice::None);
+    let (body, outcome) = try_map(&none).unwrap();
+    assert_eq!(body.get("tools"), None);
+    assert!(matches!(outcome, ToolChoiceOutcome::Emulated { .. }));
+}
+
+#[test]
+fn the_older_form_of_schemas_is_sent_where_it_is_asked_for() {
+    let options = GeminiOptions {
+        schemas: SchemaForm::OpenApi,
+        include_thoughts: false,
+        ..GeminiOptions::default()
+    };
+    let mut request = question();
+    request.response_format = structured();
+    request.reasoning = Some(ReasoningEffort::High);
+    let (body, _, _) = try_map(&request, &gemini(NEW), options).unwrap();
+    let declared = &body["tools"][0]["functionDeclarations"];
+    assert_eq!(declared[0]["parameters"]["type"], "OBJECT");
+    assert_eq!(declared[0].get("parametersJsonSchema"), None);
+    assert_eq!(declared[1], json!({"name": "list_cities"}));
+    let config = &body["generationConfig"];
+    assert_eq!(config["responseSchema"]["type"], "OBJECT");
+    assert_eq!(config.get("responseJsonSchema"), None);
+    assert_eq!(config["thinkingConfig"], json!({"thinkingLevel": "HIGH"}));
+}
+
+#[test]
+fn fields_of_the_caller_are_merged_and_win() {
+    let mut request = question();
+    request.max_output_tokens = Some(100);
+    request.extra = json!({
+        "generationConfig": {"maxOutputTokens": 5, "topK": 3, "thinkingConfig": {"thinkingBudget": 1}},
+        "tools": [{"googleSearch": {}}],
+        "toolConfig": {"includeServerSideToolInvocations": true, "functionCallingConfig": {"mode": "VALIDATED"}},
+        "safetySettings": [],
+        "contents": [],
+    })
+    .as_object()
+    .unwrap()
+    .clone();
+    let (body, _, _) = map(&request, NEW);
+    assert_eq!(
+        body["generationConfig"],
+        json!({"maxOutputTokens": 5, "topK": 3, "thinkingConfig": {"thinkingBudget": 1}})
+    );
+    assert_eq!(body["tools"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        body["toolConfig"],
+        json!({"functionCallingConfig": {"mode": "VALIDATED"}, "includeServerSideToolInvocations": true})
+    );
+    assert_eq!(
+        (&body["safetySettings"], &body["contents"]),
+        (&json!([]), &json!([]))
+    );
+    // Nothing of ours to merge with, and no field twice.
+    let mut bare = ChatRequest::new([Message::user("?")]);
+    bare.extra = request.extra;
+    let (model, options) = (gemini(NEW), GeminiOptions::default());
+    let wire = to_wire(&bare, &model, &capabilities(NEW), &options).unwrap();
+    let text = serde_json::to_string(&wire.body).unwrap();
+    for field in [
+        "generationConfig",
+        "tools",
+        "toolConfig",
+        "contents",
+        "safetySettings",
+    ] {
+        assert_eq!(text.matches(&format!("\"{field}\":")).count(), 1, "{field}");
+    }
+}
+
+#[test]
+fn every_fixture_is_mapped_for_every_generation() {
+    for fixture in switchboard_testkit::fixtures::all() {
+        for name in [
+            "gemini-2.5-flash",
+            "gemini-3.8-flash",
+            "gemma-3-27b-it",
+            "unknown",
+        ] {
+            let model = gemini(name);
+            let (known, options) = (capabilities(name), GeminiOptions::default());
+            let wire = match to_wire(&fixture.request, &model, &known, &options) {
+                Ok(wire) => wire,
+                // What a model is known not to do.
+                Err(error) => {
+                    let kind = &error.kind;
+                    assert!(
+                        matches!(kind, ModelErrorKind::Unsupported { .. }),
+                        "{}: {error}",
+                        fixture.name
+                    );
+                    continue;
+                }
+            };
+            let body = serde_json::to_value(&wire.body).unwrap();
+            lawful(&body["contents"], fixture.name);
+        }
+    }
+}

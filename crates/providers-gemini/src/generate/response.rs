@@ -1,0 +1,47 @@
+//! A whole body → a whole answer.
+//!
+//! A body is what its stream would have said in one chunk, so the same state machine reads it: an
+//! answer is the same whichever way it came.
+
+use switchboard_domain::{ChatResponse, ModelError, ModelEvent, ResponseAccumulator};
+use switchboard_providers_common::WireDecoder as _;
+
+use super::stream::GenerateDecoder;
+
+/// Reads a body of status 200 into the events of a stream that says the same. A list of chunks, which
+/// the API gives to who streams without `alt=sse`, is read too.
+///
+/// Fails like the stream does: with the provider's error if the body is one, and with
+/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if there is no answer
+/// in it.
+pub fn events_from_body(
+    decoder: GenerateDecoder,
+    body: &str,
+) -> Result<Vec<ModelEvent>, ModelError> {
+    let mut decoder = decoder.for_whole_answer();
+    let mut events = Vec::new();
+    decoder.frame("", body, &mut events)?;
+    decoder.end(&mut events)?;
+    Ok(events)
+}
+
+/// Reads a body of status 200. See [`events_from_body`].
+pub fn from_body(
+    provider: &str,
+    decoder: GenerateDecoder,
+    body: &str,
+) -> Result<ChatResponse, ModelError> {
+    let mut answer = ResponseAccumulator::default();
+    for event in events_from_body(decoder, body)? {
+        answer
+            .push(&event)
+            .map_err(|fault| ModelError::from_grammar(provider, fault))?;
+    }
+    answer
+        .finish()
+        .map_err(|fault| ModelError::from_grammar(provider, fault))
+}
+
+#[cfg(test)]
+#[path = "response_tests.rs"]
+mod tests;

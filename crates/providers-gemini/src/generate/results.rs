@@ -1,0 +1,170 @@
+//! Results of tools.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use switchboard_domain::{ModelCapabilities, ToolContent, ToolResult, WarningKind};
+
+use super::{
+    parts::{Mapper, Medium},
+    wire::{self, Data, FunctionResponse, Outcome, Response, ResultPart},
+};
+use crate::capabilities::Series;
+
+/// Media types that a result itself may hold, by the API's guide to multimodal function responses.
+const IN_RESULTS: [&str; 5] = [
+    "image/png",
+    "image/jpeg",
+    "image/webp",
+    "application/pdf",
+    "text/plain",
+];
+
+impl Mapper<'_> {
+    /// The result of the call that the API knows as `id` and `name`. Media that a result cannot hold
+    /// go to `beside`, which comes after all results: a call must be answered before anything else
+    /// is said.
+    pub(crate) fn result<'a>(
+        &mut self,
+        result: &'a ToolResult,
+        id: Option<&'a str>,
+        name: Cow<'a, str>,
+        beside: &mut Vec<wire::Part<'a>>,
+    ) -> FunctionResponse<'a> {
+        let within = self.series.is_some_and(Series::takes_media_in_results);
+        let mut parts = Vec::new();
+        let mut after = Vec::new();
+        for content in &result.content {
+            let Some(medium) = medium(content) else {
+                continue;
+            };
+            if !is_taken(medium.media_type(), self.capabilities) {
+                let message = format!(
+                    "{} of the result of `{}` was sent as these words: the model takes no {}",
+                    content.as_text(),
+                    result.name,
+                    medium.media_type()
+                );
+                self.warn(WarningKind::PartDowngraded, message);
+            } else if within && IN_RESULTS.contains(&medium.media_type()) {
+                parts.push(match medium {
+                    Medium::Inline(blob) => ResultPart::InlineData(blob),
+                    Medium::Elsewhere(file) => ResultPart::FileData(file),
+                });
+            } else {
+                after.push(wire::Part::plain(match medium {
+                    Medium::Inline(blob) => Data::InlineData(blob),
+                    Medium::Elsewhere(file) => Data::FileData(file),
+                }));
+            }
+        }
+        if !after.is_empty() {
+            let from = format!("the result of tool `{}`", result.name);
+            let message = format!(
+                "{} piece(s) of media of {from} were sent after it: this model takes no such media \
+                 within a result",
+                after.len()
+            );
+            self.warn(WarningKind::PartDowngraded, message);
+            beside.push(wire::Part::text(format!("From {from}:")));
+            beside.append(&mut after);
+        }
+        FunctionResponse {
+            id,
+            name,
+            response: response(result),
+            parts,
+        }
+    }
+}
+
+/// A result as an object. What the tool says in words goes under `output` or `error`; data are told
+/// once, as data where they are the same as the words.
+pub(crate) fn response(result: &ToolResult) -> Response<'_> {
+    let data = result.structured.as_ref().filter(|_| data_says_it(result));
+    match (data, result.is_error) {
+        (Some(Value::Object(object)), false)
+            if !object.contains_key("output") && !object.contains_key("error") =>
+        {
+            Response::Whole(object)
+        }
+        (Some(data), false) => Response::Output {
+            output: Outcome::Data(data),
+        },
+        (Some(data), true) => Response::Error {
+            error: Outcome::Data(data),
+        },
+        (None, false) => Response::Output {
+            output: Outcome::Text(words(result)),
+        },
+        (None, true) => {
+            let words = words(result);
+            let error = if words.trim().is_empty() {
+                Cow::Borrowed("the tool failed without saying why")
+            } else {
+                words
+            };
+            Response::Error {
+                error: Outcome::Text(error),
+            }
+        }
+    }
+}
+
+/// Whether the data say all that the words do.
+fn data_says_it(result: &ToolResult) -> bool {
+    match result.content.as_slice() {
+        [] => true,
+        [ToolContent::Text { text }] => {
+            text.trim().is_empty()
+                || serde_json::from_str::<Value>(text).ok().as_ref() == result.structured.as_ref()
+        }
+        _ => false,
+    }
+}
+
+/// A result in words: its texts, and each other piece named in brackets.
+pub(crate) fn words(result: &ToolResult) -> Cow<'_, str> {
+    match result.content.as_slice() {
+        [] => result
+            .structured
+            .as_ref()
+            .map_or(Cow::Borrowed(""), |data| Cow::Owned(data.to_string())),
+        [
+            ToolContent::Text { text }
+            | ToolContent::Resource {
+                text: Some(text), ..
+            },
+        ] => Cow::Borrowed(text),
+        several => {
+            let words: Vec<String> = several.iter().map(ToolContent::as_text).collect();
+            Cow::Owned(words.join("\n"))
+        }
+    }
+}
+
+/// The medium in a piece of a result.
+fn medium(content: &ToolContent) -> Option<Medium<'_>> {
+    match content {
+        ToolContent::Image(media) | ToolContent::Audio(media) => Medium::of(media),
+        ToolContent::Resource {
+            media_type: Some(media_type),
+            text: None,
+            blob: Some(data),
+            ..
+        } => Some(Medium::bytes(media_type, data)),
+        _ => None,
+    }
+}
+
+/// Whether the API knows what to do with such bytes, and the model is not known to refuse them.
+fn is_taken(media_type: &str, capabilities: &ModelCapabilities) -> bool {
+    let takes = |capability: Option<bool>| capability != Some(false);
+    match media_type.split('/').next().unwrap_or_default() {
+        "image" => takes(capabilities.images),
+        "audio" => takes(capabilities.audio),
+        "video" => true,
+        "text" => takes(capabilities.documents),
+        _ => media_type == "application/pdf" && takes(capabilities.documents),
+    }
+}

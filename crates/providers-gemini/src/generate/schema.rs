@@ -1,0 +1,136 @@
+//! Schemas of tools and answers, in the form that is sent.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use switchboard_domain::{Warning, WarningKind};
+use switchboard_providers_common::schema::{Change, ChangeKind, Dialect, compile};
+
+use crate::options::SchemaForm;
+
+/// The dialect of a form.
+pub(crate) fn dialect(form: SchemaForm) -> Dialect {
+    match form {
+        SchemaForm::JsonSchema => Dialect::GeminiJsonSchema,
+        SchemaForm::OpenApi => Dialect::GeminiOpenApi,
+    }
+}
+
+/// The schema of a tool's input. `None` for one without parameters in the older form, which leaves
+/// them out.
+///
+/// A declaration tells the model what to write and is validated before it is used. That the wire
+/// holds the model to less is worth a warning only where it tells another thing.
+pub(crate) fn parameters<'a>(
+    schema: &'a Value,
+    form: SchemaForm,
+    tool: &str,
+    warnings: &mut Vec<Warning>,
+) -> Option<Cow<'a, Value>> {
+    let compiled = compile(schema, dialect(form));
+    let other = compiled.lost().filter(|change| {
+        let same = matches!(change.kind, ChangeKind::Described | ChangeKind::Dropped);
+        !same
+    });
+    warn(&format!("the schema of tool `{tool}`"), other, warnings);
+    let schema = compiled.schema;
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let is_empty = properties.is_none_or(serde_json::Map::is_empty);
+    (form == SchemaForm::JsonSchema || !is_empty).then_some(schema)
+}
+
+/// The schema of an answer, which the caller reads as it comes.
+pub(crate) fn answer<'a>(
+    schema: &'a Value,
+    form: SchemaForm,
+    name: &str,
+    warnings: &mut Vec<Warning>,
+) -> Cow<'a, Value> {
+    let compiled = compile(schema, dialect(form));
+    let differs = compiled.changes.iter().filter(|change| {
+        let other_form = matches!(
+            change.kind,
+            ChangeKind::Encoded | ChangeKind::Wrapped | ChangeKind::Renamed
+        );
+        other_form || change.kind.loses_enforcement()
+    });
+    warn(&format!("schema `{name}`"), differs, warnings);
+    compiled.schema
+}
+
+fn warn<'c>(what: &str, changes: impl Iterator<Item = &'c Change>, warnings: &mut Vec<Warning>) {
+    let changes: Vec<String> = changes.map(ToString::to_string).collect();
+    if !changes.is_empty() {
+        let message = format!("{what} is not sent as it is: {}", changes.join("; "));
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_tool_is_declared_in_either_form() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": {"city": {"type": ["string", "null"]}},
+        });
+        let mut warnings = Vec::new();
+        let sent = |form, warnings: &mut Vec<Warning>| {
+            parameters(&schema, form, "t", warnings)
+                .unwrap()
+                .into_owned()
+        };
+        let plain = sent(SchemaForm::JsonSchema, &mut warnings);
+        assert_eq!(plain["type"], "object");
+        assert_eq!(plain.get("$schema"), None);
+        let old = sent(SchemaForm::OpenApi, &mut warnings);
+        assert_eq!(
+            (&old["type"], &old["properties"]["city"]),
+            (
+                &json!("OBJECT"),
+                &json!({"type": "STRING", "nullable": true})
+            )
+        );
+        assert_eq!(warnings, []);
+    }
+
+    #[test]
+    fn a_tool_without_parameters_has_none_in_the_older_form() {
+        for schema in [
+            json!({"type": "object"}),
+            json!({}),
+            json!({"type": "object", "properties": {}}),
+        ] {
+            let mut warnings = Vec::new();
+            let mut sent =
+                |form| parameters(&schema, form, "t", &mut warnings).map(Cow::into_owned);
+            assert_eq!(sent(SchemaForm::OpenApi), None, "{schema}");
+            assert_eq!(
+                sent(SchemaForm::JsonSchema).unwrap()["type"],
+                "object",
+                "{schema}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_not_held_to_its_schema_is_told() {
+        let exact =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let loose = json!({"type": "object", "properties": {"n": {"not": {"type": "string"}}}});
+        let mut warnings = Vec::new();
+        answer(&exact, SchemaForm::JsonSchema, "exact", &mut warnings);
+        assert_eq!(warnings, []);
+        answer(&loose, SchemaForm::JsonSchema, "loose", &mut warnings);
+        assert_eq!(warnings.len(), 1);
+        assert!(
+            warnings[0].message.contains("`loose`"),
+            "{}",
+            warnings[0].message
+        );
+    }
+}

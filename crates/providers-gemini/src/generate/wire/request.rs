@@ -1,0 +1,205 @@
+//! The request body around the contents.
+
+use std::borrow::Cow;
+
+use serde::{
+    Serialize, Serializer,
+    ser::{Error as _, SerializeMap},
+};
+use serde_json::Value;
+use switchboard_domain::JsonObject;
+
+use super::content::Content;
+
+/// The request body. The model and whether the answer is streamed stand in the address.
+#[derive(Debug)]
+pub struct Body<'a> {
+    /// Instructions before the conversation.
+    pub system_instruction: Option<Content<'a>>,
+    /// The conversation.
+    pub contents: Vec<Content<'a>>,
+    /// The functions declared.
+    pub tools: Vec<Tool<'a>>,
+    /// Which of them may or must be called.
+    pub tool_config: Option<ToolConfig<'a>>,
+    /// How the answer is made.
+    pub generation_config: GenerationConfig<'a>,
+    /// Further fields of the caller. What they say wins; objects are merged and `tools` joined, so
+    /// that one field of `generationConfig` or one more tool can be given alone.
+    pub extra: &'a JsonObject,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Fields {
+            map: serializer.serialize_map(None)?,
+            extra: self.extra,
+        };
+        fields.put("systemInstruction", self.system_instruction.as_ref())?;
+        fields.put("contents", Some(&self.contents))?;
+        let tools = (!self.tools.is_empty()).then_some(&self.tools);
+        fields.put("tools", tools)?;
+        fields.put("toolConfig", self.tool_config.as_ref())?;
+        let config = &self.generation_config;
+        fields.put("generationConfig", (!config.is_empty()).then_some(config))?;
+        let Fields { mut map, extra } = fields;
+        for (name, value) in extra.iter().filter(|(name, _)| !is_merged(name)) {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// The fields to which the caller may add.
+fn is_merged(name: &str) -> bool {
+    matches!(name, "tools" | "toolConfig" | "generationConfig")
+}
+
+struct Fields<'a, M> {
+    map: M,
+    extra: &'a JsonObject,
+}
+
+impl<M: SerializeMap> Fields<'_, M> {
+    /// Writes a field that has a value, with what the caller says.
+    fn put<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
+        match (value, self.extra.get(name)) {
+            (Some(value), None) => self.map.serialize_entry(name, &value),
+            (Some(value), Some(more)) if is_merged(name) => {
+                let mut value = serde_json::to_value(value).map_err(M::Error::custom)?;
+                merge(&mut value, more);
+                self.map.serialize_entry(name, &value)
+            }
+            (None, Some(more)) if is_merged(name) => self.map.serialize_entry(name, more),
+            // Written with the caller's fields, or not at all.
+            _ => Ok(()),
+        }
+    }
+}
+
+fn merge(ours: &mut Value, theirs: &Value) {
+    match (ours, theirs) {
+        (Value::Object(ours), Value::Object(theirs)) => {
+            for (name, value) in theirs {
+                match ours.get_mut(name) {
+                    Some(known @ Value::Object(_)) => merge(known, value),
+                    _ => {
+                        ours.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (Value::Array(ours), Value::Array(theirs)) => ours.extend(theirs.iter().cloned()),
+        (ours, theirs) => ours.clone_from(theirs),
+    }
+}
+
+/// A set of functions.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool<'a> {
+    /// The functions.
+    pub function_declarations: Vec<FunctionDeclaration<'a>>,
+}
+
+/// A function.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FunctionDeclaration<'a> {
+    /// Its name.
+    pub name: Cow<'a, str>,
+    /// What it does.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub description: &'a str,
+    /// Its input in JSON Schema. Excludes `parameters`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters_json_schema: Option<Cow<'a, Value>>,
+    /// Its input in the subset of OpenAPI; absent for a function without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Cow<'a, Value>>,
+}
+
+/// How functions are called.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolConfig<'a> {
+    /// How functions are called.
+    pub function_calling_config: FunctionCallingConfig<'a>,
+}
+
+/// How functions are called.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FunctionCallingConfig<'a> {
+    /// Whether the model may or must.
+    pub mode: CallingMode,
+    /// The functions among which it must choose; empty is all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_function_names: Vec<Cow<'a, str>>,
+}
+
+/// Whether the model may or must call functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum CallingMode {
+    /// It decides.
+    Auto,
+    /// It must.
+    Any,
+    /// It must not.
+    None,
+}
+
+/// How the answer is made.
+#[derive(Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GenerationConfig<'a> {
+    /// 0.0 to 2.0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// 0.0 to 1.0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// Output limit in tokens, thoughts included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// Up to five texts at which the answer ends.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub stop_sequences: &'a [String],
+    /// For answers that can be had again. The API takes 32 bits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i32>,
+    /// `application/json` for an answer in the form of a schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_mime_type: Option<&'static str>,
+    /// The schema of the answer in JSON Schema. Excludes `response_schema`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_json_schema: Option<Cow<'a, Value>>,
+    /// The schema of the answer in the subset of OpenAPI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<Cow<'a, Value>>,
+    /// How much the model thinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_config: Option<ThinkingConfig>,
+}
+
+impl GenerationConfig<'_> {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How much the model thinks. Level and budget exclude each other.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThinkingConfig {
+    /// Whether thoughts come with the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include_thoughts: Option<bool>,
+    /// `MINIMAL`, `LOW`, `MEDIUM` or `HIGH`, for Gemini 3 and later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<&'static str>,
+    /// Tokens of thinking, for Gemini 2.5; 0 switches it off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_budget: Option<u32>,
+}

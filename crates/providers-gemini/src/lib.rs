@@ -1,0 +1,40 @@
+//! Google's Gemini API, and everything that speaks it, as a
+//! [`ChatModel`](switchboard_domain::ChatModel).
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`model`] | [`GeminiModel`]: the port, joined from mapping and transport |
+//! | [`client`] | [`GeminiClient`]: one server, its models and their list |
+//! | [`config`] | [`GeminiConfig`]: where the server is and who asks |
+//! | [`options`] | [`GeminiOptions`]: what the mapping may be told beside the request |
+//! | [`generate`] | the mapping, pure: request, stream and whole answer |
+//! | [`mod@capabilities`] | what is known of Google's models |
+//!
+//! ```
+//! use switchboard_providers_gemini::{GeminiClient, GeminiConfig};
+//!
+//! # fn main() -> Result<(), switchboard_domain::ModelError> {
+//! let model = GeminiClient::new(GeminiConfig::new("key"))?.model("gemini-3.8-flash");
+//! # let _ = model;
+//! # Ok(())
+//! # }
+//! ```
+#![deny(missing_docs)]
+
+pub mod capabilities;
+pub mod client;
+pub mod config;
+mod continuation;
+mod error;
+pub mod generate;
+pub mod model;
+pub mod options;
+mod percent;
+mod served;
+
+pub use capabilities::capabilities;
+pub use client::GeminiClient;
+pub use config::GeminiConfig;
+pub use model::GeminiModel;
+pub use options::{GeminiOptions, SchemaForm};
+pub use served::ServedModel;

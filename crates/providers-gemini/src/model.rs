@@ -1,0 +1,158 @@
+//! The [`ChatModel`]: the mapping joined with the transport.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use switchboard_domain::{
+    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ModelStream,
+};
+use switchboard_providers_common::decode_sse;
+
+use crate::{
+    GeminiClient, GeminiConfig, GeminiOptions, capabilities,
+    client::Opened,
+    continuation::{Continuation, Source, continued},
+    generate::{GenerateDecoder, WireRequest, to_wire},
+};
+
+/// A model behind the Gemini API.
+///
+/// ```no_run
+/// use switchboard_domain::{ChatModel, ChatRequest, Message};
+/// use switchboard_providers_gemini::GeminiModel;
+///
+/// # async fn ask() -> Result<(), switchboard_domain::ModelError> {
+/// let model = GeminiModel::from_env("gemini-3.8-flash")?;
+/// let answer = model.complete(&ChatRequest::new([Message::user("Hello?")])).await?;
+/// println!("{}", answer.message.text());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct GeminiModel {
+    client: GeminiClient,
+    id: ModelId,
+    capabilities: ModelCapabilities,
+}
+
+impl GeminiModel {
+    /// The model of that name on the server that `config` describes. For several models of one
+    /// server, make a [`GeminiClient`] and take them from it.
+    ///
+    /// Fails with [`ModelErrorKind::Configuration`] as [`GeminiClient::new`] does.
+    pub fn new(config: GeminiConfig, model: impl Into<String>) -> Result<Self, ModelError> {
+        Ok(GeminiClient::new(config)?.model(model))
+    }
+
+    /// The model of that name with the key and address of the environment; see
+    /// [`GeminiConfig::from_env`].
+    pub fn from_env(model: impl Into<String>) -> Result<Self, ModelError> {
+        Self::new(GeminiConfig::from_env()?, model)
+    }
+
+    /// The same with other capabilities, for what the caller knows better of a server's model.
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: ModelCapabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    pub(crate) fn on(client: GeminiClient, id: ModelId) -> Self {
+        let capabilities = capabilities(&id.name);
+        Self {
+            client,
+            id,
+            capabilities,
+        }
+    }
+
+    /// Sends a request, and gives back the answer with the body and the decoder.
+    ///
+    /// A signature that the API does not take, though this model is said to have minted it (another
+    /// key or route of a proxy did), is left out with a warning and the rest sent again, once.
+    async fn ask(
+        &self,
+        request: &ChatRequest,
+    ) -> Result<(Opened, Bytes, GenerateDecoder), ModelError> {
+        let mut options = self.client.config().options;
+        loop {
+            let (body, decoder) = self.prepare(request, options)?;
+            match self.client.generate(&self.id.name, body.clone()).await {
+                Ok(opened) => return Ok((opened, body, decoder)),
+                Err(error) if options.replay_thoughts && is_about_signatures(&error) => {
+                    options.replay_thoughts = false;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The body of a request and the decoder of its answer.
+    fn prepare(
+        &self,
+        request: &ChatRequest,
+        options: GeminiOptions,
+    ) -> Result<(Bytes, GenerateDecoder), ModelError> {
+        let WireRequest {
+            body,
+            tool_choice,
+            warnings,
+            local_ids,
+            declared,
+        } = to_wire(request, &self.id, &self.capabilities, &options)?;
+        let body = serde_json::to_vec(&body).map_err(|fault| {
+            let kind = ModelErrorKind::InvalidRequest { field: None };
+            let message = "the request cannot be written as JSON";
+            ModelError::new(&self.id.provider, kind, message).with_source(fault)
+        })?;
+        let decoder = GenerateDecoder::new(self.id.clone(), tool_choice, warnings, local_ids)
+            .with_declared(declared);
+        Ok((Bytes::from(body), decoder))
+    }
+}
+
+/// "Function call is missing a `thought_signature`…", "Corrupted thought signature."
+fn is_about_signatures(error: &ModelError) -> bool {
+    let message = error.message().to_ascii_lowercase();
+    matches!(error.kind, ModelErrorKind::InvalidRequest { .. })
+        && (message.contains("thought_signature") || message.contains("thought signature"))
+}
+
+#[async_trait]
+impl ChatModel for GeminiModel {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
+    }
+
+    async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let (opened, body, decoder) = self.ask(request).await?;
+        let continuation = Continuation::default();
+        let decoder = decoder.with_continuation(continuation.clone());
+        let decoder = if opened.is_whole {
+            decoder.for_whole_answer()
+        } else {
+            decoder
+        };
+        let source = Source {
+            client: self.client.clone(),
+            model: self.id.name.clone(),
+            body,
+            continuation,
+        };
+        let events = continued(source, opened.events);
+        let (status, request_id) = (opened.status, opened.request_id);
+        // An error within the answer does not know which request it is about.
+        let about = move |error: ModelError| match error.status() {
+            Some(_) => error,
+            None => error
+                .with_status(status)
+                .with_request_id(request_id.clone()),
+        };
+        let stream = decode_sse(&self.id.provider, events, decoder);
+        Ok(Box::pin(stream.map_err(about)))
+    }
+}

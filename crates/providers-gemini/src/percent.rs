@@ -1,0 +1,29 @@
+//! Text in an address.
+
+use std::fmt::Write as _;
+
+/// `text` with everything escaped but letters, digits, `-._~` and `also` (RFC 3986, section 2.3).
+pub(crate) fn encoded(text: &str, also: u8) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || byte == also;
+        if is_plain {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::encoded;
+
+    #[test]
+    fn what_means_something_in_an_address_is_escaped() {
+        assert_eq!(encoded("a+/=b c", b'-'), "a%2B%2F%3Db%20c");
+        assert_eq!(encoded("a/b?c#d%ü-._~", b'/'), "a/b%3Fc%23d%25%C3%BC-._~");
+    }
+}
