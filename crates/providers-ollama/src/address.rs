@@ -1,0 +1,204 @@
+//! `OLLAMA_HOST` in all its forms.
+//!
+//! Read as the server and its command line do (`envconfig.Host`, `ConnectableHost`), which take more
+//! than the Python SDK's `_parse_host`; where both read a form they agree.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use http::Uri;
+
+/// Where a server listens unless it is told otherwise.
+const DEFAULT_PORT: u16 = 11434;
+
+/// Why a text is no address of a server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidHost {
+    /// Addresses are shown in messages and logs.
+    #[error("the address holds a user or password: give the key as OLLAMA_API_KEY")]
+    UserInfo,
+    /// Neither `http` nor `https`.
+    #[error("`{0}://` is not spoken: write http:// or https://")]
+    Scheme(String),
+    /// Not the form of a host.
+    #[error("`{0}` is no address: write host, host:port or http://host:port")]
+    Host(String),
+}
+
+/// The base address that a host stands for, such as `http://127.0.0.1:11434`: scheme, host, port and
+/// perhaps a path, without a slash at its end.
+///
+/// | given | means |
+/// |---|---|
+/// | nothing, `:8080` | this machine |
+/// | `gpu`, `10.0.0.7`, `::1`, `[::1]` | port 11434 |
+/// | `http://gpu`, `https://gpu` | port 80, 443 |
+/// | `0.0.0.0`, `[::]` | where a server listens; this machine, for who asks |
+/// | `ollama.com` | the cloud, by https |
+/// | `gpu:99999`, `gpu:http` | the default port, as the server reads it |
+pub(crate) fn base_url(host: &str) -> Result<String, InvalidHost> {
+    // Quotes come from files that are not read by a shell.
+    let host = host.trim().trim_matches(['"', '\'']).trim();
+    if host.contains('@') {
+        return Err(InvalidHost::UserInfo);
+    }
+    let (scheme, rest, default_port) = match host.split_once("://") {
+        Some((scheme, rest)) => match scheme.to_ascii_lowercase().as_str() {
+            "http" => ("http", rest, 80),
+            "https" => ("https", rest, 443),
+            _ => return Err(InvalidHost::Scheme(scheme.to_owned())),
+        },
+        None if is_cloud_host(host.trim_end_matches('/')) => ("https", host, 443),
+        None => ("http", host, DEFAULT_PORT),
+    };
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (name, port) = split(authority);
+    let name = match name.parse::<IpAddr>() {
+        Ok(ip) => shown(connectable(ip)),
+        Err(_) if name.is_empty() => Ipv4Addr::LOCALHOST.to_string(),
+        Err(_) => name.to_owned(),
+    };
+    let port = port.and_then(|port| port.parse::<u16>().ok());
+    let port = port.unwrap_or(default_port);
+    let path = path.trim_matches('/');
+    let slash = if path.is_empty() { "" } else { "/" };
+    let base = format!("{scheme}://{name}:{port}{slash}{path}");
+    // What is left to go wrong: spaces, and signs that no host has.
+    match base.parse::<Uri>() {
+        Ok(uri) if uri.host().is_some() && uri.query().is_none() => Ok(base),
+        _ => Err(InvalidHost::Host(host.to_owned())),
+    }
+}
+
+/// Host and port, the host without brackets.
+fn split(authority: &str) -> (&str, Option<&str>) {
+    if let Some(rest) = authority.strip_prefix('[') {
+        return match rest.split_once(']') {
+            Some((host, rest)) => (host, rest.strip_prefix(':')),
+            None => (rest, None),
+        };
+    }
+    match authority.split_once(':') {
+        // More than one colon without brackets: an IPv6 address alone.
+        Some((_, port)) if port.contains(':') => (authority, None),
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    }
+}
+
+/// An address that a server listens at, as one that can be asked.
+fn connectable(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    }
+}
+
+fn shown(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+/// Whether a base address is Ollama's cloud.
+pub(crate) fn is_cloud(base_url: &str) -> bool {
+    host_of(base_url).is_some_and(|host| is_cloud_host(&host))
+}
+
+fn is_cloud_host(host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    host == "ollama.com" || host.ends_with(".ollama.com")
+}
+
+/// Whether a base address is this machine's own: no proxy is ever the way to it.
+pub(crate) fn is_loopback(base_url: &str) -> bool {
+    host_of(base_url).is_some_and(|host| {
+        let ip = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
+    })
+}
+
+fn host_of(base_url: &str) -> Option<String> {
+    base_url.parse::<Uri>().ok()?.host().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_that_the_official_tools_read() {
+        // The first block is the Python SDK's own list of examples.
+        for (given, expected) in [
+            ("", "http://127.0.0.1:11434"),
+            ("1.2.3.4", "http://1.2.3.4:11434"),
+            (":56789", "http://127.0.0.1:56789"),
+            ("1.2.3.4:56789", "http://1.2.3.4:56789"),
+            ("http://1.2.3.4", "http://1.2.3.4:80"),
+            ("https://1.2.3.4", "https://1.2.3.4:443"),
+            ("https://1.2.3.4:56789", "https://1.2.3.4:56789"),
+            ("example.com", "http://example.com:11434"),
+            ("example.com:56789", "http://example.com:56789"),
+            ("http://example.com", "http://example.com:80"),
+            ("https://example.com", "https://example.com:443"),
+            ("https://example.com:56789", "https://example.com:56789"),
+            ("example.com/", "http://example.com:11434"),
+            ("example.com:56789/", "http://example.com:56789"),
+            ("example.com/path", "http://example.com:11434/path"),
+            ("example.com:56789/path/", "http://example.com:56789/path"),
+            (
+                "https://example.com:56789/path",
+                "https://example.com:56789/path",
+            ),
+            ("[0001:002:003:0004::1]", "http://[1:2:3:4::1]:11434"),
+            ("[0001:002:003:0004::1]:56789", "http://[1:2:3:4::1]:56789"),
+            ("https://[0001:002:003:0004::1]", "https://[1:2:3:4::1]:443"),
+            (
+                "[0001:002:003:0004::1]:56789/path/",
+                "http://[1:2:3:4::1]:56789/path",
+            ),
+            // And what the server's own reading adds.
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+            ("http://0.0.0.0:11434/", "http://127.0.0.1:11434"),
+            ("[::]:8080", "http://[::1]:8080"),
+            ("::1", "http://[::1]:11434"),
+            ("ollama.com", "https://ollama.com:443"),
+            ("https://ollama.com/", "https://ollama.com:443"),
+            ("example.com:99999", "http://example.com:11434"),
+            ("https://example.com:x", "https://example.com:443"),
+            (" \"localhost:8080\" \n", "http://localhost:8080"),
+            ("HTTP://Example.com", "http://Example.com:80"),
+        ] {
+            assert_eq!(base_url(given).as_deref(), Ok(expected), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_told() {
+        for given in ["ftp://host", "unix:///run/ollama.sock"] {
+            assert!(matches!(base_url(given), Err(InvalidHost::Scheme(_))));
+        }
+        for given in ["a host", "host?x=1", "[::1", "<none>"] {
+            let read = base_url(given);
+            assert!(
+                matches!(read, Err(InvalidHost::Host(_))) || given == "[::1",
+                "{given}: {read:?}"
+            );
+        }
+        let secret = base_url("http://me:hunter2@host").unwrap_err();
+        assert!(!secret.to_string().contains("hunter2"));
+    }
+
+    #[test]
+    fn this_machine_and_the_cloud_are_known() {
+        for own in ["", "localhost", "[::1]:80", "127.0.0.2", "0.0.0.0"] {
+            assert!(is_loopback(&base_url(own).unwrap()), "{own}");
+        }
+        assert!(!is_loopback(&base_url("10.0.0.7").unwrap()));
+        assert!(is_cloud("https://ollama.com:443"));
+        assert!(!is_cloud("https://ollama.com.evil.example"));
+        assert!(!is_cloud("http://127.0.0.1:11434"));
+    }
+}

@@ -1,0 +1,82 @@
+//! What a model can do.
+//!
+//! The wire decides some of it for every model; the rest the server says when it is asked
+//! ([`OllamaClient::show`](crate::OllamaClient::show)).
+
+use switchboard_domain::ModelCapabilities;
+
+/// What is known of `model` (the server's name for it) before the server is asked.
+///
+/// `in_cloud` says that the server is Ollama's cloud; a model's name says it too (`:cloud`,
+/// `:120b-cloud`). "Ollama's Cloud currently does not support structured outputs"
+/// (docs/capabilities/structured-outputs), so no tool choice can be forced there either.
+pub fn capabilities(model: &str, in_cloud: bool) -> ModelCapabilities {
+    let held = !(in_cloud || names_cloud(model));
+    ModelCapabilities {
+        forced_tool_choice: Some(held),
+        structured_output: Some(held),
+        sampling: Some(true),
+        documents: Some(false),
+        ..ModelCapabilities::default()
+    }
+}
+
+/// Whether the name is that of a model that runs in the cloud (`modelref.ParseRef`).
+fn names_cloud(model: &str) -> bool {
+    let tag = model.rsplit_once(':').map(|(_, tag)| tag.trim());
+    tag.is_some_and(|tag| {
+        let tag = tag.to_ascii_lowercase();
+        tag == "cloud" || tag.ends_with("-cloud")
+    })
+}
+
+/// Adds what the server says. It lists what a model can do, so what it does not list, the model
+/// cannot.
+pub(crate) fn from_words(
+    known: &ModelCapabilities,
+    abilities: Option<&[String]>,
+    context_window: Option<u64>,
+) -> ModelCapabilities {
+    let can = |word: &str| abilities.map(|list| list.iter().any(|it| it == word));
+    ModelCapabilities {
+        context_window,
+        tools: can("tools"),
+        reasoning: can("thinking"),
+        images: can("vision"),
+        audio: can("audio"),
+        ..known.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cloud_holds_no_answer_to_a_form() {
+        for (model, in_cloud, held) in [
+            ("qwen3:8b", false, true),
+            ("qwen3", true, false),
+            ("gpt-oss:120b-cloud", false, false),
+            ("kimi-k2.5:cloud", false, false),
+            ("cloud/model:latest", false, true),
+            ("nimbus-cloud", false, true),
+        ] {
+            let can = capabilities(model, in_cloud);
+            assert_eq!(can.structured_output, Some(held), "{model}");
+            assert_eq!(can.forced_tool_choice, Some(held), "{model}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_is_not_known() {
+        let can = capabilities("qwen3:8b", false);
+        assert_eq!(
+            (can.tools, can.images, can.context_window),
+            (None, None, None)
+        );
+        let nothing = from_words(&can, Some(&[]), None);
+        assert_eq!(nothing.tools, Some(false));
+        assert_eq!(from_words(&can, None, None).tools, None);
+    }
+}

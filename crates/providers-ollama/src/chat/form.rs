@@ -1,0 +1,179 @@
+//! Tool calls through `format`.
+//!
+//! The wire has no tool choice. What it has is `format`, a JSON Schema that the server turns into a
+//! grammar, so that the model can write nothing else. A call that must be made is asked for as
+//!
+//! ```json
+//! {"name": "get_weather", "parameters": {"city": "Hamburg"}}
+//! ```
+//!
+//! and the answer is read back as a tool use. No `tools` are sent with it: a server that gets both
+//! lets the grammar win, and its own tool parser waits for a call that cannot come. The tools are
+//! told in the instructions instead.
+//!
+//! The names of the two fields are chosen with care. The server reads the schema into a Go map
+//! (`llamaServerChatResponseFormat`), so the grammar has the fields in the order of the alphabet,
+//! and the name must come before what depends on it.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use switchboard_domain::{JsonObject, ToolDefinition, Warning};
+
+use super::schema::{held, held_input, object_schema};
+
+/// The field with the tool's name.
+pub(crate) const NAME: &str = "name";
+/// The field with the tool's input.
+pub(crate) const PARAMETERS: &str = "parameters";
+/// The field with an answer that is no call.
+pub(crate) const RESPONSE: &str = "response";
+
+/// What `format` holds an answer to, for who reads it: see [`ChatDecoder`](super::ChatDecoder).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    /// The tools of which one may be called.
+    pub tools: Vec<String>,
+    /// Whether the answer may be `{"response": …}`, which is no call. Its value is the answer's text.
+    pub may_answer: bool,
+}
+
+/// A call of one of `tools`, or (where `answer` is a schema) an answer of that form.
+pub(crate) struct Emulated<'a> {
+    pub(crate) tools: Vec<&'a ToolDefinition>,
+    pub(crate) answer: Option<&'a Value>,
+}
+
+impl Emulated<'_> {
+    /// How the answer is read.
+    pub(crate) fn form(&self) -> Form {
+        Form {
+            tools: self.tools.iter().map(|tool| tool.name.clone()).collect(),
+            may_answer: self.answer.is_some(),
+        }
+    }
+
+    /// What is put into `format`.
+    pub(crate) fn schema(&self, warnings: &mut Vec<Warning>) -> Value {
+        let mut definitions = JsonObject::new();
+        let mut arms: Vec<Value> = Vec::with_capacity(self.tools.len() + 1);
+        for tool in &self.tools {
+            let key = format!("tool{}", arms.len());
+            let parameters = placed(held_input(&tool.input_schema), &key, &mut definitions);
+            arms.push(json!({
+                "type": "object",
+                "properties": {
+                    NAME: {"type": "string", "enum": [tool.name]},
+                    PARAMETERS: parameters,
+                },
+                "required": [NAME, PARAMETERS],
+                "additionalProperties": false,
+            }));
+        }
+        if let Some(schema) = self.answer {
+            let schema = held(RESPONSE, schema, warnings).into_owned();
+            let answer = placed(schema, RESPONSE, &mut definitions);
+            arms.push(json!({
+                "type": "object",
+                "properties": {RESPONSE: answer},
+                "required": [RESPONSE],
+                "additionalProperties": false,
+            }));
+        }
+        let mut schema = match (arms.pop(), arms.is_empty()) {
+            (Some(only), true) => only,
+            (last, _) => {
+                arms.extend(last);
+                json!({ "anyOf": arms })
+            }
+        };
+        if !definitions.is_empty() {
+            schema["$defs"] = Value::Object(definitions);
+        }
+        schema
+    }
+
+    /// What the model is told: a grammar holds it to a form, but does not say what it means.
+    pub(crate) fn instructions(&self) -> String {
+        let call = format!("{{\"{NAME}\": <the tool's name>, \"{PARAMETERS}\": <its input>}}");
+        let tools = lines(&self.tools);
+        match self.answer {
+            None => format!(
+                "Call one of these tools now. Write one JSON object and nothing else: {call}\n\n\
+                 Tools, one a line:\n{tools}"
+            ),
+            Some(schema) => format!(
+                "Write one JSON object and nothing else. To call one of these tools: {call}\n\
+                 To answer, once no tool is needed: {{\"{RESPONSE}\": <the answer>}}\n\n\
+                 Tools, one a line:\n{tools}\n\nThe answer follows this JSON Schema:\n{schema}"
+            ),
+        }
+    }
+}
+
+/// The tools as a model reads them.
+fn lines(tools: &[&ToolDefinition]) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        name: &'a str,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        description: &'a str,
+        parameters: Cow<'a, Value>,
+    }
+    let lines = tools.iter().map(|tool| {
+        let line = Line {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: object_schema(&tool.input_schema),
+        };
+        serde_json::to_string(&line).unwrap_or_default()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Where the compiler leads every reference.
+const DEFINITIONS: &str = "#/$defs/";
+
+/// A schema as it can stand within another: its definitions go beside those of others, under names
+/// that begin with `key`. The last piece of a reference is unique then, which is all that older
+/// servers look at.
+fn placed(mut schema: Value, key: &str, definitions: &mut JsonObject) -> Value {
+    let own = schema
+        .as_object_mut()
+        .and_then(|schema| schema.shift_remove("$defs"));
+    lead(&mut schema, key);
+    if let Some(Value::Object(own)) = own {
+        for (name, mut definition) in own {
+            lead(&mut definition, key);
+            definitions.insert(format!("{key}_{name}"), definition);
+        }
+    }
+    schema
+}
+
+/// Leads every reference within the schema to where its definition went.
+fn lead(schema: &mut Value, key: &str) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(|schema| lead(schema, key)),
+        Value::Object(map) => {
+            for (keyword, value) in map {
+                match (keyword.as_str(), value) {
+                    // Values, not schemas.
+                    ("const" | "enum" | "default" | "examples", _) => {}
+                    ("$ref", Value::String(reference)) => {
+                        if let Some(name) = reference.strip_prefix(DEFINITIONS) {
+                            *reference = format!("{DEFINITIONS}{key}_{name}");
+                        }
+                    }
+                    (_, value) => lead(value, key),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "form_tests.rs"]
+mod tests;

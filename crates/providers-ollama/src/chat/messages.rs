@@ -1,0 +1,388 @@
+//! The conversation, domain → wire.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use switchboard_domain::{
+    ChatRequest, Document, Media, MediaSource, Message, ModelCapabilities, ModelId, Part,
+    Reasoning, ToolContent, ToolResult, Warning, WarningKind,
+};
+
+use super::{
+    base64,
+    wire::{self, Arguments, RoleName, Text},
+};
+
+/// Between texts that were separate parts.
+const PARAGRAPH: &str = "\n\n";
+/// What marks reasoning as that of this wire: the field that it came in.
+const THINKING: &str = "thinking";
+
+/// The state of a reasoning part of this wire.
+pub(crate) fn thinking_state() -> Value {
+    serde_json::json!({ "field": THINKING })
+}
+
+/// Maps the whole conversation. `instructions` are put after the leading ones of the host.
+pub(crate) fn messages<'a>(
+    request: &'a ChatRequest,
+    model: &ModelId,
+    capabilities: &ModelCapabilities,
+    instructions: Option<String>,
+    warnings: &mut Vec<Warning>,
+) -> Vec<wire::Message<'a>> {
+    let mut mapper = Mapper {
+        model,
+        capabilities,
+        warnings,
+        out: Vec::with_capacity(request.messages.len()),
+        reasoning_dropped: 0,
+        states_dropped: 0,
+    };
+    for message in &request.messages {
+        mapper.message(message);
+    }
+    if let Some(instructions) = instructions {
+        mapper.instruct(instructions);
+    }
+    if mapper.reasoning_dropped > 0 {
+        let message = format!(
+            "{} reasoning part(s) left out: another model wrote them",
+            mapper.reasoning_dropped
+        );
+        mapper.warn(WarningKind::PartDropped, message);
+    }
+    if mapper.states_dropped > 0 {
+        let message = format!(
+            "{} part(s) sent without what another model had attached for itself",
+            mapper.states_dropped
+        );
+        mapper.warn(WarningKind::PartDowngraded, message);
+    }
+    mapper.out
+}
+
+struct Mapper<'a, 'm> {
+    model: &'m ModelId,
+    capabilities: &'m ModelCapabilities,
+    warnings: &'m mut Vec<Warning>,
+    out: Vec<wire::Message<'a>>,
+    reasoning_dropped: usize,
+    /// Texts and calls that go without their state.
+    states_dropped: usize,
+}
+
+impl<'a> Mapper<'a, '_> {
+    fn message(&mut self, message: &'a Message) {
+        // Results answer the calls of the message before; nothing may stand between.
+        for result in message.results() {
+            self.tool_result(result);
+        }
+        let parts = || {
+            let is_result = |part: &&Part| matches!(part, Part::ToolResult(_));
+            message.parts.iter().filter(move |part| !is_result(part))
+        };
+        if parts().next().is_none() {
+            return;
+        }
+        match message.role {
+            switchboard_domain::Role::System => self.system(parts()),
+            switchboard_domain::Role::User | switchboard_domain::Role::Tool => self.user(parts()),
+            switchboard_domain::Role::Assistant => self.assistant(parts()),
+        }
+    }
+
+    fn system(&mut self, parts: impl Iterator<Item = &'a Part>) {
+        let mut content = Text::default();
+        for part in parts {
+            match part {
+                Part::Text(text) => content.push(PARAGRAPH, &text.text),
+                other => self.dropped(other, "instructions are text"),
+            }
+        }
+        if content.is_empty() {
+            return;
+        }
+        // Chat templates often take one such message and no more.
+        match self.out.last_mut() {
+            Some(before) if before.role == RoleName::System => {
+                let said = before.content.get_or_insert_default();
+                said.append(PARAGRAPH, content);
+            }
+            _ => {
+                let message = wire::Message::new(RoleName::System, Some(content));
+                self.out.push(message);
+            }
+        }
+    }
+
+    /// Adds instructions of ours to the host's first ones.
+    fn instruct(&mut self, instructions: String) {
+        match self.out.first_mut() {
+            Some(first) if first.role == RoleName::System => {
+                let said = first.content.get_or_insert_default();
+                said.push(PARAGRAPH, instructions);
+            }
+            _ => {
+                let content = Some(instructions.into());
+                let message = wire::Message::new(RoleName::System, content);
+                self.out.insert(0, message);
+            }
+        }
+    }
+
+    fn user(&mut self, parts: impl Iterator<Item = &'a Part>) {
+        let mut content = Text::default();
+        let mut images = Vec::new();
+        for part in parts {
+            match part {
+                Part::Text(text) => content.push(PARAGRAPH, &text.text),
+                Part::Image(media) => match self.image(media) {
+                    Ok(bytes) => images.push(bytes),
+                    Err(words) => content.push(PARAGRAPH, words),
+                },
+                Part::Audio(media) => match self.audio(media) {
+                    Ok(bytes) => images.push(bytes),
+                    Err(words) => content.push(PARAGRAPH, words),
+                },
+                Part::Document(document) => {
+                    let words = self.document(document);
+                    content.push(PARAGRAPH, words);
+                }
+                Part::Opaque(opaque) if opaque.text.is_some() => {
+                    self.downgraded(&opaque.kind, "its text");
+                    content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
+                }
+                other => self.dropped(other, "a user message cannot hold it"),
+            }
+        }
+        let content = Some(content).filter(|content| !content.is_empty());
+        if content.is_none() && images.is_empty() {
+            return;
+        }
+        self.out.push(wire::Message {
+            images,
+            ..wire::Message::new(RoleName::User, content)
+        });
+    }
+
+    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
+        let mut content = Text::default();
+        let mut thinking = Text::default();
+        let mut tool_calls = Vec::new();
+        // Texts are pieces of one: other wires split it where a citation ends.
+        let mut separator = "";
+        for part in parts {
+            match part {
+                Part::Text(text) => {
+                    content.push(separator, &text.text);
+                    if !text.text.is_empty() {
+                        separator = "";
+                    }
+                    self.states_dropped += usize::from(text.provider_state.is_some());
+                }
+                Part::ToolUse(tool_use) => {
+                    self.states_dropped += usize::from(tool_use.provider_state.is_some());
+                    let function = wire::FunctionCall {
+                        index: tool_calls.len(),
+                        name: &tool_use.name,
+                        arguments: Arguments(&tool_use.input),
+                    };
+                    tool_calls.push(wire::ToolCall { function });
+                }
+                Part::Reasoning(reasoning) if self.is_ours(reasoning) => {
+                    thinking.push("", &reasoning.text);
+                }
+                Part::Reasoning(_) => self.reasoning_dropped += 1,
+                Part::Opaque(opaque) if opaque.text.is_some() => {
+                    self.downgraded(&opaque.kind, "its text");
+                    content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
+                    separator = PARAGRAPH;
+                }
+                other => self.dropped(other, "an assistant message is text and calls"),
+            }
+        }
+        let content = Some(content).filter(|content| !content.is_empty());
+        if content.is_some() || !tool_calls.is_empty() {
+            self.out.push(wire::Message {
+                thinking,
+                tool_calls,
+                ..wire::Message::new(RoleName::Assistant, content)
+            });
+        }
+    }
+
+    /// Whether the asked model thought it, on this wire.
+    fn is_ours(&self, reasoning: &Reasoning) -> bool {
+        let state = reasoning.provider_state.as_ref();
+        state
+            .and_then(|state| state.for_model(self.model))
+            .and_then(|data| data.get("field"))
+            .is_some_and(|field| field == THINKING)
+    }
+
+    fn tool_result(&mut self, result: &'a ToolResult) {
+        let mut content = result_text(result);
+        let mut images = Vec::new();
+        for piece in &result.content {
+            let sent = match piece {
+                ToolContent::Image(media) => self.image(media),
+                ToolContent::Audio(media) => self.audio(media),
+                other => {
+                    text_of(&mut content, other);
+                    continue;
+                }
+            };
+            match sent {
+                Ok(bytes) => images.push(bytes),
+                Err(words) => content.push("\n", words),
+            }
+        }
+        if result.is_error && !says_error(content.first()) {
+            content.prepend(if content.is_empty() {
+                "Error: the tool failed without saying why"
+            } else {
+                "Error: "
+            });
+        }
+        self.out.push(wire::Message {
+            images,
+            tool_name: Some(&result.name),
+            ..wire::Message::new(RoleName::Tool, Some(content))
+        });
+    }
+
+    /// The bytes of an image, or the words that stand for it.
+    fn image(&mut self, media: &'a Media) -> Result<&'a str, String> {
+        if self.capabilities.images == Some(false) {
+            return Err(self.in_words("image", media, "the model sees no images"));
+        }
+        match &media.source {
+            MediaSource::Base64(data) => Ok(data),
+            _ => Err(self.in_words("image", media, "this wire takes images as bytes only")),
+        }
+    }
+
+    /// The bytes of a sound, which go where images do: the server tells them apart.
+    fn audio(&mut self, media: &'a Media) -> Result<&'a str, String> {
+        if self.capabilities.audio == Some(false) {
+            return Err(self.in_words("audio", media, "the model hears no audio"));
+        }
+        match &media.source {
+            MediaSource::Base64(data) => Ok(data),
+            _ => Err(self.in_words("audio", media, "this wire takes audio as bytes only")),
+        }
+    }
+
+    /// A document: its text if it is one of text, else its name.
+    fn document(&mut self, document: &Document) -> String {
+        let media = &document.media;
+        let what = document.title.as_ref().map_or_else(
+            || "document".to_owned(),
+            |title| format!("document \"{title}\""),
+        );
+        let text = match &media.source {
+            MediaSource::Base64(data) if is_text(&media.media_type) => base64::text(data),
+            _ => None,
+        };
+        match text {
+            Some(text) => {
+                let name = format!("[{what} {}]", media.media_type);
+                self.downgraded(&name, "text: this wire knows no documents");
+                format!("{name}\n{text}")
+            }
+            None => self.in_words(&what, media, "this wire knows no documents"),
+        }
+    }
+
+    /// A medium that cannot be sent is named, so that the model knows of it.
+    fn in_words(&mut self, what: &str, media: &Media, why: &str) -> String {
+        let name = match &media.source {
+            MediaSource::Url(url) => format!("[{what} {}: {url}]", media.media_type),
+            _ => format!("[{what} {}]", media.media_type),
+        };
+        let message = format!("{name} was sent as these words: {why}");
+        self.warn(WarningKind::PartDowngraded, message);
+        name
+    }
+
+    fn dropped(&mut self, part: &Part, why: &str) {
+        let what = match part {
+            Part::Text(_) => "text",
+            Part::Image(_) => "an image",
+            Part::Document(_) => "a document",
+            Part::Audio(_) => "audio",
+            Part::Reasoning(_) => "reasoning",
+            Part::ToolUse(_) => "a tool use",
+            Part::ToolResult(_) => "a tool result",
+            Part::Opaque(opaque) => &opaque.kind,
+            _ => "a part",
+        };
+        self.warn(WarningKind::PartDropped, format!("{what} left out: {why}"));
+    }
+
+    fn downgraded(&mut self, what: &str, to: &str) {
+        let message = format!("{what} was sent as {to}");
+        self.warn(WarningKind::PartDowngraded, message);
+    }
+
+    fn warn(&mut self, kind: WarningKind, message: String) {
+        self.warnings.push(Warning::new(kind, message));
+    }
+}
+
+/// Whether a medium of that type can be read as it is.
+fn is_text(media_type: &str) -> bool {
+    let kind = media_type.split(';').next().unwrap_or_default().trim();
+    let kind = kind.to_ascii_lowercase();
+    kind.starts_with("text/")
+        || ["json", "xml", "yaml", "toml", "javascript", "csv"]
+            .iter()
+            .any(|form| {
+                kind.strip_prefix("application/") == Some(form)
+                    || kind.ends_with(&format!("+{form}"))
+            })
+}
+
+/// How a result's text begins: with its data, where no text says the same.
+fn result_text(result: &ToolResult) -> Text<'_> {
+    let is_text = |content: &ToolContent| match content {
+        ToolContent::Text { text }
+        | ToolContent::Resource {
+            text: Some(text), ..
+        } => !text.is_empty(),
+        _ => false,
+    };
+    let mut text = Text::default();
+    if let Some(structured) = &result.structured
+        && !result.content.iter().any(is_text)
+    {
+        text.push("", structured.to_string());
+    }
+    text
+}
+
+/// Adds a piece of a result: its text, or its name in brackets.
+fn text_of<'a>(text: &mut Text<'a>, content: &'a ToolContent) {
+    match content {
+        ToolContent::Text { text: piece }
+        | ToolContent::Resource {
+            text: Some(piece), ..
+        } => text.push("\n", Cow::Borrowed(piece.as_str())),
+        other => text.push("\n", other.as_text()),
+    }
+}
+
+/// Whether a text begins with the word "error".
+fn says_error(text: &str) -> bool {
+    let text = text.trim_start().as_bytes();
+    let (word, rest) = text.split_at(text.len().min(5));
+    word.eq_ignore_ascii_case(b"error")
+        && rest
+            .first()
+            .is_none_or(|next| *next == b':' || next.is_ascii_whitespace())
+}
+
+#[cfg(test)]
+#[path = "messages_tests.rs"]
+mod tests;

@@ -1,0 +1,32 @@
+//! `POST {base}/api/chat`.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`wire`] | the serde types of the API |
+//! | [`request`] | domain → wire, pure |
+//! | [`form`] | tool calls through `format`, where the wire has no other way |
+//! | [`stream`] | lines → domain events, a state machine without I/O |
+//! | [`response`] | a whole body → a whole answer, by the same state machine |
+//!
+//! Facts are those of the server's source (`api/types.go`, `server/routes.go`, `llm/llama_server.go`
+//! of August 2026) and of the official Python SDK 0.6.3; public issue threads where they are named.
+
+mod base64;
+pub mod form;
+mod form_reader;
+mod ids;
+mod messages;
+mod options;
+pub mod request;
+pub mod response;
+mod schema;
+pub mod stream;
+mod tools;
+pub mod wire;
+
+pub use form::Form;
+pub use ids::LocalIds;
+pub use options::ThinkForm;
+pub use request::{WireRequest, to_wire};
+pub use response::{events_from_body, from_body};
+pub use stream::ChatDecoder;

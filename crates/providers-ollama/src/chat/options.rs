@@ -1,0 +1,252 @@
+//! The options of a run, and what a wish for reasoning becomes.
+
+use serde_json::{Number, Value};
+use switchboard_domain::{
+    ChatRequest, JsonObject, ModelCapabilities, ModelId, ReasoningEffort, Warning, WarningKind,
+};
+
+use super::wire::Think;
+
+/// What the SDK's `Options` and the server's own know. A caller who puts one of them beside
+/// `options` instead of into it means it so; the server would ignore it there.
+const KNOWN: [&str; 31] = [
+    "numa",
+    "num_ctx",
+    "num_batch",
+    "num_gpu",
+    "main_gpu",
+    "low_vram",
+    "f16_kv",
+    "logits_all",
+    "vocab_only",
+    "use_mmap",
+    "use_mlock",
+    "embedding_only",
+    "num_thread",
+    "num_keep",
+    "seed",
+    "num_predict",
+    "top_k",
+    "top_p",
+    "min_p",
+    "tfs_z",
+    "typical_p",
+    "repeat_last_n",
+    "temperature",
+    "repeat_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "mirostat",
+    "mirostat_tau",
+    "mirostat_eta",
+    "penalize_newline",
+    "stop",
+];
+/// The one field that `extra` cannot set.
+const STREAM: &str = "stream";
+const OPTIONS: &str = "options";
+
+/// How a wish for reasoning is said to a model. Servers differ by their age: levels were refused
+/// for every model but gpt-oss until 2026 ("think value \"high\" is not supported for this model"),
+/// and any wish is refused for a model that does not think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThinkForm {
+    /// `low`, `medium` or `high`.
+    #[default]
+    Levels,
+    /// `true`.
+    Switch,
+    /// Not at all, since the model does not think.
+    Never,
+}
+
+/// The options as they are sent, and the caller's fields that are left.
+pub(crate) fn options<'a>(
+    request: &'a ChatRequest,
+    warnings: &mut Vec<Warning>,
+) -> (JsonObject, Vec<(&'a str, &'a Value)>) {
+    let sampling = &request.sampling;
+    let mut options = JsonObject::new();
+    let mut put = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            options.insert(name.to_owned(), value);
+        }
+    };
+    let number = |value: Option<f64>| value.and_then(Number::from_f64).map(Value::Number);
+    put("num_predict", request.max_output_tokens.map(Value::from));
+    put("temperature", number(sampling.temperature));
+    put("top_p", number(sampling.top_p));
+    put("seed", sampling.seed.map(Value::from));
+    let stop = &sampling.stop;
+    put("stop", (!stop.is_empty()).then(|| stop.clone().into()));
+    let mut extra = Vec::new();
+    for (name, value) in &request.extra {
+        match (name.as_str(), value) {
+            (STREAM, _) => {
+                let message = "`stream` cannot be set: the answer is read as it is asked for";
+                warnings.push(Warning::new(WarningKind::OptionDropped, message));
+            }
+            (OPTIONS, Value::Object(given)) => options.extend(given.clone()),
+            (known, _) if KNOWN.contains(&known) => {
+                options.insert(name.clone(), value.clone());
+            }
+            (name, value) => extra.push((name, value)),
+        }
+    }
+    (options, extra)
+}
+
+/// What a wish for reasoning becomes. `held` says that `format` holds the answer to a schema.
+///
+/// Models that can think do unless they are told otherwise, and what they write under a grammar
+/// then may count as thoughts, with an empty answer (HarperFast/harper#1805, server 0.30;
+/// vectorize-io/hindsight#1099, 0.20). So an answer that is held comes without thoughts where nobody
+/// wished for them; `false` is taken by models that do not think, too.
+pub(crate) fn think(
+    request: &ChatRequest,
+    model: &ModelId,
+    capabilities: &ModelCapabilities,
+    form: ThinkForm,
+    held: bool,
+    warnings: &mut Vec<Warning>,
+) -> Option<Think> {
+    // "Passing true/false is ignored for that model" (docs/capabilities/thinking).
+    let only_levels = is_gpt_oss(&model.name);
+    let never = form == ThinkForm::Never || capabilities.reasoning == Some(false);
+    let Some(wish) = request.reasoning else {
+        return (held && !never && !only_levels).then_some(Think::Switch(false));
+    };
+    let mut dropped = |message: String| {
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    };
+    let level = match wish {
+        ReasoningEffort::None => None,
+        ReasoningEffort::Low => Some("low"),
+        ReasoningEffort::High => Some("high"),
+        // `Medium`, and a level that this adapter does not know yet.
+        _ => Some("medium"),
+    };
+    if never {
+        if level.is_some() {
+            dropped(format!("{} does not think: no `think`", model.name));
+        }
+        return None;
+    }
+    match (level, form) {
+        (None, _) if only_levels => {
+            dropped(format!(
+                "thinking cannot be switched off in {}: it is asked for little",
+                model.name
+            ));
+            Some(Think::Level("low"))
+        }
+        (None, _) => Some(Think::Switch(false)),
+        (Some(level), ThinkForm::Levels) => Some(Think::Level(level)),
+        (Some(level), _) if only_levels => Some(Think::Level(level)),
+        (Some(level), _) => {
+            if level != "medium" {
+                dropped(format!(
+                    "{} is told to think, but not how much (`{level}`): the server refuses levels \
+                     for it",
+                    model.name
+                ));
+            }
+            Some(Think::Switch(true))
+        }
+    }
+}
+
+fn is_gpt_oss(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    name.to_ascii_lowercase().starts_with("gpt-oss")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn asking(effort: ReasoningEffort, name: &str, form: ThinkForm) -> (Option<Think>, usize) {
+        let request = ChatRequest {
+            reasoning: Some(effort),
+            ..ChatRequest::default()
+        };
+        let mut warnings = Vec::new();
+        let model = ModelId::new("ollama", name);
+        let unknown = ModelCapabilities::default();
+        let said = think(&request, &model, &unknown, form, false, &mut warnings);
+        (said, warnings.len())
+    }
+
+    #[test]
+    fn a_wish_for_reasoning_is_said_as_the_model_takes_it() {
+        use ReasoningEffort::{High, Medium, None as Off};
+        use ThinkForm::{Levels, Never, Switch};
+        let on = Some(Think::Switch(true));
+        for (effort, model, form, expected) in [
+            (High, "qwen3:8b", Levels, (Some(Think::Level("high")), 0)),
+            (High, "qwen3:8b", Switch, (on, 1)),
+            (Medium, "qwen3:8b", Switch, (on, 0)),
+            (High, "llama3.2", Never, (None, 1)),
+            (Off, "llama3.2", Never, (None, 0)),
+            (Off, "qwen3:8b", Levels, (Some(Think::Switch(false)), 0)),
+            (Off, "gpt-oss:20b", Levels, (Some(Think::Level("low")), 1)),
+            (
+                High,
+                "openai/gpt-oss:20b",
+                Switch,
+                (Some(Think::Level("high")), 0),
+            ),
+        ] {
+            assert_eq!(asking(effort, model, form), expected, "{effort:?} {model}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_held_to_a_schema_comes_without_thoughts_unless_they_are_wished_for() {
+        let off = Some(Think::Switch(false));
+        let known_not_to = ModelCapabilities {
+            reasoning: Some(false),
+            ..ModelCapabilities::default()
+        };
+        let unknown = ModelCapabilities::default();
+        let (levels, never) = (ThinkForm::Levels, ThinkForm::Never);
+        for (name, capabilities, form, held, expected) in [
+            ("qwen3:8b", &unknown, levels, true, off),
+            ("qwen3:8b", &unknown, levels, false, None),
+            ("qwen3:8b", &unknown, never, true, None),
+            ("llama3.2", &known_not_to, levels, true, None),
+            ("gpt-oss:20b", &unknown, levels, true, None),
+        ] {
+            let model = ModelId::new("ollama", name);
+            let mut warnings = Vec::new();
+            let request = ChatRequest::default();
+            let said = think(&request, &model, capabilities, form, held, &mut warnings);
+            assert_eq!(said, expected, "{name} {form:?} {held}");
+            assert!(warnings.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_callers_options_are_merged_one_by_one_and_win() {
+        let mut request = ChatRequest {
+            max_output_tokens: Some(100),
+            ..ChatRequest::default()
+        };
+        request.sampling.temperature = Some(0.5);
+        request.sampling.top_p = Some(f64::NAN);
+        let extra = json!({
+            "options": {"num_ctx": 8192, "temperature": 0},
+            "num_gpu": 0, "stop": ["\n"], "keep_alive": "10m", "stream": false,
+        });
+        request.extra = extra.as_object().unwrap().clone();
+        let mut warnings = Vec::new();
+        let (options, rest) = options(&request, &mut warnings);
+        assert_eq!(
+            Value::Object(options),
+            json!({"num_predict": 100, "temperature": 0, "num_ctx": 8192, "num_gpu": 0, "stop": ["\n"]})
+        );
+        assert_eq!(rest, [("keep_alive", &json!("10m"))]);
+        assert_eq!(warnings.len(), 1);
+    }
+}

@@ -1,0 +1,132 @@
+//! Domain → wire.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use switchboard_domain::{
+    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
+    ToolChoiceOutcome, Warning, WarningKind,
+};
+
+use super::{
+    form::{Emulated, Form},
+    ids::LocalIds,
+    messages::messages,
+    options::{ThinkForm, options, think},
+    schema::held,
+    tools::{Tools, sets_format, tools},
+    wire::Body,
+};
+
+/// A request as it is sent, and what is not the same in it as in the domain's.
+#[derive(Debug)]
+pub struct WireRequest<'a> {
+    /// The body. It borrows its texts from the domain request.
+    pub body: Body<'a>,
+    /// What became of the tool choice.
+    pub tool_choice: ToolChoiceOutcome,
+    /// What could not be said on this wire.
+    pub warnings: Vec<Warning>,
+    /// The ids that the conversation has used up.
+    pub local_ids: LocalIds,
+    /// How the answer must be read, if `format` holds it to a call.
+    pub form: Option<Form>,
+}
+
+/// Maps a request for `model`, as a stream.
+///
+/// `capabilities` decides what is left out with a warning because the model is *known* not to take
+/// it, and `think_form` how a wish for reasoning is said.
+///
+/// Fails with [`ModelErrorKind::InvalidRequest`], naming the field, when the tool choice speaks of a
+/// tool that is not declared or the response format is no schema, and with
+/// [`ModelErrorKind::Unsupported`] when the model is known not to call tools that are sent as such,
+/// or not to answer in a given form.
+pub fn to_wire<'a>(
+    request: &'a ChatRequest,
+    model: &'a ModelId,
+    capabilities: &ModelCapabilities,
+    think_form: ThinkForm,
+) -> Result<WireRequest<'a>, ModelError> {
+    let mut warnings = Vec::new();
+    let answer_format = answer_format(request, model, capabilities)?;
+    let Tools {
+        declared,
+        emulated,
+        outcome,
+    } = tools(request, &model.provider, capabilities, &mut warnings)?;
+    let format = match &emulated {
+        Some(emulated) => Some(Cow::Owned(emulated.schema(&mut warnings))),
+        None => answer_format.map(|(name, schema)| held(name, schema, &mut warnings)),
+    };
+    if format.is_some() && !declared.is_empty() {
+        // Only if the tool choice is relaxed, on a server that knows both.
+        let message = "`tools` and `format` are sent together: a server of one's own lets `format` \
+                       win and calls no tool";
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    }
+    let instructions = emulated.as_ref().map(Emulated::instructions);
+    let messages = messages(request, model, capabilities, instructions, &mut warnings);
+    let held = format.is_some();
+    let think = think(
+        request,
+        model,
+        capabilities,
+        think_form,
+        held,
+        &mut warnings,
+    );
+    let (options, extra) = options(request, &mut warnings);
+    let body = Body {
+        model: &model.name,
+        messages,
+        tools: declared,
+        format,
+        think,
+        options,
+        extra,
+    };
+    Ok(WireRequest {
+        body,
+        tool_choice: outcome,
+        warnings,
+        local_ids: LocalIds::after(request),
+        form: emulated.as_ref().map(Emulated::form),
+    })
+}
+
+/// The schema that the answer's text must follow, and its name.
+fn answer_format<'a>(
+    request: &'a ChatRequest,
+    model: &ModelId,
+    capabilities: &ModelCapabilities,
+) -> Result<Option<(&'a str, &'a Value)>, ModelError> {
+    let unsupported = |feature: &str| {
+        let feature = feature.to_owned();
+        let kind = ModelErrorKind::Unsupported { feature };
+        Err(ModelError::new(&model.provider, kind, ""))
+    };
+    let (name, schema) = match &request.response_format {
+        ResponseFormat::Text => return Ok(None),
+        ResponseFormat::JsonSchema { name, schema } => (name, schema),
+        _ => return unsupported("this response format"),
+    };
+    if sets_format(request) {
+        return Ok(None);
+    }
+    if capabilities.structured_output == Some(false) {
+        return unsupported("an answer in the form of a JSON Schema");
+    }
+    if !schema.is_object() {
+        // "expected \"json\" or a valid JSON Schema object", says the server.
+        let field = Some("format".to_owned());
+        let kind = ModelErrorKind::InvalidRequest { field };
+        let message = format!("schema `{name}` is no JSON object");
+        return Err(ModelError::new(&model.provider, kind, message));
+    }
+    Ok(Some((name, schema)))
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,36 @@
+//! A whole body → a whole answer.
+//!
+//! A body is what its stream would have said in one line, so the same state machine reads it: an
+//! answer is the same whichever way it came.
+
+use switchboard_domain::{ChatResponse, ModelError, ModelEvent, ResponseAccumulator};
+
+use super::stream::ChatDecoder;
+
+/// Reads a body of status 200 into the events of a stream that says the same.
+///
+/// Fails like the stream does: with the server's error if the body is one, and with
+/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if there is no answer
+/// in it.
+pub fn events_from_body(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+    let mut events = Vec::new();
+    decoder.whole(body, &mut events)?;
+    Ok(events)
+}
+
+/// Reads a body of status 200. See [`events_from_body`].
+pub fn from_body(
+    provider: &str,
+    decoder: ChatDecoder,
+    body: &str,
+) -> Result<ChatResponse, ModelError> {
+    let mut answer = ResponseAccumulator::default();
+    for event in events_from_body(decoder, body)? {
+        answer
+            .push(&event)
+            .map_err(|fault| ModelError::from_grammar(provider, fault))?;
+    }
+    answer
+        .finish()
+        .map_err(|fault| ModelError::from_grammar(provider, fault))
+}

@@ -1,0 +1,200 @@
+//! Schemas in the forms that the server takes, by the compiler that all providers share.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+use switchboard_domain::{ToolDefinition, Warning, WarningKind};
+use switchboard_providers_common::schema::{Change, ChangeKind, Compiled, Dialect, compile};
+
+use super::wire;
+
+/// Changes of one schema that a warning names.
+const MAX_NAMED: usize = 3;
+
+/// A tool as it is declared.
+///
+/// The server does not pass a schema on: it reads it into types of its own, loses every keyword that
+/// they lack, and refuses the request for one of another form. What is said in words instead is no
+/// loss here, since the wire holds no call to its schema; the input is checked when it comes.
+pub(crate) fn declared<'a>(
+    tool: &'a ToolDefinition,
+    warnings: &mut Vec<Warning>,
+) -> wire::Function<'a> {
+    let Compiled {
+        schema,
+        changes,
+        told,
+    } = compile(&tool.input_schema, Dialect::OllamaTools);
+    let grave = |change: &&Change| {
+        matches!(
+            change.kind,
+            ChangeKind::Widened | ChangeKind::Invalid | ChangeKind::Truncated
+        )
+    };
+    let of = format!("tool `{}`", tool.name);
+    warn(&of, changes.iter().filter(grave), warnings);
+    let own = tool.description.as_str();
+    wire::Function {
+        name: &tool.name,
+        description: match told {
+            None => Cow::Borrowed(own),
+            Some(told) if own.is_empty() => Cow::Owned(told),
+            Some(told) => Cow::Owned(format!("{own}\n\n{told}")),
+        },
+        parameters: schema,
+    }
+}
+
+/// A schema that an answer is held to. What the server's grammar cannot hold it to is told.
+pub(crate) fn held<'a>(
+    name: &str,
+    schema: &'a Value,
+    warnings: &mut Vec<Warning>,
+) -> Cow<'a, Value> {
+    let compiled = compile(schema, Dialect::OllamaFormat);
+    let of = format!("schema `{name}`");
+    warn(&of, compiled.lost(), warnings);
+    compiled.schema
+}
+
+/// The schema of a call's input within a form. The input is checked when it comes.
+pub(crate) fn held_input(schema: &Value) -> Value {
+    let schema = object_schema(schema);
+    let mut schema = compile(&schema, Dialect::OllamaFormat).into_owned();
+    if let Value::Object(map) = &mut schema
+        && !SAYS_MORE.iter().any(|keyword| map.contains_key(*keyword))
+    {
+        // A tool without parameters. The grammar takes an object without `properties` for any object,
+        // and a model that may write anything does.
+        map.insert("properties".to_owned(), json!({}));
+    }
+    schema
+}
+
+/// Keywords that say more of an object than that it is one.
+const SAYS_MORE: [&str; 6] = [
+    "properties",
+    "additionalProperties",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "$ref",
+];
+
+/// A tool's schema, or that of any object where it is none: its input is an object in any case.
+pub(crate) fn object_schema(schema: &Value) -> Cow<'_, Value> {
+    match schema {
+        Value::Object(map) if !map.is_empty() => Cow::Borrowed(schema),
+        _ => Cow::Owned(json!({"type": "object"})),
+    }
+}
+
+fn warn<'c>(of: &str, changes: impl Iterator<Item = &'c Change>, warnings: &mut Vec<Warning>) {
+    let changes: Vec<String> = changes.map(ToString::to_string).collect();
+    if changes.is_empty() {
+        return;
+    }
+    let named = changes.get(..MAX_NAMED).unwrap_or(&changes);
+    let more = match changes.len().saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let message = format!(
+        "{of} was sent as far as the server reads it: {}{more}",
+        named.join("; ")
+    );
+    warnings.push(Warning::new(WarningKind::OptionDropped, message));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(schema: Value) -> (Value, String, Vec<String>) {
+        let tool = ToolDefinition::new("t", "Does it.", schema);
+        let mut warnings = Vec::new();
+        let function = declared(&tool, &mut warnings);
+        let warnings = warnings.into_iter().map(|it| it.message);
+        (
+            function.parameters.into_owned(),
+            function.description.into_owned(),
+            warnings.collect(),
+        )
+    }
+
+    #[test]
+    fn a_schema_of_the_servers_own_keywords_stays_as_it_is() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "description": "Where."},
+                "days": {"type": "array", "items": {"type": "integer"}},
+            },
+            "required": ["city"],
+        });
+        let (sent, description, warnings) = told(schema.clone());
+        assert_eq!(sent, schema);
+        assert_eq!(description, "Does it.");
+        assert_eq!(warnings, [""; 0]);
+    }
+
+    #[test]
+    fn what_the_server_would_lose_or_refuse_takes_another_form() {
+        let (sent, _, warnings) = told(json!({
+            "type": "object",
+            "properties": {
+                "day": {"$ref": "#/$defs/day"},
+                "any": true,
+                "count": {"type": "integer", "minimum": 1},
+            },
+            "$defs": {"day": {"type": "string", "enum": ["today", "tomorrow"]}},
+        }));
+        assert_eq!(
+            sent["properties"]["day"],
+            json!({"type": "string", "enum": ["today", "tomorrow"]})
+        );
+        // Go reads a property into a struct, and no boolean fits that.
+        assert!(sent["properties"]["any"].is_object());
+        let count = sent["properties"]["count"]["description"].as_str().unwrap();
+        assert!(count.contains('1'), "{count}");
+        assert_eq!(warnings, [""; 0]);
+        for odd in [json!(true), json!({}), json!({"type": ["object", "null"]})] {
+            let (sent, ..) = told(odd);
+            assert_eq!(sent["type"], "object");
+            assert!(sent["properties"].is_object());
+        }
+    }
+
+    #[test]
+    fn the_input_of_a_tool_without_parameters_is_empty() {
+        let empty = json!({"type": "object", "properties": {}});
+        for schema in [json!({"type": "object"}), json!({}), json!(true)] {
+            assert_eq!(held_input(&schema), empty, "{schema}");
+        }
+        let free = json!({"type": "object", "additionalProperties": true});
+        assert_eq!(held_input(&free).get("properties"), None);
+    }
+
+    #[test]
+    fn what_an_answer_is_not_held_to_is_told() {
+        let mut warnings = Vec::new();
+        let exact = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false});
+        assert_eq!(*held("answer", &exact, &mut warnings), exact);
+        assert!(warnings.is_empty());
+        let properties: serde_json::Map<_, _> = (0..5)
+            .map(|it| {
+                (
+                    format!("p{it}"),
+                    json!({"type": "array", "uniqueItems": true}),
+                )
+            })
+            .collect();
+        let wide =
+            json!({"type": "object", "properties": properties, "additionalProperties": false});
+        held("answer", &wide, &mut warnings);
+        let message = &warnings[0].message;
+        assert!(message.starts_with("schema `answer`"), "{message}");
+        assert!(message.contains("/properties/p0"), "{message}");
+        assert!(message.ends_with("; and 2 more"), "{message}");
+    }
+}

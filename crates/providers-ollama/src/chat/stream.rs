@@ -1,0 +1,419 @@
+//! Lines → domain events.
+
+use switchboard_domain::{
+    FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart, ProviderState,
+    ToolChoiceOutcome, Warning, WarningKind,
+};
+use switchboard_providers_common::{WireDecoder, classify::excerpt};
+
+use super::{
+    form::Form,
+    form_reader::{FormReader, Said},
+    ids::LocalIds,
+    messages::thinking_state,
+    wire::{CallReport, Chunk, MessageReport},
+};
+use crate::error::{ApiError, is_error};
+
+/// The stream's state machine: lines in, domain events out.
+///
+/// The last line says `done`, and with it [`ModelEvent::Finished`] comes. An end without it was no
+/// end. The reason in it is never about tools, so it is brought in line with the output.
+#[derive(Debug)]
+pub struct ChatDecoder {
+    model: ModelId,
+    tool_choice: ToolChoiceOutcome,
+    warnings: Vec<Warning>,
+    ids: LocalIds,
+    started: bool,
+    next_part: u32,
+    open: Option<Open>,
+    /// Reads an answer that is held to the form of a call.
+    form: Option<FormReader>,
+    /// Reads the thoughts before it in the same way.
+    thoughts: Option<Thoughts>,
+    /// The call in that form whose input is being written.
+    emulated: Option<u32>,
+    calls: u32,
+    nameless: u32,
+    done: bool,
+    /// Whether the end counts though no line said `done`: a whole body needs none.
+    done_optional: bool,
+}
+
+/// What a model thought while its answer was held to a form. Some servers count the answer itself
+/// as a thought, and then there is no other.
+#[derive(Debug)]
+struct Thoughts {
+    reader: FormReader,
+    said: Vec<Said>,
+}
+
+impl Thoughts {
+    fn new(form: Form) -> Self {
+        Self {
+            reader: FormReader::new(form),
+            said: Vec::new(),
+        }
+    }
+
+    /// Takes more; `None` once they are not in the form.
+    fn push(mut self, text: &str) -> Option<Self> {
+        self.reader.push(text, &mut self.said);
+        (!self.reader.strayed()).then_some(self)
+    }
+
+    /// What they say if they are in the form to their end.
+    fn end(mut self) -> Option<Vec<Said>> {
+        self.reader.end(&mut self.said);
+        let complete = !self.reader.strayed() && self.reader.is_complete();
+        complete.then_some(self.said)
+    }
+}
+
+/// The part that is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Text(u32),
+    Reasoning(u32),
+}
+
+impl ChatDecoder {
+    /// A decoder for one answer of `model`, whose request came to `tool_choice` and `warnings`.
+    /// `ids` knows which tool-use ids the conversation has used up.
+    pub fn new(
+        model: ModelId,
+        tool_choice: ToolChoiceOutcome,
+        warnings: Vec<Warning>,
+        ids: LocalIds,
+    ) -> Self {
+        Self {
+            model,
+            tool_choice,
+            warnings,
+            ids,
+            started: false,
+            next_part: 0,
+            open: None,
+            form: None,
+            thoughts: None,
+            emulated: None,
+            calls: 0,
+            nameless: 0,
+            done: false,
+            done_optional: false,
+        }
+    }
+
+    /// The same for an answer that is held to a form, as
+    /// [`WireRequest::form`](super::WireRequest::form) says.
+    #[must_use]
+    pub fn with_form(mut self, form: Option<Form>) -> Self {
+        self.thoughts = form.clone().map(Thoughts::new);
+        self.form = form.map(FormReader::new);
+        self
+    }
+
+    /// A whole body is one line that need not say `done`.
+    pub(crate) fn whole(
+        mut self,
+        body: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        self.done_optional = true;
+        self.frame("", body, events)?;
+        if self.started {
+            self.end(events)
+        } else {
+            let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
+            Err(self.error(ModelErrorKind::Protocol, message))
+        }
+    }
+
+    fn chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
+        let usage = chunk.usage();
+        let done = chunk.done == Some(true);
+        if !self.started && (chunk.message.is_some() || done) {
+            self.start(chunk.model.filter(|model| !model.is_empty()), events);
+        }
+        self.message(chunk.message.unwrap_or_default(), events);
+        if usage.is_known() {
+            events.push(ModelEvent::Usage { usage });
+        }
+        if done {
+            self.finish(chunk.done_reason, events);
+        }
+    }
+
+    fn start(&mut self, model: Option<String>, events: &mut Vec<ModelEvent>) {
+        self.started = true;
+        events.push(ModelEvent::Started {
+            // The wire has none.
+            response_id: None,
+            model,
+            tool_choice: std::mem::take(&mut self.tool_choice),
+        });
+        let warnings = std::mem::take(&mut self.warnings);
+        events.extend(
+            warnings
+                .into_iter()
+                .map(|warning| ModelEvent::Warning { warning }),
+        );
+    }
+
+    fn message(&mut self, message: MessageReport, events: &mut Vec<ModelEvent>) {
+        let content = message.content.unwrap_or_default();
+        let thinking = message.thinking.unwrap_or_default();
+        if content.trim().is_empty() {
+            let thoughts = self.thoughts.take();
+            self.thoughts = thoughts.and_then(|it| it.push(&thinking));
+        } else {
+            self.thoughts = None;
+        }
+        self.think(thinking, events);
+        match self.form.take() {
+            None => self.say(content, events),
+            Some(mut form) => {
+                let mut said = Vec::new();
+                form.push(&content, &mut said);
+                self.form = Some(form);
+                self.read(said, events);
+            }
+        }
+        for call in message.tool_calls {
+            self.call(call, events);
+        }
+    }
+
+    fn think(&mut self, text: String, events: &mut Vec<ModelEvent>) {
+        if text.is_empty() {
+            return;
+        }
+        let index = if let Some(Open::Reasoning(index)) = self.open {
+            index
+        } else {
+            self.begin(PartStart::Reasoning, events)
+        };
+        self.open = Some(Open::Reasoning(index));
+        events.push(ModelEvent::ReasoningDelta { index, text });
+    }
+
+    fn say(&mut self, text: String, events: &mut Vec<ModelEvent>) {
+        if text.is_empty() {
+            return;
+        }
+        let index = if let Some(Open::Text(index)) = self.open {
+            index
+        } else {
+            self.begin(PartStart::Text, events)
+        };
+        self.open = Some(Open::Text(index));
+        events.push(ModelEvent::TextDelta { index, text });
+    }
+
+    /// Takes what was read of an answer in the form of a call.
+    fn read(&mut self, said: Vec<Said>, events: &mut Vec<ModelEvent>) {
+        for piece in said {
+            match (piece, self.emulated) {
+                (Said::Call(name), _) => {
+                    let index = self.begin_call(None, name, events);
+                    self.emulated = Some(index);
+                }
+                (Said::Input(json), Some(index)) => {
+                    events.push(ModelEvent::ToolInputDelta { index, json });
+                }
+                (Said::CallDone, Some(index)) => {
+                    self.emulated = None;
+                    events.push(ModelEvent::PartFinished { index });
+                }
+                (Said::Text(text), _) => self.say(text, events),
+                // Input belongs to a call that was begun.
+                (Said::Input(_) | Said::CallDone, None) => {}
+            }
+        }
+    }
+
+    /// Takes a call, which comes whole.
+    fn call(&mut self, call: CallReport, events: &mut Vec<ModelEvent>) {
+        let function = call.function.unwrap_or_default();
+        let name = function.name.unwrap_or_default();
+        let name = name.trim();
+        if name.is_empty() {
+            self.nameless = self.nameless.saturating_add(1);
+            return;
+        }
+        let index = self.begin_call(call.id.as_deref(), name.to_owned(), events);
+        let json = function.arguments.into_json();
+        if !json.is_empty() {
+            events.push(ModelEvent::ToolInputDelta { index, json });
+        }
+        events.push(ModelEvent::PartFinished { index });
+    }
+
+    fn begin_call(
+        &mut self,
+        wire_id: Option<&str>,
+        name: String,
+        events: &mut Vec<ModelEvent>,
+    ) -> u32 {
+        self.calls = self.calls.saturating_add(1);
+        let id = self.ids.claim(wire_id);
+        self.begin(PartStart::ToolUse { id, name }, events)
+    }
+
+    /// Begins a part; the text or reasoning before it is complete.
+    fn begin(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
+        self.close(events);
+        let index = self.next_part;
+        self.next_part = index.saturating_add(1);
+        events.push(ModelEvent::PartStarted { index, part });
+        index
+    }
+
+    fn close(&mut self, events: &mut Vec<ModelEvent>) {
+        let index = match self.open.take() {
+            None => return,
+            Some(Open::Text(index)) => index,
+            Some(Open::Reasoning(index)) => {
+                let state = ProviderState::minted_by(&self.model, thinking_state());
+                events.push(ModelEvent::PartState { index, state });
+                index
+            }
+        };
+        events.push(ModelEvent::PartFinished { index });
+    }
+
+    /// The answer is done, for the reason `raw`.
+    fn finish(&mut self, raw: Option<String>, events: &mut Vec<ModelEvent>) {
+        self.done = true;
+        let raw = raw.filter(|word| !word.is_empty());
+        let mut reason = finish_reason(raw.as_deref());
+        if let Some(mut form) = self.form.take() {
+            let instead = self.thoughts.take().and_then(Thoughts::end);
+            let in_thoughts = instead.is_some();
+            let said = instead.unwrap_or_else(|| {
+                let mut said = Vec::new();
+                form.end(&mut said);
+                said
+            });
+            self.read(said, events);
+            if !in_thoughts && form.strayed() && self.calls == 0 && reason == FinishReason::Stop {
+                let message = "the answer is not in the form that `format` asked for: it was taken \
+                               as text";
+                warn(WarningKind::ToolChoiceRelaxed, message, events);
+            }
+        }
+        // A call whose input is not complete stays open.
+        self.close(events);
+        if self.nameless > 0 {
+            let nameless = self.nameless;
+            let message = format!("{nameless} tool call(s) came without a name and were left out");
+            warn(WarningKind::UnknownWireValue, message, events);
+            if self.calls == 0 && reason == FinishReason::Stop {
+                reason = FinishReason::MalformedToolCall;
+            }
+        }
+        let reason = reason.given_tool_uses(self.calls > 0);
+        events.push(ModelEvent::Finished { reason, raw });
+    }
+
+    /// The server could not read the call that its model wrote: an end of the answer, told as an
+    /// error.
+    fn malformed_call(&mut self, error: ApiError, events: &mut Vec<ModelEvent>) {
+        if !self.started {
+            self.start(None, events);
+        }
+        self.done = true;
+        self.close(events);
+        warn(WarningKind::UnknownWireValue, error.message, events);
+        events.push(ModelEvent::Finished {
+            reason: FinishReason::MalformedToolCall,
+            raw: Some("error".to_owned()),
+        });
+    }
+
+    fn unreadable(&self, line: &str, fault: Option<serde_json::Error>) -> ModelError {
+        // serde says so itself but for a number without digits.
+        let at_end = |fault: &serde_json::Error| {
+            fault.is_eof() || (fault.column() >= line.len() && !line.ends_with('}'))
+        };
+        let cut = fault.as_ref().is_some_and(at_end);
+        let (kind, what) = if cut {
+            (ModelErrorKind::Interrupted, "a line broke off")
+        } else {
+            (ModelErrorKind::Protocol, "a line is not a JSON object")
+        };
+        let error = self.error(kind, format!("{what}: {}", excerpt(line.as_bytes())));
+        match fault {
+            Some(fault) => error.with_source(fault),
+            None => error,
+        }
+    }
+
+    fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
+        ModelError::new(&self.model.provider, kind, message)
+    }
+}
+
+impl WireDecoder for ChatDecoder {
+    fn frame(
+        &mut self,
+        _name: &str,
+        data: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let data = data.trim();
+        if self.done || data.is_empty() {
+            return Ok(());
+        }
+        // serde would read a list as the fields in order.
+        let chunk = if data.starts_with('{') {
+            serde_json::from_str::<Chunk>(data).map_err(Some)
+        } else {
+            Err(None)
+        };
+        let chunk = chunk.map_err(|fault| self.unreadable(data, fault))?;
+        if let Some(error) = chunk.error.as_ref().filter(|error| is_error(error)) {
+            let error = ApiError::from_error(error);
+            if error.is_malformed_call() {
+                self.malformed_call(error, events);
+                return Ok(());
+            }
+            return Err(error.in_band(&self.model.provider));
+        }
+        self.chunk(chunk, events);
+        Ok(())
+    }
+
+    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.done {
+            return Ok(());
+        }
+        if self.done_optional {
+            self.finish(None, events);
+            return Ok(());
+        }
+        let message = "the stream ended before a line said `done`";
+        Err(self.error(ModelErrorKind::Interrupted, message))
+    }
+}
+
+/// The reason in the server's word.
+fn finish_reason(word: Option<&str>) -> FinishReason {
+    match word {
+        // Old servers say none, and new ones when they have no word for it.
+        None | Some("stop") => FinishReason::Stop,
+        Some("length") => FinishReason::Length,
+        // `load` and `unload` answer a request without messages.
+        Some(other) => FinishReason::Other(other.to_owned()),
+    }
+}
+
+fn warn(kind: WarningKind, message: impl Into<String>, events: &mut Vec<ModelEvent>) {
+    let warning = Warning::new(kind, message);
+    events.push(ModelEvent::Warning { warning });
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,0 +1,180 @@
+//! Tools and which of them may or must be used.
+
+use switchboard_domain::{
+    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ResponseFormat, ToolChoice,
+    ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
+};
+
+use super::{form::Emulated, schema, wire};
+use crate::error;
+
+/// The tools as they are declared, and the choice as it is brought about.
+pub(crate) struct Tools<'a> {
+    pub(crate) declared: Vec<wire::Tool<'a>>,
+    /// What goes into `format` in place of the tools.
+    pub(crate) emulated: Option<Emulated<'a>>,
+    pub(crate) outcome: ToolChoiceOutcome,
+}
+
+/// Maps the tools and the choice among them.
+pub(crate) fn tools<'a>(
+    request: &'a ChatRequest,
+    provider: &str,
+    capabilities: &ModelCapabilities,
+    warnings: &mut Vec<Warning>,
+) -> Result<Tools<'a>, ModelError> {
+    if let Some(index) = request.tools.iter().position(|tool| tool.name.is_empty()) {
+        let field = format!("tools[{index}].function.name");
+        return Err(invalid(provider, field, "a tool without a name"));
+    }
+    let forced = forced(request, provider)?;
+    if request.tools.is_empty() || request.tool_choice == ToolChoice::None {
+        return Ok(Tools {
+            declared: Vec::new(),
+            emulated: None,
+            outcome: if request.tools.is_empty() {
+                ToolChoiceOutcome::Native
+            } else {
+                emulated("the tools were left out: this wire has no tool choice")
+            },
+        });
+    }
+    let tools = match forced {
+        Some(allowed) => force(request, &allowed, capabilities, warnings),
+        None => free(request, warnings),
+    };
+    if capabilities.tools == Some(false) && !tools.declared.is_empty() {
+        let feature = error::TOOLS.to_owned();
+        let kind = ModelErrorKind::Unsupported { feature };
+        return Err(ModelError::new(provider, kind, ""));
+    }
+    say_parallel(request, tools.emulated.is_some(), warnings);
+    Ok(tools)
+}
+
+/// The tools of which one must be used; `None` if none must.
+fn forced<'a>(
+    request: &'a ChatRequest,
+    provider: &str,
+) -> Result<Option<Vec<&'a ToolDefinition>>, ModelError> {
+    let invalid = |message: &str| Err(invalid(provider, "tool_choice".to_owned(), message));
+    let all = || request.tools.iter().map(AsRef::as_ref);
+    match &request.tool_choice {
+        ToolChoice::Auto | ToolChoice::None => Ok(None),
+        ToolChoice::Required if request.tools.is_empty() => {
+            invalid("a tool is required but none is declared")
+        }
+        ToolChoice::Required => Ok(Some(all().collect())),
+        ToolChoice::Only(names) if names.is_empty() => {
+            invalid("a choice among no tools; say `none` for no tool")
+        }
+        ToolChoice::Only(names) => {
+            let undeclared = |name: &&String| !all().any(|tool| tool.name == **name);
+            if let Some(name) = names.iter().find(undeclared) {
+                return invalid(&format!("no tool named `{name}` is declared"));
+            }
+            Ok(Some(
+                all().filter(|tool| names.contains(&tool.name)).collect(),
+            ))
+        }
+    }
+}
+
+/// A choice that must be made, of one of `allowed`.
+fn force<'a>(
+    request: &'a ChatRequest,
+    allowed: &[&'a ToolDefinition],
+    capabilities: &ModelCapabilities,
+    warnings: &mut Vec<Warning>,
+) -> Tools<'a> {
+    let refused = if sets_format(request) {
+        Some("`format` is set by the caller, and is what holds an answer to a call")
+    } else if capabilities.structured_output == Some(false)
+        || capabilities.forced_tool_choice == Some(false)
+    {
+        Some("this model is not held to `format`, and the wire has no tool choice")
+    } else {
+        None
+    };
+    if let Some(why) = refused {
+        let why = format!("{why}; it was left free to answer without a tool");
+        warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, &why));
+        return Tools {
+            declared: declared(allowed, warnings),
+            emulated: None,
+            outcome: ToolChoiceOutcome::Relaxed { why },
+        };
+    }
+    let how = "the answer was held to the form of one call by `format`, and the tools were told in \
+               the instructions";
+    Tools {
+        declared: Vec::new(),
+        emulated: Some(Emulated {
+            tools: allowed.to_vec(),
+            answer: None,
+        }),
+        outcome: emulated(how),
+    }
+}
+
+/// The model decides.
+fn free<'a>(request: &'a ChatRequest, warnings: &mut Vec<Warning>) -> Tools<'a> {
+    let all: Vec<&ToolDefinition> = request.tools.iter().map(AsRef::as_ref).collect();
+    if let ResponseFormat::JsonSchema { schema, .. } = &request.response_format
+        && !sets_format(request)
+    {
+        let how = "`tools` and `format` exclude each other on this wire: one `format` holds the \
+                   answer either to a call or to the schema, and the tools were told in the \
+                   instructions";
+        return Tools {
+            declared: Vec::new(),
+            emulated: Some(Emulated {
+                tools: all,
+                answer: Some(schema),
+            }),
+            outcome: emulated(how),
+        };
+    }
+    Tools {
+        declared: declared(&all, warnings),
+        emulated: None,
+        outcome: ToolChoiceOutcome::Native,
+    }
+}
+
+/// Whether the caller's `extra` has `format`, which wins.
+pub(crate) fn sets_format(request: &ChatRequest) -> bool {
+    request.extra.contains_key("format")
+}
+
+/// The wire has no word for parallel calls.
+fn say_parallel(request: &ChatRequest, emulated: bool, warnings: &mut Vec<Warning>) {
+    let message = match (request.parallel_tool_use, emulated) {
+        (Some(false), false) => "this wire cannot ask for one tool at a time",
+        (Some(true), true) => "a call that is held to a form is the only one in its answer",
+        _ => return,
+    };
+    warnings.push(Warning::new(WarningKind::OptionDropped, message));
+}
+
+fn declared<'a>(tools: &[&'a ToolDefinition], warnings: &mut Vec<Warning>) -> Vec<wire::Tool<'a>> {
+    let declared = tools.iter().map(|tool| wire::Tool::Function {
+        function: schema::declared(tool, warnings),
+    });
+    declared.collect()
+}
+
+fn emulated(how: &str) -> ToolChoiceOutcome {
+    ToolChoiceOutcome::Emulated {
+        how: how.to_owned(),
+    }
+}
+
+fn invalid(provider: &str, field: String, message: &str) -> ModelError {
+    let kind = ModelErrorKind::InvalidRequest { field: Some(field) };
+    ModelError::new(provider, kind, message)
+}
+
+#[cfg(test)]
+#[path = "tools_tests.rs"]
+mod tests;

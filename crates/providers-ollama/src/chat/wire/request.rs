@@ -1,0 +1,187 @@
+//! What is sent. Texts and media are borrowed from the domain request and written straight into the
+//! body.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Value, json};
+use switchboard_domain::{JsonObject, ToolInput};
+
+use super::Text;
+
+/// The request body. It is always for a stream: a whole answer is one of a single line.
+#[derive(Debug)]
+pub struct Body<'a> {
+    /// The model, in the server's words.
+    pub model: &'a str,
+    /// The conversation.
+    pub messages: Vec<Message<'a>>,
+    /// The functions declared.
+    pub tools: Vec<Tool<'a>>,
+    /// The JSON Schema that the answer is held to.
+    pub format: Option<Cow<'a, Value>>,
+    /// Whether, or how much, the model thinks before it answers.
+    pub think: Option<Think>,
+    /// The options of the run (`num_predict`, `temperature`, `num_ctx`, …), those of the caller's
+    /// `extra` among them.
+    pub options: JsonObject,
+    /// Further fields of the caller (`keep_alive`, `truncate`, …). They win over all of the above.
+    pub extra: Vec<(&'a str, &'a Value)>,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Fields {
+            map: serializer.serialize_map(None)?,
+            extra: &self.extra,
+        };
+        fields.put("model", Some(self.model))?;
+        fields.put("messages", Some(&self.messages))?;
+        fields.put("tools", (!self.tools.is_empty()).then_some(&self.tools))?;
+        fields.put("format", self.format.as_ref())?;
+        fields.put("think", self.think)?;
+        let options = (!self.options.is_empty()).then_some(&self.options);
+        fields.put("options", options)?;
+        fields.put("stream", Some(true))?;
+        let Fields { mut map, extra } = fields;
+        for (name, value) in extra {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+struct Fields<'e, 'a, M> {
+    map: M,
+    extra: &'e [(&'a str, &'a Value)],
+}
+
+impl<M: SerializeMap> Fields<'_, '_, M> {
+    /// Writes a field that has a value and that `extra` does not set.
+    fn put<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
+        let taken = self.extra.iter().any(|(extra, _)| *extra == name);
+        match value {
+            Some(value) if !taken => self.map.serialize_entry(name, &value),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoleName {
+    /// Instructions.
+    System,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+/// A message.
+#[derive(Debug, Serialize)]
+pub struct Message<'a> {
+    /// Who speaks.
+    pub role: RoleName,
+    /// What was said; a tool says something in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Text<'a>>,
+    /// What the model thought before it.
+    #[serde(skip_serializing_if = "Text::is_empty")]
+    pub thinking: Text<'a>,
+    /// Images, and sounds for models that hear, as base64. The server tells them apart by their
+    /// first bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<&'a str>,
+    /// What the model called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall<'a>>,
+    /// The tool that speaks. Results answer calls by their names and order: the SDK's messages have
+    /// no place for an id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<&'a str>,
+}
+
+impl<'a> Message<'a> {
+    /// A message that says `content`.
+    pub(crate) fn new(role: RoleName, content: Option<Text<'a>>) -> Self {
+        Self {
+            role,
+            content,
+            thinking: Text::default(),
+            images: Vec::new(),
+            tool_calls: Vec::new(),
+            tool_name: None,
+        }
+    }
+}
+
+/// A call in the conversation's history.
+#[derive(Debug, Serialize)]
+pub struct ToolCall<'a> {
+    /// The function and what it was given.
+    pub function: FunctionCall<'a>,
+}
+
+/// A function and what it was given.
+#[derive(Debug, Serialize)]
+pub struct FunctionCall<'a> {
+    /// Its place among the calls of the message, from 0.
+    pub index: usize,
+    /// The function.
+    pub name: &'a str,
+    /// What it was given.
+    pub arguments: Arguments<'a>,
+}
+
+/// A tool input as this wire has it: an *object*, keys in the order given. Input that was malformed
+/// goes back as `{"malformed_input": …}`.
+#[derive(Debug)]
+pub struct Arguments<'a>(pub &'a ToolInput);
+
+impl Serialize for Arguments<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            ToolInput::Object(object) => object.serialize(serializer),
+            ToolInput::Malformed { raw, .. } => {
+                json!({ "malformed_input": raw }).serialize(serializer)
+            }
+        }
+    }
+}
+
+/// A tool declared.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Tool<'a> {
+    /// A function.
+    Function {
+        /// The function.
+        function: Function<'a>,
+    },
+}
+
+/// A function declared.
+#[derive(Debug, Serialize)]
+pub struct Function<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it does.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub description: Cow<'a, str>,
+    /// JSON Schema of its arguments, as far as the server reads it.
+    pub parameters: Cow<'a, Value>,
+}
+
+/// Whether, or how much, the model thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Think {
+    /// On or off.
+    Switch(bool),
+    /// `low`, `medium`, `high`.
+    Level(&'static str),
+}

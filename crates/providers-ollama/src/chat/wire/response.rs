@@ -1,0 +1,122 @@
+//! What comes in. Every field forgives: a value of the wrong type counts as absent, so that one odd
+//! field never costs the answer.
+
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+use switchboard_domain::Usage;
+
+/// A line of a stream, or a whole body: they have the same form.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Chunk {
+    /// The model that answers.
+    #[serde(deserialize_with = "lenient")]
+    pub model: Option<String>,
+    /// What is new of the message.
+    #[serde(deserialize_with = "lenient")]
+    pub message: Option<MessageReport>,
+    /// Whether this is the last line.
+    #[serde(deserialize_with = "lenient")]
+    pub done: Option<bool>,
+    /// Why it ended; absent from servers of before 2024 and when the server has no word for it.
+    #[serde(deserialize_with = "lenient")]
+    pub done_reason: Option<String>,
+    /// Tokens of the prompt; absent when the server counts none.
+    #[serde(deserialize_with = "lenient")]
+    pub prompt_eval_count: Option<u64>,
+    /// Tokens written.
+    #[serde(deserialize_with = "lenient")]
+    pub eval_count: Option<u64>,
+    /// An error in place of an answer.
+    pub error: Option<Value>,
+}
+
+impl Chunk {
+    /// The tokens it reports.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            input_tokens: self.prompt_eval_count,
+            output_tokens: self.eval_count,
+            ..Usage::default()
+        }
+    }
+}
+
+/// What is new of the message.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct MessageReport {
+    /// Text.
+    #[serde(deserialize_with = "lenient")]
+    pub content: Option<String>,
+    /// Thinking.
+    #[serde(deserialize_with = "lenient")]
+    pub thinking: Option<String>,
+    /// Calls, each of them whole.
+    #[serde(deserialize_with = "lenient_list")]
+    pub tool_calls: Vec<CallReport>,
+}
+
+/// A call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CallReport {
+    /// Its id; missing from servers before 0.12.
+    #[serde(deserialize_with = "lenient")]
+    pub id: Option<String>,
+    /// The function and what it is given.
+    #[serde(deserialize_with = "lenient")]
+    pub function: Option<FunctionReport>,
+}
+
+/// A function and what it is given.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct FunctionReport {
+    /// The function.
+    #[serde(deserialize_with = "lenient")]
+    pub name: Option<String>,
+    /// What it is given.
+    pub arguments: ArgumentsReport,
+}
+
+/// The arguments of a call: an object; from servers that only speak like Ollama also JSON text.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct ArgumentsReport(pub Value);
+
+impl ArgumentsReport {
+    /// As JSON text, empty for none.
+    pub(crate) fn into_json(self) -> String {
+        match self.0 {
+            Value::Null => String::new(),
+            Value::String(text) => text,
+            value => value.to_string(),
+        }
+    }
+}
+
+/// The value if it is of the right type, else the default.
+fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// The elements that are of the right type; none for `null` and anything else that is no list.
+fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let Value::Array(list) = Value::deserialize(deserializer)? else {
+        return Ok(Vec::new());
+    };
+    let elements = list.into_iter();
+    Ok(elements
+        .filter_map(|element| serde_json::from_value(element).ok())
+        .collect())
+}

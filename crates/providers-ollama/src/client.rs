@@ -1,0 +1,234 @@
+//! One server and its models.
+
+use std::{error::Error as _, iter, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use switchboard_domain::{ModelError, ModelErrorKind, ModelId, TimeoutPhase};
+use switchboard_providers_common::{
+    ByteStream, Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, RetryPolicy,
+    TransportConfig, read_to_end,
+};
+
+use crate::{
+    InstalledModel, OllamaConfig, OllamaModel, ShownModel,
+    address::is_loopback,
+    error::OllamaErrors,
+    installed::{installed, shown},
+};
+
+/// How long a server may take to say that it is there.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A server: the models on it share one pool of connections. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct OllamaClient {
+    server: Arc<Server>,
+}
+
+#[derive(Debug)]
+struct Server {
+    config: OllamaConfig,
+    transport: HttpTransport,
+    /// Who asks.
+    headers: Headers,
+    errors: OllamaErrors,
+}
+
+impl OllamaClient {
+    /// A client of the server that `config` describes. Nothing is sent yet.
+    ///
+    /// Fails with [`ModelErrorKind::Configuration`] when the address is none, or the cloud's without
+    /// a key.
+    pub fn new(mut config: OllamaConfig) -> Result<Self, ModelError> {
+        config.check()?;
+        if is_loopback(&config.base_url) {
+            // A proxy of the environment knows nothing of this machine's own servers.
+            config.transport.system_proxy = false;
+        }
+        let headers = config
+            .key()
+            .map_or_else(Headers::new, |key| Headers::new().with_bearer(key));
+        headers.check(&config.provider)?;
+        let transport = HttpTransport::new(&config.provider, &config.transport)?;
+        let errors = OllamaErrors {
+            cloud: config.is_cloud(),
+        };
+        let server = Server {
+            config,
+            transport,
+            headers,
+            errors,
+        };
+        Ok(Self {
+            server: Arc::new(server),
+        })
+    }
+
+    /// How the server is reached.
+    pub fn config(&self) -> &OllamaConfig {
+        &self.server.config
+    }
+
+    /// One of its models, by the server's name for it. Whether the server has it, and what it can
+    /// do, shows when it is asked.
+    pub fn model(&self, name: impl Into<String>) -> OllamaModel {
+        let id = ModelId::new(self.server.config.provider.clone(), name);
+        OllamaModel::on(self.clone(), id)
+    }
+
+    /// One of its models, with what the server says that it can do. Fails as
+    /// [`show`](Self::show) does.
+    pub async fn model_as_shown(&self, name: impl Into<String>) -> Result<OllamaModel, ModelError> {
+        let model = self.model(name);
+        let shown = self.show(model.name()).await?;
+        Ok(model.with_capabilities(shown.capabilities()))
+    }
+
+    /// The models that the server has (`GET /api/tags`), in its order: the newest first.
+    pub async fn list_models(&self) -> Result<Vec<InstalledModel>, ModelError> {
+        let answer = self.get(&self.server.transport, "api/tags").await?;
+        self.read(answer, "the answer is no list of models", installed)
+            .await
+    }
+
+    /// What the server says of one model (`POST /api/show`).
+    ///
+    /// Fails with [`ModelErrorKind::NotFound`], and the command that gets the model, when the server
+    /// does not have it.
+    pub async fn show(&self, name: &str) -> Result<ShownModel, ModelError> {
+        let body = json!({ "model": name }).to_string();
+        let request = self.request("api/show").with_json(body).expecting(JSON);
+        let answer = self.post(&request).await?;
+        self.read(answer, "the answer describes no model", |body| {
+            shown(name, body)
+        })
+        .await
+    }
+
+    /// The server's version (`GET /api/version`), asked once and for at most a second.
+    pub async fn version(&self) -> Result<String, ModelError> {
+        let config = TransportConfig {
+            connect_timeout: PROBE_TIMEOUT,
+            first_byte_timeout: PROBE_TIMEOUT,
+            idle_timeout: PROBE_TIMEOUT,
+            retry: RetryPolicy::never(),
+            ..self.server.config.transport.clone()
+        };
+        let transport = HttpTransport::new(&self.server.config.provider, &config)?;
+        let answer = self.get(&transport, "api/version").await?;
+        self.read(answer, "the answer has no version", |body| {
+            Some(body.get("version")?.as_str()?.to_owned())
+        })
+        .await
+    }
+
+    /// Whether an Ollama server answers at the address: `false` within a second or so if none does.
+    pub async fn is_there(&self) -> bool {
+        self.version().await.is_ok()
+    }
+
+    /// Sends the body of a request for an answer of a model.
+    pub(crate) async fn chat(&self, body: Vec<u8>) -> Result<HttpAnswer, ModelError> {
+        let request = self
+            .request("api/chat")
+            .with_header("accept", "application/x-ndjson")
+            .expecting(&[
+                "application/x-ndjson",
+                "application/ndjson",
+                "application/jsonl",
+                "application/json",
+                "text/plain",
+                "application/octet-stream",
+            ])
+            .with_json(body);
+        self.post(&request).await
+    }
+
+    async fn post(&self, request: &HttpRequest) -> Result<HttpAnswer, ModelError> {
+        let Server {
+            transport, errors, ..
+        } = &*self.server;
+        let answer = transport.post(request, errors).await;
+        answer.map_err(|error| self.with_way_out(error))
+    }
+
+    async fn get(&self, transport: &HttpTransport, path: &str) -> Result<HttpAnswer, ModelError> {
+        let request = self.request(path).expecting(JSON);
+        let answer = transport.get(&request, &self.server.errors).await;
+        answer.map_err(|error| self.with_way_out(error))
+    }
+
+    fn request(&self, path: &str) -> HttpRequest {
+        let Server {
+            config, headers, ..
+        } = &*self.server;
+        HttpRequest::new(config.endpoint(path)).with_headers(headers)
+    }
+
+    async fn read<T>(
+        &self,
+        answer: HttpAnswer,
+        otherwise: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, ModelError> {
+        let HttpAnswer {
+            status,
+            request_id,
+            body,
+            ..
+        } = answer;
+        let provider = &self.server.config.provider;
+        let body = json_of(provider, body).await?;
+        body.as_ref().and_then(read).ok_or_else(|| {
+            let message = format!(
+                "{otherwise}: is {} an Ollama server's address?",
+                self.server.config.shown()
+            );
+            ModelError::new(provider, ModelErrorKind::Protocol, message)
+                .with_status(status)
+                .with_request_id(request_id)
+        })
+    }
+
+    /// Says what to do where nothing answers: most often the server is not running.
+    fn with_way_out(&self, error: ModelError) -> ModelError {
+        if !is_unreached(&error) {
+            return error;
+        }
+        let config = &self.server.config;
+        let start = if config.is_cloud() {
+            ""
+        } else {
+            " Start it with `ollama serve`, or set OLLAMA_HOST."
+        };
+        let message = format!(
+            "is Ollama running at {}?{start} ({})",
+            config.shown(),
+            error.message()
+        );
+        ModelError::new(&config.provider, error.kind.clone(), message).with_source(error)
+    }
+}
+
+/// Whether no connection came about. A server that hung up was reached.
+fn is_unreached(error: &ModelError) -> bool {
+    match error.kind {
+        ModelErrorKind::Timeout {
+            phase: TimeoutPhase::Connect,
+            ..
+        } => true,
+        ModelErrorKind::Connection => {
+            let mut causes = iter::successors(error.source(), |&cause| cause.source());
+            // The HTTP client's own word for this stage, whatever failed in it.
+            causes.any(|cause| cause.to_string().contains("(Connect)"))
+        }
+        _ => false,
+    }
+}
+
+const JSON: &[&str] = &["application/json", "text/plain"];
+
+async fn json_of(provider: &str, body: ByteStream) -> Result<Option<Value>, ModelError> {
+    let body = read_to_end(provider, body, MAX_FRAME_BYTES).await?;
+    Ok(serde_json::from_slice(&body).ok())
+}

@@ -1,0 +1,176 @@
+use http::HeaderMap;
+use serde_json::json;
+
+use super::*;
+
+fn classified_by(cloud: bool, status: u16, body: &[u8]) -> Classified {
+    let failure = HttpFailure {
+        status,
+        headers: &HeaderMap::new(),
+        body,
+        retry_after: None,
+    };
+    OllamaErrors { cloud }.classify(&failure)
+}
+
+fn classified(status: u16, message: &str) -> Classified {
+    let body = json!({ "error": message }).to_string();
+    classified_by(false, status, body.as_bytes())
+}
+
+fn unsupported(feature: &str) -> ModelErrorKind {
+    ModelErrorKind::Unsupported {
+        feature: feature.to_owned(),
+    }
+}
+
+fn invalid(field: Option<&str>) -> ModelErrorKind {
+    ModelErrorKind::InvalidRequest {
+        field: field.map(str::to_owned),
+    }
+}
+
+#[test]
+fn a_model_that_is_not_there_comes_with_the_command_that_gets_it() {
+    for message in [
+        "model 'qwen3:8b' not found",
+        "model \"qwen3:8b\" not found, try pulling it first",
+    ] {
+        let found = classified(404, message);
+        assert_eq!(found.kind, ModelErrorKind::NotFound);
+        assert!(
+            found.message.ends_with("; `ollama pull qwen3:8b` gets it"),
+            "{}",
+            found.message
+        );
+    }
+    // Nothing that could be more than a name goes into a command.
+    let odd = classified(404, "model 'x; rm -rf ~' not found");
+    assert_eq!(odd.message, "model 'x; rm -rf ~' not found");
+    let body = json!({"error": "model 'qwen3' not found"}).to_string();
+    let cloud = classified_by(true, 404, body.as_bytes());
+    assert!(!cloud.message.contains("pull"), "{}", cloud.message);
+}
+
+#[test]
+fn an_address_that_is_none_of_ours_is_told_from_a_missing_model() {
+    let found = classified_by(false, 404, b"404 page not found");
+    assert_eq!(found.kind, ModelErrorKind::NotFound);
+    assert!(found.message.contains("/v1"), "{}", found.message);
+}
+
+#[test]
+fn what_a_model_cannot_do_is_unsupported() {
+    let library = "registry.ollama.ai/library/gemma:2b does not support tools";
+    for (message, feature) in [
+        (library, TOOLS),
+        ("\"llama3.2\" does not support thinking", THINKING),
+        (
+            "think value \"high\" is not supported for this model",
+            THINKING_LEVELS,
+        ),
+        (
+            "\"nomic-embed-text\" does not support chat",
+            "a conversation with this model",
+        ),
+        (
+            "this model is missing data required for image input",
+            "an image given to this model",
+        ),
+    ] {
+        assert_eq!(classified(400, message).kind, unsupported(feature));
+    }
+    // It comes as a failure of the server, which would be tried again.
+    let memory = "model requires more system memory (9.1 GiB) than is available (5.2 GiB)";
+    let found = classified(500, memory);
+    assert!(matches!(found.kind, ModelErrorKind::Unsupported { .. }));
+    assert_eq!(found.message, memory);
+}
+
+#[test]
+fn every_kind_is_told_by_words_or_status() {
+    use ModelErrorKind::{
+        Authentication, ContextOverflow, NotFound, Overloaded, Permission, QuotaExhausted,
+        RateLimited,
+    };
+    let busy = "server busy, please try again.  maximum pending requests exceeded";
+    let limit = "you (someone) have reached your weekly usage limit, upgrade for higher limits";
+    let long = "the prompt is longer than the context length currently available to the model";
+    let overloaded = Overloaded { retry_after: None };
+    let rate = RateLimited { retry_after: None };
+    for (status, message, expected) in [
+        (503, busy, overloaded.clone()),
+        (429, limit, QuotaExhausted),
+        (429, "too many requests", rate),
+        (400, long, ContextOverflow),
+        (
+            500,
+            "the input length exceeds the context length",
+            ContextOverflow,
+        ),
+        (401, "unauthorized", Authentication),
+        (403, "remote model is unavailable", Permission),
+        (
+            500,
+            "llama runner process has terminated",
+            overloaded.clone(),
+        ),
+        (499, "request canceled", overloaded),
+        (404, "file not found", NotFound),
+        (400, "model is required", invalid(None)),
+        (400, "missing request body", invalid(None)),
+    ] {
+        assert_eq!(classified(status, message).kind, expected, "{message}");
+    }
+    let unauthorized = classified(401, "unauthorized");
+    assert!(unauthorized.message.contains("OLLAMA_API_KEY"));
+}
+
+#[test]
+fn the_field_that_could_not_be_read_is_named() {
+    let go = "json: cannot unmarshal bool into Go struct field ChatRequest.tools.function.parameters.properties of type api.ToolProperty";
+    for (message, field) in [
+        (go, "tools.function.parameters.properties"),
+        ("invalid format: \"xml\"; expected \"json\" or …", "format"),
+        ("invalid think value: \"extreme\" (must be …)", "think"),
+        ("option \"num_ctx\" must be of type integer", "options"),
+        ("illegal base64 data at input byte 4", "messages.images"),
+    ] {
+        assert_eq!(classified(400, message).kind, invalid(Some(field)));
+    }
+}
+
+#[test]
+fn bodies_that_are_no_errors_of_ours_fall_back_to_the_status() {
+    for body in [
+        &b"<html>bad gateway"[..],
+        b"{}",
+        b"{\"error\": null}",
+        b"[1]",
+        b"",
+    ] {
+        let found = classified_by(false, 502, body);
+        assert_eq!(found.kind, ModelErrorKind::Overloaded { retry_after: None });
+    }
+    // A server that only speaks like Ollama.
+    let nested = br#"{"error": {"message": "model 'x' not found", "type": "not_found"}}"#;
+    let found = classified_by(false, 404, nested);
+    assert!(found.message.ends_with("`ollama pull x` gets it"));
+}
+
+#[test]
+fn case_15_in_the_middle_of_an_answer_an_error_without_a_reason_breaks_it_off() {
+    let in_band = |message: &str| {
+        let error = ApiError::from_error(&json!(message));
+        error.in_band("ollama").kind
+    };
+    assert_eq!(
+        in_band("an error was encountered while running the model"),
+        ModelErrorKind::Interrupted
+    );
+    assert_eq!(
+        in_band("the input length exceeds the context length"),
+        ModelErrorKind::ContextOverflow
+    );
+    assert_eq!(in_band("model 'x' not found"), ModelErrorKind::NotFound);
+}

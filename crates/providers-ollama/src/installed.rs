@@ -1,0 +1,197 @@
+//! What a server says of its models.
+
+use serde_json::Value;
+use switchboard_domain::ModelCapabilities;
+
+use crate::capabilities::{capabilities, from_words};
+
+/// A model that a server has (`GET /api/tags`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledModel {
+    /// Its name with its tag, as [`OllamaClient::model`](crate::OllamaClient::model) takes it.
+    pub name: String,
+    /// Bytes on disk; a few hundred for a model that runs in the cloud.
+    pub size: Option<u64>,
+    /// Its architecture, such as `qwen3`.
+    pub family: Option<String>,
+    /// Its size in parameters, such as `8.2B`.
+    pub parameter_size: Option<String>,
+    /// Its quantization, such as `Q4_K_M`.
+    pub quantization: Option<String>,
+    /// Whether it runs elsewhere, in the cloud.
+    pub remote: bool,
+    /// What it can do, in the server's words; servers before 2026 say it in
+    /// [`ShownModel`] only.
+    pub abilities: Option<Vec<String>>,
+}
+
+impl InstalledModel {
+    /// What it can do, as far as the server said.
+    pub fn capabilities(&self) -> ModelCapabilities {
+        let abilities = self.abilities.as_deref();
+        from_words(&capabilities(&self.name, self.remote), abilities, None)
+    }
+}
+
+/// A model in detail (`POST /api/show`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownModel {
+    /// Its name, as it was asked for.
+    pub name: String,
+    /// What it can do, in the server's words: `completion`, `tools`, `vision`, `thinking`, `audio`, …
+    pub abilities: Option<Vec<String>>,
+    /// Tokens of prompt and answer together: those that its `num_ctx` sets if it has one, else those
+    /// that it was made for. The server may have loaded it with fewer.
+    pub context_window: Option<u64>,
+    /// Its architecture, such as `qwen3`.
+    pub family: Option<String>,
+    /// Its size in parameters, such as `8.2B`.
+    pub parameter_size: Option<String>,
+    /// Its quantization, such as `Q4_K_M`.
+    pub quantization: Option<String>,
+    /// Whether it runs elsewhere, in the cloud.
+    pub remote: bool,
+}
+
+impl ShownModel {
+    /// What it can do, as far as the server said.
+    pub fn capabilities(&self) -> ModelCapabilities {
+        let abilities = self.abilities.as_deref();
+        let known = capabilities(&self.name, self.remote);
+        from_words(&known, abilities, self.context_window)
+    }
+}
+
+/// Reads the answer of `GET /api/tags`; `None` if it is none. Entries without a name are left out.
+pub(crate) fn installed(body: &Value) -> Option<Vec<InstalledModel>> {
+    let list = body.get("models")?;
+    // Go writes an empty list as `null`.
+    let list = list.as_array().map(Vec::as_slice);
+    Some(list.unwrap_or_default().iter().filter_map(one).collect())
+}
+
+fn one(entry: &Value) -> Option<InstalledModel> {
+    Some(InstalledModel {
+        // `name` alone before 2024.
+        name: text(entry, "model").or_else(|| text(entry, "name"))?,
+        size: entry.get("size").and_then(Value::as_u64),
+        family: detail(entry, "family"),
+        parameter_size: detail(entry, "parameter_size"),
+        quantization: detail(entry, "quantization_level"),
+        remote: is_remote(entry),
+        abilities: abilities(entry),
+    })
+}
+
+/// Reads the answer of `POST /api/show` about `name`; `None` if it is none.
+pub(crate) fn shown(name: &str, body: &Value) -> Option<ShownModel> {
+    let known = ["details", "model_info", "capabilities", "template"];
+    if !known.iter().any(|field| body.get(field).is_some()) {
+        return None;
+    }
+    Some(ShownModel {
+        name: name.to_owned(),
+        abilities: abilities(body),
+        context_window: num_ctx(body).or_else(|| context_length(body)),
+        family: detail(body, "family"),
+        parameter_size: detail(body, "parameter_size"),
+        quantization: detail(body, "quantization_level"),
+        remote: is_remote(body),
+    })
+}
+
+/// `num_ctx` of the model's own parameters, which are lines of text.
+fn num_ctx(body: &Value) -> Option<u64> {
+    let parameters = body.get("parameters")?.as_str()?;
+    let lines = parameters.lines();
+    let mut values = lines.filter_map(|line| line.trim().strip_prefix("num_ctx"));
+    values.find_map(|value| value.trim().parse().ok())
+}
+
+/// `<architecture>.context_length` of the model file.
+fn context_length(body: &Value) -> Option<u64> {
+    let info = body.get("model_info")?.as_object()?;
+    let architecture = info.get("general.architecture").and_then(Value::as_str);
+    let own = architecture.and_then(|it| info.get(&format!("{it}.context_length")));
+    let any = || {
+        let found = info
+            .iter()
+            .find(|(key, _)| key.ends_with(".context_length"));
+        found.map(|(_, value)| value)
+    };
+    own.or_else(any)?.as_u64()
+}
+
+fn text(entry: &Value, name: &str) -> Option<String> {
+    let text = entry.get(name)?.as_str()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn detail(entry: &Value, name: &str) -> Option<String> {
+    text(entry.get("details")?, name)
+}
+
+fn is_remote(entry: &Value) -> bool {
+    text(entry, "remote_host").is_some() || text(entry, "remote_model").is_some()
+}
+
+fn abilities(entry: &Value) -> Option<Vec<String>> {
+    let list = entry.get("capabilities")?.as_array()?;
+    let words = list.iter().filter_map(Value::as_str);
+    Some(words.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_lists_of_old_and_new_servers_are_read() {
+        let body = json!({"models": [
+            {"name": "qwen3:8b", "model": "qwen3:8b", "size": 5_225_388_164_u64, "digest": "500a",
+             "details": {"family": "qwen3", "parameter_size": "8.2B", "quantization_level": "Q4_K_M"},
+             "capabilities": ["completion", "tools", "thinking"]},
+            {"name": "llama2:latest", "size": 1, "details": null},
+            {"name": "gpt-oss:120b-cloud", "model": "gpt-oss:120b-cloud", "size": 384,
+             "remote_model": "gpt-oss:120b", "remote_host": "https://ollama.com:443"},
+            {"size": 3}, 4,
+        ]});
+        let models = installed(&body).unwrap();
+        let names: Vec<_> = models.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["qwen3:8b", "llama2:latest", "gpt-oss:120b-cloud"]);
+        assert_eq!(models[0].size, Some(5_225_388_164));
+        assert_eq!(models[0].parameter_size.as_deref(), Some("8.2B"));
+        assert_eq!(models[0].capabilities().tools, Some(true));
+        assert_eq!(models[0].capabilities().images, Some(false));
+        assert_eq!(models[1].capabilities().tools, None);
+        assert!(models[2].remote);
+        assert_eq!(models[2].capabilities().structured_output, Some(false));
+        assert_eq!(installed(&json!({"models": null})), Some(Vec::new()));
+        assert_eq!(installed(&json!({"data": []})), None);
+    }
+
+    #[test]
+    fn a_models_abilities_and_window_are_read() {
+        let body = json!({
+            "parameters": "stop    \"<|im_end|>\"\nnum_ctx                        16384",
+            "details": {"family": "qwen3vl", "parameter_size": "8.8B"},
+            "model_info": {"general.architecture": "qwen3vl", "qwen3vl.context_length": 262_144},
+            "capabilities": ["completion", "vision", "tools", "thinking"],
+        });
+        let model = shown("qwen3-vl", &body).unwrap();
+        let can = model.capabilities();
+        assert_eq!(can.context_window, Some(16_384));
+        assert_eq!(
+            (can.tools, can.images, can.reasoning, can.audio),
+            (Some(true), Some(true), Some(true), Some(false))
+        );
+        let mut without = body.clone();
+        without["parameters"] = json!("stop x");
+        assert_eq!(shown("x", &without).unwrap().context_window, Some(262_144));
+        let old = shown("x", &json!({"template": "{{ .Prompt }}"})).unwrap();
+        assert_eq!(old.capabilities().tools, None);
+        assert_eq!(old.capabilities().context_window, None);
+        assert_eq!(shown("x", &json!({"object": "model"})), None);
+    }
+}

@@ -1,0 +1,513 @@
+//! The model against a server on loopback.
+#![allow(
+    clippy::expect_used,
+    reason = "a plain function of a test file counts as production code for clippy"
+)]
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatModel, ChatRequest, FinishReason, Message, ModelError, ModelErrorKind, ModelEvent, Part,
+    ReasoningEffort, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolResult, WarningKind,
+};
+use switchboard_providers_common::{RetryPolicy, TransportConfig};
+use switchboard_providers_ollama::{OllamaClient, OllamaConfig, OllamaModel};
+use switchboard_testkit::{
+    fake::{Answer, FakeModel, Gate},
+    transcripts,
+};
+use tokio::net::TcpListener;
+
+async fn server() -> FakeModel {
+    FakeModel::start().await.expect("a free port")
+}
+
+fn config(fake: &FakeModel) -> OllamaConfig {
+    let config = OllamaConfig::at(&fake.base_url()).expect("an address");
+    OllamaConfig {
+        transport: TransportConfig {
+            system_proxy: false,
+            ..TransportConfig::default()
+        },
+        ..config.with_api_key("secret-1")
+    }
+}
+
+fn client(fake: &FakeModel) -> OllamaClient {
+    OllamaClient::new(config(fake)).expect("a valid configuration")
+}
+
+fn model(fake: &FakeModel) -> OllamaModel {
+    client(fake).model("qwen3:8b")
+}
+
+fn question() -> ChatRequest {
+    let object = || json!({"type": "object", "properties": {}});
+    ChatRequest::new([Message::user(
+        "Weather in Hamburg, and which cities are there?",
+    )])
+    .with_tools([
+        ToolDefinition::new("get_weather", "", object()),
+        ToolDefinition::new("list_cities", "", object()),
+    ])
+}
+
+fn transcript(stem: &str) -> Answer {
+    Answer::transcript(&format!("ollama/{stem}")).expect("it is stored")
+}
+
+/// A stored stream that is held after so many of its lines.
+fn in_two(stem: &str, lines: usize, gate: &Gate) -> Answer {
+    let stored = transcripts::read(&format!("ollama/{stem}.ndjson")).expect("it is stored");
+    let text = String::from_utf8(stored.bytes).expect("it is text");
+    let held = text.split_inclusive('\n').take(lines).map(str::len).sum();
+    let (before, after) = text.split_at(held);
+    Answer::new(200)
+        .header("content-type", "application/x-ndjson")
+        .piece(before.to_owned())
+        .gate(gate)
+        .piece(after.to_owned())
+}
+
+fn refusal(status: u16, message: &str) -> Answer {
+    Answer::json(status, &json!({ "error": message }))
+}
+
+async fn failure(model: &OllamaModel, request: &ChatRequest) -> ModelError {
+    match model.stream(request).await {
+        Ok(_) => unreachable!("the server refused"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn thinking_and_calls_stream_and_go_back_with_their_results() {
+    let fake = server().await;
+    let gate = Gate::new();
+    fake.answer(in_two("thinking-then-call", 2, &gate));
+    let model = model(&fake);
+    let mut request = question();
+
+    // What came before the gate is handed on before the rest is sent.
+    let mut stream = model.stream(&request).await.unwrap();
+    let mut thought = String::new();
+    while let Some(event) = stream.next().await {
+        if let ModelEvent::ReasoningDelta { text, .. } = event.unwrap() {
+            thought.push_str(&text);
+            if thought.ends_with("weather.") {
+                gate.reached().await;
+                gate.open();
+            }
+        }
+    }
+    assert_eq!(thought, "I need the weather.");
+
+    fake.answer(transcript("thinking-then-call.ndjson"));
+    let answer = model.complete(&request).await.unwrap();
+    assert_eq!(answer.finish, FinishReason::ToolUse);
+    assert_eq!(answer.usage.input_tokens, Some(172));
+    let call = answer.message.tool_uses().next().unwrap().clone();
+    let result = ToolResult::text(&call.id, &call.name, "12 degrees");
+    let results = Message::tool_results([result]);
+    request
+        .messages
+        .extend([answer.message.into(), results.into()]);
+    fake.answer(transcript("text.ndjson"));
+    let last = model.complete(&request).await.unwrap();
+    assert_eq!(last.finish, FinishReason::Stop);
+    assert!(last.warnings.is_empty(), "{:?}", last.warnings);
+    let sent = fake.request(2).await;
+    assert_eq!(
+        sent.json()["messages"].as_array().unwrap()[1..],
+        [
+            json!({"role": "assistant", "thinking": "I need the weather.", "tool_calls": [
+                {"function": {"index": 0, "name": "get_weather", "arguments": {"city": "Hamburg", "days": 3}}},
+            ]}),
+            json!({"role": "tool", "content": "12 degrees", "tool_name": "get_weather"}),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_forced_choice_is_sent_as_a_form_and_read_back_as_a_call_while_it_streams() {
+    let fake = server().await;
+    let gate = Gate::new();
+    fake.answer(in_two("form-call", 7, &gate));
+    let model = model(&fake);
+    let choice = ToolChoice::Only(vec!["get_weather".into()]);
+    let request = question().with_tool_choice(choice);
+    let mut stream = model.stream(&request).await.unwrap();
+    let mut input = String::new();
+    let mut held = true;
+    while let Some(event) = stream.next().await {
+        if let ModelEvent::ToolInputDelta { json, .. } = event.unwrap() {
+            input.push_str(&json);
+            if std::mem::take(&mut held) {
+                gate.reached().await;
+                gate.open();
+            }
+        }
+    }
+    assert_eq!(input, r#"{"city": "Hamburg \"}", "days": 3}"#);
+
+    fake.answer(transcript("form-call.ndjson"));
+    let answer = model.complete(&request).await.unwrap();
+    assert!(matches!(
+        answer.tool_choice,
+        ToolChoiceOutcome::Emulated { .. }
+    ));
+    assert_eq!(answer.finish, FinishReason::ToolUse);
+    let names: Vec<_> = answer.message.tool_uses().map(|it| &it.name).collect();
+    assert_eq!(names, ["get_weather"]);
+    let sent = fake.request(0).await;
+    let body = sent.json();
+    assert_eq!(body.get("tools"), None);
+    assert_eq!(
+        body["format"]["properties"]["name"]["enum"],
+        json!(["get_weather"])
+    );
+    assert_eq!(body["messages"][0]["role"], "system");
+    assert_eq!(body["think"], false);
+
+    // A server that does not keep to the form.
+    fake.answer(transcript("form-ignored.ndjson"));
+    let answer = model.complete(&request).await.unwrap();
+    assert_eq!(answer.message.text(), "I would rather not.");
+    assert_eq!(answer.warnings[0].kind, WarningKind::ToolChoiceRelaxed);
+}
+
+#[tokio::test]
+async fn the_request_says_who_asks_and_for_what() {
+    let fake = server().await;
+    fake.otherwise(|_, _| transcript("text.ndjson"));
+    let answer = model(&fake).complete(&question()).await.unwrap();
+    assert_eq!(answer.model.as_deref(), Some("qwen3:8b"));
+    let sent = fake.request(0).await;
+    assert_eq!((sent.method(), sent.path()), ("POST", "/api/chat"));
+    for (name, value) in [
+        ("authorization", "Bearer secret-1"),
+        ("accept", "application/x-ndjson"),
+        ("content-type", "application/json"),
+    ] {
+        assert_eq!(sent.header(name), Some(value), "{name}");
+    }
+    assert_eq!(sent.json()["stream"], true);
+
+    // A server of one's own that wants no key gets no header that says so; a path is kept.
+    let own = OllamaConfig {
+        api_key: None,
+        base_url: format!("{}/ollama", fake.base_url()),
+        ..config(&fake)
+    };
+    let model = OllamaModel::new(own, "m").unwrap();
+    model.complete(&question()).await.unwrap();
+    let sent = fake.request(1).await;
+    assert_eq!(sent.header("authorization"), None);
+    assert_eq!(sent.path(), "/ollama/api/chat");
+}
+
+#[tokio::test]
+async fn a_wish_for_reasoning_is_said_more_poorly_until_it_is_taken() {
+    let fake = server().await;
+    let model = model(&fake);
+    let request = ChatRequest {
+        reasoning: Some(ReasoningEffort::High),
+        ..question()
+    };
+    fake.answer(refusal(
+        400,
+        "think value \"high\" is not supported for this model",
+    ));
+    fake.answer(refusal(400, "\"qwen3:8b\" does not support thinking"));
+    fake.answer(transcript("text.ndjson"));
+    let answer = model.complete(&request).await.unwrap();
+    let said: Vec<Value> = fake
+        .requests()
+        .iter()
+        .map(|it| it.json()["think"].clone())
+        .collect();
+    assert_eq!(said, [json!("high"), json!(true), Value::Null]);
+    let kinds: Vec<_> = answer.warnings.iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [WarningKind::OptionDropped]);
+
+    // Without a wish there is nothing to leave out.
+    fake.answer(refusal(400, "\"qwen3:8b\" does not support thinking"));
+    let error = failure(&model, &question()).await;
+    assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
+    assert_eq!(fake.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart_and_say_the_way_out() {
+    let fake = server().await;
+    let model = model(&fake);
+    for (status, message, expected, way_out) in [
+        (
+            404,
+            "model 'qwen3:8b' not found",
+            ModelErrorKind::NotFound,
+            "ollama pull qwen3:8b",
+        ),
+        (
+            400,
+            "registry.ollama.ai/library/gemma:2b does not support tools",
+            ModelErrorKind::Unsupported {
+                feature: "tool use by this model".into(),
+            },
+            "gemma:2b",
+        ),
+        (
+            401,
+            "unauthorized",
+            ModelErrorKind::Authentication,
+            "OLLAMA_API_KEY",
+        ),
+        (
+            429,
+            "you've reached your hourly usage limit, please wait or upgrade to continue",
+            ModelErrorKind::QuotaExhausted,
+            "hourly",
+        ),
+    ] {
+        let before = fake.requests().len();
+        fake.answer(refusal(status, message));
+        let error = failure(&model, &question()).await;
+        assert_eq!(error.kind, expected);
+        assert_eq!(error.status(), Some(status));
+        assert_eq!(error.provider(), "ollama");
+        assert!(error.message().contains(way_out), "{error}");
+        // Final: not tried again.
+        assert_eq!(fake.requests().len(), before + 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again() {
+    let fake = server().await;
+    let mut config = config(&fake);
+    config.transport.retry.min_delay = Duration::from_millis(1);
+    let model = OllamaModel::new(config, "qwen3:8b").unwrap();
+    fake.answer(refusal(
+        503,
+        "server busy, please try again.  maximum pending requests exceeded",
+    ));
+    fake.answer(refusal(500, "llama runner process has terminated"));
+    fake.answer(transcript("text.ndjson"));
+    let answer = model.complete(&question()).await.unwrap();
+    assert!(answer.message.text().starts_with("The harbour"));
+    assert_eq!(fake.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_running_is_asked_after() {
+    // A port that nobody listens at: one that was just given back.
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let mut config = OllamaConfig::at(&address.to_string()).unwrap();
+    config.transport.retry = RetryPolicy::never();
+    let client = OllamaClient::new(config).unwrap();
+    let error = failure(&client.model("qwen3:8b"), &question()).await;
+    assert_eq!(error.kind, ModelErrorKind::Connection);
+    let expected = format!("is Ollama running at http://{address}?");
+    assert!(error.message().starts_with(&expected), "{error}");
+    assert!(error.message().contains("ollama serve"), "{error}");
+    assert!(!client.is_there().await);
+    let error = client.list_models().await.unwrap_err();
+    assert!(error.message().starts_with(&expected), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_up_is_not_asked_whether_it_runs() {
+    let fake = server().await;
+    let mut config = config(&fake);
+    config.transport.retry = RetryPolicy::never();
+    let model = OllamaModel::new(config, "qwen3:8b").unwrap();
+    fake.answer(Answer::new(200).break_off());
+    let error = failure(&model, &question()).await;
+    assert_eq!(error.kind, ModelErrorKind::Connection);
+    assert!(!error.message().contains("is Ollama running"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_is_there_if_it_says_its_version() {
+    let fake = server().await;
+    let client = client(&fake);
+    fake.answer(Answer::json(200, &json!({"version": "0.20.1"})));
+    assert!(client.is_there().await);
+    let sent = fake.request(0).await;
+    assert_eq!((sent.method(), sent.path()), ("GET", "/api/version"));
+    fake.answer(Answer::json(200, &json!({"version": "0.20.1"})));
+    assert_eq!(client.version().await.unwrap(), "0.20.1");
+    // Something else that listens there.
+    fake.answer(Answer::json(200, &json!({"hello": "there"})));
+    assert!(!client.is_there().await);
+    fake.answer(Answer::new(503));
+    assert!(!client.is_there().await);
+    // Asked once, however it goes.
+    assert_eq!(fake.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn the_servers_models_are_listed_and_shown() {
+    let fake = server().await;
+    let client = client(&fake);
+    let listed = json!({"models": [
+        {"name": "qwen3:8b", "model": "qwen3:8b", "size": 5, "details": {"parameter_size": "8.2B"}},
+    ]});
+    fake.answer(Answer::json(200, &listed));
+    let models = client.list_models().await.unwrap();
+    assert_eq!(models[0].name, "qwen3:8b");
+    let sent = fake.request(0).await;
+    assert_eq!((sent.method(), sent.path()), ("GET", "/api/tags"));
+    assert_eq!(sent.header("authorization"), Some("Bearer secret-1"));
+
+    let shown = json!({
+        "capabilities": ["completion", "tools"],
+        "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
+    });
+    fake.answer(Answer::json(200, &shown));
+    let model = client.model_as_shown("qwen3:8b").await.unwrap();
+    let can = model.capabilities();
+    assert_eq!((can.tools, can.images), (Some(true), Some(false)));
+    assert_eq!(can.reasoning, Some(false));
+    assert_eq!(can.context_window, Some(40960));
+    assert_eq!(can.forced_tool_choice, Some(true));
+    let sent = fake.request(1).await;
+    assert_eq!((sent.method(), sent.path()), ("POST", "/api/show"));
+    assert_eq!(sent.json(), &json!({"model": "qwen3:8b"}));
+    // What is known is not asked for.
+    let request = ChatRequest {
+        reasoning: Some(ReasoningEffort::Low),
+        ..question()
+    };
+    fake.answer(transcript("text.ndjson"));
+    model.complete(&request).await.unwrap();
+    assert_eq!(fake.request(2).await.json().get("think"), None);
+
+    fake.answer(refusal(404, "model 'nothing' not found"));
+    let error = client.show("nothing").await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::NotFound);
+    assert!(error.message().contains("ollama pull nothing"), "{error}");
+    fake.answer(Answer::json(200, &json!({"object": "list"})));
+    let error = client.list_models().await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Protocol);
+    assert!(error.message().contains(&fake.base_url()), "{error}");
+}
+
+#[tokio::test]
+async fn dropping_the_stream_or_the_question_aborts_the_request() {
+    let fake = server().await;
+    let model = model(&fake);
+    let gate = Gate::new();
+    fake.answer(in_two("text", 2, &gate));
+    let mut stream = model.stream(&question()).await.unwrap();
+    assert!(matches!(
+        stream.next().await,
+        Some(Ok(ModelEvent::Started { .. }))
+    ));
+    gate.reached().await;
+    let request = fake.request(0).await;
+    assert!(!request.is_client_gone());
+    drop(stream);
+    request.client_gone().await;
+
+    // Before the server has said anything: a model may take long to be loaded.
+    let never = Gate::new();
+    fake.answer(transcript("text.ndjson").held_by(&never));
+    let asked = question();
+    tokio::select! {
+        _ = model.stream(&asked) => unreachable!("the gate is closed"),
+        _ = fake.request(1) => {}
+    }
+    fake.request(1).await.client_gone().await;
+}
+
+#[tokio::test]
+async fn an_answer_is_read_under_any_name_and_in_any_spread() {
+    let fake = server().await;
+    let model = model(&fake);
+    fake.answer(transcript("two-calls.ndjson"));
+    let streamed = model.complete(&question()).await.unwrap();
+    fake.answer(transcript("two-calls.json"));
+    assert_eq!(model.complete(&question()).await.unwrap(), streamed);
+
+    let stored = transcripts::read("ollama/two-calls.json").unwrap();
+    let body: Value = serde_json::from_slice(&stored.bytes).unwrap();
+    let spread = serde_json::to_string_pretty(&body).unwrap();
+    let line = transcripts::read("ollama/two-calls.ndjson").unwrap();
+    let line = String::from_utf8(line.bytes).unwrap();
+    for (text, name) in [
+        (spread.clone(), "application/json"),
+        (spread, "application/x-ndjson"),
+        (line.clone(), "application/json; charset=utf-8"),
+        (line, "text/plain"),
+    ] {
+        let answer = Answer::new(200).header("content-type", name).piece(text);
+        fake.answer(answer);
+        let read = model.complete(&question()).await.unwrap();
+        assert_eq!(read, streamed, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_never_taken_for_one() {
+    let fake = server().await;
+    let model = model(&fake);
+    let page = Answer::new(200).header("content-type", "text/html; charset=utf-8");
+    fake.answer(page.piece("<html>Welcome"));
+    let error = failure(&model, &question()).await;
+    assert_eq!(error.kind, ModelErrorKind::Protocol);
+    assert!(error.message().contains("text/html"), "{error}");
+
+    for stem in ["eof-early", "eof-after-call", "error-mid-stream"] {
+        fake.answer(transcript(&format!("{stem}.ndjson")));
+        let error = model.complete(&question()).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Interrupted, "{stem}");
+        assert_eq!(error.status(), Some(200), "{stem}");
+    }
+
+    // The connection breaks.
+    let half = transcripts::read("ollama/eof-early.ndjson").unwrap().bytes;
+    let answer = Answer::new(200).header("content-type", "application/x-ndjson");
+    fake.answer(answer.piece(half).break_off());
+    let mut stream = model.stream(&question()).await.unwrap();
+    let mut last = None;
+    while let Some(item) = stream.next().await {
+        last = Some(item);
+    }
+    let error = last.unwrap().unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Interrupted);
+}
+
+#[tokio::test]
+async fn images_go_out_as_bytes() {
+    let fake = server().await;
+    fake.answer(transcript("text.ndjson"));
+    let image = switchboard_domain::Media::base64("image/png", "iVBORw0KGgo=");
+    let message = Message::new(
+        switchboard_domain::Role::User,
+        [Part::text("What is this?"), Part::Image(image)],
+    );
+    let answer = model(&fake).complete(&ChatRequest::new([message])).await;
+    assert!(answer.unwrap().warnings.is_empty());
+    let sent = fake.request(0).await;
+    assert_eq!(
+        sent.json()["messages"][0]["images"],
+        json!(["iVBORw0KGgo="])
+    );
+}
+
+#[tokio::test]
+async fn the_key_shows_up_nowhere() {
+    let fake = server().await;
+    let model = model(&fake);
+    assert!(!format!("{model:?}").contains("secret-1"), "{model:?}");
+    fake.answer(refusal(401, "unknown key secret-1"));
+    let error = failure(&model, &question()).await;
+    for shown in [format!("{error}"), format!("{error:?}")] {
+        assert!(!shown.contains("secret-1"), "{shown}");
+    }
+}

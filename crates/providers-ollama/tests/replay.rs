@@ -1,0 +1,188 @@
+//! Every stored answer of this wire through the decoder, cut at every byte.
+#![allow(
+    clippy::expect_used,
+    reason = "a plain function of a test file counts as production code for clippy"
+)]
+
+use switchboard_domain::{
+    FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, ModelStream,
+    ResponseAccumulator, ToolChoiceOutcome, ToolInput,
+};
+use switchboard_providers_common::decode_ndjson;
+use switchboard_providers_ollama::chat::{
+    ChatDecoder, Form, LocalIds, events_from_body, from_body,
+};
+use switchboard_testkit::{
+    replay::{Arrival, Body, Cutting, Delivery, Replayed, break_off, play, replay},
+    transcripts::{self, Form as Stored, Transcript},
+};
+
+const BYTE_BY_BYTE: Delivery = Delivery {
+    cutting: Cutting::Bytes,
+    arrival: Arrival::Later,
+};
+
+/// A decoder of an answer; those called `form-…` were asked for in a form.
+fn decoder(stem: &str) -> ChatDecoder {
+    let model = ModelId::new("ollama", "qwen3:8b");
+    let native = ToolChoiceOutcome::Native;
+    let form = stem.starts_with("form-").then(|| Form {
+        tools: vec!["get_weather".into(), "list_cities".into()],
+        may_answer: stem == "form-answer",
+    });
+    ChatDecoder::new(model, native, Vec::new(), LocalIds::default()).with_form(form)
+}
+
+fn stream(stem: &str) -> impl Fn(Body) -> ModelStream {
+    let stem = stem.to_owned();
+    move |body| decode_ndjson("ollama", body, decoder(&stem))
+}
+
+fn stored() -> Vec<Transcript> {
+    let all = transcripts::all().expect("they can be read");
+    all.into_iter().filter(|it| it.wire == "ollama").collect()
+}
+
+fn replayed(stem: &str) -> Replayed {
+    let stored = transcripts::read(&format!("ollama/{stem}.ndjson")).expect("it is stored");
+    play(&stored.bytes, BYTE_BY_BYTE, stream(stem)).expect("the laws hold")
+}
+
+#[test]
+fn every_transcript_means_the_same_cut_at_every_byte() {
+    let stored = stored();
+    let streams: Vec<_> = stored
+        .iter()
+        .filter(|it| it.form == Stored::Ndjson)
+        .collect();
+    assert!(streams.len() >= 12);
+    for Transcript { stem, bytes, .. } in streams {
+        let whole = replay(bytes, stream(stem));
+        let whole = whole.unwrap_or_else(|fault| unreachable!("{stem}: {fault}"));
+        break_off(bytes, stream(stem)).unwrap_or_else(|fault| unreachable!("{stem}: {fault}"));
+        // A proxy may change the ends of lines, and the last one may be missing.
+        let text = String::from_utf8(bytes.clone()).expect("it is text");
+        for changed in [text.replace('\n', "\r\n\r\n"), text.trim_end().to_owned()] {
+            let again = play(changed.as_bytes(), BYTE_BY_BYTE, stream(stem));
+            assert_eq!(again.expect("the laws hold"), whole, "{stem}");
+        }
+    }
+}
+
+#[test]
+fn characters_of_several_bytes_are_whole_wherever_they_are_cut() {
+    let line = |content: &str, done: bool| {
+        let line = serde_json::json!({"message": {"content": content}, "done": done});
+        format!("{line}\n")
+    };
+    let text = "Grüße \u{1f30a} שלום e\u{301} \u{feff}";
+    let form = format!("{{\"name\": \"get_weather\", \"parameters\": {{\"größe\": \"{text}\"}}}}");
+    for (stem, content) in [("text", text), ("form-call", form.as_str())] {
+        let body = format!("{}{}", line(content, false), line("", true));
+        let read = replay(body.as_bytes(), stream(stem)).expect("the laws hold");
+        let said: String = read.response.message.text();
+        let input = read.response.message.tool_uses().next();
+        let input = input.and_then(|it| it.input.as_object()?.get("größe")?.as_str());
+        assert_eq!(input.unwrap_or(&said), text, "{stem}");
+    }
+}
+
+#[test]
+fn a_whole_answer_says_what_its_stream_says() {
+    let mut twins = 0;
+    for Transcript { stem, bytes, .. } in stored().iter().filter(|it| it.form == Stored::Json) {
+        let body = std::str::from_utf8(bytes).expect("it is text");
+        let whole = from_body("ollama", decoder(stem), body);
+        let streamed = replayed(stem);
+        match (whole, &streamed.failure) {
+            (Ok(whole), None) => assert_eq!(whole, streamed.response, "{stem}"),
+            (Err(error), Some(failure)) => assert_eq!(error.kind.as_str(), failure.kind, "{stem}"),
+            (whole, failure) => unreachable!("{stem}: {whole:?}, {failure:?}"),
+        }
+        twins += 1;
+    }
+    assert!(twins >= 6);
+    // And so does every stream of one line.
+    let body = r#"{"message": {"content": "Yes"}}"#;
+    let whole = from_body("ollama", decoder("text"), body).expect("an end is not needed");
+    assert_eq!(whole.finish, FinishReason::Stop);
+    let nothing = from_body("ollama", decoder("text"), r#"{"models": []}"#);
+    assert_eq!(kind(nothing.map(|_| ())), Some(ModelErrorKind::Protocol));
+}
+
+fn kind(result: Result<(), ModelError>) -> Option<ModelErrorKind> {
+    result.err().map(|error| error.kind)
+}
+
+#[test]
+fn answers_in_a_form_are_what_they_stand_for() {
+    for stem in [
+        "form-call",
+        "form-thinking",
+        "form-answer",
+        "form-length",
+        "form-length-before-name",
+        "form-ignored",
+        "form-other-tool",
+        "form-input-first",
+        "form-in-thoughts",
+    ] {
+        let Replayed {
+            events,
+            failure,
+            response,
+        } = replayed(stem);
+        assert!(failure.is_none(), "{stem}");
+        let lines = events.iter().map(serde_json::to_string);
+        let mut lines: Vec<String> = lines.map(|it| it.expect("it is JSON")).collect();
+        let answer = serde_json::to_string_pretty(&response).expect("it is JSON");
+        lines.push(format!("answer: {answer}"));
+        insta::assert_snapshot!(stem, lines.join("\n"));
+    }
+}
+
+#[test]
+fn no_beginning_of_a_form_is_ever_executed_as_something_else() {
+    let stored = transcripts::read("ollama/form-call.json").expect("it is stored");
+    let body = String::from_utf8(stored.bytes).expect("it is text");
+    let body: serde_json::Value = serde_json::from_str(&body).expect("it is JSON");
+    let content = body["message"]["content"].as_str().expect("it is text");
+    let whole = ToolInput::parse(r#"{"city": "Hamburg \"}", "days": 3}"#);
+    for (at, _) in content.char_indices() {
+        let (begun, _) = content.split_at(at);
+        let body = serde_json::json!({"message": {"content": begun}, "done": true, "done_reason": "length"});
+        let events = events_from_body(decoder("form-call"), &body.to_string());
+        let mut answer = ResponseAccumulator::default();
+        for event in events.expect("an answer") {
+            answer.push(&event).expect("the grammar holds");
+        }
+        let answer = answer.finish().expect("it is finished");
+        assert_eq!(answer.finish, FinishReason::Length);
+        for call in answer.message.tool_uses() {
+            let fair = match &call.input {
+                ToolInput::Object(_) => call.input == whole,
+                ToolInput::Malformed { .. } => true,
+            };
+            assert!(fair, "{begun}");
+        }
+    }
+}
+
+#[test]
+fn the_events_of_a_stream_begin_and_end_as_they_must() {
+    for Transcript { stem, .. } in stored().iter().filter(|it| it.form == Stored::Ndjson) {
+        let Replayed {
+            events, failure, ..
+        } = replayed(stem);
+        let started = |event: &ModelEvent| matches!(event, ModelEvent::Started { .. });
+        let finished = |event: &ModelEvent| matches!(event, ModelEvent::Finished { .. });
+        if let Some(first) = events.first() {
+            assert!(started(first), "{stem}");
+        }
+        assert_eq!(
+            events.last().is_some_and(finished),
+            failure.is_none(),
+            "{stem}"
+        );
+    }
+}
