@@ -9,8 +9,8 @@ use switchboard_providers_common::{
 };
 
 use crate::{
-    OpenAiChatModel, OpenAiConfig, ServedModel, error::ChatErrors, profile::AuthHeader,
-    served::served,
+    OpenAiChatModel, OpenAiConfig, OpenAiResponsesModel, ServedModel, error::ApiErrors,
+    profile::AuthHeader, served::served,
 };
 
 /// A server that speaks the wire: the models on it share one pool of connections. Cloning it is
@@ -68,7 +68,7 @@ impl OpenAiClient {
         let request = self
             .request("models")
             .expecting(&["application/json", "text/plain"]);
-        let answer = transport.get(&request, &ChatErrors).await?;
+        let answer = transport.get(&request, &ApiErrors).await?;
         let body = read_to_end(&config.provider, answer.body, MAX_FRAME_BYTES).await?;
         let body = serde_json::from_slice::<Value>(&body).ok();
         body.as_ref().and_then(served).ok_or_else(|| {
@@ -79,13 +79,24 @@ impl OpenAiClient {
         })
     }
 
+    /// One of its models over the Responses API. Whether the server has that API shows when it is
+    /// asked: OpenAI, Azure, xAI, OpenRouter, vLLM, llama.cpp and LiteLLM do.
+    pub fn responses_model(&self, name: impl Into<String>) -> OpenAiResponsesModel {
+        let id = ModelId::new(self.server.config.provider.clone(), name);
+        OpenAiResponsesModel::on(self.clone(), id)
+    }
+
     /// Sends the body of a request for an answer of a model.
     ///
     /// Some servers answer a request for a stream as a whole, and some give either the wrong name:
     /// what came shows in the body.
-    pub(crate) async fn complete(&self, body: Vec<u8>) -> Result<HttpAnswer, ModelError> {
+    pub(crate) async fn post(
+        &self,
+        endpoint: &str,
+        body: Vec<u8>,
+    ) -> Result<HttpAnswer, ModelError> {
         let request = self
-            .request("chat/completions")
+            .request(endpoint)
             .with_header("accept", "text/event-stream")
             .expecting(&[
                 "text/event-stream",
@@ -94,7 +105,7 @@ impl OpenAiClient {
                 "application/octet-stream",
             ])
             .with_json(body);
-        self.server.transport.post(&request, &ChatErrors).await
+        self.server.transport.post(&request, &ApiErrors).await
     }
 
     fn request(&self, path: &str) -> HttpRequest {

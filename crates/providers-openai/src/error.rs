@@ -9,9 +9,9 @@ use switchboard_providers_common::{Classified, ErrorClassifier, HttpFailure, Sta
 
 /// Reads the answers of a server that are no success.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ChatErrors;
+pub(crate) struct ApiErrors;
 
-impl ErrorClassifier for ChatErrors {
+impl ErrorClassifier for ApiErrors {
     fn classify(&self, failure: &HttpFailure<'_>) -> Classified {
         let by_status = StatusClassifier.classify(failure);
         let body = serde_json::from_slice::<Value>(failure.body);
@@ -184,7 +184,10 @@ fn by_word(word: &str, retry_after: Option<Duration>) -> Option<ModelErrorKind> 
         "content_filter"
         | "content_policy_violation"
         | "ResponsibleAIPolicyViolation"
-        | "moderation_blocked" => ModelErrorKind::ContentFilter,
+        | "moderation_blocked"
+        | "image_content_policy_violation"
+        | "bio_policy"
+        | "misalignment_policy_violation" => ModelErrorKind::ContentFilter,
         "invalid_api_key" | "authentication_error" | "invalid_authentication_error" => {
             ModelErrorKind::Authentication
         }
@@ -201,7 +204,21 @@ fn by_word(word: &str, retry_after: Option<Duration>) -> Option<ModelErrorKind> 
         | "overloaded_error"
         | "engine_overloaded_error"
         | "service_unavailable"
+        | "vector_store_timeout"
         | "timeout" => ModelErrorKind::Overloaded { retry_after },
+        // Of a `response.failed`, which has neither a status nor a field.
+        "invalid_prompt"
+        | "data_residency_mismatch"
+        | "empty_image_file"
+        | "failed_to_download_image"
+        | "unsupported_image_media_type" => ModelErrorKind::InvalidRequest { field: None },
+        image
+            if image.starts_with("invalid_image")
+                || image.starts_with("image_")
+                || image == "invalid_base64_image" =>
+        {
+            ModelErrorKind::InvalidRequest { field: None }
+        }
         _ => return None,
     })
 }

@@ -173,7 +173,7 @@ fn an_error_field_that_says_nothing_is_none() {
 #[test]
 fn what_is_no_error_of_this_wire_is_told_by_its_status() {
     let read = |status: u16, body: &str| {
-        ChatErrors.classify(&HttpFailure {
+        ApiErrors.classify(&HttpFailure {
             status,
             headers: &http::HeaderMap::new(),
             body: body.as_bytes(),

@@ -1,13 +1,14 @@
-//! OpenAI's Chat Completions, and every server that speaks them, as a
-//! [`ChatModel`](switchboard_domain::ChatModel).
+//! OpenAI's Chat Completions and Responses, and every server that speaks them, as
+//! [`ChatModel`](switchboard_domain::ChatModel)s.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`model`] | [`OpenAiChatModel`]: the port, joined from mapping and transport |
+//! | [`model`] | [`OpenAiChatModel`], [`OpenAiResponsesModel`]: the port, joined from mapping and transport |
 //! | [`client`] | [`OpenAiClient`]: one server, its models and their list |
 //! | [`config`] | [`OpenAiConfig`]: where the server is and who asks |
 //! | [`profile`] | [`Profile`]: where servers of this wire differ, as values |
-//! | [`chat`] | the mapping, pure: request, stream and whole answer |
+//! | [`chat`] | the mapping of Chat Completions, pure: request, stream and whole answer |
+//! | [`responses`] | the mapping of Responses, in the same shape |
 //! | [`mod@capabilities`] | what is known of OpenAI's own models |
 //!
 //! ```
@@ -24,19 +25,31 @@
 //! ```
 #![deny(missing_docs)]
 
+mod answer;
+mod arguments;
 pub mod capabilities;
 pub mod chat;
 pub mod client;
 pub mod config;
 mod error;
+mod fields;
+mod ids;
+mod lenient;
+mod media;
 pub mod model;
+mod options;
+mod parameters;
 pub mod profile;
+pub mod responses;
+mod results;
 mod served;
 mod strict;
+mod text;
+mod tools;
 
 pub use capabilities::capabilities;
 pub use client::OpenAiClient;
 pub use config::OpenAiConfig;
-pub use model::OpenAiChatModel;
+pub use model::{OpenAiChatModel, OpenAiResponsesModel};
 pub use profile::Profile;
 pub use served::ServedModel;

@@ -1,18 +1,19 @@
-//! The [`ChatModel`]: the mapping joined with the transport.
+//! The [`ChatModel`]s: a mapping joined with the transport.
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use switchboard_domain::{
-    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ModelStream,
-};
-use switchboard_providers_common::{
-    ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_sse, read_to_end,
+    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelId, ModelStream, Warning,
 };
 
 use crate::{
-    OpenAiClient, OpenAiConfig, capabilities,
-    chat::{ChatDecoder, WireRequest, events_from_body, to_wire},
+    OpenAiClient, OpenAiConfig,
+    answer::{ask, written},
+    capabilities,
+    chat::{self, ChatDecoder},
+    responses::{
+        self, ResponsesDecoder, ResponsesOptions,
+        again::{refuses_reasoning, without_reasoning},
+    },
 };
 
 /// A model behind Chat Completions, of OpenAI or of a server that speaks its wire.
@@ -39,7 +40,8 @@ impl OpenAiChatModel {
     /// The model of that name on the server that `config` describes. For several models of one
     /// server, make an [`OpenAiClient`] and take them from it.
     ///
-    /// Fails with [`ModelErrorKind::Configuration`] as [`OpenAiClient::new`] does.
+    /// Fails with [`ModelErrorKind::Configuration`](switchboard_domain::ModelErrorKind::Configuration)
+    /// as [`OpenAiClient::new`] does.
     pub fn new(config: OpenAiConfig, model: impl Into<String>) -> Result<Self, ModelError> {
         Ok(OpenAiClient::new(config)?.model(model))
     }
@@ -65,61 +67,6 @@ impl OpenAiChatModel {
             capabilities,
         }
     }
-
-    /// The body of a request and the decoder of its answer.
-    fn prepare(&self, request: &ChatRequest) -> Result<(Vec<u8>, ChatDecoder), ModelError> {
-        let profile = &self.client.config().profile;
-        let WireRequest {
-            body,
-            tool_choice,
-            warnings,
-            local_ids,
-        } = to_wire(request, &self.id, &self.capabilities, profile)?;
-        let body = serde_json::to_vec(&body).map_err(|fault| {
-            let kind = ModelErrorKind::InvalidRequest { field: None };
-            self.error(kind, "the request cannot be written as JSON")
-                .with_source(fault)
-        })?;
-        let decoder = ChatDecoder::new(self.id.clone(), tool_choice, warnings, local_ids);
-        Ok((body, decoder))
-    }
-
-    /// Reads an answer that came whole.
-    async fn whole(
-        &self,
-        body: ByteStream,
-        decoder: ChatDecoder,
-    ) -> Result<ModelStream, ModelError> {
-        let body = read_to_end(&self.id.provider, body, MAX_FRAME_BYTES).await?;
-        let body = std::str::from_utf8(&body).map_err(|fault| {
-            self.error(ModelErrorKind::Protocol, "the answer is no text")
-                .with_source(fault)
-        })?;
-        let events = events_from_body(decoder, body)?;
-        Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
-    }
-
-    async fn read(
-        &self,
-        answer: HttpAnswer,
-        decoder: ChatDecoder,
-    ) -> Result<ModelStream, ModelError> {
-        let is_json = answer.media_type().is_some_and(|it| it.ends_with("json"));
-        let mut body = answer.body;
-        // Here at once: an answer is handed over with its first bytes.
-        let first = body.try_next().await?;
-        let is_whole = first.as_ref().and_then(is_whole).unwrap_or(is_json);
-        let body: ByteStream = Box::pin(stream::iter(first.map(Ok)).chain(body));
-        if is_whole {
-            self.whole(body, decoder).await
-        } else {
-            Ok(decode_sse(&self.id.provider, body, decoder))
-        }
-    }
-
-    fn error(&self, kind: ModelErrorKind, message: &str) -> ModelError {
-        ModelError::new(&self.id.provider, kind, message)
-    }
 }
 
 #[async_trait]
@@ -133,49 +80,127 @@ impl ChatModel for OpenAiChatModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let (body, decoder) = self.prepare(request)?;
-        let answer = self.client.complete(body).await?;
-        let (status, request_id) = (answer.status, answer.request_id.clone());
-        // An error within the answer does not know which request it is about.
-        let about = move |error: ModelError| match error.status() {
-            Some(_) => error,
-            None => error
-                .with_status(status)
-                .with_request_id(request_id.clone()),
-        };
-        match self.read(answer, decoder).await {
-            Ok(stream) => Ok(Box::pin(stream.map_err(about))),
-            Err(error) => Err(about(error)),
-        }
+        let profile = &self.client.config().profile;
+        let wire = chat::to_wire(request, &self.id, &self.capabilities, profile)?;
+        let body = written(&self.id.provider, &wire.body)?;
+        let decoder = ChatDecoder::new(
+            self.id.clone(),
+            wire.tool_choice,
+            wire.warnings,
+            wire.local_ids,
+        );
+        ask(&self.client, "chat/completions", body, decoder).await
     }
 }
 
-/// Whether a body that begins so is a whole answer, not a stream; `None` if its beginning says
-/// nothing (some servers send blank lines while the model works).
-fn is_whole(first: &Bytes) -> Option<bool> {
-    let visible = first.iter().find(|byte| !byte.is_ascii_whitespace())?;
-    Some(matches!(visible, b'{' | b'['))
+/// A model behind the Responses API, which keeps the reasoning of OpenAI's models from one step to
+/// the next.
+///
+/// ```no_run
+/// use switchboard_domain::{ChatModel, ChatRequest, Message};
+/// use switchboard_providers_openai::{
+///     OpenAiResponsesModel,
+///     responses::{ReasoningSummary, ResponsesOptions},
+/// };
+///
+/// # async fn ask() -> Result<(), switchboard_domain::ModelError> {
+/// let options = ResponsesOptions {
+///     reasoning_summary: Some(ReasoningSummary::Auto),
+///     ..ResponsesOptions::default()
+/// };
+/// let model = OpenAiResponsesModel::from_env("gpt-6-luna")?.with_options(options);
+/// let answer = model.complete(&ChatRequest::new([Message::user("Hello?")])).await?;
+/// println!("{}", answer.message.text());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct OpenAiResponsesModel {
+    client: OpenAiClient,
+    id: ModelId,
+    capabilities: ModelCapabilities,
+    options: ResponsesOptions,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl OpenAiResponsesModel {
+    /// The model of that name on the server that `config` describes. For several models of one
+    /// server, make an [`OpenAiClient`] and take them from it.
+    ///
+    /// Fails with [`ModelErrorKind::Configuration`](switchboard_domain::ModelErrorKind::Configuration)
+    /// as [`OpenAiClient::new`] does.
+    pub fn new(config: OpenAiConfig, model: impl Into<String>) -> Result<Self, ModelError> {
+        Ok(OpenAiClient::new(config)?.responses_model(model))
+    }
 
-    #[test]
-    fn the_first_visible_byte_tells_a_stream_from_a_whole_answer() {
-        for (first, expected) in [
-            ("data: {}", Some(false)),
-            (": waiting\n\n", Some(false)),
-            ("\n{\"id\":", Some(true)),
-            ("[{\"error\":", Some(true)),
-            ("\r\n\n", None),
-            ("", None),
-        ] {
-            assert_eq!(
-                is_whole(&Bytes::from_static(first.as_bytes())),
-                expected,
-                "{first:?}"
-            );
+    /// The model of that name with the key and address of the environment; see
+    /// [`OpenAiConfig::from_env`].
+    pub fn from_env(model: impl Into<String>) -> Result<Self, ModelError> {
+        Self::new(OpenAiConfig::from_env()?, model)
+    }
+
+    /// The same with other capabilities, for what the caller knows better of a server's model.
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: ModelCapabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// The same with other options.
+    #[must_use]
+    pub fn with_options(mut self, options: ResponsesOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    pub(crate) fn on(client: OpenAiClient, id: ModelId) -> Self {
+        let capabilities = capabilities(&id.name, &client.config().profile);
+        Self {
+            client,
+            id,
+            capabilities,
+            options: ResponsesOptions::default(),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: &ChatRequest,
+        warning: Option<Warning>,
+    ) -> Result<ModelStream, ModelError> {
+        let profile = &self.client.config().profile;
+        let (capabilities, options) = (&self.capabilities, &self.options);
+        let mut wire = responses::to_wire(request, &self.id, capabilities, profile, options)?;
+        wire.warnings.extend(warning);
+        let body = written(&self.id.provider, &wire.body)?;
+        let decoder = ResponsesDecoder::new(
+            self.id.clone(),
+            wire.tool_choice,
+            wire.warnings,
+            wire.local_ids,
+        )
+        .with_silent_limit(wire.silent_limit);
+        ask(&self.client, "responses", body, decoder).await
+    }
+}
+
+#[async_trait]
+impl ChatModel for OpenAiResponsesModel {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
+    }
+
+    async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let error = match self.attempt(request, None).await {
+            Err(error) if refuses_reasoning(&error) => error,
+            outcome => return outcome,
+        };
+        match without_reasoning(request) {
+            Some((request, warning)) => self.attempt(&request, Some(warning)).await,
+            None => Err(error),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where servers that speak Chat Completions differ, as values.
+//! Where servers that speak Chat Completions or Responses differ, as values.
 
 use std::borrow::Cow;
 
@@ -44,6 +44,19 @@ pub struct Profile {
     pub reasoning_replay: ReasoningReplay,
     /// What a tool call's id may look like when it is sent back.
     pub tool_ids: ToolIdRule,
+    /// On the Responses API, a tool's result may hold images and files. Where it may not, images
+    /// follow in a message of their own, as they always do on Chat Completions.
+    pub result_media: bool,
+    /// On the Responses API, every message of the model has its type and holds `output_text` (llama.cpp: "Cannot
+    /// determine type of 'item'"). The API's own types want an id then, so that what another model said
+    /// is in the short form elsewhere.
+    pub typed_answers: bool,
+    /// On the Responses API, `text.format` holds the answer to a schema. Where it is ignored (llama.cpp, tried
+    /// in 2026), the schema is sent as `response_format`, its name on Chat Completions.
+    pub text_format: bool,
+    /// On the Responses API, an answer that reached the output limit is `incomplete`. Where it is said to be
+    /// `completed` all the same (llama.cpp, tried in 2026), the count of tokens tells.
+    pub tells_incomplete: bool,
     /// The server runs OpenAI's own models under OpenAI's names, so that what is known of these
     /// (see [`capabilities`](crate::capabilities())) applies.
     pub openai_models: bool,
@@ -63,6 +76,7 @@ impl Profile {
         "ollama",
         "openrouter",
         "vllm",
+        "xai",
     ];
 
     /// The profile of that name; `None` for a name that is not in [`Profile::NAMES`].
@@ -77,6 +91,7 @@ impl Profile {
             "mistral" => Self::mistral(),
             "openrouter" => Self::openrouter(),
             "vllm" => Self::vllm(),
+            "xai" => Self::xai(),
             // It refuses to stream structured answers (litellm 1.109.1).
             "groq" => Self {
                 streams_schemas: false,
@@ -112,6 +127,10 @@ impl Profile {
             reasoning_control: ReasoningControl::Effort,
             reasoning_replay: ReasoningReplay::Never,
             tool_ids: ToolIdRule::MaxLength(40),
+            result_media: true,
+            typed_answers: false,
+            text_format: true,
+            tells_incomplete: true,
             openai_models: true,
         }
     }
@@ -139,6 +158,10 @@ impl Profile {
             reasoning_replay: ReasoningReplay::Never,
             // A proxy may pass the ids on to OpenAI.
             tool_ids: ToolIdRule::MaxLength(40),
+            result_media: false,
+            typed_answers: false,
+            text_format: true,
+            tells_incomplete: true,
             openai_models: false,
         }
     }
@@ -186,6 +209,9 @@ impl Profile {
     pub fn llamacpp() -> Self {
         Self {
             forced_tool_choice: ForcedToolChoice::Unenforced,
+            typed_answers: true,
+            text_format: false,
+            tells_incomplete: false,
             root_combinators: true,
             reasoning_replay: ReasoningReplay::ToMinter,
             ..Self::generic_as("llamacpp")
@@ -218,6 +244,15 @@ impl Profile {
             root_combinators: true,
             reasoning_replay: ReasoningReplay::ToMinter,
             ..Self::generic_as("vllm")
+        }
+    }
+
+    /// xAI, whose API reference (docs.x.ai) has `max_tokens` as deprecated. Its reasoning stays with it on
+    /// Chat Completions; over Responses it goes back encrypted, as OpenAI's does.
+    pub fn xai() -> Self {
+        Self {
+            max_tokens_field: MaxTokensField::MaxCompletionTokens,
+            ..Self::generic_as("xai")
         }
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! Another provider is one entry of [`PROVIDERS`].
 
+mod overview;
 mod stored;
 
 use std::{
@@ -24,7 +25,12 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 use switchboard_providers_anthropic::{MessagesOptions, messages};
-use switchboard_providers_openai::{Profile, chat};
+use switchboard_providers_gemini::{GeminiOptions, generate};
+use switchboard_providers_ollama::ThinkForm;
+use switchboard_providers_openai::{
+    Profile, chat,
+    responses::{self, ResponsesOptions},
+};
 use switchboard_testkit::fixtures::{self, Fixture};
 
 /// One column of the comparison.
@@ -35,6 +41,8 @@ struct Provider {
     variant: Option<&'static str>,
     /// The fixtures whose mapping depends on it; `None` is all.
     only: Option<&'static [&'static str]>,
+    /// Fixtures that are about other wires, such as fields that only they have.
+    except: &'static [&'static str],
     map: fn(&ChatRequest) -> Result<Mapped, ModelError>,
 }
 
@@ -64,17 +72,22 @@ const REFUSABLE: &[&str] = &[
 /// The version of Anthropic's API that the official SDK speaks, and its types describe.
 const NEWEST_VERSION: &str = "2026-10-21";
 
+/// What the caller adds to the body goes out as it is; `metadata` is no field of every wire.
+const FIELDS_OF_OTHERS: &[&str] = &["extra_fields"];
+
 const PROVIDERS: &[Provider] = &[
     Provider {
         kind: "anthropic",
         variant: None,
         only: None,
+        except: &[],
         map: |request| anthropic(request, &fixtures::anthropic_model(), NEWEST_VERSION),
     },
     Provider {
         kind: "anthropic",
         variant: Some("claude-sonnet-5-5"),
         only: Some(REFUSABLE),
+        except: &[],
         map: |request| {
             let model = ModelId::new("anthropic", "claude-sonnet-5-5");
             anthropic(request, &model, NEWEST_VERSION)
@@ -86,18 +99,21 @@ const PROVIDERS: &[Provider] = &[
         kind: "anthropic-2023-06-01",
         variant: None,
         only: Some(&["system_and_options"]),
+        except: &[],
         map: |request| anthropic(request, &fixtures::anthropic_model(), "2023-06-01"),
     },
     Provider {
         kind: "openai-chat",
         variant: None,
         only: None,
+        except: &[],
         map: |request| openai(request, &fixtures::openai_model(), &Profile::openai()),
     },
     Provider {
         kind: "openai-chat",
         variant: Some("gpt-6-luna"),
         only: Some(REFUSABLE),
+        except: &[],
         map: |request| {
             let model = ModelId::new("openai", "gpt-6-luna");
             openai(request, &model, &Profile::openai())
@@ -118,7 +134,43 @@ const PROVIDERS: &[Provider] = &[
             "reasoning_of_others",
             "long_names_and_foreign_ids",
         ]),
+        except: &[],
         map: |request| openai(request, &fixtures::compatible_model(), &Profile::deepseek()),
+    },
+    Provider {
+        kind: "openai-responses",
+        variant: None,
+        only: None,
+        except: &[],
+        map: |request| openai_responses(request, &fixtures::openai_model()),
+    },
+    Provider {
+        kind: "openai-responses",
+        variant: Some("gpt-6-luna"),
+        only: Some(REFUSABLE),
+        except: &[],
+        map: |request| openai_responses(request, &ModelId::new("openai", "gpt-6-luna")),
+    },
+    Provider {
+        kind: "gemini",
+        variant: None,
+        only: None,
+        except: FIELDS_OF_OTHERS,
+        map: |request| gemini(request, &ModelId::new("gemini", "gemini-2.5-flash")),
+    },
+    Provider {
+        kind: "gemini",
+        variant: Some("gemini-3.8-flash"),
+        only: Some(REFUSABLE),
+        except: &[],
+        map: |request| gemini(request, &ModelId::new("gemini", "gemini-3.8-flash")),
+    },
+    Provider {
+        kind: "ollama",
+        variant: None,
+        only: None,
+        except: FIELDS_OF_OTHERS,
+        map: |request| ollama(request, &ModelId::new("ollama", "qwen3:8b")),
     },
 ];
 
@@ -135,6 +187,28 @@ fn anthropic(request: &ChatRequest, model: &ModelId, version: &str) -> Result<Ma
 fn openai(request: &ChatRequest, model: &ModelId, profile: &Profile) -> Result<Mapped, ModelError> {
     let capabilities = switchboard_providers_openai::capabilities(&model.name, profile);
     let wire = chat::to_wire(request, model, &capabilities, profile)?;
+    mapped(model, &wire.body, wire.tool_choice, wire.warnings)
+}
+
+fn openai_responses(request: &ChatRequest, model: &ModelId) -> Result<Mapped, ModelError> {
+    let profile = Profile::openai();
+    let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
+    let options = ResponsesOptions::default();
+    let wire = responses::to_wire(request, model, &capabilities, &profile, &options)?;
+    mapped(model, &wire.body, wire.tool_choice, wire.warnings)
+}
+
+fn gemini(request: &ChatRequest, model: &ModelId) -> Result<Mapped, ModelError> {
+    let capabilities = switchboard_providers_gemini::capabilities(&model.name);
+    let options = GeminiOptions::default();
+    let wire = generate::to_wire(request, model, &capabilities, &options)?;
+    mapped(model, &wire.body, wire.tool_choice, wire.warnings)
+}
+
+fn ollama(request: &ChatRequest, model: &ModelId) -> Result<Mapped, ModelError> {
+    let capabilities = switchboard_providers_ollama::capabilities(&model.name, false);
+    let think = ThinkForm::default();
+    let wire = switchboard_providers_ollama::chat::to_wire(request, model, &capabilities, think)?;
     mapped(model, &wire.body, wire.tool_choice, wire.warnings)
 }
 
@@ -157,7 +231,8 @@ fn mapped(
 
 impl Provider {
     fn covers(&self, fixture: &str) -> bool {
-        self.only.is_none_or(|only| only.contains(&fixture))
+        let asked = self.only.is_none_or(|only| only.contains(&fixture));
+        asked && !self.except.contains(&fixture)
     }
 
     /// The fixture's name in snapshots.
@@ -315,7 +390,9 @@ fn a_step_only_adds_to_the_conversation() {
             request.messages.truncate(end);
             let mapped = (provider.map)(&request).unwrap();
             let body: Value = serde_json::from_str(&mapped.body).unwrap();
-            let messages = body["messages"].as_array().unwrap();
+            // The name of the list differs from wire to wire.
+            let lists = ["messages", "input", "contents"];
+            let messages = lists.iter().find_map(|name| body[name].as_array()).unwrap();
             assert!(
                 messages.len() > before.len() && messages.starts_with(&before),
                 "{}, {end} messages: {messages:#?}",

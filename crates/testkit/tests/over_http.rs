@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
-use switchboard_providers_openai::{OpenAiChatModel, OpenAiConfig};
+use switchboard_providers_openai::{OpenAiClient, OpenAiConfig};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate, Say},
     fixtures,
@@ -42,6 +42,7 @@ fn providers(fake: &FakeModel) -> Result<Vec<Provider>, Box<dyn Error>> {
         transport,
         ..OpenAiConfig::compatible("openai", format!("{base}/v1")).with_api_key("sk-test")
     };
+    let openai = OpenAiClient::new(openai)?;
     Ok(vec![
         Provider {
             model: Box::new(AnthropicModel::new(anthropic, "claude-haiku-4-5")?),
@@ -50,10 +51,16 @@ fn providers(fake: &FakeModel) -> Result<Vec<Provider>, Box<dyn Error>> {
             says: |said| Answer::anthropic(said),
         },
         Provider {
-            model: Box::new(OpenAiChatModel::new(openai, "gpt-4.1")?),
+            model: Box::new(openai.model("gpt-4.1")),
             path: "/v1/chat/completions",
             key: ("authorization", "Bearer sk-test"),
             says: |said| Answer::openai_chat(said),
+        },
+        Provider {
+            model: Box::new(openai.responses_model("gpt-4.1")),
+            path: "/v1/responses",
+            key: ("authorization", "Bearer sk-test"),
+            says: |said| Answer::openai_responses(said),
         },
     ])
 }

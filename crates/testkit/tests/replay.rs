@@ -13,12 +13,13 @@ use std::{
 };
 
 use switchboard_domain::{
-    ChatResponse, ModelError, ModelEvent, ModelStream, Part, ResponseAccumulator,
+    ChatResponse, ModelError, ModelEvent, ModelId, ModelStream, Part, ResponseAccumulator,
     ToolChoiceOutcome, ToolInput,
 };
 use switchboard_providers_anthropic::messages;
-use switchboard_providers_common::decode_sse;
-use switchboard_providers_openai::chat;
+use switchboard_providers_common::{decode_ndjson, decode_sse};
+use switchboard_providers_gemini::generate;
+use switchboard_providers_openai::{chat, responses};
 use switchboard_testkit::{
     fixtures,
     replay::{Arrival, Body, Cutting, Delivery, Failure, Replayed, break_off, play, replay},
@@ -48,6 +49,24 @@ const WIRES: &[Wire] = &[
         stream: |body| decode_sse("openai", body, openai()),
         whole: |body| chat::events_from_body(openai(), body),
     },
+    Wire {
+        name: "openai-responses",
+        form: Form::Sse,
+        stream: |body| decode_sse("openai", body, openai_responses()),
+        whole: |body| responses::events_from_body(openai_responses(), body),
+    },
+    Wire {
+        name: "gemini",
+        form: Form::Sse,
+        stream: |body| decode_sse("gemini", body, gemini()),
+        whole: |body| generate::events_from_body(gemini(), body),
+    },
+    Wire {
+        name: "ollama",
+        form: Form::Ndjson,
+        stream: |body| decode_ndjson("ollama", body, ollama()),
+        whole: |body| switchboard_providers_ollama::chat::events_from_body(ollama(), body),
+    },
 ];
 
 fn anthropic() -> messages::MessagesDecoder {
@@ -64,6 +83,25 @@ fn openai() -> chat::ChatDecoder {
         Vec::new(),
         ids,
     )
+}
+
+fn openai_responses() -> responses::ResponsesDecoder {
+    let ids = responses::LocalIds::default();
+    let native = ToolChoiceOutcome::Native;
+    responses::ResponsesDecoder::new(fixtures::openai_model(), native, Vec::new(), ids)
+}
+
+fn gemini() -> generate::GenerateDecoder {
+    let model = ModelId::new("gemini", "gemini-3.8-flash");
+    let ids = generate::LocalIds::default();
+    generate::GenerateDecoder::new(model, ToolChoiceOutcome::Native, Vec::new(), ids)
+}
+
+fn ollama() -> switchboard_providers_ollama::chat::ChatDecoder {
+    use switchboard_providers_ollama::chat::{ChatDecoder, LocalIds};
+    let model = ModelId::new("ollama", "qwen3:8b");
+    let native = ToolChoiceOutcome::Native;
+    ChatDecoder::new(model, native, Vec::new(), LocalIds::default())
 }
 
 /// Each line end of two bytes is cut, too.

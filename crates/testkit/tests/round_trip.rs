@@ -20,7 +20,10 @@ use switchboard_domain::{
 };
 use switchboard_providers_anthropic::{MessagesOptions, messages};
 use switchboard_providers_common::decode_sse;
-use switchboard_providers_openai::{Profile, chat};
+use switchboard_providers_openai::{
+    Profile, chat,
+    responses::{self, ResponsesOptions},
+};
 use switchboard_testkit::{
     fixtures,
     replay::{Arrival, Body, Cutting, Delivery, ReplayError, play},
@@ -76,6 +79,26 @@ const WIRES: &[Wire] = &[
             let profile = Profile::generic();
             let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
             let wire = chat::to_wire(request, &model, &capabilities, &profile)?;
+            Ok(serde_json::to_value(&wire.body)?)
+        },
+    },
+    Wire {
+        name: "openai-responses",
+        kind: "openai-responses",
+        invented: &["unknown-events"],
+        stream: |body| {
+            let model = fixtures::openai_model();
+            let ids = responses::LocalIds::default();
+            let native = ToolChoiceOutcome::Native;
+            let decoder = responses::ResponsesDecoder::new(model, native, Vec::new(), ids);
+            decode_sse("openai", body, decoder)
+        },
+        send: |request| {
+            let model = fixtures::openai_model();
+            let profile = Profile::openai();
+            let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
+            let options = ResponsesOptions::default();
+            let wire = responses::to_wire(request, &model, &capabilities, &profile, &options)?;
             Ok(serde_json::to_value(&wire.body)?)
         },
     },

@@ -1,6 +1,6 @@
 use serde_json::json;
 use switchboard_domain::{
-    ChatResponse, FinishReason, Message, Part, ResponseAccumulator, ToolInput,
+    ChatRequest, ChatResponse, FinishReason, Message, Part, ResponseAccumulator, ToolInput,
 };
 
 use super::*;

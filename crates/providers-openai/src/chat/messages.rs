@@ -5,18 +5,21 @@ use std::borrow::Cow;
 use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, Document, Media, Message, ModelCapabilities, ModelId, Part, ReasoningEffort, Role,
-    ToolContent, ToolResult, ToolUse, Warning, WarningKind,
+    ToolResult, ToolUse, Warning, WarningKind,
 };
 
 use super::{
+    calls::CARRIED,
     thoughts,
-    tools::{as_name, switches_reasoning_off},
     wire::{self, ContentPart, DataUrl, Text},
 };
-use crate::profile::{InstructionsRole, Profile, ReasoningReplay};
-
-/// Between texts that were separate parts.
-const PARAGRAPH: &str = "\n\n";
+use crate::{
+    media::{audio_format, filename},
+    profile::{InstructionsRole, Profile, ReasoningReplay},
+    results::{as_image, result_text},
+    text::PARAGRAPH,
+    tools::{as_name, switches_reasoning_off},
+};
 
 /// Maps the whole conversation.
 pub(crate) fn messages<'a>(
@@ -219,7 +222,9 @@ impl<'a> Mapper<'a, '_> {
         let state = tool_use.provider_state.as_ref();
         let carried = state
             .and_then(|state| state.for_model(self.model))
-            .and_then(Value::as_object);
+            .and_then(Value::as_object)
+            // The same model may have been asked over the Responses API.
+            .filter(|data| data.keys().all(|name| CARRIED.contains(&name.as_str())));
         self.states_dropped += usize::from(state.is_some() && carried.is_none());
         wire::ToolCall::Function {
             carried,
@@ -347,74 +352,4 @@ impl<'a> Mapper<'a, '_> {
 
 fn text_part<'a>(text: impl Into<Cow<'a, str>>) -> ContentPart<'a> {
     ContentPart::Text { text: text.into() }
-}
-
-/// A result in words: its texts, each other piece named in brackets, the structured form where there
-/// is no text. A failure says that it is one, since the wire has no mark for it.
-fn result_text(result: &ToolResult) -> Text<'_> {
-    let mut text = Text::default();
-    let is_text = |content: &ToolContent| match content {
-        ToolContent::Text { text }
-        | ToolContent::Resource {
-            text: Some(text), ..
-        } => !text.is_empty(),
-        _ => false,
-    };
-    if let Some(structured) = &result.structured
-        && !result.content.iter().any(is_text)
-    {
-        text.push("", structured.to_string());
-    }
-    for content in &result.content {
-        match content {
-            ToolContent::Text { text: piece }
-            | ToolContent::Resource {
-                text: Some(piece), ..
-            } => text.push("\n", piece),
-            other => text.push("\n", other.as_text()),
-        }
-    }
-    if result.is_error && !says_error(text.first()) {
-        text.prepend(if text.is_empty() {
-            "Error: the tool failed without saying why"
-        } else {
-            "Error: "
-        });
-    }
-    text
-}
-
-/// Whether a text begins with the word "error".
-fn says_error(text: &str) -> bool {
-    let text = text.trim_start().as_bytes();
-    let (word, rest) = text.split_at(text.len().min(5));
-    word.eq_ignore_ascii_case(b"error")
-        && rest
-            .first()
-            .is_none_or(|next| *next == b':' || next.is_ascii_whitespace())
-}
-
-fn as_image(content: &ToolContent) -> Option<&Media> {
-    match content {
-        ToolContent::Image(media) => Some(media),
-        _ => None,
-    }
-}
-
-fn audio_format(media_type: &str) -> Option<&'static str> {
-    match media_type.to_ascii_lowercase().as_str() {
-        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some("wav"),
-        "audio/mpeg" | "audio/mp3" => Some("mp3"),
-        _ => None,
-    }
-}
-
-fn filename(document: &Document) -> Cow<'_, str> {
-    match (&document.title, document.media.media_type.as_str()) {
-        (Some(title), _) => Cow::Borrowed(title),
-        (None, "application/pdf") => Cow::Borrowed("document.pdf"),
-        (None, "text/plain") => Cow::Borrowed("document.txt"),
-        (None, "text/markdown") => Cow::Borrowed("document.md"),
-        (None, _) => Cow::Borrowed("document"),
-    }
 }

@@ -273,6 +273,30 @@ fn what_a_model_attached_to_a_call_goes_back_to_it_alone() {
 }
 
 #[test]
+fn what_the_same_model_attached_over_responses_stays_there() {
+    let model = ModelId::new("litellm", "any");
+    let state = |data: Value| Some(ProviderState::minted_by(&model, data));
+    let mut call = ToolUse::new("call_1", "f", ToolInput::parse("{}"));
+    call.provider_state = state(json!({"item": {"id": "fc_1", "status": "completed"}}));
+    let thought = Reasoning {
+        text: "Hm.".into(),
+        provider_state: state(
+            json!({"type": "reasoning", "id": "rs", "encrypted_content": "gAAA"}),
+        ),
+    };
+    let parts = [Part::Reasoning(thought), Part::ToolUse(call)];
+    let request = ChatRequest::new([Message::new(Role::Assistant, parts)]);
+    let sent = mapped(&request, "litellm/any", &Profile::litellm());
+    assert_eq!(
+        sent["body"]["messages"],
+        json!([{"role": "assistant", "content": null, "tool_calls": [
+            {"type": "function", "id": "call_1", "function": {"name": "f", "arguments": "{}"}},
+        ]}])
+    );
+    assert_eq!(sent["warnings"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn instructions_that_follow_each_other_are_one_message() {
     let request = ChatRequest::new([
         Message::new(Role::System, [Part::text("One."), Part::text("Two.")]),

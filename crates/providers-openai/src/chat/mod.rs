@@ -9,15 +9,14 @@
 
 mod calls;
 mod messages;
-mod parameters;
 pub mod request;
 pub mod response;
 pub mod stream;
 mod thoughts;
-mod tools;
 pub mod wire;
 
-pub use calls::LocalIds;
 pub use request::{WireRequest, to_wire};
 pub use response::{events_from_body, from_body};
 pub use stream::ChatDecoder;
+
+pub use crate::ids::LocalIds;

@@ -1,7 +1,8 @@
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Document, Media, Message, Opaque, Part, ProviderState, Reasoning, Role, Sampling, ToolChoice,
-    ToolContent, ToolDefinition, ToolInput, ToolResult, ToolUse,
+    Document, Media, Message, ModelErrorKind, Opaque, Part, ProviderState, Reasoning,
+    ReasoningEffort, ResponseFormat, Role, Sampling, ToolChoice, ToolContent, ToolDefinition,
+    ToolInput, ToolResult, ToolUse, WarningKind,
 };
 
 use super::*;
@@ -418,6 +419,19 @@ fn mistral_gets_no_field_that_it_does_not_know() {
     // The caller's own field, under the name that the caller gave it.
     assert_eq!(body["seed"], 8);
     assert!(!body.contains_key("max_completion_tokens"));
+}
+
+#[test]
+fn xai_takes_the_newer_name_of_the_output_limit() {
+    let request = ChatRequest {
+        max_output_tokens: Some(100),
+        ..ChatRequest::new([Message::system("Be brief."), Message::user("hi")])
+    };
+    let sent = mapped(&request, "xai/grok-4.3", &Profile::xai());
+    let body = &sent["body"];
+    assert_eq!(body["max_completion_tokens"], 100);
+    assert!(body.get("max_tokens").is_none());
+    assert_eq!(body["messages"][0]["role"], "system");
 }
 
 #[path = "messages_tests.rs"]

@@ -3,9 +3,10 @@
 //! A body is what its stream would have said in one chunk, so the same state machine reads it: an
 //! answer is the same whichever way it came.
 
-use switchboard_domain::{ChatResponse, ModelError, ModelEvent, ResponseAccumulator};
+use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
 
 use super::stream::ChatDecoder;
+use crate::answer::{AnswerDecoder, assembled};
 
 /// Reads a body of status 200 into the events of a stream that says the same.
 ///
@@ -14,8 +15,14 @@ use super::stream::ChatDecoder;
 /// in it.
 pub fn events_from_body(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
     let mut events = Vec::new();
-    decoder.whole(body, &mut events)?;
+    decoder.read_whole(body, &mut events)?;
     Ok(events)
+}
+
+impl AnswerDecoder for ChatDecoder {
+    fn whole(self, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+        events_from_body(self, body)
+    }
 }
 
 /// Reads a body of status 200. See [`events_from_body`].
@@ -24,15 +31,7 @@ pub fn from_body(
     decoder: ChatDecoder,
     body: &str,
 ) -> Result<ChatResponse, ModelError> {
-    let mut answer = ResponseAccumulator::default();
-    for event in events_from_body(decoder, body)? {
-        answer
-            .push(&event)
-            .map_err(|fault| ModelError::from_grammar(provider, fault))?;
-    }
-    answer
-        .finish()
-        .map_err(|fault| ModelError::from_grammar(provider, fault))
+    assembled(provider, &events_from_body(decoder, body)?)
 }
 
 #[cfg(test)]

@@ -8,11 +8,14 @@ use switchboard_domain::{
 use switchboard_providers_common::{WireDecoder, classify::excerpt};
 
 use super::{
-    calls::{Calls, LocalIds},
+    calls::Calls,
     thoughts::{Details, readable, state},
     wire::{Chunk, Delta},
 };
-use crate::error::{ApiError, is_error};
+use crate::{
+    error::{ApiError, is_error},
+    ids::LocalIds,
+};
 
 /// Words for an end that was not the model's: of OpenRouter, vLLM and `DeepSeek`.
 const BROKEN_OFF: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
@@ -80,7 +83,7 @@ impl ChatDecoder {
     }
 
     /// A whole body is one chunk that needs no `finish_reason`.
-    pub(crate) fn whole(
+    pub(crate) fn read_whole(
         mut self,
         body: &str,
         events: &mut Vec<ModelEvent>,

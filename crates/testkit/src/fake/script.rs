@@ -40,7 +40,7 @@ impl Say {
     }
 }
 
-/// What both wires report: 20 tokens in, 10 out.
+/// What every wire reports: 20 tokens in, 10 out.
 const TOKENS: (u32, u32) = (20, 10);
 
 impl Answer {
@@ -86,6 +86,92 @@ impl Answer {
         chunks.push(chunk(json!([]), usage));
         let frames = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
         streamed(frames.chain(["data: [DONE]\n\n".to_owned()]))
+    }
+
+    /// A streamed answer of OpenAI's Responses: one piece per event, 20 tokens in, 10 out.
+    pub fn openai_responses(said: impl IntoIterator<Item = Say>) -> Self {
+        let response = |status: &str, usage: Value| {
+            json!({
+                "id": "resp_fake", "object": "response", "created_at": 1_790_000_000,
+                "status": status, "model": "fake-model", "output": [], "usage": usage,
+            })
+        };
+        let about = |kind: &str, index: usize, id: &str, fields: &[(&str, Value)]| {
+            let mut event = json!({"type": kind, "output_index": index, "item_id": id});
+            for (name, value) in fields {
+                event[*name] = value.clone();
+            }
+            event
+        };
+        let message = |id: &str, status: &str, text: Option<&str>| {
+            let piece = |text| json!({"type": "output_text", "text": text, "annotations": []});
+            let content: Vec<Value> = text.map(piece).into_iter().collect();
+            json!({"id": id, "type": "message", "role": "assistant", "status": status, "content": content})
+        };
+        let mut events = vec![json!({
+            "type": "response.created", "response": response("in_progress", Value::Null),
+        })];
+        let mut items = 0;
+        // The text of the message that is being said.
+        let mut text: Option<String> = None;
+        let finish = |text: String, index: usize, events: &mut Vec<Value>| {
+            let id = format!("msg_fake_{index}");
+            let place = ("content_index", json!(0));
+            let whole = [place, ("text", json!(text))];
+            events.push(about("response.output_text.done", index, &id, &whole));
+            let item = ("item", message(&id, "completed", Some(&text)));
+            events.push(about("response.output_item.done", index, &id, &[item]));
+        };
+        for one in said {
+            if one.is_call()
+                && let Some(text) = text.take()
+            {
+                finish(text, items, &mut events);
+                items += 1;
+            }
+            match one {
+                Say::Text(more) => {
+                    let id = format!("msg_fake_{items}");
+                    if text.is_none() {
+                        let item = ("item", message(&id, "in_progress", None));
+                        events.push(about("response.output_item.added", items, &id, &[item]));
+                    }
+                    let delta = [("content_index", json!(0)), ("delta", json!(more))];
+                    events.push(about("response.output_text.delta", items, &id, &delta));
+                    text.get_or_insert_default().push_str(&more);
+                }
+                Say::Call { id, name, input } => {
+                    let own = format!("fc_fake_{items}");
+                    let item = |status: &str, arguments: &str| {
+                        json!({"id": own, "type": "function_call", "status": status,
+                               "call_id": id, "name": name, "arguments": arguments})
+                    };
+                    let arguments = input.to_string();
+                    let begun = ("item", item("in_progress", ""));
+                    let delta = ("delta", json!(arguments));
+                    let done = ("item", item("completed", &arguments));
+                    for (kind, field) in [
+                        ("response.output_item.added", begun),
+                        ("response.function_call_arguments.delta", delta),
+                        ("response.output_item.done", done),
+                    ] {
+                        events.push(about(kind, items, &own, &[field]));
+                    }
+                    items += 1;
+                }
+            }
+        }
+        if let Some(text) = text {
+            finish(text, items, &mut events);
+        }
+        let (input, output) = TOKENS;
+        let usage = json!({
+            "input_tokens": input, "output_tokens": output, "total_tokens": input + output,
+        });
+        events.push(json!({
+            "type": "response.completed", "response": response("completed", usage),
+        }));
+        named(&events)
     }
 
     /// A streamed answer of Anthropic's Messages: one piece per event, 20 tokens in, 10 out.
@@ -140,11 +226,7 @@ impl Answer {
             "usage": {"output_tokens": output_tokens},
         }));
         events.push(json!({"type": "message_stop"}));
-        let named = events.iter().map(|event| {
-            let name = event["type"].as_str().unwrap_or_default();
-            format!("event: {name}\ndata: {event}\n\n")
-        });
-        streamed(named)
+        named(&events)
     }
 }
 
@@ -154,6 +236,14 @@ fn block_start(index: u32, block: &Value) -> Value {
 
 fn block_delta(index: u32, delta: &Value) -> Value {
     json!({"type": "content_block_delta", "index": index, "delta": delta})
+}
+
+/// Events under their names.
+fn named(events: &[Value]) -> Answer {
+    streamed(events.iter().map(|event| {
+        let name = event["type"].as_str().unwrap_or_default();
+        format!("event: {name}\ndata: {event}\n\n")
+    }))
 }
 
 fn streamed(frames: impl Iterator<Item = String>) -> Answer {

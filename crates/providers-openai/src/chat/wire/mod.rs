@@ -5,13 +5,14 @@ mod content;
 mod request;
 mod response;
 
-pub use content::{ContentPart, DataUrl, FileData, ImageUrl, InputAudio, Text, UserContent};
-pub(crate) use request::STREAM;
+pub use content::{ContentPart, FileData, ImageUrl, InputAudio, UserContent};
 pub use request::{
-    AllowedTools, Arguments, Body, FunctionCall, FunctionName, FunctionTool, JsonSchema, Message,
+    AllowedTools, Body, FunctionCall, FunctionName, FunctionTool, JsonSchema, Message,
     NamedFunction, ResponseFormat, StreamOptions, Thinking, Thoughts, Tool, ToolCall, ToolChoice,
 };
 pub use response::{
     Choice, Chunk, CompletionDetails, Content, Delta, FunctionDelta, PromptDetails, ToolCallDelta,
     UsageReport,
 };
+
+pub use crate::{arguments::Arguments, media::DataUrl, text::Text};

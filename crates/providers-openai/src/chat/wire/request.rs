@@ -3,11 +3,17 @@
 
 use std::borrow::Cow;
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
-use serde_json::{Value, json};
-use switchboard_domain::{JsonObject, ToolInput};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use switchboard_domain::JsonObject;
 
-use super::content::{Text, UserContent};
+use super::content::UserContent;
+use crate::{
+    arguments::Arguments,
+    fields::{Fields, some_if_any},
+    text::Text,
+    tools,
+};
 
 /// The request body.
 #[derive(Debug)]
@@ -53,10 +59,7 @@ pub struct Body<'a> {
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = Fields {
-            map: serializer.serialize_map(None)?,
-            extra: self.extra,
-        };
+        let mut fields = Fields::new(serializer, self.extra)?;
         fields.put("model", Some(self.model))?;
         fields.put("messages", Some(&self.messages))?;
         fields.put("tools", some_if_any(&self.tools))?;
@@ -73,35 +76,8 @@ impl Serialize for Body<'_> {
         fields.put("reasoning_effort", self.reasoning_effort)?;
         fields.put("thinking", self.thinking.as_ref())?;
         fields.put("stream_options", self.stream_options.as_ref())?;
-        let Fields { mut map, extra } = fields;
-        map.serialize_entry(STREAM, &self.stream)?;
-        for (name, value) in extra.iter().filter(|(name, _)| *name != STREAM) {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
+        fields.end(self.stream)
     }
-}
-
-/// The one field that `extra` cannot set.
-pub(crate) const STREAM: &str = "stream";
-
-struct Fields<'a, M> {
-    map: M,
-    extra: &'a JsonObject,
-}
-
-impl<M: SerializeMap> Fields<'_, M> {
-    /// Writes a field that has a value and that `extra` does not set.
-    fn put<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
-        match value {
-            Some(value) if !self.extra.contains_key(name) => self.map.serialize_entry(name, &value),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn some_if_any<T>(list: &[T]) -> Option<&[T]> {
-    (!list.is_empty()).then_some(list)
 }
 
 /// A message.
@@ -186,25 +162,6 @@ pub struct FunctionCall<'a> {
     pub arguments: Arguments<'a>,
 }
 
-/// A tool input as this wire has it: a *string* of compact JSON, keys in the order given.
-///
-/// The string is always a JSON object, because servers parse it to fill their chat template: input
-/// that was malformed goes back as `{"malformed_input": …}`.
-#[derive(Debug)]
-pub struct Arguments<'a>(pub &'a ToolInput);
-
-impl Serialize for Arguments<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = match self.0 {
-            ToolInput::Object(object) => serde_json::to_string(object),
-            ToolInput::Malformed { raw, .. } => {
-                serde_json::to_string(&json!({ "malformed_input": raw }))
-            }
-        };
-        serializer.serialize_str(&text.map_err(serde::ser::Error::custom)?)
-    }
-}
-
 /// A tool declared.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -243,6 +200,34 @@ pub enum ToolChoice<'a> {
         /// Which.
         allowed_tools: AllowedTools<'a>,
     },
+}
+
+impl<'a> From<tools::Function<'a>> for Tool<'a> {
+    fn from(function: tools::Function<'a>) -> Self {
+        Self::Function {
+            function: FunctionTool {
+                name: function.name,
+                description: function.description,
+                parameters: function.parameters,
+            },
+        }
+    }
+}
+
+impl<'a> From<tools::Choice<'a>> for ToolChoice<'a> {
+    fn from(choice: tools::Choice<'a>) -> Self {
+        match choice {
+            tools::Choice::Mode(mode) => Self::Mode(mode),
+            tools::Choice::Function(name) => Self::Function(NamedFunction::new(name)),
+            tools::Choice::Allowed(names) => Self::AllowedTools {
+                r#type: "allowed_tools",
+                allowed_tools: AllowedTools {
+                    mode: "required",
+                    tools: names.into_iter().map(NamedFunction::new).collect(),
+                },
+            },
+        }
+    }
 }
 
 /// A subset of the functions.

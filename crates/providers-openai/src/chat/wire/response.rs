@@ -1,9 +1,11 @@
 //! What comes in. Every field forgives: a value of the wrong type counts as absent, so that one odd
 //! field never costs the answer.
 
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
+
+use crate::lenient::{lenient, lenient_list};
 
 /// A chunk of a stream, or a whole body, which differs only in saying `message` for `delta`.
 #[derive(Debug, Default, Deserialize)]
@@ -203,29 +205,4 @@ impl Content {
             }
         }
     }
-}
-
-/// The value if it is of the right type, else the default.
-fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned + Default,
-{
-    let value = Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).unwrap_or_default())
-}
-
-/// The elements that are of the right type; none for `null` and anything else that is no list.
-fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    let Value::Array(list) = Value::deserialize(deserializer)? else {
-        return Ok(Vec::new());
-    };
-    let elements = list.into_iter();
-    Ok(elements
-        .filter_map(|element| serde_json::from_value(element).ok())
-        .collect())
 }

@@ -1,14 +1,18 @@
-//! Tools and which of them may or must be used.
+//! Tools and which of them may or must be used, the same for both wires but for the form in which they
+//! write it.
 
 use std::borrow::Cow;
 
+use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ReasoningEffort, ToolChoice,
     ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
 };
 
-use super::{parameters::parameters, wire};
-use crate::profile::{ForcedToolChoice, Profile};
+use crate::{
+    parameters::parameters,
+    profile::{ForcedToolChoice, Profile},
+};
 
 /// Bytes of a function's or a schema's name at most.
 const MAX_NAME: usize = 64;
@@ -16,15 +20,35 @@ const MAX_NAME: usize = 64;
 /// The tools as they are declared, and the choice as it is sent.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
-    pub(crate) declared: Vec<wire::Tool<'a>>,
-    pub(crate) choice: Option<wire::ToolChoice<'a>>,
+    pub(crate) declared: Vec<Function<'a>>,
+    pub(crate) choice: Option<Choice<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
 }
 
-/// Maps the tools and the choice among them.
+/// A tool as it is declared.
+#[derive(Debug)]
+pub(crate) struct Function<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) description: &'a str,
+    pub(crate) parameters: Cow<'a, Value>,
+}
+
+/// A choice as it is sent.
+#[derive(Debug)]
+pub(crate) enum Choice<'a> {
+    /// `none`, `auto` or `required`.
+    Mode(&'static str),
+    /// This one must be called.
+    Function(&'a str),
+    /// One or more of these must be called.
+    Allowed(Vec<&'a str>),
+}
+
+/// Maps the tools and the choice among them. `name_field` is where a tool's name stands on the wire.
 pub(crate) fn tools<'a>(
     request: &'a ChatRequest,
     provider: &str,
+    name_field: &str,
     capabilities: &ModelCapabilities,
     profile: &Profile,
     warnings: &mut Vec<Warning>,
@@ -40,7 +64,7 @@ pub(crate) fn tools<'a>(
     for (index, tool) in request.tools.iter().enumerate() {
         if !is_name(&tool.name) {
             return invalid(
-                &format!("tools[{index}].function.name"),
+                &format!("tools[{index}].{name_field}"),
                 format!(
                     "tool name `{}` is not 1 to {MAX_NAME} of A-Z, a-z, 0-9, `_` and `-`",
                     tool.name
@@ -97,13 +121,11 @@ pub(crate) fn tools<'a>(
     Ok(match forced {
         None => Tools {
             declared: declared(request, None, profile, warnings),
-            choice: Some(wire::ToolChoice::Mode(
-                if request.tool_choice == ToolChoice::None {
-                    "none"
-                } else {
-                    "auto"
-                },
-            )),
+            choice: Some(Choice::Mode(if request.tool_choice == ToolChoice::None {
+                "none"
+            } else {
+                "auto"
+            })),
             outcome: ToolChoiceOutcome::Native,
         },
         Some(allowed) => force(request, &allowed, capabilities, profile, warnings),
@@ -129,28 +151,17 @@ fn force<'a>(
         let why = "this model takes no forced tool choice; it was left free to answer without";
         return Tools {
             declared: declared(request, Some(allowed), profile, warnings),
-            choice: Some(wire::ToolChoice::Mode("auto")),
+            choice: Some(Choice::Mode("auto")),
             outcome: relaxed(why, warnings),
         };
     }
     let all = allowed.is_empty() || request.tools.iter().all(|it| allowed.contains(&&*it.name));
     let (choice, native) = match allowed {
-        [name] if profile.named_tool_choice => {
-            let function = wire::NamedFunction::new(name);
-            (wire::ToolChoice::Function(function), true)
-        }
+        [name] if profile.named_tool_choice => (Choice::Function(name), true),
         names if !all && names.len() > 1 && profile.allowed_tools => {
-            let tools = names.iter().map(|it| wire::NamedFunction::new(it));
-            let choice = wire::ToolChoice::AllowedTools {
-                r#type: "allowed_tools",
-                allowed_tools: wire::AllowedTools {
-                    mode: "required",
-                    tools: tools.collect(),
-                },
-            };
-            (choice, true)
+            (Choice::Allowed(names.to_vec()), true)
         }
-        _ => (wire::ToolChoice::Mode("required"), all),
+        _ => (Choice::Mode("required"), all),
     };
     let outcome = if profile.forced_tool_choice == ForcedToolChoice::Unenforced {
         let why = format!(
@@ -158,12 +169,15 @@ fn force<'a>(
             profile.name
         );
         relaxed(&why, warnings)
-    } else if switches_reasoning_off(request, profile) {
-        emulated("reasoning was switched off: a forced tool choice is refused while it lasts")
-    } else if native {
-        ToolChoiceOutcome::Native
     } else {
-        emulated("only the allowed tools were sent, and one of them was required")
+        let narrowed = "only the allowed tools were sent, and one of them was required";
+        let quiet = "reasoning was switched off: a forced tool choice is refused while it lasts";
+        match (native, switches_reasoning_off(request, profile)) {
+            (true, false) => ToolChoiceOutcome::Native,
+            (true, true) => emulated(quiet),
+            (false, false) => emulated(narrowed),
+            (false, true) => emulated(&format!("{narrowed}; {quiet}")),
+        }
     };
     Tools {
         declared: declared(request, (!native).then_some(allowed), profile, warnings),
@@ -206,15 +220,13 @@ fn declared<'a>(
     only: Option<&[&str]>,
     profile: &Profile,
     warnings: &mut Vec<Warning>,
-) -> Vec<wire::Tool<'a>> {
+) -> Vec<Function<'a>> {
     let only = only.filter(|names| !names.is_empty());
     request
         .tools
         .iter()
         .filter(|tool| only.is_none_or(|names| names.contains(&&*tool.name)))
-        .map(|tool| wire::Tool::Function {
-            function: function(tool, profile, warnings),
-        })
+        .map(|tool| function(tool, profile, warnings))
         .collect()
 }
 
@@ -222,7 +234,7 @@ fn function<'a>(
     tool: &'a ToolDefinition,
     profile: &Profile,
     warnings: &mut Vec<Warning>,
-) -> wire::FunctionTool<'a> {
+) -> Function<'a> {
     let (parameters, refused) = parameters(&tool.input_schema, profile.root_combinators);
     if let Some(keyword) = refused {
         let message = format!(
@@ -232,7 +244,7 @@ fn function<'a>(
         );
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
-    wire::FunctionTool {
+    Function {
         name: &tool.name,
         description: &tool.description,
         parameters,

@@ -2,6 +2,9 @@ use serde_json::{Value, json};
 use switchboard_domain::Message;
 
 use super::*;
+use crate::chat::wire;
+
+const NAME: &str = "function.name";
 
 fn request(choice: ToolChoice) -> ChatRequest {
     let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object"}));
@@ -22,15 +25,12 @@ fn mapped(
 ) -> (Value, Vec<String>, ToolChoiceOutcome, Vec<Warning>) {
     let request = request(choice);
     let mut warnings = Vec::new();
-    let mapped = tools(&request, "p", capabilities, profile, &mut warnings).unwrap();
-    let names = mapped.declared.iter().map(|tool| {
-        let wire::Tool::Function { function } = tool;
-        function.name.to_owned()
-    });
+    let mapped = tools(&request, "p", NAME, capabilities, profile, &mut warnings).unwrap();
+    let names = mapped.declared.iter().map(|tool| tool.name.to_owned());
     (
-        serde_json::to_value(&mapped.choice).unwrap(),
+        serde_json::to_value(mapped.choice.map(wire::ToolChoice::from)).unwrap(),
         names.collect(),
-        mapped.outcome.clone(),
+        mapped.outcome,
         warnings,
     )
 }
@@ -115,10 +115,35 @@ fn a_choice_that_is_not_enforced_is_relaxed_and_said() {
 }
 
 #[test]
+fn two_means_of_one_choice_are_both_told() {
+    let (sent, names, outcome, _) = mapped(
+        only(&["c", "a"]),
+        &ModelCapabilities::default(),
+        &Profile::deepseek(),
+    );
+    assert_eq!((sent, names.len()), (json!("required"), 2));
+    let ToolChoiceOutcome::Emulated { how } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(
+        how.contains("allowed tools") && how.contains("reasoning"),
+        "{how}"
+    );
+}
+
+#[test]
 fn what_cannot_be_asked_names_the_thing() {
     let fails = |request: &ChatRequest, capabilities: &ModelCapabilities| {
         let profile = Profile::openai();
-        tools(request, "openai", capabilities, &profile, &mut Vec::new()).unwrap_err()
+        tools(
+            request,
+            "openai",
+            NAME,
+            capabilities,
+            &profile,
+            &mut Vec::new(),
+        )
+        .unwrap_err()
     };
     let unknown = ModelCapabilities::default();
     let error = fails(&request(only(&["zzz"])), &unknown);
@@ -160,7 +185,7 @@ fn what_cannot_be_asked_names_the_thing() {
 fn no_tools_means_no_choice_field() {
     let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(ToolChoice::None);
     let (profile, unknown) = (Profile::openai(), ModelCapabilities::default());
-    let mapped = tools(&request, "p", &unknown, &profile, &mut Vec::new()).unwrap();
+    let mapped = tools(&request, "p", NAME, &unknown, &profile, &mut Vec::new()).unwrap();
     assert!(mapped.choice.is_none() && mapped.declared.is_empty());
 }
 
@@ -172,7 +197,7 @@ fn a_schema_that_is_refused_is_simplified_and_said() {
     let unknown = ModelCapabilities::default();
     for (profile, expected) in [(Profile::openai(), 1), (Profile::vllm(), 0)] {
         let mut warnings = Vec::new();
-        tools(&request, "p", &unknown, &profile, &mut warnings).unwrap();
+        tools(&request, "p", NAME, &unknown, &profile, &mut warnings).unwrap();
         assert_eq!(warnings.len(), expected);
         assert!(warnings.iter().all(|it| it.message.contains("`either`")));
     }

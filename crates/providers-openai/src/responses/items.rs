@@ -1,0 +1,469 @@
+//! The items of an answer, and which part is what of them.
+
+mod closing;
+
+use serde_json::Value;
+use switchboard_domain::{JsonObject, ModelEvent, ModelId, PartStart, Warning, WarningKind};
+
+use super::{
+    members::{json_text, text},
+    wire::Event,
+};
+use crate::{ids::LocalIds, text::PARAGRAPH};
+
+/// Which item an event is about. Servers number them, name them, do both, or (with one item at a time)
+/// neither.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Address<'a> {
+    pub(crate) id: Option<&'a str>,
+    pub(crate) index: Option<u64>,
+}
+
+impl<'a> Address<'a> {
+    /// The item that an event speaks of.
+    pub(crate) fn of(event: &'a Event) -> Self {
+        let own = event.item.as_ref().and_then(|item| text(item, "id"));
+        let named = event.item_id.as_deref().filter(|id| !id.is_empty());
+        Self {
+            id: own.or(named),
+            index: event.output_index,
+        }
+    }
+}
+
+/// A text that reasoning holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thought {
+    /// A summary, by its number.
+    Summary(u64),
+    /// The thinking itself, by its number.
+    Content(u64),
+}
+
+/// The items of one answer.
+#[derive(Debug)]
+pub(crate) struct Items {
+    model: ModelId,
+    ids: LocalIds,
+    list: Vec<Item>,
+    next_part: u32,
+    /// The id of the last reasoning.
+    reasoned: Option<String>,
+    /// Calls that came without ever being given a name.
+    nameless: usize,
+    refused: bool,
+    called: bool,
+}
+
+#[derive(Debug)]
+struct Item {
+    id: Option<String>,
+    index: Option<u64>,
+    done: bool,
+    /// The reasoning before it.
+    after: Option<String>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Message(Vec<Piece>),
+    Reasoning {
+        part: u32,
+        /// What was said of it.
+        said: Vec<Thought>,
+    },
+    Call {
+        /// The part that it became, as soon as its name is known.
+        part: Option<u32>,
+        /// Whether some of its arguments came.
+        said: bool,
+        /// It was said to be complete, but not in so many words: it may have been cut off.
+        ended: bool,
+    },
+    Opaque,
+}
+
+/// A piece of a message that says something.
+#[derive(Debug)]
+struct Piece {
+    part: u32,
+    index: Option<u64>,
+    refusal: bool,
+}
+
+/// What an item is, by its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Message,
+    Reasoning,
+    Call,
+    Opaque,
+}
+
+impl Sort {
+    fn of(item: &JsonObject) -> Self {
+        match text(item, "type") {
+            Some("message") => Self::Message,
+            Some("reasoning") => Self::Reasoning,
+            Some("function_call") => Self::Call,
+            _ => Self::Opaque,
+        }
+    }
+}
+
+impl Kind {
+    fn sort(&self) -> Sort {
+        match self {
+            Self::Message(_) => Sort::Message,
+            Self::Reasoning { .. } => Sort::Reasoning,
+            Self::Call { .. } => Sort::Call,
+            Self::Opaque => Sort::Opaque,
+        }
+    }
+}
+
+impl Items {
+    /// The items of an answer of `model`.
+    pub(crate) fn new(model: ModelId, ids: LocalIds) -> Self {
+        Self {
+            model,
+            ids,
+            list: Vec::new(),
+            next_part: 0,
+            reasoned: None,
+            nameless: 0,
+            refused: false,
+            called: false,
+        }
+    }
+
+    /// Whether none came.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether the model declined.
+    pub(crate) fn refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Whether a call with a name came.
+    pub(crate) fn called(&self) -> bool {
+        self.called
+    }
+
+    /// An item begins.
+    pub(crate) fn added(
+        &mut self,
+        address: Address<'_>,
+        item: &JsonObject,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let again = |known: &Item| {
+            let same_id = address.id.is_some() && known.id.as_deref() == address.id;
+            !known.done && same_id && known.index == address.index
+        };
+        if !self.list.iter().any(again) {
+            self.begin(address, Sort::of(item), Some(item), events);
+        }
+    }
+
+    /// An item is complete, or cut off.
+    pub(crate) fn done(
+        &mut self,
+        address: Address<'_>,
+        item: &JsonObject,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let sort = Sort::of(item);
+        let at = match self.find(address, sort) {
+            Some(at) => at,
+            // Some servers say the same item twice.
+            None if self.knows(address, sort) => return,
+            None => self.begin(address, sort, Some(item), events),
+        };
+        match sort {
+            Sort::Message => self.message_done(at, item, events),
+            Sort::Reasoning => self.reasoning_done(at, item, events),
+            Sort::Call => self.call_done(at, item, events),
+            Sort::Opaque => self.opaque_done(at, item, events),
+        }
+    }
+
+    /// More text of a message, or of a refusal.
+    pub(crate) fn say(
+        &mut self,
+        address: Address<'_>,
+        content_index: Option<u64>,
+        refusal: bool,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        let at = self.find_or_begin(address, Sort::Message, events);
+        let index = match self.piece(at, content_index, refusal) {
+            Some(part) => part,
+            None => self.open_piece(at, content_index, refusal, events),
+        };
+        let text = text.to_owned();
+        events.push(ModelEvent::TextDelta { index, text });
+    }
+
+    /// A whole text of a message, which counts if none of it came before.
+    pub(crate) fn said(
+        &mut self,
+        address: Address<'_>,
+        content_index: Option<u64>,
+        refusal: bool,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let known = self.find(address, Sort::Message);
+        let is_new = known.is_none_or(|at| self.piece(at, content_index, refusal).is_none());
+        if is_new && !(known.is_none() && self.knows(address, Sort::Message)) {
+            self.say(address, content_index, refusal, text, events);
+        }
+    }
+
+    /// More of what was thought.
+    pub(crate) fn think(
+        &mut self,
+        address: Address<'_>,
+        thought: Thought,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        let at = self.find_or_begin(address, Sort::Reasoning, events);
+        let Some(Item {
+            kind: Kind::Reasoning { part, said },
+            ..
+        }) = self.list.get_mut(at)
+        else {
+            return;
+        };
+        let index = *part;
+        if said.last() != Some(&thought) {
+            if !said.is_empty() {
+                let text = PARAGRAPH.to_owned();
+                events.push(ModelEvent::ReasoningDelta { index, text });
+            }
+            said.push(thought);
+        }
+        let text = text.to_owned();
+        events.push(ModelEvent::ReasoningDelta { index, text });
+    }
+
+    /// The whole of a thought, which counts if none of it came before.
+    pub(crate) fn thought(
+        &mut self,
+        address: Address<'_>,
+        thought: Thought,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let known = self.find(address, Sort::Reasoning);
+        let is_new = known.is_none_or(|at| !self.has_said(at, thought));
+        if is_new && !(known.is_none() && self.knows(address, Sort::Reasoning)) {
+            self.think(address, thought, text, events);
+        }
+    }
+
+    /// More of a call's arguments.
+    pub(crate) fn argue(&mut self, address: Address<'_>, json: &str, events: &mut Vec<ModelEvent>) {
+        let at = self.find(address, Sort::Call);
+        let call = at.and_then(|at| self.list.get_mut(at));
+        if let Some(Item {
+            kind:
+                Kind::Call {
+                    part: Some(index),
+                    said,
+                    ..
+                },
+            ..
+        }) = call
+            && !json.is_empty()
+        {
+            *said = true;
+            events.push(ModelEvent::ToolInputDelta {
+                index: *index,
+                json: json.to_owned(),
+            });
+        }
+    }
+
+    /// A call's whole arguments, which count if none of them came before.
+    pub(crate) fn argued(
+        &mut self,
+        address: Address<'_>,
+        arguments: &Value,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let at = self.find(address, Sort::Call);
+        if let Some(Kind::Call { said: false, .. }) =
+            at.and_then(|at| self.list.get(at)).map(|item| &item.kind)
+        {
+            self.argue(address, &json_text(arguments), events);
+        }
+    }
+
+    /// The item that an event is about, if it is not complete.
+    fn find(&self, address: Address<'_>, sort: Sort) -> Option<usize> {
+        let open = |item: &Item| !item.done && item.kind.sort() == sort;
+        let by_id =
+            |item: &Item| address.id.is_some() && item.id.as_deref() == address.id && open(item);
+        let by_index =
+            |item: &Item| address.index.is_some() && item.index == address.index && open(item);
+        // Ids that change from event to event (LiteLLM, vLLM) leave the number, and without one the
+        // item that is being written.
+        let by_turn = |item: &Item| {
+            let unnamed = address.id.is_none() || item.id.is_none();
+            let unnumbered = address.index.is_none() || item.index.is_none();
+            open(item) && unnumbered && (unnamed || address.index.is_none())
+        };
+        let list = &self.list;
+        list.iter()
+            .rposition(by_id)
+            .or_else(|| list.iter().rposition(by_index))
+            .or_else(|| list.iter().rposition(by_turn))
+    }
+
+    /// Whether that item is complete.
+    fn knows(&self, address: Address<'_>, sort: Sort) -> bool {
+        let same = |item: &Item| {
+            let same_place = item.id.as_deref() == address.id && item.index == address.index;
+            item.done && same_place && item.kind.sort() == sort
+        };
+        address.id.is_some() && self.list.iter().any(same)
+    }
+
+    fn find_or_begin(
+        &mut self,
+        address: Address<'_>,
+        sort: Sort,
+        events: &mut Vec<ModelEvent>,
+    ) -> usize {
+        match self.find(address, sort) {
+            Some(at) => at,
+            None => self.begin(address, sort, None, events),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        address: Address<'_>,
+        sort: Sort,
+        item: Option<&JsonObject>,
+        events: &mut Vec<ModelEvent>,
+    ) -> usize {
+        self.settle(events);
+        let kind = match sort {
+            Sort::Message => Kind::Message(Vec::new()),
+            Sort::Reasoning => Kind::Reasoning {
+                part: self.open(PartStart::Reasoning, events),
+                said: Vec::new(),
+            },
+            Sort::Call => Kind::Call {
+                part: item.and_then(|item| self.open_call(item, events)),
+                said: false,
+                ended: false,
+            },
+            Sort::Opaque => Kind::Opaque,
+        };
+        let after = self.reasoned.clone();
+        if sort == Sort::Reasoning {
+            self.reasoned = address.id.map(str::to_owned);
+        }
+        self.list.push(Item {
+            id: address.id.map(str::to_owned),
+            index: address.index,
+            done: false,
+            after,
+            kind,
+        });
+        self.list.len() - 1
+    }
+
+    /// Something else begins: a call before it that was said to be over was not cut off.
+    fn settle(&mut self, events: &mut Vec<ModelEvent>) {
+        for item in &mut self.list {
+            if let Kind::Call {
+                part: Some(index),
+                ended,
+                ..
+            } = &mut item.kind
+                && std::mem::take(ended)
+            {
+                events.push(ModelEvent::PartFinished { index: *index });
+            }
+        }
+    }
+
+    fn open(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
+        let index = self.next_part;
+        self.next_part = index.saturating_add(1);
+        events.push(ModelEvent::PartStarted { index, part });
+        index
+    }
+
+    fn open_call(&mut self, item: &JsonObject, events: &mut Vec<ModelEvent>) -> Option<u32> {
+        let name = text(item, "name")?.to_owned();
+        let id = self.ids.claim(text(item, "call_id").or(text(item, "id")));
+        self.called = true;
+        Some(self.open(PartStart::ToolUse { id, name }, events))
+    }
+
+    /// The part of a piece of a message that has said something.
+    fn piece(&self, at: usize, index: Option<u64>, refusal: bool) -> Option<u32> {
+        let Kind::Message(pieces) = &self.list.get(at)?.kind else {
+            return None;
+        };
+        let same = |piece: &&Piece| {
+            let agree = piece.index == index || piece.index.is_none() || index.is_none();
+            agree && piece.refusal == refusal
+        };
+        pieces.iter().rfind(same).map(|piece| piece.part)
+    }
+
+    fn open_piece(
+        &mut self,
+        at: usize,
+        index: Option<u64>,
+        refusal: bool,
+        events: &mut Vec<ModelEvent>,
+    ) -> u32 {
+        let part = self.open(PartStart::Text, events);
+        self.refused |= refusal;
+        if let Some(Item {
+            kind: Kind::Message(pieces),
+            ..
+        }) = self.list.get_mut(at)
+        {
+            pieces.push(Piece {
+                part,
+                index,
+                refusal,
+            });
+        }
+        part
+    }
+
+    fn has_said(&self, at: usize, thought: Thought) -> bool {
+        match self.list.get(at).map(|item| &item.kind) {
+            Some(Kind::Reasoning { said, .. }) => said.contains(&thought),
+            _ => false,
+        }
+    }
+
+    /// A warning about the calls without a name.
+    pub(crate) fn warning(&self) -> Option<Warning> {
+        let count = self.nameless;
+        let message = format!("{count} call(s) came without a name and were left out");
+        (count > 0).then(|| Warning::new(WarningKind::UnknownWireValue, message))
+    }
+}

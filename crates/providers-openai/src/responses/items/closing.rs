@@ -1,0 +1,174 @@
+//! How items end: what was not said before is said, and what must go back is attached.
+
+use switchboard_domain::{JsonObject, ModelEvent, Opaque, Part, PartStart, ProviderState};
+
+use super::{Address, Item, Items, Kind, Thought};
+use crate::responses::{
+    members::{json_text, objects, readable, text},
+    state,
+};
+
+impl Items {
+    /// The answer is over. What is open is complete, unless the answer was `cut_off`: then a call
+    /// that nobody said to be complete stays open.
+    pub(crate) fn finish(&mut self, cut_off: bool, events: &mut Vec<ModelEvent>) {
+        for item in &mut self.list {
+            let was_done = std::mem::replace(&mut item.done, true);
+            let finished = |part: &u32| ModelEvent::PartFinished { index: *part };
+            match &mut item.kind {
+                Kind::Message(pieces) if !was_done => {
+                    events.extend(pieces.iter().map(|piece| finished(&piece.part)));
+                }
+                Kind::Reasoning { part, .. } if !was_done => events.push(finished(part)),
+                Kind::Call { part, ended, .. } if *ended || !was_done => {
+                    *ended = false;
+                    if !cut_off {
+                        events.extend(part.iter().map(finished));
+                    }
+                    if part.is_none() {
+                        self.nameless += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn message_done(
+        &mut self,
+        at: usize,
+        item: &JsonObject,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let contents = objects(item, "content");
+        for (index, content) in (0..).zip(&contents) {
+            let (refusal, words) = match text(content, "refusal") {
+                Some(words) => (true, words),
+                None => (false, text(content, "text").unwrap_or_default()),
+            };
+            if !words.is_empty() && self.piece(at, Some(index), refusal).is_none() {
+                let part = self.open_piece(at, Some(index), refusal, events);
+                let text = words.to_owned();
+                events.push(ModelEvent::TextDelta { index: part, text });
+            }
+        }
+        let Some(known) = self.list.get_mut(at) else {
+            return;
+        };
+        known.done = true;
+        let Kind::Message(pieces) = &known.kind else {
+            return;
+        };
+        for (place, piece) in (0..).zip(pieces) {
+            let place = piece.index.unwrap_or(place);
+            let content = usize::try_from(place).ok().and_then(|at| contents.get(at));
+            let after = known.after.as_deref();
+            let state = state::of_text(&self.model, item, content.copied(), after);
+            close(piece.part, state, events);
+        }
+    }
+
+    pub(super) fn reasoning_done(
+        &mut self,
+        at: usize,
+        item: &JsonObject,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let (id, index) = self.address(at);
+        let address = Address {
+            id: id.as_deref(),
+            index,
+        };
+        for (index, summary) in (0..).zip(objects(item, "summary")) {
+            let words = text(summary, "text").unwrap_or_default();
+            self.thought(address, Thought::Summary(index), words, events);
+        }
+        for (index, content) in (0..).zip(objects(item, "content")) {
+            let words = text(content, "text").unwrap_or_default();
+            self.thought(address, Thought::Content(index), words, events);
+        }
+        if let Some(known) = self.list.get_mut(at) {
+            known.done = true;
+            if let Kind::Reasoning { part, .. } = known.kind {
+                close(part, state::of_reasoning(&self.model, item), events);
+            }
+        }
+        // The id at the end is the one that is replayed.
+        if let Some(id) = text(item, "id") {
+            self.reasoned = Some(id.to_owned());
+        }
+    }
+
+    pub(super) fn call_done(&mut self, at: usize, item: &JsonObject, events: &mut Vec<ModelEvent>) {
+        if let Some(Kind::Call { part: None, .. }) = self.list.get(at).map(|it| &it.kind) {
+            let opened = self.open_call(item, events);
+            self.nameless += usize::from(opened.is_none());
+            if let Some(Item {
+                kind: Kind::Call { part, .. },
+                ..
+            }) = self.list.get_mut(at)
+            {
+                *part = opened;
+            }
+        }
+        let Some(known) = self.list.get_mut(at) else {
+            return;
+        };
+        known.done = true;
+        let Kind::Call {
+            part: Some(index),
+            said,
+            ended,
+        } = &mut known.kind
+        else {
+            return;
+        };
+        let index = *index;
+        let json = item.get("arguments").map(json_text).unwrap_or_default();
+        if !*said && !json.is_empty() {
+            events.push(ModelEvent::ToolInputDelta { index, json });
+        }
+        let state = state::of_call(&self.model, item, known.after.as_deref());
+        events.extend(state.map(|state| ModelEvent::PartState { index, state }));
+        match text(item, "status") {
+            Some("completed") => events.push(ModelEvent::PartFinished { index }),
+            // It was cut off, and stays open.
+            Some("incomplete") => {}
+            // Nothing, or not what an item is when it is done.
+            _ => *ended = true,
+        }
+    }
+
+    pub(super) fn opaque_done(
+        &mut self,
+        at: usize,
+        item: &JsonObject,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let after = match self.list.get_mut(at) {
+            Some(known) => {
+                known.done = true;
+                known.after.clone()
+            }
+            None => None,
+        };
+        let part = Part::Opaque(Opaque {
+            kind: text(item, "type").unwrap_or("item").to_owned(),
+            text: readable(item),
+            provider_state: state::of_opaque(&self.model, item, after.as_deref()),
+        });
+        let index = self.open(PartStart::Whole { part }, events);
+        events.push(ModelEvent::PartFinished { index });
+    }
+
+    fn address(&self, at: usize) -> (Option<String>, Option<u64>) {
+        let item = self.list.get(at);
+        item.map(|item| (item.id.clone(), item.index))
+            .unwrap_or_default()
+    }
+}
+
+fn close(index: u32, state: Option<ProviderState>, events: &mut Vec<ModelEvent>) {
+    events.extend(state.map(|state| ModelEvent::PartState { index, state }));
+    events.push(ModelEvent::PartFinished { index });
+}

@@ -1,0 +1,182 @@
+//! Domain → wire.
+
+use switchboard_domain::{
+    ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
+};
+
+use super::{
+    input::input,
+    wire::{self, Body},
+};
+use crate::{
+    chat,
+    ids::LocalIds,
+    options::{Options, answer_schema},
+    profile::Profile,
+    tools::{Tools, switches_reasoning_off, tools},
+};
+
+/// The API refuses a lower limit: "integer below minimum value. Expected a value >= 16".
+const LEAST_OUTPUT_TOKENS: u32 = 16;
+
+/// What this wire has beyond what every model is asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResponsesOptions {
+    /// Whether the provider keeps the answer (OpenAI: for 30 days). It is off, though the API's own default
+    /// is on: the conversation is sent as a whole each time and needs nothing that is kept.
+    pub store: bool,
+    /// What is shown of the reasoning; `None` leaves it to the provider, and OpenAI then shows nothing.
+    /// OpenAI refuses it to organizations that are not verified.
+    pub reasoning_summary: Option<ReasoningSummary>,
+}
+
+/// What is shown of the reasoning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReasoningSummary {
+    /// The most detailed that the model has.
+    Auto,
+    /// A short one.
+    Concise,
+    /// A long one.
+    Detailed,
+}
+
+impl ReasoningSummary {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Concise => "concise",
+            Self::Detailed => "detailed",
+        }
+    }
+}
+
+/// A request as it is sent, and what is not the same in it as in the domain's.
+#[derive(Debug)]
+pub struct WireRequest<'a> {
+    /// The body. It borrows every text from the domain request.
+    pub body: Body<'a>,
+    /// What became of the tool choice.
+    pub tool_choice: ToolChoiceOutcome,
+    /// What could not be said on this wire.
+    pub warnings: Vec<Warning>,
+    /// The ids that the conversation has used up.
+    pub local_ids: LocalIds,
+    /// The output limit, where the server does not say that it was reached.
+    pub silent_limit: Option<u32>,
+}
+
+/// Maps a request for `model`, as a stream where the server streams such an answer.
+///
+/// `capabilities` decides what is left out with a warning because the model is *known* not to take
+/// it; `profile` says how the server differs from others.
+///
+/// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest),
+/// naming the field, when a tool's name cannot be said on this wire or the tool choice speaks of a
+/// tool that is not declared, and with
+/// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when tools are
+/// declared to a model that is known to have none.
+pub fn to_wire<'a>(
+    request: &'a ChatRequest,
+    model: &'a ModelId,
+    capabilities: &ModelCapabilities,
+    profile: &Profile,
+    options: &ResponsesOptions,
+) -> Result<WireRequest<'a>, ModelError> {
+    let mut warnings = Vec::new();
+    let Tools {
+        declared,
+        choice,
+        outcome,
+    } = tools(
+        request,
+        &model.provider,
+        "name",
+        capabilities,
+        profile,
+        &mut warnings,
+    )?;
+    let input = input(request, model, capabilities, profile, &mut warnings);
+    let schema_field = "text.format.name";
+    let schema = answer_schema(request, model, capabilities, schema_field, &mut warnings)?;
+    let schema = schema.map(|it| (it.name, it.schema, it.strict));
+    let streams = profile.streams_schemas || schema.is_none();
+    let text = schema.filter(|_| profile.text_format);
+    let text = text.map(|(name, schema, strict)| wire::TextOptions {
+        format: wire::JsonSchema {
+            name,
+            schema,
+            strict,
+        },
+    });
+    let response_format = schema.filter(|_| !profile.text_format);
+    let response_format = response_format.map(|(name, schema, strict)| {
+        let json_schema = chat::wire::JsonSchema {
+            name,
+            schema,
+            strict,
+        };
+        chat::wire::ResponseFormat::JsonSchema { json_schema }
+    });
+    let mut mapped = Options::new(request, model, capabilities, profile, &mut warnings);
+    // Unlike Chat Completions, this API has no model that must not reason when it has tools.
+    let effort = match mapped.reasoning_effort(profile, false) {
+        None if switches_reasoning_off(request, profile) => Some("none"),
+        effort => effort,
+    };
+    let may_reason = capabilities.reasoning != Some(false);
+    let summary = options.reasoning_summary.map(ReasoningSummary::as_str);
+    let summary = summary.filter(|_| may_reason && effort != Some("none"));
+    let (temperature, top_p) = mapped.sampling(effort);
+    if !request.sampling.stop.is_empty() {
+        mapped.dropped("the Responses API takes no stop sequences");
+    }
+    if request.sampling.seed.is_some() {
+        mapped.dropped("the Responses API takes no seed");
+    }
+    let max_output_tokens = request.max_output_tokens.map(|wanted| {
+        if wanted < LEAST_OUTPUT_TOKENS {
+            mapped.dropped(&format!(
+                "max_output_tokens is {LEAST_OUTPUT_TOKENS}, the least that the API takes, not {wanted}"
+            ));
+        }
+        wanted.max(LEAST_OUTPUT_TOKENS)
+    });
+    let parallel_tool_calls = mapped.parallel(profile, !declared.is_empty());
+    mapped.extra();
+    // Refused by models that do not reason: "Encrypted content is not supported with this model".
+    let include: &[&str] = if may_reason {
+        &["reasoning.encrypted_content"]
+    } else {
+        &[]
+    };
+    let body = Body {
+        model: &model.name,
+        input,
+        tools: declared.into_iter().map(Into::into).collect(),
+        tool_choice: choice.map(Into::into),
+        parallel_tool_calls,
+        stream: streams,
+        text,
+        response_format,
+        reasoning: (effort.is_some() || summary.is_some())
+            .then_some(wire::Reasoning { effort, summary }),
+        max_output_tokens,
+        temperature,
+        top_p,
+        include,
+        store: options.store,
+        extra: &request.extra,
+    };
+    Ok(WireRequest {
+        body,
+        tool_choice: outcome,
+        warnings,
+        local_ids: LocalIds::after(request),
+        silent_limit: max_output_tokens.filter(|_| !profile.tells_incomplete),
+    })
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,561 @@
+use serde_json::{Value, json};
+use switchboard_domain::{
+    Media, Message, Opaque, Part, ProviderState, Reasoning, ReasoningEffort, ResponseFormat, Role,
+    Sampling, Text, ToolChoice, ToolContent, ToolDefinition, ToolInput, ToolResult, ToolUse,
+    WarningKind,
+};
+
+use super::*;
+use crate::capabilities;
+
+fn luna() -> ModelId {
+    ModelId::new("openai", "gpt-6-luna")
+}
+
+fn sent_by(
+    request: &ChatRequest,
+    model: &ModelId,
+    profile: &Profile,
+    options: &ResponsesOptions,
+) -> (Value, Vec<Warning>) {
+    let capabilities = capabilities(&model.name, profile);
+    let wire = to_wire(request, model, &capabilities, profile, options).unwrap();
+    (serde_json::to_value(&wire.body).unwrap(), wire.warnings)
+}
+
+fn sent(request: &ChatRequest) -> (Value, Vec<Warning>) {
+    sent_by(
+        request,
+        &luna(),
+        &Profile::openai(),
+        &ResponsesOptions::default(),
+    )
+}
+
+fn minted(data: Value) -> ProviderState {
+    ProviderState::minted_by(&luna(), data)
+}
+
+fn reasoning(id: &str) -> Part {
+    Part::Reasoning(Reasoning {
+        text: "Hm.".into(),
+        provider_state: Some(minted(json!({
+            "type": "reasoning", "id": id, "encrypted_content": "gAAA",
+            "summary": [{"type": "summary_text", "text": "Hm."}],
+        }))),
+    })
+}
+
+fn said(text: &str, data: Value) -> Part {
+    Part::Text(Text {
+        text: text.into(),
+        provider_state: Some(minted(data)),
+    })
+}
+
+fn called(id: &str, data: Option<Value>) -> Part {
+    Part::ToolUse(ToolUse {
+        provider_state: data.map(minted),
+        ..ToolUse::new(id, "f", ToolInput::parse("{}"))
+    })
+}
+
+/// A conversation in which the model said this.
+fn after(parts: impl IntoIterator<Item = Part>) -> ChatRequest {
+    ChatRequest::new([
+        Message::user("hi"),
+        Message::new(Role::Assistant, parts),
+        Message::user("go on"),
+    ])
+}
+
+/// Its items without the person's.
+fn items(request: &ChatRequest) -> Vec<Value> {
+    let (body, _) = sent(request);
+    let mut items = body["input"].as_array().unwrap().clone();
+    items.retain(|item| item["role"] != "user");
+    items
+}
+
+#[test]
+fn an_answer_goes_back_item_by_item() {
+    let request = after([
+        reasoning("rs_1"),
+        said(
+            "I look.",
+            json!({"item": {"id": "msg_1", "status": "completed", "phase": "commentary"}, "after": "rs_1"}),
+        ),
+        said(
+            " Twice.",
+            json!({"item": {"id": "msg_1", "status": "completed", "phase": "commentary"}, "after": "rs_1",
+                   "content": {"annotations": [{"type": "file_path", "file_id": "f", "index": 0}]}}),
+        ),
+        reasoning("rs_2"),
+        called(
+            "call_1",
+            Some(json!({"item": {"id": "fc_1", "status": "completed"}, "after": "rs_2"})),
+        ),
+        said(
+            "No.",
+            json!({"item": {"id": "msg_2"}, "content": {"type": "refusal"}, "after": "rs_2"}),
+        ),
+    ]);
+    let reasoning = |id: &str| {
+        json!({"type": "reasoning", "id": id, "encrypted_content": "gAAA",
+               "summary": [{"type": "summary_text", "text": "Hm."}]})
+    };
+    assert_eq!(
+        items(&request),
+        [
+            reasoning("rs_1"),
+            json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                   "phase": "commentary", "content": [
+                {"type": "output_text", "text": "I look.", "annotations": []},
+                {"type": "output_text", "text": " Twice.",
+                 "annotations": [{"type": "file_path", "file_id": "f", "index": 0}]},
+            ]}),
+            reasoning("rs_2"),
+            json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f",
+                   "arguments": "{}", "status": "completed"}),
+            json!({"type": "message", "id": "msg_2", "role": "assistant", "status": "completed",
+                   "content": [{"type": "refusal", "refusal": "No."}]}),
+        ]
+    );
+}
+
+/// "… was provided without its required 'reasoning' item".
+#[test]
+fn without_its_reasoning_an_item_has_no_id() {
+    let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
+    let opaque = |text: Option<&str>| {
+        Part::Opaque(Opaque {
+            kind: "web_search_call".into(),
+            text: text.map(Into::into),
+            provider_state: ProviderState::minted_by(
+                &luna(),
+                json!({"item": search, "after": "rs_1"}),
+            ),
+        })
+    };
+    let message = json!({"item": {"id": "msg_1", "phase": "final_answer"}, "after": "rs_1"});
+    let call = Some(json!({"item": {"id": "fc_1"}, "after": "rs_1"}));
+    let rest = || {
+        [
+            said("So.", message.clone()),
+            called("call_1", call.clone()),
+            opaque(Some("q")),
+        ]
+    };
+    let trimmed = after(rest());
+    let call =
+        json!({"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"});
+    assert_eq!(
+        items(&trimmed),
+        [
+            json!({"role": "assistant", "content": "So.", "phase": "final_answer"}),
+            call,
+            json!({"role": "assistant", "content": "q"}),
+        ]
+    );
+    let whole = after([reasoning("rs_1")].into_iter().chain(rest()));
+    let ids: Vec<_> = items(&whole)
+        .iter()
+        .map(|item| item["id"].clone())
+        .collect();
+    assert_eq!(ids, ["rs_1", "msg_1", "fc_1", "ws_1"]);
+    let (_, warnings) = sent(&after([opaque(None)]));
+    assert_eq!(warnings[0].kind, WarningKind::PartDropped);
+}
+
+/// "… was provided without its required following item".
+#[test]
+fn reasoning_that_led_to_nothing_is_left_out() {
+    let request = after([
+        reasoning("rs_1"),
+        said("", json!({"item": {"id": "msg_1"}})),
+    ]);
+    assert!(items(&request).is_empty());
+    let (_, warnings) = sent(&request);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].message.contains("nothing came of them"));
+}
+
+#[test]
+fn an_item_is_sent_once() {
+    let text = || said("a", json!({"item": {"id": "msg_1"}, "after": "rs_1"}));
+    let turn = || Message::new(Role::Assistant, [reasoning("rs_1"), text()]);
+    let request = ChatRequest::new([turn(), Message::user("again"), turn(), Message::user("?")]);
+    let ids: Vec<_> = items(&request)
+        .iter()
+        .map(|item| item["id"].clone())
+        .collect();
+    assert_eq!(ids, [json!("rs_1"), json!("msg_1"), Value::Null]);
+}
+
+#[test]
+fn what_others_minted_stays_with_them() {
+    let foreign = |data: Value| {
+        Some(ProviderState::minted_by(
+            &ModelId::new("openai", "gpt-5"),
+            data,
+        ))
+    };
+    let request = after([
+        Part::Reasoning(Reasoning {
+            text: "Hm.".into(),
+            provider_state: foreign(
+                json!({"type": "reasoning", "id": "rs", "encrypted_content": "gAAA"}),
+            ),
+        }),
+        Part::Text(Text {
+            text: "a".into(),
+            provider_state: foreign(json!({"item": {"id": "msg_1"}})),
+        }),
+        Part::text("b"),
+        // The same model over Chat Completions.
+        Part::Reasoning(Reasoning {
+            text: "Hm.".into(),
+            provider_state: Some(minted(json!({"field": "reasoning_content"}))),
+        }),
+    ]);
+    assert_eq!(
+        items(&request),
+        [json!({"role": "assistant", "content": "ab"})]
+    );
+    let (_, warnings) = sent(&request);
+    let told: Vec<_> = warnings
+        .iter()
+        .map(|it| (it.kind, &it.message[..2]))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (WarningKind::PartDropped, "2 "),
+            (WarningKind::PartDowngraded, "1 ")
+        ]
+    );
+}
+
+#[test]
+fn the_result_of_a_program_names_its_caller() {
+    let caller = json!({"type": "program", "caller_id": "p_1"});
+    let call = called(
+        "call_1",
+        Some(json!({"item": {"id": "fc_1", "caller": caller, "namespace": "n"}})),
+    );
+    let request = ChatRequest::new([
+        Message::user("hi"),
+        Message::new(Role::Assistant, [call]),
+        Message::tool_results([ToolResult::text("call_1", "f", "12")]),
+    ]);
+    let items = items(&request);
+    assert_eq!(
+        (&items[0]["caller"], &items[1]["caller"]),
+        (&caller, &caller)
+    );
+    assert_eq!(items[0]["namespace"], "n");
+}
+
+#[test]
+fn instructions_are_messages_where_they_stand() {
+    let request = ChatRequest::new([
+        Message::system("a"),
+        Message::system("b"),
+        Message::user("hi"),
+        Message::system("c"),
+    ]);
+    let (body, _) = sent(&request);
+    assert_eq!(
+        body["input"],
+        json!([
+            {"role": "developer", "content": "a\n\nb"},
+            {"role": "user", "content": "hi"},
+            {"role": "developer", "content": "c"},
+        ])
+    );
+    let options = ResponsesOptions::default();
+    let (body, _) = sent_by(&request, &luna(), &Profile::generic(), &options);
+    assert_eq!(body["input"][0]["role"], "system");
+}
+
+#[test]
+fn what_another_model_said_has_its_type_where_the_server_wants_one() {
+    let request = after([
+        Part::text("a"),
+        Part::text("b"),
+        called("call_1", None),
+        Part::text("c"),
+    ]);
+    let (body, _) = sent_by(
+        &request,
+        &luna(),
+        &Profile::llamacpp(),
+        &ResponsesOptions::default(),
+    );
+    let message = |text: &str| {
+        let text = json!({"type": "output_text", "text": text, "annotations": []});
+        json!({"type": "message", "role": "assistant", "content": [text]})
+    };
+    assert_eq!(
+        (&body["input"][1], &body["input"][3]),
+        (&message("ab"), &message("c"))
+    );
+}
+
+#[test]
+fn images_of_results_follow_where_results_are_text() {
+    let result = ToolResult {
+        content: vec![
+            ToolContent::text("Look:"),
+            ToolContent::Image(Media::base64("image/png", "AA==")),
+        ],
+        is_error: true,
+        ..ToolResult::text("call_1", "f", "")
+    };
+    let request = ChatRequest::new([
+        Message::user("hi"),
+        Message::new(
+            Role::Assistant,
+            [called("call_1", None), called("call_2", None)],
+        ),
+        Message::tool_results([result, ToolResult::text("call_2", "f", "12")]),
+    ]);
+    let image =
+        json!({"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,AA=="});
+    let (body, warnings) = sent(&request);
+    let text = json!({"type": "input_text", "text": "Error: Look:"});
+    assert_eq!(body["input"][3]["output"], json!([text, image]));
+    assert!(warnings.is_empty(), "{warnings:?}");
+
+    let options = ResponsesOptions::default();
+    let (body, warnings) = sent_by(&request, &luna(), &Profile::vllm(), &options);
+    assert_eq!(
+        body["input"][3]["output"],
+        "Error: Look:\n[image image/png]"
+    );
+    assert_eq!(body["input"][4]["output"], "12");
+    assert_eq!(body["input"][5]["content"][1], image);
+    assert_eq!(warnings[0].kind, WarningKind::PartDowngraded);
+}
+
+#[test]
+fn nothing_is_kept_and_reasoning_comes_encrypted() {
+    let request = ChatRequest::new([Message::user("hi")]);
+    let (body, _) = sent(&request);
+    assert_eq!(body["store"], false);
+    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+    // "Encrypted content is not supported with this model."
+    let options = ResponsesOptions {
+        store: true,
+        reasoning_summary: Some(ReasoningSummary::Auto),
+    };
+    let plain = ModelId::new("openai", "gpt-4.1");
+    let (body, _) = sent_by(&request, &plain, &Profile::openai(), &options);
+    assert_eq!(body["store"], true);
+    assert!(body.get("include").is_none() && body.get("reasoning").is_none());
+    // A model that is not known may reason.
+    let unknown = ModelId::new("x", "oss");
+    let (body, _) = sent_by(&request, &unknown, &Profile::generic(), &options);
+    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+    assert_eq!(body["reasoning"], json!({"summary": "auto"}));
+}
+
+#[test]
+fn effort_and_summary_are_said_together_and_no_summary_of_nothing() {
+    let options = ResponsesOptions {
+        reasoning_summary: Some(ReasoningSummary::Detailed),
+        ..ResponsesOptions::default()
+    };
+    let tools = [ToolDefinition::new("f", "", json!({"type": "object"}))];
+    for (effort, expected) in [
+        (None, json!({"summary": "detailed"})),
+        (Some(ReasoningEffort::None), json!({"effort": "none"})),
+        (
+            Some(ReasoningEffort::High),
+            json!({"effort": "high", "summary": "detailed"}),
+        ),
+    ] {
+        let request = ChatRequest {
+            reasoning: effort,
+            ..ChatRequest::new([Message::user("hi")]).with_tools(tools.clone())
+        };
+        let (body, warnings) = sent_by(&request, &luna(), &Profile::openai(), &options);
+        assert_eq!(body["reasoning"], expected);
+        // Chat Completions has no tools beside reasoning for this model.
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+}
+
+#[test]
+fn what_the_api_has_no_field_for_is_told() {
+    let request = ChatRequest {
+        max_output_tokens: Some(5),
+        sampling: Sampling {
+            temperature: Some(0.2),
+            stop: vec!["END".into()],
+            seed: Some(1),
+            ..Sampling::default()
+        },
+        ..ChatRequest::new([Message::user("hi")])
+    };
+    let (body, warnings) = sent(&request);
+    assert_eq!(body["max_output_tokens"], 16);
+    for field in ["stop", "seed", "temperature"] {
+        assert!(body.get(field).is_none(), "{field}");
+    }
+    assert_eq!(warnings.len(), 4, "{warnings:?}");
+    assert!(
+        warnings
+            .iter()
+            .all(|it| it.kind == WarningKind::OptionDropped)
+    );
+    let limit = |profile: &Profile| {
+        let (model, options) = (luna(), ResponsesOptions::default());
+        let unknown = ModelCapabilities::default();
+        let wire = to_wire(&request, &model, &unknown, profile, &options).unwrap();
+        wire.silent_limit
+    };
+    let limits = (limit(&Profile::openai()), limit(&Profile::llamacpp()));
+    assert_eq!(limits, (None, Some(16)));
+}
+
+#[test]
+fn choices_have_their_form() {
+    let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object"}));
+    let function = |name: &str| json!({"type": "function", "name": name});
+    let only = |names: &[&str]| ToolChoice::Only(names.iter().map(|&it| it.to_owned()).collect());
+    for (choice, expected) in [
+        (ToolChoice::Auto, json!("auto")),
+        (ToolChoice::None, json!("none")),
+        (ToolChoice::Required, json!("required")),
+        (only(&["b"]), function("b")),
+        (
+            only(&["c", "a"]),
+            json!({"type": "allowed_tools", "mode": "required", "tools": [function("c"), function("a")]}),
+        ),
+    ] {
+        let request = ChatRequest::new([Message::user("hi")])
+            .with_tools([tool("a"), tool("b"), tool("c")])
+            .with_tool_choice(choice);
+        let (body, _) = sent(&request);
+        assert_eq!(body["tool_choice"], expected);
+        assert_eq!(body["tools"].as_array().unwrap().len(), 3);
+        // Without it the API holds calls to the schema, and refuses most schemas.
+        assert_eq!(body["tools"][0]["strict"], false);
+    }
+}
+
+#[test]
+fn a_schema_has_its_older_name_where_the_newer_is_ignored() {
+    let schema =
+        json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+    let request = ChatRequest {
+        response_format: ResponseFormat::JsonSchema {
+            name: "n".into(),
+            schema: schema.clone(),
+        },
+        ..ChatRequest::new([Message::user("hi")])
+    };
+    let options = ResponsesOptions::default();
+    let (body, _) = sent_by(&request, &luna(), &Profile::llamacpp(), &options);
+    let form = json!({"name": "n", "schema": schema, "strict": true});
+    assert_eq!(
+        body["response_format"],
+        json!({"type": "json_schema", "json_schema": form})
+    );
+    assert!(body.get("text").is_none());
+    let (body, _) = sent(&request);
+    assert!(body.get("response_format").is_none());
+    assert_eq!(body["text"]["format"]["schema"], schema);
+}
+
+#[test]
+fn the_callers_fields_are_laid_over_ours() {
+    let extra = json!({
+        "tools": [{"type": "web_search"}],
+        "include": ["web_search_call.action.sources", "reasoning.encrypted_content"],
+        "text": {"verbosity": "low"},
+        "reasoning": {"summary": "auto"},
+        "store": true,
+        "stream": false,
+        "metadata": {"a": "b"},
+    });
+    let schema =
+        json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+    let request = ChatRequest {
+        extra: extra.as_object().unwrap().clone(),
+        reasoning: Some(ReasoningEffort::Low),
+        response_format: ResponseFormat::JsonSchema {
+            name: "n".into(),
+            schema,
+        },
+        ..ChatRequest::new([Message::user("hi")]).with_tools([ToolDefinition::new(
+            "f",
+            "",
+            json!({"type": "object"}),
+        )])
+    };
+    let (body, warnings) = sent(&request);
+    let types: Vec<_> = body["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["type"])
+        .collect();
+    assert_eq!(types, ["function", "web_search"]);
+    assert_eq!(
+        body["include"],
+        json!([
+            "reasoning.encrypted_content",
+            "web_search_call.action.sources"
+        ])
+    );
+    assert_eq!(body["text"]["verbosity"], "low");
+    assert_eq!(body["text"]["format"]["strict"], true);
+    assert_eq!(
+        body["reasoning"],
+        json!({"effort": "low", "summary": "auto"})
+    );
+    assert_eq!(
+        (&body["store"], &body["stream"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(body["metadata"], json!({"a": "b"}));
+    assert_eq!(warnings.len(), 1, "`stream` cannot be set: {warnings:?}");
+    // Each field once.
+    let model = luna();
+    let wire = to_wire(
+        &request,
+        &model,
+        &ModelCapabilities::default(),
+        &Profile::openai(),
+        &ResponsesOptions::default(),
+    );
+    let text = serde_json::to_string(&wire.unwrap().body).unwrap();
+    assert_eq!(text.matches("\"include\":").count(), 1, "{text}");
+}
+
+#[test]
+fn names_are_checked_where_they_stand() {
+    use switchboard_domain::ModelErrorKind::InvalidRequest;
+    let fails = |request: &ChatRequest| {
+        let unknown = ModelCapabilities::default();
+        let (profile, options) = (Profile::openai(), ResponsesOptions::default());
+        to_wire(request, &luna(), &unknown, &profile, &options)
+            .unwrap_err()
+            .kind
+    };
+    let tool = ToolDefinition::new("a b", "", json!({}));
+    let request = ChatRequest::new([Message::user("hi")]).with_tools([tool]);
+    let field = Some("tools[0].name".to_owned());
+    assert_eq!(fails(&request), InvalidRequest { field });
+    let request = ChatRequest {
+        response_format: ResponseFormat::JsonSchema {
+            name: "a b".into(),
+            schema: json!({}),
+        },
+        ..ChatRequest::new([Message::user("hi")])
+    };
+    let field = Some("text.format.name".to_owned());
+    assert_eq!(fails(&request), InvalidRequest { field });
+}

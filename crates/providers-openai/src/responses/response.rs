@@ -1,0 +1,42 @@
+//! A whole body → a whole answer.
+//!
+//! A body is what the last event of its stream holds, so the same state machine reads it: an answer
+//! is the same whichever way it came.
+
+use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
+
+use super::stream::ResponsesDecoder;
+use crate::answer::{AnswerDecoder, assembled};
+
+/// Reads a body of status 200 into the events of a stream that says the same.
+///
+/// Fails like the stream does: with the provider's error if the body is one, and with
+/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if there is no answer
+/// in it.
+pub fn events_from_body(
+    decoder: ResponsesDecoder,
+    body: &str,
+) -> Result<Vec<ModelEvent>, ModelError> {
+    let mut events = Vec::new();
+    decoder.read_whole(body, &mut events)?;
+    Ok(events)
+}
+
+impl AnswerDecoder for ResponsesDecoder {
+    fn whole(self, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+        events_from_body(self, body)
+    }
+}
+
+/// Reads a body of status 200. See [`events_from_body`].
+pub fn from_body(
+    provider: &str,
+    decoder: ResponsesDecoder,
+    body: &str,
+) -> Result<ChatResponse, ModelError> {
+    assembled(provider, &events_from_body(decoder, body)?)
+}
+
+#[cfg(test)]
+#[path = "response_tests.rs"]
+mod tests;

@@ -1,0 +1,454 @@
+use serde_json::json;
+use switchboard_domain::{ChatResponse, Part, ResponseAccumulator, ToolInput, WarningKind};
+
+use super::*;
+
+fn decoder() -> ResponsesDecoder {
+    ResponsesDecoder::new(
+        ModelId::new("openai", "m"),
+        ToolChoiceOutcome::Native,
+        vec![Warning::new(WarningKind::OptionDropped, "w")],
+        LocalIds::default(),
+    )
+}
+
+fn run(frames: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
+    let (mut decoder, mut events) = (decoder(), Vec::new());
+    for frame in frames {
+        let name = frame["type"].as_str().unwrap_or_default().to_owned();
+        if let Err(error) = decoder.frame(&name, &frame.to_string(), &mut events) {
+            return (events, Err(error));
+        }
+    }
+    let end = decoder.end(&mut events);
+    (events, end)
+}
+
+fn answer(frames: &[Value]) -> ChatResponse {
+    let (events, end) = run(frames);
+    end.unwrap();
+    let mut answer = ResponseAccumulator::default();
+    for event in &events {
+        answer.push(event).unwrap();
+    }
+    answer.finish().unwrap()
+}
+
+fn error(frames: &[Value]) -> ModelError {
+    run(frames).1.unwrap_err()
+}
+
+fn done(item: &Value) -> Value {
+    json!({"type": "response.output_item.done", "output_index": 0, "item": item})
+}
+
+fn completed() -> Value {
+    json!({"type": "response.completed", "response": {"id": "r", "status": "completed"}})
+}
+
+#[test]
+fn warnings_and_the_outcome_come_first() {
+    let (events, _) =
+        run(&[json!({"type": "response.created", "response": {"id": "r", "model": "x"}})]);
+    assert!(
+        matches!(&events[..], [
+            ModelEvent::Started { response_id: Some(id), model: Some(model), .. },
+            ModelEvent::Warning { .. },
+        ] if id == "r" && model == "x"),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn refusal_beside_text_is_a_refusal_and_both_are_kept() {
+    let item = json!({"type": "message", "id": "m1", "status": "completed", "content": [
+        {"type": "output_text", "text": "Well. "}, {"type": "refusal", "refusal": "No."},
+    ]});
+    let response = answer(&[done(&item), completed()]);
+    assert_eq!(response.finish, FinishReason::Refusal);
+    let texts: Vec<_> = response.message.parts.iter().map(Part::as_text).collect();
+    assert_eq!(texts, [Some("Well. "), Some("No.")]);
+}
+
+#[test]
+fn what_was_streamed_is_not_said_again() {
+    let at = |kind: &str, fields: Value| {
+        let mut event =
+            json!({"type": kind, "item_id": "m1", "output_index": 0, "content_index": 0});
+        event
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        event
+    };
+    let item =
+        json!({"type": "message", "id": "m1", "content": [{"type": "output_text", "text": "ab"}]});
+    let frames = [
+        at("response.output_text.delta", json!({"delta": "a"})),
+        at("response.output_text.delta", json!({"delta": "b"})),
+        at("response.output_text.done", json!({"text": "ab"})),
+        done(&item),
+        // A server that says the item twice, or its text once more.
+        done(&item),
+        at("response.output_text.done", json!({"text": "ab"})),
+        completed(),
+    ];
+    assert_eq!(answer(&frames).message.text(), "ab");
+}
+
+#[test]
+fn two_pieces_of_a_message_are_two_texts_of_one_item() {
+    let say = |index: u64, text: &str| {
+        json!({"type": "response.output_text.delta", "item_id": "m1", "output_index": 0,
+               "content_index": index, "delta": text})
+    };
+    let item = json!({"type": "message", "id": "m1", "content": [
+        {"type": "output_text", "text": "ab"},
+        {"type": "output_text", "text": "c", "annotations": [{"type": "file_path"}]},
+    ]});
+    let frames = [
+        say(0, "a"),
+        say(1, "c"),
+        say(0, "b"),
+        done(&item),
+        completed(),
+    ];
+    let parts = answer(&frames).message.parts;
+    let data: Vec<_> = parts
+        .iter()
+        .map(|part| (part.as_text(), part.provider_state().map(|it| &it.data)))
+        .collect();
+    let first = json!({"item": {"id": "m1"}});
+    let second = json!({"item": {"id": "m1"}, "content": {"annotations": [{"type": "file_path"}]}});
+    assert_eq!(
+        data,
+        [(Some("ab"), Some(&first)), (Some("c"), Some(&second))]
+    );
+}
+
+#[test]
+fn summaries_and_thinking_are_paragraphs() {
+    let think = |kind: &str, field: &str, index: u64, text: &str| json!({"type": kind, "item_id": "rs", "output_index": 0, field: index, "delta": text});
+    let summary = "response.reasoning_summary_text.delta";
+    let frames = [
+        think(summary, "summary_index", 0, "a"),
+        think(summary, "summary_index", 0, "b"),
+        think(summary, "summary_index", 1, "c"),
+        think("response.reasoning_text.delta", "content_index", 0, "d"),
+        completed(),
+    ];
+    let response = answer(&frames);
+    let Part::Reasoning(reasoning) = &response.message.parts[0] else {
+        panic!("{response:?}");
+    };
+    assert_eq!(reasoning.text, "ab\n\nc\n\nd");
+    assert_eq!(reasoning.provider_state, None, "nothing that could go back");
+}
+
+#[test]
+fn a_call_id_that_is_taken_or_missing_is_replaced() {
+    let call = |id: &Value, index: u64| {
+        json!({"type": "response.output_item.done", "output_index": index, "item": {
+            "type": "function_call", "call_id": id, "name": "f", "arguments": "{}", "status": "completed",
+        }})
+    };
+    let same = json!("call_1");
+    let frames = [
+        call(&same, 0),
+        call(&same, 1),
+        call(&Value::Null, 2),
+        completed(),
+    ];
+    let response = answer(&frames);
+    let ids: Vec<_> = response
+        .message
+        .tool_uses()
+        .map(|it| it.id.as_str())
+        .collect();
+    assert_eq!(ids, ["call_1", "call_local_1", "call_local_2"]);
+    assert_eq!(response.finish, FinishReason::ToolUse);
+}
+
+#[test]
+fn a_call_that_only_broke_off_is_malformed_whatever_it_reads_like() {
+    let added = json!({"type": "response.output_item.added", "output_index": 0, "item": {
+        "type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": "",
+    }});
+    let delta =
+        json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"});
+    let end = |reason: &str| {
+        json!({"type": "response.incomplete", "response": {
+            "status": "incomplete", "incomplete_details": {"reason": reason},
+        }})
+    };
+    for (reason, finish) in [
+        ("max_output_tokens", FinishReason::Length),
+        ("content_filter", FinishReason::ContentFilter),
+        ("max_messages", FinishReason::Other("max_messages".into())),
+    ] {
+        let response = answer(&[added.clone(), delta.clone(), end(reason)]);
+        assert_eq!(response.finish, finish);
+        assert_eq!(response.finish_raw.as_deref(), Some(reason));
+        let call = response.message.tool_uses().next().unwrap();
+        assert!(
+            matches!(call.input, ToolInput::Malformed { .. }),
+            "{call:?}"
+        );
+    }
+    // Without an `output_item.done` in an answer that is complete, it is complete too.
+    let whole = answer(&[added, delta, completed()]);
+    assert!(
+        whole
+            .message
+            .tool_uses()
+            .next()
+            .unwrap()
+            .input
+            .as_object()
+            .is_some()
+    );
+}
+
+#[test]
+fn the_status_of_the_answer_beats_the_name_of_the_event() {
+    let odd = json!({"type": "response.completed", "response": {
+        "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
+    }});
+    assert_eq!(answer(&[odd]).finish, FinishReason::Length);
+    let failed = json!({"type": "response.completed", "response": {
+        "status": "failed", "error": {"code": "server_error", "message": "m"},
+    }});
+    assert!(matches!(
+        error(&[failed]).kind,
+        ModelErrorKind::Overloaded { .. }
+    ));
+}
+
+#[test]
+fn the_count_of_tokens_tells_the_limit_where_nothing_else_does() {
+    let read = |limit: Option<u32>, written: u64| {
+        let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
+        let body =
+            json!({"status": "completed", "output": [call], "usage": {"output_tokens": written}});
+        let mut events = Vec::new();
+        let decoder = decoder().with_silent_limit(limit);
+        decoder.read_whole(&body.to_string(), &mut events).unwrap();
+        let answer = crate::answer::assembled("p", &events).unwrap();
+        let call = answer.message.tool_uses().next().unwrap();
+        (answer.finish.clone(), call.input.as_object().is_some())
+    };
+    assert_eq!(read(Some(60), 60), (FinishReason::Length, false));
+    assert_eq!(read(Some(60), 59), (FinishReason::ToolUse, true));
+    assert_eq!(read(None, 60), (FinishReason::ToolUse, true));
+}
+
+#[test]
+fn failures_have_their_kind() {
+    let failed = |code: &str| {
+        error(&[json!({"type": "response.failed", "response": {
+            "status": "failed", "error": {"code": code, "message": "m"},
+        }})])
+    };
+    for (code, kind) in [
+        (
+            "rate_limit_exceeded",
+            ModelErrorKind::RateLimited { retry_after: None },
+        ),
+        (
+            "invalid_prompt",
+            ModelErrorKind::InvalidRequest { field: None },
+        ),
+        (
+            "image_too_large",
+            ModelErrorKind::InvalidRequest { field: None },
+        ),
+        (
+            "invalid_base64_image",
+            ModelErrorKind::InvalidRequest { field: None },
+        ),
+        (
+            "image_content_policy_violation",
+            ModelErrorKind::ContentFilter,
+        ),
+        ("bio_policy", ModelErrorKind::ContentFilter),
+        ("insufficient_quota", ModelErrorKind::QuotaExhausted),
+        ("something_new", ModelErrorKind::Interrupted),
+    ] {
+        let error = failed(code);
+        assert_eq!((error.kind, code), (kind, code));
+    }
+    let flat =
+        json!({"type": "error", "code": "context_length_exceeded", "message": "m", "param": null});
+    assert_eq!(error(&[flat]).kind, ModelErrorKind::ContextOverflow);
+    let untyped = json!({"error": {"message": "m", "code": "invalid_api_key"}});
+    assert_eq!(error(&[untyped]).kind, ModelErrorKind::Authentication);
+    let cancelled = json!({"type": "response.cancelled", "response": {"status": "cancelled"}});
+    assert_eq!(error(&[cancelled]).kind, ModelErrorKind::Interrupted);
+}
+
+#[test]
+fn frames_that_are_no_objects_are_errors() {
+    for (data, kind) in [
+        ("3", ModelErrorKind::Protocol),
+        ("{\"type\":", ModelErrorKind::Protocol),
+        ("[1]", ModelErrorKind::Protocol),
+        (
+            "[{\"error\":{\"code\":\"server_error\"}}]",
+            ModelErrorKind::Overloaded { retry_after: None },
+        ),
+    ] {
+        let error = decoder().frame("", data, &mut Vec::new()).unwrap_err();
+        assert_eq!(error.kind, kind, "{data}");
+    }
+}
+
+#[test]
+fn nothing_counts_after_the_end() {
+    let (mut decoder, mut events) = (decoder(), Vec::new());
+    decoder
+        .frame("", &completed().to_string(), &mut events)
+        .unwrap();
+    let count = events.len();
+    for data in ["[DONE]", "{\"type\":\"error\"}", "no json"] {
+        decoder.frame("", data, &mut events).unwrap();
+    }
+    decoder.end(&mut events).unwrap();
+    assert_eq!(events.len(), count);
+}
+
+/// Laws that hold for any input.
+mod laws {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_item() -> impl Strategy<Value = Value> {
+        let kind = prop::sample::select(vec![
+            "message",
+            "reasoning",
+            "function_call",
+            "web_search_call",
+            "",
+        ]);
+        let id = prop_oneof![Just(json!(null)), Just(json!("a")), Just(json!("b"))];
+        let name = prop_oneof![Just(json!(null)), Just(json!("f"))];
+        let status = prop_oneof![
+            Just(json!(null)),
+            Just(json!("completed")),
+            Just(json!("incomplete"))
+        ];
+        let arguments = prop_oneof![
+            Just(json!("{}")),
+            Just(json!("{\"x\"")),
+            Just(json!({"x": 1}))
+        ];
+        let content = prop_oneof![
+            Just(json!([])),
+            Just(json!([{"type": "output_text", "text": "t"}])),
+            Just(
+                json!([{"type": "refusal", "refusal": "r"}, {"type": "output_text", "text": "t"}])
+            ),
+            Just(json!("odd")),
+        ];
+        (kind, id.clone(), id, name, status, arguments, content).prop_map(
+            |(kind, id, call_id, name, status, arguments, content)| {
+                json!({"type": kind, "id": id, "call_id": call_id, "name": name, "status": status,
+                       "arguments": arguments, "content": content, "summary": content,
+                       "encrypted_content": "e"})
+            },
+        )
+    }
+
+    fn any_event() -> impl Strategy<Value = Value> {
+        let kind = prop::sample::select(vec![
+            "response.created",
+            "response.output_item.added",
+            "response.output_item.done",
+            "response.content_part.done",
+            "response.output_text.delta",
+            "response.output_text.done",
+            "response.refusal.delta",
+            "response.refusal.done",
+            "response.reasoning_summary_text.delta",
+            "response.reasoning_summary_text.done",
+            "response.reasoning_text.delta",
+            "response.reasoning_text.done",
+            "response.function_call_arguments.delta",
+            "response.function_call_arguments.done",
+            "response.hologram.delta",
+        ]);
+        let id = prop_oneof![Just(json!(null)), Just(json!("a")), Just(json!("b"))];
+        let index = prop_oneof![Just(json!(null)), (0..3_u32).prop_map(|it| json!(it))];
+        let text = prop_oneof![Just(""), Just("t"), Just("{}")];
+        (kind, any_item(), id, index.clone(), index, text).prop_map(
+            |(kind, item, id, output, content, text)| {
+                // Only items have them, as on the wire.
+                let item = kind.contains("output_item").then_some(item);
+                let response = (kind == "response.created").then(|| json!({"id": "r"}));
+                json!({"type": kind, "item": item, "item_id": id, "output_index": output,
+                       "content_index": content, "summary_index": content, "delta": text,
+                       "text": text, "refusal": text, "arguments": text, "response": response})
+            },
+        )
+    }
+
+    fn any_end() -> impl Strategy<Value = Value> {
+        let status = prop::sample::select(vec!["completed", "incomplete"]);
+        (status, prop::collection::vec(any_item(), 0..3)).prop_map(|(status, output)| {
+            json!({"type": format!("response.{status}"), "response": {
+                "status": status, "output": output,
+                "incomplete_details": {"reason": "max_output_tokens"},
+            }})
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_of_events_keeps_the_grammar(
+            mut frames in prop::collection::vec(any_event(), 0..14),
+            end in any_end(),
+        ) {
+            frames.push(end);
+            let (events, outcome) = run(&frames);
+            prop_assert!(outcome.is_ok());
+            let mut answer = ResponseAccumulator::default();
+            for event in &events {
+                answer.push(event).unwrap();
+            }
+            let response = answer.finish().unwrap();
+            let mut ids: Vec<_> = response.message.tool_uses().map(|it| it.id.clone()).collect();
+            let count = ids.len();
+            ids.sort();
+            ids.dedup();
+            prop_assert_eq!(ids.len(), count, "ids are unique");
+        }
+
+        #[test]
+        fn a_body_says_what_its_stream_says(items in prop::collection::vec(any_item(), 0..4)) {
+            // Numbered, as OpenAI's are, so that items of one id are told apart.
+            let frames = items.iter().enumerate().map(|(at, item)| {
+                json!({"type": "response.output_item.done", "output_index": at, "item": item})
+            });
+            let response = json!({"id": "r", "status": "completed", "output": items});
+            let last = json!({"type": "response.completed", "response": response});
+            let streamed = answer(&frames.chain([last]).collect::<Vec<_>>());
+            let mut events = Vec::new();
+            decoder().read_whole(&response.to_string(), &mut events).unwrap();
+            let whole = crate::answer::assembled("openai", &events).unwrap();
+            prop_assert_eq!(whole.message, streamed.message);
+            prop_assert_eq!(whole.finish, streamed.finish);
+        }
+
+        #[test]
+        fn any_text_is_taken_without_a_panic(
+            name in ".{0,8}",
+            frames in prop::collection::vec(".{0,40}", 0..4),
+        ) {
+            let (mut decoder, mut events) = (decoder(), Vec::new());
+            for frame in frames {
+                let _ = decoder.frame(&name, &frame, &mut events);
+            }
+            let _ = decoder.end(&mut events);
+        }
+    }
+}

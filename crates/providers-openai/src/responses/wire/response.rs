@@ -1,0 +1,142 @@
+//! What comes in. Every field forgives: a value of the wrong type counts as absent.
+
+use serde::Deserialize;
+use serde_json::Value;
+use switchboard_domain::{JsonObject, Usage};
+
+use crate::lenient::{lenient, lenient_list};
+
+/// An event of a stream, whichever it is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Event {
+    /// Which event.
+    #[serde(deserialize_with = "lenient")]
+    pub r#type: Option<String>,
+    /// The answer as far as it is, in the first events and the last one.
+    #[serde(deserialize_with = "lenient")]
+    pub response: Option<Response>,
+    /// An item that begins or is complete.
+    #[serde(deserialize_with = "lenient")]
+    pub item: Option<JsonObject>,
+    /// A piece of a message or of reasoning that begins or is complete.
+    #[serde(deserialize_with = "lenient")]
+    pub part: Option<JsonObject>,
+    /// The id of the item.
+    #[serde(deserialize_with = "lenient")]
+    pub item_id: Option<String>,
+    /// The place of the item in the answer.
+    #[serde(deserialize_with = "lenient")]
+    pub output_index: Option<u64>,
+    /// The place of the piece in the item.
+    #[serde(deserialize_with = "lenient")]
+    pub content_index: Option<u64>,
+    /// The place of the summary in the reasoning.
+    #[serde(deserialize_with = "lenient")]
+    pub summary_index: Option<u64>,
+    /// What is new.
+    #[serde(deserialize_with = "lenient")]
+    pub delta: Option<String>,
+    /// A whole text.
+    #[serde(deserialize_with = "lenient")]
+    pub text: Option<String>,
+    /// A whole refusal.
+    #[serde(deserialize_with = "lenient")]
+    pub refusal: Option<String>,
+    /// The whole arguments of a call.
+    pub arguments: Option<Value>,
+}
+
+/// An answer.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Response {
+    /// Its id.
+    #[serde(deserialize_with = "lenient")]
+    pub id: Option<String>,
+    /// The model that answers.
+    #[serde(deserialize_with = "lenient")]
+    pub model: Option<String>,
+    /// `completed`, `incomplete`, `failed`, `cancelled`, `queued` or `in_progress`.
+    #[serde(deserialize_with = "lenient")]
+    pub status: Option<String>,
+    /// Its items; `None` where there is no such list.
+    #[serde(deserialize_with = "some_list")]
+    pub output: Option<Vec<JsonObject>>,
+    /// The tokens.
+    #[serde(deserialize_with = "lenient")]
+    pub usage: Option<UsageReport>,
+    /// Why it failed.
+    pub error: Option<Value>,
+    /// Why it is incomplete.
+    #[serde(deserialize_with = "lenient")]
+    pub incomplete_details: Option<IncompleteDetails>,
+}
+
+/// Why an answer is incomplete.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct IncompleteDetails {
+    /// `max_output_tokens`, `content_filter`, …
+    #[serde(deserialize_with = "lenient")]
+    pub reason: Option<String>,
+}
+
+/// Token counts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct UsageReport {
+    /// Of the whole input, what came from a cache included.
+    #[serde(deserialize_with = "lenient")]
+    pub input_tokens: Option<u64>,
+    /// Of the input.
+    #[serde(deserialize_with = "lenient")]
+    pub input_tokens_details: Option<InputDetails>,
+    /// Of the output, reasoning included.
+    #[serde(deserialize_with = "lenient")]
+    pub output_tokens: Option<u64>,
+    /// Of the output.
+    #[serde(deserialize_with = "lenient")]
+    pub output_tokens_details: Option<OutputDetails>,
+}
+
+/// Token counts within the input.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct InputDetails {
+    /// Read from a cache.
+    #[serde(deserialize_with = "lenient")]
+    pub cached_tokens: Option<u64>,
+    /// Written to a cache.
+    #[serde(deserialize_with = "lenient")]
+    pub cache_write_tokens: Option<u64>,
+}
+
+/// Token counts within the output.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct OutputDetails {
+    /// Reasoning.
+    #[serde(deserialize_with = "lenient")]
+    pub reasoning_tokens: Option<u64>,
+}
+
+impl From<UsageReport> for Usage {
+    fn from(report: UsageReport) -> Self {
+        let input = report.input_tokens_details.unwrap_or_default();
+        let output = report.output_tokens_details.unwrap_or_default();
+        Self {
+            input_tokens: report.input_tokens,
+            output_tokens: report.output_tokens,
+            cache_read_tokens: input.cached_tokens,
+            cache_write_tokens: input.cache_write_tokens,
+            reasoning_tokens: output.reasoning_tokens,
+        }
+    }
+}
+
+fn some_list<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<JsonObject>>, D::Error> {
+    lenient_list(deserializer).map(Some)
+}

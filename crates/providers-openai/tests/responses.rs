@@ -1,0 +1,282 @@
+//! The model behind Responses against a server on loopback.
+#![allow(
+    clippy::expect_used,
+    reason = "a plain function of a test file counts as production code for clippy"
+)]
+
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatModel, ChatRequest, FinishReason, Message, ModelErrorKind, ModelEvent, ToolDefinition,
+    ToolResult,
+};
+use switchboard_providers_common::{RetryPolicy, TransportConfig};
+use switchboard_providers_openai::{
+    OpenAiClient, OpenAiConfig, OpenAiResponsesModel, Profile,
+    responses::{ReasoningSummary, ResponsesOptions},
+};
+use switchboard_testkit::{
+    fake::{Answer, FakeModel, Gate},
+    transcripts,
+};
+
+async fn server() -> FakeModel {
+    FakeModel::start().await.expect("a free port")
+}
+
+fn model(fake: &FakeModel) -> OpenAiResponsesModel {
+    let base_url = format!("{}/v1", fake.base_url());
+    let config = OpenAiConfig {
+        transport: TransportConfig {
+            system_proxy: false,
+            retry: RetryPolicy::never(),
+            ..TransportConfig::default()
+        },
+        profile: Profile::openai(),
+        ..OpenAiConfig::compatible("openai-responses", base_url).with_api_key("sk-secret-1")
+    };
+    let client = OpenAiClient::new(config).expect("a valid configuration");
+    client.responses_model("gpt-6-luna")
+}
+
+fn question() -> ChatRequest {
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    ChatRequest::new([Message::user("Weather in Hamburg and Kiel?")])
+        .with_tools([ToolDefinition::new("get_weather", "", schema)])
+}
+
+fn transcript(name: &str) -> Answer {
+    Answer::transcript(&format!("openai-responses/{name}")).expect("it is stored")
+}
+
+#[tokio::test]
+async fn reasoning_and_parallel_calls_go_back_in_their_order() {
+    let fake = server().await;
+    fake.answer(transcript("reasoning-then-calls.sse"));
+    fake.answer(transcript("text.json"));
+    let model = model(&fake);
+    let mut request = question();
+    let answer = model.complete(&request).await.unwrap();
+    assert_eq!(answer.finish, FinishReason::ToolUse);
+    let calls: Vec<_> = answer.message.tool_uses().cloned().collect();
+    let results = calls
+        .iter()
+        .map(|call| ToolResult::text(&call.id, &call.name, "12"));
+    let results = Message::tool_results(results);
+    request
+        .messages
+        .extend([answer.message.into(), results.into()]);
+    let last = model.complete(&request).await.unwrap();
+    assert_eq!(
+        (last.message.text().as_str(), last.finish),
+        ("It is 12 °C.", FinishReason::Stop)
+    );
+    assert!(last.warnings.is_empty(), "{:?}", last.warnings);
+
+    let sent = fake.request(1).await;
+    let input = sent.json()["input"].as_array().unwrap();
+    let shape: Vec<_> = input
+        .iter()
+        .skip(1)
+        .map(|item| {
+            (
+                item["type"].as_str().unwrap(),
+                item.get("id"),
+                item.get("call_id"),
+            )
+        })
+        .collect();
+    let (rs, fc_1, fc_2) = (json!("rs_1"), json!("fc_1"), json!("fc_2"));
+    let (a, b) = (json!("call_a"), json!("call_b"));
+    assert_eq!(
+        shape,
+        [
+            ("reasoning", Some(&rs), None),
+            ("function_call", Some(&fc_1), Some(&a)),
+            ("function_call", Some(&fc_2), Some(&b)),
+            ("function_call_output", None, Some(&a)),
+            ("function_call_output", None, Some(&b)),
+        ]
+    );
+    // As it came, to the letter.
+    let stored = transcripts::read("openai-responses/reasoning-then-calls.json").unwrap();
+    let stored: Value = serde_json::from_slice(&stored.bytes).unwrap();
+    assert_eq!(input[1], stored["output"][0]);
+}
+
+#[tokio::test]
+async fn reasoning_that_is_no_longer_read_is_left_out_and_asked_without() {
+    let fake = server().await;
+    let model = model(&fake);
+    fake.answer(transcript("reasoning-then-calls.sse"));
+    let mut request = question();
+    let answer = model.complete(&request).await.unwrap();
+    let calls: Vec<_> = answer.message.tool_uses().cloned().collect();
+    let results = calls
+        .iter()
+        .map(|call| ToolResult::text(&call.id, &call.name, "12"));
+    let results = Message::tool_results(results);
+    request
+        .messages
+        .extend([answer.message.into(), results.into()]);
+
+    let refused = json!({"error": {
+        "message": "The encrypted content gAAA...DQ== could not be verified.",
+        "type": "invalid_request_error", "param": null, "code": "invalid_encrypted_content",
+    }});
+    fake.answer(Answer::json(400, &refused));
+    fake.answer(transcript("text.sse"));
+    let last = model.complete(&request).await.unwrap();
+    assert_eq!(last.message.text(), "It is 12 °C.");
+    let told: Vec<_> = last.warnings.iter().map(|it| &it.message).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("1 reasoning part(s)"), "{told:?}");
+
+    let kept = |number: usize| {
+        let request = &fake.requests()[number];
+        let input = request.json()["input"].as_array().unwrap().clone();
+        let ids: Vec<_> = input
+            .iter()
+            .filter_map(|item| item.get("id").cloned())
+            .collect();
+        (ids, input.len())
+    };
+    assert_eq!(
+        kept(1),
+        (vec![json!("rs_1"), json!("fc_1"), json!("fc_2")], 6)
+    );
+    assert_eq!(kept(2), (Vec::new(), 5));
+
+    // Once, and only where there is something to leave out.
+    fake.answer(Answer::json(400, &refused));
+    fake.answer(Answer::json(400, &refused));
+    let error = model.complete(&request).await.unwrap_err();
+    assert!(
+        error.to_string().contains("could not be verified"),
+        "{error}"
+    );
+    fake.answer(Answer::json(400, &refused));
+    model.complete(&question()).await.unwrap_err();
+    assert_eq!((fake.requests().len(), fake.unused()), (6, 0));
+}
+
+#[tokio::test]
+async fn the_request_says_who_asks_and_keeps_nothing_there() {
+    let fake = server().await;
+    fake.answer(transcript("text.sse"));
+    let options = ResponsesOptions {
+        reasoning_summary: Some(ReasoningSummary::Concise),
+        ..ResponsesOptions::default()
+    };
+    let model = model(&fake).with_options(options);
+    assert_eq!(model.id().to_string(), "openai-responses/gpt-6-luna");
+    model.complete(&question()).await.unwrap();
+    let sent = fake.request(0).await;
+    assert_eq!((sent.method(), sent.path()), ("POST", "/v1/responses"));
+    assert_eq!(sent.header("authorization"), Some("Bearer sk-secret-1"));
+    assert_eq!(sent.header("accept"), Some("text/event-stream"));
+    let body = sent.json();
+    assert_eq!(
+        (&body["store"], &body["stream"]),
+        (&json!(false), &json!(true))
+    );
+    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+    assert_eq!(body["reasoning"], json!({"summary": "concise"}));
+}
+
+#[tokio::test]
+async fn arguments_stream_while_they_are_being_written() {
+    let fake = server().await;
+    let gate = Gate::new();
+    let stored = transcripts::read("openai-responses/text-then-call.sse").unwrap();
+    let text = String::from_utf8(stored.bytes).unwrap();
+    // Before the second piece of the arguments.
+    let held = text
+        .find(r#""delta":"ty"#)
+        .and_then(|at| text[..at].rfind("event:"));
+    let (before, after) = text.split_at(held.unwrap());
+    fake.answer(
+        Answer::new(200)
+            .header("content-type", "text/event-stream")
+            .piece(before.to_owned())
+            .gate(&gate)
+            .piece(after.to_owned()),
+    );
+    let mut stream = model(&fake).stream(&question()).await.unwrap();
+    let mut arguments = String::new();
+    let mut finish = None;
+    while let Some(event) = stream.next().await {
+        match event.unwrap() {
+            ModelEvent::ToolInputDelta { json, .. } => {
+                if arguments.is_empty() {
+                    assert_eq!(json, r#"{"ci"#);
+                    gate.reached().await;
+                    gate.open();
+                }
+                arguments.push_str(&json);
+            }
+            ModelEvent::Finished { reason, .. } => finish = Some(reason),
+            _ => {}
+        }
+    }
+    assert_eq!(arguments, r#"{"city":"Hamburg"}"#);
+    assert_eq!(finish, Some(FinishReason::ToolUse));
+}
+
+#[tokio::test]
+async fn failures_know_their_request() {
+    let fake = server().await;
+    let model = model(&fake);
+    let refused = json!({"error": {
+        "message": "Unsupported parameter", "type": "invalid_request_error", "param": "reasoning.effort",
+        "code": "unsupported_parameter",
+    }});
+    fake.answer(Answer::json(400, &refused).header("x-request-id", "req_1"));
+    let error = model.complete(&question()).await.unwrap_err();
+    let field = Some("reasoning.effort".to_owned());
+    assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
+    assert_eq!(
+        (error.status(), error.request_id()),
+        (Some(400), Some("req_1"))
+    );
+
+    // Within an answer that had begun with 200.
+    fake.answer(transcript("failed-rate-limit.sse").header("x-request-id", "req_2"));
+    let error = model.complete(&question()).await.unwrap_err();
+    assert!(
+        matches!(error.kind, ModelErrorKind::RateLimited { .. }),
+        "{error}"
+    );
+    assert_eq!(
+        (error.status(), error.request_id()),
+        (Some(200), Some("req_2"))
+    );
+
+    fake.answer(transcript("eof-inside-arguments.sse"));
+    let error = model.complete(&question()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Interrupted);
+    for error in [error.to_string(), format!("{model:?}")] {
+        assert!(!error.contains("sk-secret-1"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_ends_the_request() {
+    let fake = server().await;
+    let gate = Gate::new();
+    let created = json!({"type": "response.created", "response": {"id": "resp_1"}});
+    fake.answer(
+        Answer::new(200)
+            .header("content-type", "text/event-stream")
+            .piece(format!("data: {created}\n\n"))
+            .gate(&gate)
+            .piece("data: {}\n\n"),
+    );
+    let mut stream = model(&fake).stream(&question()).await.unwrap();
+    let first = stream.next().await.unwrap().unwrap();
+    assert!(matches!(first, ModelEvent::Started { .. }), "{first:?}");
+    drop(stream);
+    let request = fake.request(0).await;
+    request.client_gone().await;
+    assert!(request.is_client_gone());
+}
