@@ -98,6 +98,8 @@ pub enum RunErrorKind {
     MalformedToolCall,
     /// The model said nothing.
     EmptyAnswer,
+    /// A server that is required did not come up.
+    ServerUnavailable,
     /// A fault of this program.
     Internal,
     /// The model could not be asked or did not answer: the name of the [`ModelErrorKind`].

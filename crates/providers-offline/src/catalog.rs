@@ -101,7 +101,11 @@ impl Tool {
             && params
                 .iter()
                 .all(|param| matches!(param.kind, Kind::Number | Kind::Integer));
-        let annotations = definition.annotations;
+        let mut annotations = definition.annotations;
+        if annotations.destructive == Some(true) {
+            // Read-only and destructive at once is a contradiction, and to read too little harms none.
+            annotations.read_only = annotations.read_only.filter(|read_only| !read_only);
+        }
         let words = format!(
             "{} {}",
             definition.description,
@@ -210,4 +214,29 @@ fn output_terms(schema: &Value) -> Vec<String> {
         terms.extend(document_terms(about));
     }
     terms
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_that_says_it_is_read_only_and_destructive_writes() {
+        for (read_only, destructive, writes) in [
+            (Some(true), None, false),
+            (Some(true), Some(false), false),
+            (Some(true), Some(true), true),
+            (Some(false), None, true),
+            (None, Some(true), true),
+            (None, None, false),
+        ] {
+            let mut definition = ToolDefinition::new("get_it", "", json!({"type": "object"}));
+            definition.annotations.read_only = read_only;
+            definition.annotations.destructive = destructive;
+            let tool = Tool::new(Arc::new(definition));
+            assert_eq!(tool.writes, writes, "{read_only:?} {destructive:?}");
+        }
+    }
 }

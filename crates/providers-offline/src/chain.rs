@@ -109,11 +109,7 @@ pub(crate) fn selection(
         .find(|&i| is_head(&words[i].stem));
     let head_span = head.map(|i| (words[i].start, words[i].end));
     if let Some(first) = first_named {
-        let list = reading
-            .mentions
-            .iter()
-            .filter(|mention| mention.group == first.group);
-        let names = list.filter_map(name_of).collect();
+        let names = reading.group(first).iter().filter_map(name_of).collect();
         let spans = [Some(reading.group_bounds(first)), head_span];
         return Some(Selection {
             selector: Selector::Named(names),

@@ -194,9 +194,8 @@ fn object(reading: &Reading<'_>, verb: &Word) -> Vec<String> {
     for word in reading.words_after(verb.end) {
         let gap = reading.slice(edge, word.start);
         let value = reading
-            .mentions
-            .iter()
-            .any(|mention| mention.start <= word.start && word.end <= mention.end);
+            .mention_at(word.start)
+            .is_some_and(|mention| word.end <= mention.end);
         let ends = value || gap.contains([':', ',', '.', '?', '!', ';', '\n']);
         edge = word.end;
         if BEFORE.contains(&word.lower.as_str()) && stems.is_empty() && !ends {

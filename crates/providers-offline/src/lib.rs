@@ -12,6 +12,9 @@
 //!    call, or calls another tool that can give it,
 //! 4. writes a short answer from the results.
 //!
+//! A message of more than 5000 words or 64 kB is declined: of one that is cut off it would call tools
+//! with arguments that are cut off.
+//!
 //! No tool and no server is known to it by name. Equal requests give equal answers, apart from
 //! relative dates: "yesterday" depends on the day, which [`OfflinePlanner::with_today`] fixes.
 //!

@@ -6,6 +6,8 @@
 //! description), how much of the question that leaves unexplained, and whether the question holds
 //! the arguments that the tool needs. A tool that is named exactly wins.
 
+use std::collections::HashSet;
+
 use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 
 use crate::{
@@ -298,22 +300,15 @@ fn weigh(
     explained: &[(usize, usize)],
     intent: Option<&Intent>,
 ) -> Weight {
-    let within = |term: &Term| {
-        explained
-            .iter()
-            .any(|span| span.0 <= term.start && term.end <= span.1)
-    };
+    let explained = Cover::new(explained);
     let (mut strength, mut hit, mut total) = (0.0, 0.0, 0.0);
     let mut beside_verb = false;
-    let mut seen: Vec<&str> = Vec::new();
-    for term in terms
-        .iter()
-        .filter(|term| !seen_before(&mut seen, &term.stem))
-    {
+    let mut seen: HashSet<&str> = HashSet::new();
+    for term in terms.iter().filter(|term| seen.insert(&term.stem)) {
         let place = place(tool, &term.stem);
         // What went into an argument explains itself, but does not speak for the tool unless it is
         // the tool's own word.
-        let explained = within(term);
+        let explained = explained.holds(term.start, term.end);
         let counted = if explained && place <= IN_NAME {
             0.0
         } else {
@@ -334,10 +329,29 @@ fn weigh(
     }
 }
 
-fn seen_before<'s>(seen: &mut Vec<&'s str>, stem: &'s str) -> bool {
-    let before = seen.contains(&stem);
-    seen.push(stem);
-    before
+/// Spans, in which it is looked up whether one of them holds another.
+struct Cover {
+    /// In order of their starts; the end is the furthest of all spans so far.
+    spans: Vec<(usize, usize)>,
+}
+
+impl Cover {
+    fn new(spans: &[(usize, usize)]) -> Self {
+        let mut spans = spans.to_vec();
+        spans.sort_unstable();
+        let mut furthest = 0;
+        for span in &mut spans {
+            furthest = span.1.max(furthest);
+            span.1 = furthest;
+        }
+        Self { spans }
+    }
+
+    fn holds(&self, start: usize, end: usize) -> bool {
+        let count = self.spans.partition_point(|span| span.0 <= start);
+        let last = count.checked_sub(1).and_then(|i| self.spans.get(i));
+        last.is_some_and(|span| end <= span.1)
+    }
 }
 
 fn ratio(part: usize, whole: usize) -> f64 {

@@ -20,10 +20,8 @@ pub(crate) struct Term {
 pub(crate) fn terms(reading: &Reading<'_>) -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
     for (i, word) in reading.words.iter().enumerate() {
-        let value = reading.mentions.iter().any(|mention| {
-            mention.start <= word.start
-                && word.end <= mention.end
-                && !matches!(mention.found, Found::Name(_) | Found::Quoted(_))
+        let value = reading.mention_at(word.start).is_some_and(|mention| {
+            word.end <= mention.end && !matches!(mention.found, Found::Name(_) | Found::Quoted(_))
         });
         if word.is_stop() || value || word.lower.starts_with(|c: char| c.is_ascii_digit()) {
             continue;

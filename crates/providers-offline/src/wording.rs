@@ -156,6 +156,16 @@ pub(crate) fn cannot_fill(tool: &Tool) -> String {
     )
 }
 
+/// A message is longer than what is read.
+pub(crate) fn too_long(words: usize, bytes: usize) -> String {
+    format!(
+        "Your message is too long for me, so I did nothing with it: I read at most {words} words and \
+         {} kB at once. I am the offline planner, not a language model. Please say it in fewer words. \
+         {REAL_MODEL}",
+        bytes / 1024
+    )
+}
+
 /// A tool has no place for all that was listed.
 pub(crate) fn left_over(tool: &Tool, values: &[String]) -> String {
     format!(

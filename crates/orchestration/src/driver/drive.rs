@@ -1,6 +1,6 @@
 //! Executes the steps of a run.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use switchboard_domain::{
@@ -10,7 +10,10 @@ use switchboard_domain::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, publish::Publisher};
+use super::{
+    Agent,
+    publish::{Publisher, handover},
+};
 use crate::{PlannedCall, Run, RunEventKind, RunReport, Step, ToolAnswer, UnexpectedInput};
 
 /// A tool host keeps deadlines itself and knows more about a time-out than we do; this much later
@@ -46,23 +49,23 @@ impl Driver {
 
     pub(super) async fn drive(self, mut run: Run, resumed: bool) -> Run {
         let model = self.agent.model.id().clone();
-        self.publisher
-            .publish(RunEventKind::RunStarted { model, resumed });
+        self.tell([RunEventKind::RunStarted { model, resumed }])
+            .await;
         if resumed {
-            let events = run.recover();
-            self.publisher.publish_all(events);
+            self.tell(run.recover()).await;
         }
         loop {
             let done = match run.next_step() {
+                Step::Done => break,
+                _ if self.cancel.is_cancelled() => Ok(Flow::Cancelled),
                 Step::CallModel => self.call_model(&mut run).await,
                 Step::AskApproval(requests) => self.ask(&mut run, &requests).await,
                 Step::CallTools(calls) => self.call_tools(&mut run, calls).await,
-                Step::Done => break,
             };
             match done {
                 Ok(Flow::Go) => {}
-                Ok(Flow::Cancelled) => self.publisher.publish_all(run.cancel(None)),
-                Err(fault) => self.publisher.publish_all(run.abort(&fault)),
+                Ok(Flow::Cancelled) => self.tell(run.cancel(None, &HashMap::new())).await,
+                Err(fault) => self.tell(run.abort(&fault)).await,
             }
         }
         if let Some(report) = run.report() {
@@ -73,6 +76,14 @@ impl Driver {
         run
     }
 
+    /// Says what happened, and goes on when the reader has heard it. Whatever the reader then
+    /// decides, such as to cancel, holds for the very next thing that the driver does.
+    async fn tell(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
+        if self.publisher.publish_all(kinds) {
+            handover().await;
+        }
+    }
+
     async fn call_model(&self, run: &mut Run) -> Result<Flow, UnexpectedInput> {
         let catalog = match &self.agent.tools {
             None => ToolCatalog::default(),
@@ -81,20 +92,23 @@ impl Driver {
                 None => return Ok(Flow::Cancelled),
             },
         };
-        self.publisher
-            .publish_all(run.tools_unavailable(&catalog.problems));
+        self.tell(run.tools_unavailable(&catalog.problems)).await;
+        if self.cancel.is_cancelled() {
+            return Ok(Flow::Cancelled);
+        }
         let request = run.begin_model_call(catalog.tools);
-        self.publisher.publish(RunEventKind::ModelCallStarted {
+        self.tell([RunEventKind::ModelCallStarted {
             step: run.steps(),
             model: self.agent.model.id().clone(),
             tools: request.tools.len(),
-        });
+        }])
+        .await;
         let events = match self.stream_answer(&request).await {
             ModelAnswer::Whole(answer) => run.model_answered(answer)?,
             ModelAnswer::Failed(error, partial) => run.model_failed(&error, partial)?,
-            ModelAnswer::Cancelled(partial) => run.cancel(partial),
+            ModelAnswer::Cancelled(partial) => run.cancel(partial, &HashMap::new()),
         };
-        self.publisher.publish_all(events);
+        self.tell(events).await;
         Ok(Flow::Go)
     }
 
@@ -123,7 +137,7 @@ impl Driver {
                         let error = ModelError::from_grammar(provider, fault);
                         return ModelAnswer::Failed(error, partial(answer));
                     }
-                    self.forward(event, &mut open_tools);
+                    self.tell(shown(event, &mut open_tools)).await;
                 }
             }
         }
@@ -136,33 +150,6 @@ impl Driver {
             Ok(answer) => ModelAnswer::Whole(answer),
             Err(fault) => ModelAnswer::Failed(ModelError::from_grammar(provider, fault), None),
         }
-    }
-
-    /// Shows a model's event to whoever watches the run.
-    fn forward(&self, event: ModelEvent, open_tools: &mut Vec<(u32, String)>) {
-        let kind = match event {
-            ModelEvent::TextDelta { text, .. } => RunEventKind::TextDelta { text },
-            ModelEvent::ReasoningDelta { text, .. } => RunEventKind::ReasoningDelta { text },
-            ModelEvent::PartStarted {
-                index,
-                part: PartStart::ToolUse { id, name },
-            } => {
-                open_tools.push((index, id.clone()));
-                RunEventKind::ToolInputStarted { id, name }
-            }
-            ModelEvent::ToolInputDelta { index, json } => {
-                let Some((_, id)) = open_tools.iter().rev().find(|(open, _)| *open == index) else {
-                    return;
-                };
-                RunEventKind::ToolInputDelta {
-                    id: id.clone(),
-                    json,
-                }
-            }
-            ModelEvent::Warning { warning } => RunEventKind::Warning { warning },
-            _ => return,
-        };
-        self.publisher.publish(kind);
     }
 
     async fn ask(
@@ -185,8 +172,8 @@ impl Driver {
                     }
                 }
             };
-            self.publisher
-                .publish_all(run.decided(&request.tool_use.id, decision)?);
+            self.tell(run.decided(&request.tool_use.id, decision)?)
+                .await;
         }
         Ok(Flow::Go)
     }
@@ -200,21 +187,30 @@ impl Driver {
         let timeout = run.options().tool_timeout;
         let mut waiting = calls.into_iter();
         let mut running = stream::FuturesUnordered::new();
+        let mut started: HashMap<String, Instant> = HashMap::new();
         loop {
-            while running.len() < at_once {
+            while running.len() < at_once && !self.cancel.is_cancelled() {
                 let Some(call) = waiting.next() else { break };
-                self.publisher.publish_all(run.tool_started(&call.id)?);
+                let events = run.tool_started(&call.id)?;
+                started.insert(call.id.clone(), Instant::now());
+                self.tell(events).await;
                 running.push(self.call_tool(call, timeout));
             }
             match self.cancel.run_until_cancelled(running.next()).await {
-                // Dropping what is running cancels it at its servers.
-                None => return Ok(Flow::Cancelled),
+                None => break,
                 Some(None) => return Ok(Flow::Go),
-                Some(Some((id, answer))) => {
-                    self.publisher.publish_all(run.tool_finished(&id, answer)?);
-                }
+                Some(Some((id, answer))) => self.tell(run.tool_finished(&id, answer)?).await,
             }
         }
+        // Dropping what is running cancels it at its servers, which need not wait until the reader
+        // has heard of it.
+        drop(running);
+        let elapsed = started
+            .into_iter()
+            .map(|(id, since)| (id, milliseconds(since.elapsed())))
+            .collect();
+        self.tell(run.cancel(None, &elapsed)).await;
+        Ok(Flow::Go)
     }
 
     async fn call_tool(
@@ -258,14 +254,41 @@ impl Driver {
                 }
             }
         };
-        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         (
             id,
             ToolAnswer {
                 result,
                 attempts: 1,
-                duration_ms,
+                duration_ms: milliseconds(started.elapsed()),
             },
         )
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What of a model's event whoever watches the run gets to see.
+fn shown(event: ModelEvent, open_tools: &mut Vec<(u32, String)>) -> Option<RunEventKind> {
+    match event {
+        ModelEvent::TextDelta { text, .. } => Some(RunEventKind::TextDelta { text }),
+        ModelEvent::ReasoningDelta { text, .. } => Some(RunEventKind::ReasoningDelta { text }),
+        ModelEvent::PartStarted {
+            index,
+            part: PartStart::ToolUse { id, name },
+        } => {
+            open_tools.push((index, id.clone()));
+            Some(RunEventKind::ToolInputStarted { id, name })
+        }
+        ModelEvent::ToolInputDelta { index, json } => {
+            let (_, id) = open_tools.iter().rev().find(|(open, _)| *open == index)?;
+            Some(RunEventKind::ToolInputDelta {
+                id: id.clone(),
+                json,
+            })
+        }
+        ModelEvent::Warning { warning } => Some(RunEventKind::Warning { warning }),
+        _ => None,
     }
 }

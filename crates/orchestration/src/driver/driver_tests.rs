@@ -1,9 +1,11 @@
 use std::{
     collections::VecDeque,
+    pin::pin,
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
 
@@ -448,4 +450,237 @@ async fn dropping_the_stream_drops_the_request() {
     assert!(future::poll_immediate(run.next()).await.is_none());
     drop(run);
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
+}
+
+/// A host whose tool is done as soon as it is called, and that counts the calls.
+#[derive(Default)]
+struct AtOnce(AtomicUsize);
+
+#[async_trait]
+impl ToolHost for AtOnce {
+    async fn tools(&self) -> ToolCatalog {
+        catalog()
+    }
+
+    async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(ToolOutput::text("done"))
+    }
+
+    fn changes(&self) -> ToolHostChanges {
+        Box::pin(stream::empty())
+    }
+}
+
+/// Says a word and then calls a tool, all of it ready at once.
+fn chatty_call() -> Answer {
+    let mut events = text("Adding.");
+    events.pop();
+    events.push(Ok(ModelEvent::PartFinished { index: 0 }));
+    events.push(Ok(ModelEvent::PartStarted {
+        index: 1,
+        part: PartStart::ToolUse {
+            id: "a".into(),
+            name: "add".into(),
+        },
+    }));
+    events.push(Ok(ModelEvent::ToolInputDelta {
+        index: 1,
+        json: r#"{"n":1}"#.into(),
+    }));
+    events.push(Ok(ModelEvent::PartFinished { index: 1 }));
+    events.push(Ok(ModelEvent::Finished {
+        reason: FinishReason::ToolUse,
+        raw: None,
+    }));
+    events
+}
+
+#[tokio::test]
+async fn cancelling_at_an_event_stops_what_comes_after_it() {
+    let kinds = [
+        "run_started",
+        "model_call_started",
+        "text_delta",
+        "tool_input_started",
+        "tool_input_delta",
+        "model_call_finished",
+        "tool_planned",
+        "tool_started",
+    ];
+    for stop_at in kinds {
+        let host = Arc::new(AtOnce::default());
+        let model = Scripted::new([chatty_call(), text("added")]);
+        let mut run = Agent::new(model.clone()).with_tools(host.clone()).ask("go");
+        let cancel = run.cancel_handle();
+        let mut seen = Vec::new();
+        while let Some(event) = run.next().await {
+            let event = serde_json::to_value(&event).unwrap();
+            let kind = event["type"].as_str().unwrap().to_owned();
+            if kind == stop_at {
+                cancel.cancel();
+            }
+            seen.push(kind);
+        }
+        assert!(seen.iter().any(|kind| kind == stop_at), "{seen:?}");
+        assert_eq!(host.0.load(Ordering::SeqCst), 0, "cancelled at {stop_at}");
+        let asked = usize::from(!matches!(stop_at, "run_started" | "model_call_started"));
+        assert_eq!(model.requests.lock().unwrap().len(), asked, "{stop_at}");
+        assert_eq!(seen.last().unwrap(), "run_finished");
+        let run = run.into_run().unwrap();
+        assert_eq!(run.outcome(), Some(Outcome::Cancelled), "{stop_at}");
+        let uses: usize = run.messages().iter().map(|m| m.tool_uses().count()).sum();
+        let results: usize = run.messages().iter().map(|m| m.results().count()).sum();
+        assert_eq!(uses, results, "{stop_at}: {seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn cancelling_between_two_calls_leaves_the_second_unstarted() {
+    let host = Arc::new(AtOnce::default());
+    let model = Scripted::new([calls(&[
+        ("a", "add", r#"{"n":1}"#),
+        ("b", "add", r#"{"n":2}"#),
+    ])]);
+    let options = RunOptions {
+        max_concurrent_tools: 1,
+        ..RunOptions::default()
+    };
+    let mut run = Agent::new(model)
+        .with_tools(host.clone())
+        .with_options(options)
+        .ask("go");
+    let cancel = run.cancel_handle();
+    while let Some(event) = run.next().await {
+        if matches!(event.kind, RunEventKind::ToolFinished { .. }) {
+            cancel.cancel();
+        }
+    }
+    assert_eq!(host.0.load(Ordering::SeqCst), 1);
+    let report = run.into_run().unwrap().report().unwrap();
+    assert_eq!(report.outcome, Outcome::Cancelled);
+    let attempts: Vec<_> = report.tool_calls.iter().map(|call| call.attempts).collect();
+    assert_eq!(attempts, [1, 0]);
+}
+
+#[tokio::test]
+async fn a_model_is_read_no_further_than_its_events_were_taken() {
+    struct Counting(ModelId, ModelCapabilities, Arc<AtomicUsize>);
+    #[async_trait]
+    impl ChatModel for Counting {
+        fn id(&self) -> &ModelId {
+            &self.0
+        }
+        fn capabilities(&self) -> &ModelCapabilities {
+            &self.1
+        }
+        async fn stream(&self, _: &ChatRequest) -> Result<ModelStream, ModelError> {
+            let read = self.2.clone();
+            let words = ["one ", "two ", "three"].map(|word| {
+                Ok(ModelEvent::TextDelta {
+                    index: 0,
+                    text: word.into(),
+                })
+            });
+            let mut events = text("");
+            events.splice(1..2, words);
+            Ok(Box::pin(stream::iter(events).inspect(move |_| {
+                read.fetch_add(1, Ordering::SeqCst);
+            })))
+        }
+    }
+    let read = Arc::new(AtomicUsize::new(0));
+    let model = Counting(
+        ModelId::new("t", "c"),
+        ModelCapabilities::default(),
+        read.clone(),
+    );
+    let mut run = Agent::new(Arc::new(model)).ask("go");
+    let mut at_deltas = Vec::new();
+    while let Some(event) = run.next().await {
+        if matches!(event.kind, RunEventKind::TextDelta { .. }) {
+            at_deltas.push(read.load(Ordering::SeqCst));
+        }
+    }
+    assert_eq!(at_deltas, [2, 3, 4]);
+}
+
+/// Polls a run as long as events come, and tells how many came and how often the run woke its
+/// reader by itself.
+fn drained(run: &mut RunStream) -> (usize, usize, Poll<()>) {
+    struct Wakes(AtomicUsize);
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let woken = Arc::new(Wakes(AtomicUsize::new(0)));
+    let waker = Waker::from(woken.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut events = 0;
+    let mut run = pin!(run);
+    let end = loop {
+        match run.as_mut().poll_next(&mut context) {
+            Poll::Ready(Some(_)) => events += 1,
+            Poll::Ready(None) => break Poll::Ready(()),
+            Poll::Pending => break Poll::Pending,
+        }
+    };
+    (events, woken.0.load(Ordering::SeqCst), end)
+}
+
+#[test]
+fn giving_way_to_the_reader_is_no_busy_waiting() {
+    let mut ready = Agent::new(Scripted::new([text("done")])).ask("go");
+    // run_started, model_call_started, text_delta, model_call_finished, run_finished
+    assert_eq!(drained(&mut ready), (5, 0, Poll::Ready(())));
+
+    let mut hanging = Agent::new(Scripted::new([])).ask("go");
+    assert_eq!(drained(&mut hanging), (2, 0, Poll::Pending));
+    hanging.cancel_handle().cancel();
+    assert_eq!(drained(&mut hanging), (1, 0, Poll::Ready(())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_tells_how_long_it_ran() {
+    let model = Scripted::new([calls(&[
+        ("a", "add", r#"{"n":1}"#),
+        ("b", "add", r#"{"n":2}"#),
+    ])]);
+    let options = RunOptions {
+        max_concurrent_tools: 1,
+        tool_timeout: None,
+        ..RunOptions::default()
+    };
+    // Of two that are wanted one comes: it waits for ever, and the other behind it.
+    let mut run = Agent::new(model)
+        .with_tools(together(2))
+        .with_options(options)
+        .ask("go");
+    while let Some(event) = run.next().await {
+        if matches!(event.kind, RunEventKind::ToolStarted { .. }) {
+            break;
+        }
+    }
+    let nothing = tokio::time::timeout(Duration::from_millis(1500), run.next()).await;
+    assert!(nothing.is_err(), "{nothing:?}");
+    run.cancel_handle().cancel();
+    let mut told = Vec::new();
+    while let Some(event) = run.next().await {
+        if let RunEventKind::ToolFinished {
+            id, duration_ms, ..
+        } = event.kind
+        {
+            told.push((id, duration_ms));
+        }
+    }
+    let expected = [("a".to_owned(), 1500), ("b".to_owned(), 0)];
+    assert_eq!(told, expected);
+    let report = run.into_run().unwrap().report().unwrap();
+    let recorded: Vec<_> = report
+        .tool_calls
+        .into_iter()
+        .map(|call| (call.id, call.duration_ms))
+        .collect();
+    assert_eq!(recorded, expected);
 }

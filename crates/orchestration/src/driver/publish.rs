@@ -3,7 +3,9 @@
 use std::{
     collections::HashSet,
     fmt,
+    future::{Future, poll_fn},
     sync::{Arc, Mutex, PoisonError},
+    task::Poll,
 };
 
 use jiff::Timestamp;
@@ -29,8 +31,8 @@ struct Inner {
 }
 
 impl Publisher {
-    /// The channel has no bound of its own: the driver only makes progress while the stream is
-    /// polled, and it is polled only when the channel is empty.
+    /// The channel has no bound of its own: the driver is polled only when the channel is empty, and
+    /// gives way after each thing that it says. Only progress, told from other threads, can pile up.
     pub(super) fn new(run: &Run, clock: Clock) -> (Self, mpsc::UnboundedReceiver<RunEvent>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let inner = Inner {
@@ -63,10 +65,14 @@ impl Publisher {
         });
     }
 
-    pub(super) fn publish_all(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
+    /// Whether there was anything to say.
+    pub(super) fn publish_all(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> bool {
+        let mut any = false;
         for kind in kinds {
             self.publish(kind);
+            any = true;
         }
+        any
     }
 
     /// Tells progress of a call, unless the call is over.
@@ -113,6 +119,23 @@ impl fmt::Debug for Publisher {
                 .finish_non_exhaustive()
         })
     }
+}
+
+/// Gives way to the reader of the events, once. Only to be awaited by the driver itself, after it
+/// published something.
+///
+/// No waker is kept: the stream of events polls the driver only when there is no event left to
+/// hand out, so the next poll is the reader asking for more, and there is nothing to wait for before.
+pub(super) fn handover() -> impl Future<Output = ()> {
+    let mut gave_way = false;
+    poll_fn(move |_| {
+        if gave_way {
+            Poll::Ready(())
+        } else {
+            gave_way = true;
+            Poll::Pending
+        }
+    })
 }
 
 /// The time of day.

@@ -13,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Run, RunEvent};
 
-/// A run as it happens. Polling the stream is what drives it; nothing is spawned.
+/// A run as it happens. Polling the stream is what drives it; nothing is spawned. The run does
+/// nothing more until the events of what it did last were taken, so a reader that cancels at an event
+/// stops what would come after it.
 ///
 /// Dropping it stops everything at once: the model's HTTP request is aborted and servers are told
 /// to cancel. [`RunStream::cancel_handle`] stops it with a proper end instead: a `run_finished` event
@@ -78,7 +80,8 @@ impl Stream for RunStream {
                     this.driver = None;
                     this.finished = Some(run);
                 }
-                // Progress may be told from another thread, so the channel must wake us too.
+                // The driver waits for something, or gives way because it said something. Progress
+                // may be told from another thread, so the channel must wake us too.
                 Poll::Pending => return this.events.poll_recv(cx),
             }
         }

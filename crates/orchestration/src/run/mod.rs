@@ -184,11 +184,14 @@ impl Run {
         match &self.phase {
             Phase::Model | Phase::Asked => {
                 if self.steps >= self.options.limits.max_steps {
-                    let limit = self.options.limits.max_steps;
+                    let times = match self.options.limits.max_steps {
+                        1 => "once".to_owned(),
+                        limit => format!("{limit} times"),
+                    };
                     self.end_with(RunError::new(
                         RunErrorKind::StepLimit,
                         format!(
-                            "the model was asked {limit} times without coming to an answer; \
+                            "the model was asked {times} without coming to an answer; \
                              raise the limit with --max-steps or `max_steps`"
                         ),
                     ));

@@ -146,7 +146,7 @@ fn what_must_not_run_gets_a_result_that_says_why() {
     .unwrap();
     assert_eq!(run.next_step(), Step::CallModel, "nothing to run");
     assert_paired(run.messages());
-    run.cancel(None);
+    run.cancel(None, &HashMap::new());
     let texts = error_texts(&run);
     assert!(texts[0].contains("malformed"), "{texts:?}");
     assert!(
@@ -207,7 +207,7 @@ fn an_edited_input_is_checked_and_recorded() {
     };
     assert_eq!(calls.len(), 1);
     assert_eq!(Value::Object(calls[0].input.clone()), json!({"n": 7}));
-    run.cancel(None);
+    run.cancel(None, &HashMap::new());
     assert_eq!(run.report().unwrap().tool_calls[0].input, json!({"n": 7}));
 }
 
@@ -264,7 +264,7 @@ fn an_id_that_comes_twice_or_not_at_all_is_made_unique() {
         run.begin_model_call(tools());
     }
     assert_paired(run.messages());
-    run.cancel(None);
+    run.cancel(None, &HashMap::new());
     let ids: Vec<_> = run
         .report()
         .unwrap()
@@ -420,6 +420,74 @@ fn error_kinds_are_plain_strings() {
     );
 }
 
+#[test]
+fn a_tool_that_contradicts_itself_does_not_count_as_read_only() {
+    let contradicting = || {
+        let mut tool = (*tool("purge", Some(true))).clone();
+        tool.annotations.destructive = Some(true);
+        vec![Arc::new(tool)]
+    };
+    let asked = |approval| {
+        let mut run = run(RunOptions {
+            approval,
+            ..RunOptions::default()
+        });
+        run.begin_model_call(contradicting());
+        let parts = vec![call("a", "purge", r#"{"n":1}"#)];
+        run.model_answered(answer(parts, FinishReason::ToolUse))
+            .unwrap();
+        run
+    };
+    assert!(matches!(
+        asked(ApprovalPolicy::Ask).next_step(),
+        Step::AskApproval(requests) if requests.len() == 1
+    ));
+    let mut refused = asked(ApprovalPolicy::None);
+    assert_eq!(refused.next_step(), Step::CallModel);
+    let result = refused.messages()[2].results().next().unwrap();
+    assert!(
+        result.is_error && result.as_text().contains("Not executed"),
+        "{}",
+        result.as_text()
+    );
+
+    let mut crashed = asked(ApprovalPolicy::All);
+    assert!(matches!(crashed.next_step(), Step::CallTools(calls) if calls.len() == 1));
+    crashed.tool_started("a").unwrap();
+    crashed.recover();
+    assert_eq!(
+        crashed.next_step(),
+        Step::CallModel,
+        "it must not run a second time"
+    );
+}
+
+#[test]
+fn the_step_limit_counts_in_words_that_read_right() {
+    for (max_steps, expected) in [
+        (1, "was asked once without"),
+        (2, "was asked 2 times without"),
+    ] {
+        let mut run = run(RunOptions {
+            limits: Limits { max_steps },
+            ..RunOptions::default()
+        });
+        for step in 1..=max_steps {
+            assert_eq!(run.next_step(), Step::CallModel);
+            run.begin_model_call(tools());
+            let id = format!("call-{step}");
+            let parts = vec![call(&id, "look", r#"{"n":1}"#)];
+            run.model_answered(answer(parts, FinishReason::ToolUse))
+                .unwrap();
+            run.tool_started(&id).unwrap();
+            run.tool_finished(&id, done("ok")).unwrap();
+        }
+        assert_eq!(run.next_step(), Step::Done);
+        let message = run.report().unwrap().error.unwrap().message;
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
 /// What a model, a person and tools do in one made-up run.
 #[derive(Debug, Clone)]
 struct Script {
@@ -459,7 +527,7 @@ fn play(script: &Script, store: bool) -> (Value, Vec<Arc<Message>>, HashMap<Stri
             run = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
         }
         if script.cancel_after.is_some_and(|at| transitions >= at) && run.outcome().is_none() {
-            run.cancel(None);
+            run.cancel(None, &HashMap::new());
         }
         transitions += 1;
         match run.next_step() {

@@ -1,6 +1,10 @@
 //! How a run takes in what its driver brings back.
 
-use std::{collections::HashSet, mem, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+    sync::Arc,
+};
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -11,7 +15,7 @@ use switchboard_domain::{
 use super::{CallState, PendingCall, Phase, Run, ToolAnswer, UnexpectedInput, batch, place};
 use crate::{
     Outcome, RecordedResult, RunError, RunErrorKind, RunEventKind, ToolCallRecord,
-    approval::Verdict,
+    approval::{Verdict, only_reads},
 };
 
 type Events = Vec<RunEventKind>;
@@ -220,7 +224,8 @@ impl Run {
             let CallState::Started { input } = &mut call.state else {
                 continue;
             };
-            if call.annotations.repeatable() {
+            let annotations = call.annotations;
+            if only_reads(annotations) || annotations.idempotent == Some(true) {
                 call.state = CallState::Ready {
                     input: mem::take(input),
                 };
@@ -240,25 +245,34 @@ impl Run {
     /// Stops the run. Calls that did not finish get a result that says so, so that the history
     /// stays whole.
     ///
-    /// `partial` is what a model call that was under way had answered.
-    pub fn cancel(&mut self, partial: Option<ChatResponse>) -> Events {
+    /// `partial` is what a model call that was under way had answered, `elapsed_ms` for how many
+    /// milliseconds the calls that had started were running, by their ids. A call that is not in it
+    /// is reported with 0.
+    pub fn cancel(
+        &mut self,
+        partial: Option<ChatResponse>,
+        elapsed_ms: &HashMap<String, u64>,
+    ) -> Events {
         let mut events = Vec::new();
         self.keep_partial(partial);
         for position in 0..self.batch_len() {
             let Phase::Batch(calls) = &self.phase else {
                 break;
             };
-            let (text, attempts) = match &calls[position].state {
+            let call = &calls[position];
+            let (text, attempts, duration_ms) = match &call.state {
                 CallState::Settled { .. } => continue,
                 CallState::Started { .. } => (
                     "Cancelled while running; whether the tool did its work is not known.",
                     1,
+                    elapsed_ms.get(&call.tool_use.id).copied().unwrap_or(0),
                 ),
                 CallState::Waiting { .. } | CallState::Ready { .. } => {
-                    ("Not executed: the run was cancelled.", 0)
+                    ("Not executed: the run was cancelled.", 0, 0)
                 }
             };
-            events.extend(self.settle(position, error_output(text.to_owned()), attempts, 0));
+            let output = error_output(text.to_owned());
+            events.extend(self.settle(position, output, attempts, duration_ms));
         }
         self.close_batch_if_settled();
         self.phase = Phase::Done(Outcome::Cancelled);
@@ -267,7 +281,7 @@ impl Run {
 
     /// Ends the run because its driver did what the run had not asked for.
     pub fn abort(&mut self, fault: &UnexpectedInput) -> Events {
-        let events = self.cancel(None);
+        let events = self.cancel(None, &HashMap::new());
         self.end_with(RunError::new(RunErrorKind::Internal, fault.to_string()));
         events
     }

@@ -2,7 +2,7 @@
 
 use switchboard_domain::JsonObject;
 
-use super::{Dialogue, Moment, Pending, Step};
+use super::{Dialogue, Moment, Pending, Step, is_too_long};
 use crate::{
     catalog::Tool,
     chain::{gives, selection},
@@ -270,7 +270,8 @@ impl Dialogue {
             .asked
             .iter()
             .rev()
-            .find(|(at, _)| *at < moment.asked);
+            .find(|(at, _)| *at < moment.asked)
+            .filter(|(_, question)| !is_too_long(question));
         let said = before.map_or_else(
             || reading.text.to_owned(),
             |(_, question)| format!("{question}\n{}", reading.text),

@@ -10,6 +10,7 @@ mod supply;
 use jiff::civil::Date;
 use serde_json::Value;
 use switchboard_domain::{ChatRequest, JsonObject, ToolChoice};
+use unicode_segmentation::UnicodeSegmentation;
 
 use crate::{
     answer,
@@ -29,6 +30,13 @@ use supply::Supply;
 const MAX_CALLS: usize = 16;
 /// Values of one parameter that are looked at.
 const MAX_VALUES: usize = 1000;
+
+/// Words of one message that are read, and its bytes.
+///
+/// Everything in a message is held against every tool, so a long one takes long. What is longer is
+/// declined: of a message that was read to a part, arguments would be cut off.
+const MAX_WORDS: usize = 5000;
+const MAX_BYTES: usize = 64 * 1024;
 
 /// A conversation with its tools.
 pub(crate) struct Dialogue {
@@ -150,6 +158,9 @@ impl Dialogue {
             until,
             depth,
         };
+        if is_too_long(text) {
+            return Step::Decline(wording::too_long(MAX_WORDS, MAX_BYTES));
+        }
         let reading = Reading::new(text, self.today);
         let index = Index::new(&self.tools);
         match self.goal(&reading, &index, moment) {
@@ -325,6 +336,11 @@ impl Dialogue {
         };
         Step::Ask(pending, text)
     }
+}
+
+/// Whether a message is more than is read.
+fn is_too_long(text: &str) -> bool {
+    text.len() > MAX_BYTES || text.unicode_words().nth(MAX_WORDS).is_some()
 }
 
 /// Each input with each value.

@@ -76,6 +76,8 @@ pub(crate) struct Reading<'t> {
     pub(crate) words: Vec<Word>,
     /// Its mentions in order, none overlapping another.
     pub(crate) mentions: Vec<Mention>,
+    /// The bytes of the marks and line ends that end its sentences, in order.
+    ends: Vec<usize>,
     /// The day on which it is read.
     pub(crate) today: Date,
 }
@@ -91,12 +93,34 @@ impl<'t> Reading<'t> {
         ids::find_codes(text, &mut found);
         numbers::find(text, &words, &mut found);
         names::find(text, &words, &mut found);
-        Self {
+        let mut reading = Self {
             text,
             words,
             mentions: found.into_grouped(text),
+            ends: Vec::new(),
             today,
-        }
+        };
+        reading.ends = reading.sentence_ends();
+        reading
+    }
+
+    fn sentence_ends(&self) -> Vec<usize> {
+        let ends = |&(at, c): &(usize, char)| {
+            let after = self.text.get(at + c.len_utf8()..).unwrap_or_default();
+            let ends = c == '\n'
+                || (matches!(c, '.' | '!' | '?' | ';')
+                    && (after.is_empty() || after.starts_with(char::is_whitespace)));
+            ends && !self.is_quoted(at)
+        };
+        let ends = self.text.char_indices().filter(ends);
+        ends.map(|(at, _)| at).collect()
+    }
+
+    /// The byte of the mark or line end, outside quotations, that ends the sentence which goes on at
+    /// `at`; `None` where the text ends first.
+    pub(crate) fn sentence_end(&self, at: usize) -> Option<usize> {
+        let count = self.ends.partition_point(|&end| end < at);
+        self.ends.get(count).copied()
     }
 
     /// The words that end at or before `at`, nearest first.
@@ -111,19 +135,33 @@ impl<'t> Reading<'t> {
         self.words.iter().skip(skip)
     }
 
+    /// The list that a mention belongs to: the mentions of its group, which stand beside each other.
+    pub(crate) fn group(&self, mention: &Mention) -> &[Mention] {
+        let from = self.mentions.partition_point(|m| m.group < mention.group);
+        let to = self.mentions.partition_point(|m| m.group <= mention.group);
+        self.mentions.get(from..to).unwrap_or_default()
+    }
+
     /// The bounds of the list that a mention belongs to.
     pub(crate) fn group_bounds(&self, mention: &Mention) -> (usize, usize) {
-        let members = self.mentions.iter().filter(|m| m.group == mention.group);
-        members.fold((mention.start, mention.end), |(start, end), m| {
-            (start.min(m.start), end.max(m.end))
-        })
+        match self.group(mention) {
+            [first, .., last] => (first.start, last.end),
+            _ => (mention.start, mention.end),
+        }
+    }
+
+    /// The mention that the byte lies in.
+    pub(crate) fn mention_at(&self, at: usize) -> Option<&Mention> {
+        // In order and without overlaps: only the last one that begins so early can reach so far.
+        let count = self.mentions.partition_point(|m| m.start <= at);
+        let last = self.mentions.get(count.checked_sub(1)?)?;
+        (at < last.end).then_some(last)
     }
 
     /// Whether the byte lies in quotation marks.
     pub(crate) fn is_quoted(&self, at: usize) -> bool {
-        self.mentions
-            .iter()
-            .any(|m| matches!(m.found, Found::Quoted(_)) && m.start <= at && at < m.end)
+        self.mention_at(at)
+            .is_some_and(|m| matches!(m.found, Found::Quoted(_)))
     }
 
     /// The text between two bytes, empty where that is no slice.
@@ -151,28 +189,32 @@ impl Found {
     }
 }
 
-/// Mentions as they are found; what was found first keeps its place.
+/// Mentions as they are found, in the order of the text; what was found first keeps its place.
 #[derive(Debug, Default)]
 struct Findings(Vec<Mention>);
 
 impl Findings {
     fn add(&mut self, start: usize, end: usize, found: Found) {
-        if !self.overlaps(start, end) {
-            self.0.push(Mention {
+        if start < end && !self.overlaps(start, end) {
+            let place = self.0.partition_point(|m| m.start < start);
+            let mention = Mention {
                 start,
                 end,
                 found,
                 group: 0,
-            });
+            };
+            self.0.insert(place, mention);
         }
     }
 
     fn overlaps(&self, start: usize, end: usize) -> bool {
-        self.0.iter().any(|m| m.start < end && start < m.end)
+        // None overlaps another, so the last one that begins before the end reaches furthest.
+        let count = self.0.partition_point(|m| m.start < end);
+        let last = count.checked_sub(1).and_then(|i| self.0.get(i));
+        last.is_some_and(|m| start < m.end)
     }
 
     fn into_grouped(mut self, text: &str) -> Vec<Mention> {
-        self.0.sort_by_key(|mention| mention.start);
         let mut group = 0;
         for i in 0..self.0.len() {
             let joined = i > 0

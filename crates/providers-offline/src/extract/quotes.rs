@@ -16,16 +16,26 @@ const MARKS: &[(char, char)] = &[
 /// Finds quotations. An apostrophe within a word is no mark.
 pub(super) fn find(text: &str, findings: &mut Findings) {
     let mut from = 0;
-    while let Some((start, end, inner)) = next(text, from) {
+    // Marks after which the text has no closing one any more; looking for it again and again would
+    // take as many times the length of the text as there are marks.
+    let mut unclosed: Vec<char> = Vec::new();
+    while let Some((start, end, inner)) = next(text, from, &mut unclosed) {
         findings.add(start, end, Found::Quoted(inner.to_owned()));
         from = end;
     }
 }
 
-fn next(text: &str, from: usize) -> Option<(usize, usize, &str)> {
+fn next<'t>(
+    text: &'t str,
+    from: usize,
+    unclosed: &mut Vec<char>,
+) -> Option<(usize, usize, &'t str)> {
     let rest = text.get(from..)?;
     rest.char_indices().find_map(|(offset, open)| {
         let (_, close) = MARKS.iter().find(|(mark, _)| *mark == open)?;
+        if unclosed.contains(&open) {
+            return None;
+        }
         let start = from + offset;
         if text[..start]
             .chars()
@@ -35,7 +45,10 @@ fn next(text: &str, from: usize) -> Option<(usize, usize, &str)> {
             return None;
         }
         let inner_start = start + open.len_utf8();
-        let inner_end = closing(text, inner_start, *close)?;
+        let Some(inner_end) = closing(text, inner_start, *close) else {
+            unclosed.push(open);
+            return None;
+        };
         let inner = &text[inner_start..inner_end];
         (!inner.trim().is_empty()).then(|| (start, inner_end + close.len_utf8(), inner))
     })

@@ -167,12 +167,7 @@ fn take(places: &mut Places<'_>, key: Key, until: usize) {
     let quoted = mention.is_some_and(|m| matches!(m.found, Found::Quoted(_)));
     if let Some(mention) = mention.filter(|_| quoted || !is_free) {
         // Beside its name a number is weighed with the others, by nearness; a list stays whole.
-        let whole_list = reading
-            .mentions
-            .iter()
-            .filter(|m| m.group == mention.group)
-            .count()
-            > 1;
+        let whole_list = reading.group(mention).len() > 1;
         if (key.joint == Joint::Beside && !quoted) || whole_list {
             return;
         }

@@ -13,6 +13,8 @@ mod nearness;
 mod tail;
 mod typed;
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 use switchboard_domain::JsonObject;
 
@@ -81,6 +83,8 @@ pub(crate) struct Places<'a> {
     filling: Filling,
     /// Mentions that may not be used any more, by their place in the reading.
     taken: Vec<bool>,
+    /// Where words stand that end a piece of free text before them, in order.
+    text_ends: Vec<usize>,
 }
 
 impl<'a> Places<'a> {
@@ -103,6 +107,7 @@ impl<'a> Places<'a> {
             values: vec![None; tool.params.len()],
             filling: Filling::default(),
             taken,
+            text_ends: tail::text_ends(reading),
         }
     }
 
@@ -204,13 +209,13 @@ impl<'a> Places<'a> {
             .filter(|(mention, taken)| !**taken && !matches!(mention.found, Found::Name(_)))
             .count();
         let members = self.reading.mentions.iter().zip(&self.taken);
-        let in_part = |mention: &Mention| {
-            members
-                .clone()
-                .any(|(other, taken)| *taken && other.group == mention.group)
-        };
-        let left_over = members
+        let parts: HashSet<usize> = members
             .clone()
+            .filter(|(_, taken)| **taken)
+            .map(|(mention, _)| mention.group)
+            .collect();
+        let in_part = |mention: &Mention| parts.contains(&mention.group);
+        let left_over = members
             .filter(|(mention, taken)| !**taken && in_part(mention))
             .filter(|(mention, _)| !matches!(mention.found, Found::Name(_)))
             .map(|(mention, _)| self.reading.slice(mention.start, mention.end).to_owned());

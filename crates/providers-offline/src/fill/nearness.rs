@@ -164,14 +164,16 @@ fn follows_time(reading: &Reading<'_>, mention: &Mention) -> bool {
         .words_before(mention.start)
         .next()
         .map_or(0, |word| word.start);
-    reading.mentions.iter().any(|other| {
-        matches!(other.found, Found::Time(_))
-            && other.end <= mention.start
-            && reading
-                .slice(other.end, from.max(other.end))
-                .trim()
-                .is_empty()
-    })
+    let count = reading
+        .mentions
+        .partition_point(|other| other.end <= mention.start);
+    // What lies between grows with every mention further back.
+    let beside = |other: &&Mention| {
+        let between = reading.slice(other.end, from.max(other.end));
+        between.trim().is_empty()
+    };
+    let mut before = reading.mentions.iter().take(count).rev().take_while(beside);
+    before.any(|other| matches!(other.found, Found::Time(_)))
 }
 
 /// Whether the noun right before a number belongs to something that is not the parameter's:

@@ -6,6 +6,7 @@ use super::{Places, convert::convert};
 use crate::{
     extract::{Found, Reading},
     schema::{Kind, Param, TextKind},
+    text::Word,
     thesaurus::{is_generic, same},
 };
 
@@ -230,29 +231,10 @@ pub(super) fn extent(
     } else {
         sentence_end(places, from, until)
     };
-    for word in places
-        .reading
-        .words_after(from)
-        .skip(1)
-        .take_while(|word| word.start < end)
-    {
-        let joined = text[..word.start].trim_end().ends_with([',', ';'])
-            || places
-                .reading
-                .words_before(word.start)
-                .next()
-                .is_some_and(|before| matches!(before.lower.as_str(), "with" | "and"));
-        let strong = STRONG_CUES.contains(&word.lower.as_str());
-        if strong
-            && (joined
-                || matches!(
-                    word.lower.as_str(),
-                    "saying" | "titled" | "entitled" | "stating"
-                ))
-        {
-            end = word.start;
-            break;
-        }
+    // The text is never empty: its own first word does not end it.
+    if let Some(second) = places.reading.words_after(from).nth(1) {
+        let next = places.text_ends.partition_point(|&at| at < second.start);
+        end = places.text_ends.get(next).map_or(end, |&at| at.min(end));
     }
     // What another parameter has taken ends the text, unless the text would begin with it.
     let cut = places
@@ -298,21 +280,32 @@ fn is_only_text(places: &Places<'_>) -> bool {
 }
 
 fn sentence_end(places: &Places<'_>, from: usize, until: usize) -> usize {
-    let text = places.reading.text;
-    let body = text.get(from..until).unwrap_or_default();
-    body.char_indices()
-        .map(|(offset, c)| (from + offset, c))
-        .find(|&(at, c)| {
-            let after = &text[at + c.len_utf8()..];
-            !places.reading.is_quoted(at)
-                && (c == '\n'
-                    || (matches!(c, '.' | '!' | '?' | ';')
-                        && (after.is_empty() || after.starts_with(char::is_whitespace))))
-        })
-        .map_or(
-            until,
-            |(at, c)| if matches!(c, '!' | '?') { at + 1 } else { at },
-        )
+    let reading = places.reading;
+    match reading.sentence_end(from) {
+        Some(at) if at < until => {
+            let told = reading.slice(at, at + 1);
+            at + usize::from(matches!(told, "!" | "?"))
+        }
+        _ => until,
+    }
+}
+
+/// The starts of the words that end a piece of free text before them, in order.
+pub(super) fn text_ends(reading: &Reading<'_>) -> Vec<usize> {
+    let ends = |(i, word): (usize, &Word)| {
+        if !STRONG_CUES.contains(&word.lower.as_str()) {
+            return None;
+        }
+        let before = i.checked_sub(1).and_then(|j| reading.words.get(j));
+        let joined = reading.text[..word.start].trim_end().ends_with([',', ';'])
+            || before.is_some_and(|before| matches!(before.lower.as_str(), "with" | "and"));
+        let alone = matches!(
+            word.lower.as_str(),
+            "saying" | "titled" | "entitled" | "stating"
+        );
+        (joined || alone).then_some(word.start)
+    };
+    reading.words.iter().enumerate().filter_map(ends).collect()
 }
 
 /// Where a piece of text ends.
@@ -454,7 +447,7 @@ fn add(places: &Places<'_>, pieces: &mut Vec<Piece>, lead: usize, from: usize, c
     };
     let is_none = cue == Cue::Name
         && (places.is_used(start, start + 1)
-            || (!is_only_text(places) && words().all(crate::text::Word::is_stop)));
+            || (!is_only_text(places) && words().all(Word::is_stop)));
     if end > start && !is_none {
         pieces.push(Piece {
             start,

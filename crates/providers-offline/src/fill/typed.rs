@@ -63,12 +63,8 @@ pub(super) fn fill(places: &mut Places<'_>) {
 fn put_list(places: &mut Places<'_>, i: usize, mention: &Mention, score: f64) {
     let reading = places.reading;
     let param = &places.tool.params[i];
-    let members: Vec<&Mention> = reading
-        .mentions
-        .iter()
-        .filter(|m| m.group == mention.group)
-        .collect();
-    let items: Option<Vec<Value>> = members
+    let items: Option<Vec<Value>> = reading
+        .group(mention)
         .iter()
         .map(|member| convert_item(member, param, reading))
         .collect();
