@@ -73,13 +73,6 @@ pub struct ToolAnnotations {
     pub open_world: Option<bool>,
 }
 
-impl ToolAnnotations {
-    /// Whether a call whose effect is unknown may be made again.
-    pub fn repeatable(&self) -> bool {
-        self.read_only == Some(true) || self.idempotent == Some(true)
-    }
-}
-
 /// Which tools the model may or must use.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

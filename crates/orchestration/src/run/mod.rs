@@ -271,13 +271,21 @@ impl Run {
         if let Some(partial) = &self.partial_answer {
             return partial.clone();
         }
-        self.new_messages()
+        let messages = self.new_messages();
+        let says_something =
+            |message: &Arc<Message>| message.role == Role::Assistant && !message.text().is_empty();
+        let Some(last) = messages.iter().rposition(says_something) else {
+            return String::new();
+        };
+        // An answer that the provider paused goes on in the next message.
+        let first = messages[..last]
             .iter()
-            .rev()
-            .filter(|message| message.role == Role::Assistant)
+            .rposition(|message| message.role != Role::Assistant)
+            .map_or(0, |before| before + 1);
+        messages[first..=last]
+            .iter()
             .map(|message| message.text())
-            .find(|text| !text.is_empty())
-            .unwrap_or_default()
+            .collect()
     }
 
     fn definition(&self, name: &str) -> Option<&Arc<ToolDefinition>> {

@@ -359,6 +359,10 @@ fn a_paused_turn_is_continued() {
     run.model_answered(answer(vec![Part::text("so far")], FinishReason::Paused))
         .unwrap();
     assert_eq!(run.next_step(), Step::CallModel);
+    run.begin_model_call(Vec::new());
+    run.model_answered(answer(vec![Part::text(", so good")], FinishReason::Stop))
+        .unwrap();
+    assert_eq!(run.report().unwrap().answer, "so far, so good");
 }
 
 #[test]
