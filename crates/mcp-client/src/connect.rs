@@ -101,6 +101,9 @@ pub(crate) async fn connect(
             })
             .await
         }
+        ServerTransport::Unusable { reason } => Err(StartError::Configuration {
+            reason: reason.clone(),
+        }),
     }
 }
 
@@ -177,7 +180,7 @@ async fn one_process(
             if let Ok(Ok(connected)) = timeout(LAST_ANSWER, &mut serving).await {
                 return Ok(connected);
             }
-            return Err(exited(server, how));
+            return Err(exited(how));
         }
     };
     if !failed.broke {
@@ -185,7 +188,7 @@ async fn one_process(
     }
     // A closed pipe is mostly the first sign of an exit, which says more.
     match timeout(TO_EXIT, process.ended()).await {
-        Ok(how) => Err(exited(server, how)),
+        Ok(how) => Err(exited(how)),
         Err(_) => Err(failed),
     }
 }
@@ -214,7 +217,7 @@ where
         Ok(Ok(connected)) => return Ok(connected),
         Ok(Err(failed)) if !failed.retry => return Err(failed.error),
         Ok(Err(failed)) => match failed.error {
-            StartError::Handshake { reason, .. } => reason,
+            StartError::Handshake { reason } => reason,
             other => other.to_string(),
         },
         Err(_) => "no answer".to_owned(),
@@ -231,12 +234,8 @@ where
     connect(initialize)
         .await
         .map_err(|failed| match failed.error {
-            StartError::Handshake {
-                reason,
-                stderr_tail,
-            } if reason != first => StartError::Handshake {
+            StartError::Handshake { reason } if reason != first => StartError::Handshake {
                 reason: format!("{reason} (and `server/discover` before it: {first})"),
-                stderr_tail,
             },
             other => other,
         })
@@ -293,12 +292,9 @@ fn discover() -> (ClientLifecycleMode, ProtocolVersion) {
     (mode, ProtocolVersion::LATEST)
 }
 
-fn exited(server: &Server, how: String) -> Failed {
+fn exited(how: String) -> Failed {
     Failed {
-        error: StartError::Exited {
-            how,
-            stderr_tail: server.stderr.lines(),
-        },
+        error: StartError::Exited { how },
         retry: true,
         broke: true,
     }
@@ -336,7 +332,6 @@ fn failure(server: &Server, error: &ClientInitializeError) -> Failed {
         | Failure::Unknown { reason, .. } => Failed {
             error: StartError::Handshake {
                 reason: server.redactor.clean(reason),
-                stderr_tail: server.stderr.lines(),
             },
             retry: true,
             broke: broke(error),

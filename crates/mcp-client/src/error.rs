@@ -1,6 +1,8 @@
 //! What can go wrong with a host and with starting a server.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
+
+use crate::stderr::last_words;
 
 /// Why a host cannot be started or cannot do without a server.
 #[derive(Debug, thiserror::Error)]
@@ -16,18 +18,21 @@ pub enum HostError {
     #[error("an MCP host needs a running tokio runtime")]
     NoRuntime,
     /// A server that is required is not there.
-    #[error("required server `{server}` is not available: {reason}")]
+    #[error(
+        "required server `{server}` is not available: {reason}{}",
+        told(last_words(stderr_tail))
+    )]
     RequiredServer {
         /// The server.
         server: String,
         /// Why it is not there.
         reason: String,
-        /// What it last wrote to its standard error.
+        /// What it last wrote to its standard error. The end of it is part of this error's text.
         stderr_tail: Vec<String>,
     },
 }
 
-/// Why a server did not come up. Its text is the reason shown with the server's state.
+/// Why a server did not come up. Its text is the cause shown with the server's state.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error(
@@ -45,19 +50,12 @@ pub(crate) enum StartError {
         command: String,
         source: std::io::Error,
     },
-    #[error("{how}{}", last_lines(stderr_tail))]
-    Exited {
-        how: String,
-        stderr_tail: Vec<String>,
-    },
-    #[error(
-        "it was not ready within {after:?}: {waiting_for}{}",
-        last_lines(stderr_tail)
-    )]
+    #[error("{how}")]
+    Exited { how: String },
+    #[error("it was not ready within {after:?}: {waiting_for}")]
     TimedOut {
         after: Duration,
         waiting_for: &'static str,
-        stderr_tail: Vec<String>,
     },
     #[error(
         "it asks for authorization ({challenge}): set `authorization` or `headers` in its configuration"
@@ -65,25 +63,54 @@ pub(crate) enum StartError {
     Unauthorized { challenge: String },
     #[error("no protocol version in common: it speaks {}", server_supports.join(", "))]
     NoCommonVersion { server_supports: Vec<String> },
-    #[error("the handshake failed: {reason}{}", last_lines(stderr_tail))]
-    Handshake {
-        reason: String,
-        stderr_tail: Vec<String>,
-    },
+    #[error("the handshake failed: {reason}")]
+    Handshake { reason: String },
     #[error("it did not list its tools: {reason}")]
     Listing { reason: String },
     #[error("its configuration cannot be used: {reason}")]
     Configuration { reason: String },
 }
 
+impl StartError {
+    /// Whether the server itself may have said more on its standard error.
+    pub(crate) fn has_last_words(&self) -> bool {
+        matches!(
+            self,
+            Self::Exited { .. } | Self::TimedOut { .. } | Self::Handshake { .. }
+        )
+    }
+}
+
+/// Why a server is not ready: the cause, and what it last wrote to its standard error. As text it is
+/// both.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Reason {
+    pub(crate) cause: String,
+    pub(crate) last_words: Vec<String>,
+}
+
+impl Reason {
+    /// A cause about which the server itself says nothing.
+    pub(crate) fn of(cause: impl Into<String>) -> Self {
+        Self {
+            cause: cause.into(),
+            last_words: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.cause, told(&self.last_words))
+    }
+}
+
 /// The end of what a server wrote to its standard error, for the end of a sentence.
-pub(crate) fn last_lines(lines: &[String]) -> String {
-    const SHOWN: usize = 5;
+fn told(lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let shown = &lines[lines.len().saturating_sub(SHOWN)..];
-    format!("; its last words were: {}", shown.join(" | "))
+    format!("; its last words were: {}", lines.join(" | "))
 }
 
 fn advice(command: &str, holds_arguments: bool) -> String {

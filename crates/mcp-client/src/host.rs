@@ -8,7 +8,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures_util::{future::join_all, stream};
+use futures_util::{
+    TryStreamExt,
+    future::join_all,
+    stream::{self, FuturesUnordered},
+};
 use switchboard_domain::{
     JsonObject, ProgressSink, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolDefinition,
     ToolHost, ToolHostChange, ToolHostChanges, ToolOutput,
@@ -23,7 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     call::{self, Request},
-    config::ServerConfig,
+    config::{DEFAULT_CALL_TIMEOUT, ServerConfig},
     error::HostError,
     life,
     names::may_belong_to,
@@ -37,6 +41,8 @@ use switchboard_domain::nearest::{did_you_mean, nearest};
 const CHANGES: usize = 256;
 /// What closing takes at most beyond the grace: the connection, and the end of what was killed.
 const CLOSING: Duration = Duration::from_secs(5);
+/// What [`McpHost::kill`] takes at most.
+const KILLING: Duration = Duration::from_millis(500);
 
 /// How a host treats its servers.
 #[derive(Debug, Clone)]
@@ -51,6 +57,9 @@ pub struct HostOptions {
     pub restart_delay: Duration,
     /// How a server's process is ended.
     pub grace: Grace,
+    /// How long a call may take that brings no deadline of its own, on servers that do not say it
+    /// themselves ([`ServerConfig::call_timeout`]).
+    pub call_timeout: Duration,
 }
 
 impl Default for HostOptions {
@@ -59,6 +68,7 @@ impl Default for HostOptions {
             restarts: 5,
             restart_delay: Duration::from_millis(500),
             grace: Grace::default(),
+            call_timeout: DEFAULT_CALL_TIMEOUT,
         }
     }
 }
@@ -88,6 +98,7 @@ pub struct McpHost {
     servers: Vec<Arc<Server>>,
     changes: broadcast::Sender<ToolHostChange>,
     grace: Grace,
+    call_timeout: Duration,
     stop: CancellationToken,
     /// Cancelled when every server has ended.
     ended: CancellationToken,
@@ -113,7 +124,7 @@ impl McpHost {
             .into_iter()
             .map(|config| Arc::new(Server::new(config, changes.clone())))
             .collect();
-        let grace = options.grace;
+        let (grace, call_timeout) = (options.grace, options.call_timeout);
         let options = Arc::new(options);
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
@@ -128,6 +139,7 @@ impl McpHost {
             servers,
             changes,
             grace,
+            call_timeout,
             stop,
             ended: CancellationToken::new(),
             tasks,
@@ -141,20 +153,19 @@ impl McpHost {
         join_all(self.servers.iter().map(|server| server.settled())).await;
     }
 
-    /// Waits like [`McpHost::ready`], and fails if a server that is required is not ready then.
+    /// Waits like [`McpHost::ready`], and fails as soon as a server that is required has come to be
+    /// something else than ready. Then it does not wait for the others.
     pub async fn require_ready(&self) -> Result<(), HostError> {
-        self.ready().await;
-        for server in &self.servers {
-            let now = server.now();
-            if server.config.required && now.state != ServerState::Ready {
-                return Err(HostError::RequiredServer {
-                    server: server.config.name.clone(),
-                    reason: now.why_not().to_owned(),
-                    stderr_tail: server.stderr.lines(),
-                });
-            }
-        }
-        Ok(())
+        let settled = self.servers.iter().map(|server| async {
+            server.settled().await;
+            server.ready_if_required()
+        });
+        let settled: FuturesUnordered<_> = settled.collect();
+        settled.try_for_each(async |()| Ok(())).await?;
+        // One that was ready may be gone while another one was waited for.
+        self.servers
+            .iter()
+            .try_for_each(|server| server.ready_if_required())
     }
 
     /// Every server as it is now, in the order of the configuration.
@@ -182,7 +193,7 @@ impl McpHost {
                 ),
             });
         };
-        let limit = found.config.call_timeout;
+        let limit = self.call_timeout(found);
         let until = Instant::now() + limit;
         let _ = timeout_at(until, found.settled()).await;
         let now = found.now();
@@ -231,18 +242,41 @@ impl McpHost {
         let limit = self.grace.after_stdin + self.grace.after_term + CLOSING;
         if timeout(limit, self.tasks.wait()).await.is_err() {
             tracing::warn!(?limit, "servers were not ended in time and are killed");
-            self.kill();
+            self.kill().await;
         }
         self.ended.cancel();
     }
 
-    fn kill(&self) {
+    /// Kills all servers' process groups at once and takes no more than half a second. Calls that are
+    /// under way fail. For somebody who will not wait for [`McpHost::close`], which may be under way
+    /// and then returns too.
+    pub async fn kill(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.cut();
+        if timeout(KILLING, self.tasks.wait()).await.is_err() {
+            tracing::warn!("a server's task does not end");
+        }
+        for server in &self.servers {
+            // One whose task had the time has said it.
+            if server.now().state != ServerState::Stopped {
+                server.stopped();
+            }
+        }
+        self.ended.cancel();
+    }
+
+    fn cut(&self) {
+        for server in &self.servers {
+            server.cut();
+        }
         for handle in self.lock_handles().drain(..) {
             handle.abort();
         }
-        for server in &self.servers {
-            server.kill();
-        }
+    }
+
+    fn call_timeout(&self, server: &Server) -> Duration {
+        server.config.call_timeout.unwrap_or(self.call_timeout)
     }
 
     fn lock_handles(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
@@ -273,7 +307,7 @@ impl McpHost {
         let mut missing = None;
         for server in &self.servers {
             if may_belong_to(name, &server.config.name) {
-                let limit = limit.unwrap_or(server.config.call_timeout);
+                let limit = limit.unwrap_or_else(|| self.call_timeout(server));
                 let _ = timeout(limit, server.settled()).await;
                 let now = server.now();
                 if now.state != ServerState::Ready && missing.is_none() {
@@ -308,7 +342,7 @@ impl McpHost {
                 });
             };
             if now.state != ServerState::Ready {
-                problem(now.why_not().to_owned());
+                problem(now.why_not());
             }
             for message in &now.tools.problems {
                 problem(message.clone());
@@ -345,7 +379,7 @@ impl ToolHost for McpHost {
             .origin
             .as_ref()
             .map_or(tool.name.as_str(), |origin| origin.tool.as_str());
-        let limit = call.deadline.unwrap_or(server.config.call_timeout);
+        let limit = call.deadline.unwrap_or_else(|| self.call_timeout(server));
         let request = Request {
             tool: own_name,
             input: call.input,
@@ -381,7 +415,7 @@ impl Drop for McpHost {
     fn drop(&mut self) {
         // The tasks own the processes, whose drop kills their groups; but a runtime that is shutting
         // down may not run them any more.
-        self.kill();
+        self.cut();
         self.stop.cancel();
         self.ended.cancel();
     }

@@ -52,7 +52,7 @@ mod wire;
 
 pub use config::{
     ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, PROTOCOL_VERSIONS, ServerConfig,
-    ServerTransport, from_document, from_ours,
+    ServerTransport, from_document, from_ours, select, select_servers,
 };
 pub use error::HostError;
 pub use host::{Grace, HostOptions, McpHost};

@@ -22,11 +22,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     connect::{Connected, connect},
-    error::{StartError, last_lines},
+    error::{Reason, StartError},
     host::HostOptions,
     list::{Tools, list},
     process::ServerProcess,
-    server::{Link, Server},
+    server::{CLOSED, Link, Server},
 };
 
 /// A server that was there for so long is taken to be sound: it has all its restarts again.
@@ -51,6 +51,8 @@ const RESUBSCRIBE: Duration = Duration::from_secs(10);
 /// The same, where making it fails again and again.
 const RARELY: Duration = Duration::from_mins(10);
 
+const AS_ASKED: &str = "it is started again, as asked";
+
 /// How one life of a server ended.
 enum End {
     /// The host is closed.
@@ -58,7 +60,7 @@ enum End {
     /// It did not come up.
     NotStarted(StartError),
     /// It was ready, and went away.
-    Lost { reason: String, lasted: Duration },
+    Lost { reason: Reason, lasted: Duration },
     /// A new start was asked for.
     Again,
 }
@@ -79,11 +81,18 @@ pub(crate) async fn run(server: Arc<Server>, options: Arc<HostOptions>, stop: Ca
             }
             End::Again => {
                 failures = 0;
-                server.starting(Some("it is started again, as asked".to_owned()));
+                server.starting(Reason::of(AS_ASKED));
                 put_away(process, &options).await;
                 continue;
             }
-            End::NotStarted(error) => server.redactor.clean(error.to_string()),
+            End::NotStarted(error) => Reason {
+                cause: server.redactor.clean(error.to_string()),
+                last_words: if error.has_last_words() {
+                    server.stderr.last_words()
+                } else {
+                    Vec::new()
+                },
+            },
             End::Lost { reason, lasted } => {
                 worked_once = true;
                 // A process that comes up and dies at once is in a loop; an HTTP server that takes
@@ -91,15 +100,18 @@ pub(crate) async fn run(server: Arc<Server>, options: Arc<HostOptions>, stop: Ca
                 if lasted >= SOUND_AFTER || !is_process {
                     failures = 0;
                 }
-                server.redactor.clean(reason)
+                reason
             }
         };
         failures = failures.saturating_add(1);
         let next = if worked_once && failures <= options.restarts {
-            server.starting(Some(format!(
-                "it is started again ({failures} of {}): {reason}",
-                options.restarts
-            )));
+            server.starting(Reason {
+                cause: format!(
+                    "it is started again ({failures} of {}): {}",
+                    options.restarts, reason.cause
+                ),
+                ..reason
+            });
             Some(pause(&options, failures, is_process))
         } else {
             server.failed(reason);
@@ -120,7 +132,7 @@ pub(crate) async fn run(server: Arc<Server>, options: Arc<HostOptions>, stop: Ca
             }
             () = server.again.notified() => {
                 failures = 0;
-                server.starting(Some("it is started again, as asked".to_owned()));
+                server.starting(Reason::of(AS_ASKED));
             }
             () = due => {}
         }
@@ -170,7 +182,6 @@ async fn live(
             } else {
                 "it has not answered the handshake"
             },
-            stderr_tail: server.stderr.lines(),
         }),
     }
 }
@@ -186,7 +197,7 @@ async fn start(
         biased;
         listed = list(server, connected.service.peer()) => listed,
         how = ended(process) => {
-            return Err(StartError::Exited { how, stderr_tail: server.stderr.lines() });
+            return Err(StartError::Exited { how });
         }
     };
     match listed {
@@ -194,8 +205,7 @@ async fn start(
         Err(reason) => {
             // A closed pipe is mostly the first sign of an exit, which says more.
             if let Ok(how) = timeout(LAST_ANSWER, ended(process)).await {
-                let stderr_tail = server.stderr.lines();
-                return Err(StartError::Exited { how, stderr_tail });
+                return Err(StartError::Exited { how });
             }
             Err(StartError::Listing { reason })
         }
@@ -220,7 +230,10 @@ async fn watch(
     let mut closed = std::pin::pin!(service.waiting());
     server.ready(link.clone(), tools);
     let lost = |how: String| End::Lost {
-        reason: format!("{how}{}", last_lines(&server.stderr.lines())),
+        reason: Reason {
+            cause: server.redactor.clean(how),
+            last_words: server.stderr.last_words(),
+        },
         lasted: ready_at.elapsed(),
     };
     let quit = CancellationToken::new();
@@ -248,9 +261,9 @@ async fn watch(
         () = &mut subscribed => (End::Stopped, false),
     };
     link.ended.send_replace(Some(match &end {
-        End::Lost { reason, .. } => server.redactor.clean(reason),
-        End::Again => "it is started again, as asked".to_owned(),
-        End::Stopped | End::NotStarted(_) => "it was closed".to_owned(),
+        End::Lost { reason, .. } => reason.to_string(),
+        End::Again => AS_ASKED.to_owned(),
+        End::Stopped | End::NotStarted(_) => CLOSED.to_owned(),
     }));
     if !is_closed {
         // A server may not leave before it has done what it was asked to, so that is cancelled first.

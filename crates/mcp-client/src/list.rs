@@ -59,10 +59,17 @@ pub(crate) async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<Too
             }
         }
         let Some(next) = page.next else { break };
-        if !cursors.insert(next.clone()) || cursors.len() > MOST_PAGES {
+        let known = cursors.len();
+        if !cursors.insert(next.clone()) {
             problems.push(format!(
-                "its list of tools does not end: the same page comes again after {} pages",
-                cursors.len()
+                "its list of tools does not end: the same page comes again after {known} pages"
+            ));
+            break;
+        }
+        if cursors.len() == MOST_PAGES {
+            problems.push(format!(
+                "its list of tools does not end: there are more than {MOST_PAGES} pages, and the rest \
+                 is left out"
             ));
             break;
         }

@@ -1,4 +1,13 @@
 //! A server's process and everything it starts: one process group, ended as a whole.
+//!
+//! The limit: this program has to be alive to do it. If it is killed (`SIGKILL`, out of memory), a
+//! server learns of it only by the end of its standard input. A well-behaved one leaves then, as the
+//! protocol asks; one that ignores it, or a process of its own that never had the pipe, stays. Linux can
+//! have a child killed with its parent (`PR_SET_PDEATHSIG`), but that is set in the child between `fork`
+//! and `exec`, which in Rust is `unsafe` and forbidden in this workspace; and it reaches the child alone,
+//! not what that started. A process that starts a session of its own (`setsid`) has left the group and is
+//! not ended either. Whoever needs more runs this program in something that ends as a whole, such as a
+//! container or a systemd service.
 
 use std::{
     ffi::OsString,
@@ -148,6 +157,8 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.group.kill();
+        // Nothing survives that, so nobody has to kill it again, when the number may be another's.
+        self.group.leave();
         self.stderr_reader.abort();
     }
 }

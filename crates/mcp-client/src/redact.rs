@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::config::{ServerConfig, ServerTransport};
+use crate::config::{ServerConfig, ServerTransport, hidden_of_url, hidden_values};
 
 /// Replaces the configured values of one server wherever they turn up in text from outside.
 #[derive(Clone)]
@@ -18,20 +18,21 @@ impl Redactor {
 
     pub(crate) fn new(config: &ServerConfig) -> Self {
         let mut secrets: Vec<String> = Vec::new();
-        for (_, value) in config.transport.secrets() {
+        let further = config.secrets.iter();
+        let configured = config.transport.secrets().iter().map(|(_, value)| value);
+        for value in configured.chain(further) {
             let value = value.expose_secret();
             secrets.push(value.to_owned());
             // `Bearer …`: servers repeat the token without its scheme.
             if let Some((_, token)) = value.split_once(' ') {
                 secrets.push(token.trim().to_owned());
             }
+            secrets.extend(in_address(value));
         }
-        if let ServerTransport::StreamableHttp { url, .. } = &config.transport
-            && let Ok(url) = Url::parse(url)
-        {
-            secrets.extend(url.password().map(str::to_owned));
-            secrets.extend(url.query_pairs().map(|(_, value)| value.into_owned()));
-            secrets.extend(url.query().map(str::to_owned));
+        match &config.transport {
+            ServerTransport::Stdio { args, .. } => secrets.extend(hidden_values(args)),
+            ServerTransport::StreamableHttp { url, .. } => secrets.extend(hidden_of_url(url)),
+            ServerTransport::Unusable { .. } => {}
         }
         secrets.retain(|secret| secret.len() >= Self::SHORTEST);
         // The longest first, so that no tail of one that contains another stays.
@@ -50,6 +51,14 @@ impl Redactor {
     }
 }
 
+/// A secret as it stands in the path of an address, where that differs.
+fn in_address(secret: &str) -> Option<String> {
+    let mut address = Url::parse("http://h/").ok()?;
+    address.path_segments_mut().ok()?.push(secret);
+    let encoded = address.path().trim_start_matches('/');
+    (encoded != secret).then(|| encoded.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +73,23 @@ mod tests {
         assert_eq!(
             redactor.clean("got tok-12345678, long-password and query-secret on 8080"),
             "got [redacted], [redacted] and [redacted] on 8080"
+        );
+    }
+
+    #[test]
+    fn further_secrets_and_those_of_arguments_are_struck_out() {
+        let args = [
+            "--api-key",
+            "sk-12345678",
+            "--dsn=db://u:pass-word-1@h/",
+            "plain-argument",
+        ];
+        let mut config = ServerConfig::stdio("a", "c", args);
+        config.secrets = vec!["further secret".into(), "short".into()];
+        assert_eq!(
+            Redactor::new(&config)
+                .clean("sk-12345678 pass-word-1 further secret http://h/further%20secret/ short plain-argument"),
+            "[redacted] [redacted] [redacted] http://h/[redacted]/ short plain-argument"
         );
     }
 }

@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     config::ServerConfig,
+    error::{HostError, Reason},
     list::Tools,
     process::ProcessGroup,
     redact::Redactor,
@@ -16,7 +17,10 @@ use crate::{
     stderr::StderrTail,
 };
 
-/// A configured server. Only its own task (`life.rs`) changes its state.
+pub(crate) const CLOSED: &str = "it was closed";
+
+/// A configured server. Only its own task (`life.rs`) changes its state, and the host when that task is
+/// no more.
 pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     pub(crate) redactor: Redactor,
@@ -34,7 +38,7 @@ pub(crate) struct Server {
 #[derive(Clone)]
 pub(crate) struct Now {
     pub(crate) state: ServerState,
-    pub(crate) reason: Option<String>,
+    pub(crate) reason: Option<Reason>,
     /// The connection, while the server is ready.
     pub(crate) link: Option<Arc<Link>>,
     /// What it offers. Kept while it is being restarted, so that a run does not lose its tools for
@@ -83,13 +87,30 @@ async fn heard(word: &watch::Sender<Option<String>>) -> String {
 }
 
 impl Now {
-    /// Why it takes no calls, for a person.
-    pub(crate) fn why_not(&self) -> &str {
+    /// Why it takes no calls, for a person, with the server's last words.
+    pub(crate) fn why_not(&self) -> String {
         match (&self.reason, self.state) {
-            (Some(reason), _) => reason,
+            (Some(reason), _) => return reason.to_string(),
             (None, ServerState::Starting) => "it is still starting",
-            (None, ServerState::Stopped) => "it was closed",
+            (None, ServerState::Stopped) => CLOSED,
             (None, _) => "it is not ready",
+        }
+        .to_owned()
+    }
+
+    /// The same beside these last lines, so that nothing is said twice.
+    fn why_not_beside(&self, stderr_tail: &[String]) -> String {
+        match &self.reason {
+            // While it is started again, the lines may be those of its next life.
+            Some(Reason { cause, last_words })
+                if last_words.is_empty()
+                    || stderr_tail
+                        .windows(last_words.len())
+                        .any(|lines| lines == last_words) =>
+            {
+                cause.clone()
+            }
+            _ => self.why_not(),
         }
     }
 }
@@ -145,17 +166,33 @@ impl Server {
     pub(crate) fn unavailable(&self, now: &Now) -> ToolCallError {
         ToolCallError::Unavailable {
             server: self.config.name.clone(),
-            reason: now.why_not().to_owned(),
+            reason: now.why_not(),
         }
+    }
+
+    /// Fails if it is required and not ready.
+    pub(crate) fn ready_if_required(&self) -> Result<(), HostError> {
+        let now = self.now();
+        if !self.config.required || now.state == ServerState::Ready {
+            return Ok(());
+        }
+        let stderr_tail = self.stderr.lines();
+        Err(HostError::RequiredServer {
+            server: self.config.name.clone(),
+            reason: now.why_not_beside(&stderr_tail),
+            stderr_tail,
+        })
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
         let now = self.now();
         let about = now.about.as_deref();
+        let stderr_tail = self.stderr.lines();
+        let reason = now.reason.is_some();
         ServerStatus {
             name: self.config.name.clone(),
             state: now.state,
-            reason: now.reason,
+            reason: reason.then(|| now.why_not_beside(&stderr_tail)),
             protocol_version: about.map(|about| about.protocol_version.to_string()),
             server_info: about
                 .and_then(|about| about.server_info.as_ref())
@@ -169,16 +206,16 @@ impl Server {
             tools: now.tools.definitions.len(),
             warnings: now.tools.problems.clone(),
             pid: self.lock_group().pid(),
-            stderr_tail: self.stderr.lines(),
-            transport: self.config.transport.describe(),
+            stderr_tail,
+            transport: self.redactor.clean(self.config.transport.describe()),
             required: self.config.required,
         }
     }
 
-    pub(crate) fn starting(&self, reason: Option<String>) {
+    pub(crate) fn starting(&self, reason: Reason) {
         self.change(|now| {
             now.state = ServerState::Starting;
-            now.reason = reason;
+            now.reason = Some(reason);
             now.link = None;
         });
     }
@@ -208,8 +245,8 @@ impl Server {
         });
     }
 
-    pub(crate) fn failed(&self, reason: String) {
-        tracing::warn!(server = self.config.name, reason, "an MCP server failed");
+    pub(crate) fn failed(&self, reason: Reason) {
+        tracing::warn!(server = self.config.name, %reason, "an MCP server failed");
         self.gone(ServerState::Failed, Some(reason));
     }
 
@@ -217,7 +254,15 @@ impl Server {
         self.gone(ServerState::Stopped, None);
     }
 
-    fn gone(&self, state: ServerState, reason: Option<String>) {
+    /// Ends the calls under way and kills the process group, both at once.
+    pub(crate) fn cut(&self) {
+        if let Some(link) = self.now().link {
+            link.ended.send_replace(Some(CLOSED.to_owned()));
+        }
+        self.lock_group().kill();
+    }
+
+    fn gone(&self, state: ServerState, reason: Option<Reason>) {
         let had_tools = !self.now.borrow().tools.definitions.is_empty();
         self.change(|now| {
             now.state = state;
@@ -236,7 +281,7 @@ impl Server {
         self.tell(ToolHostChange::ServerState {
             server: self.config.name.clone(),
             state: now.state.as_str().to_owned(),
-            reason: now.reason,
+            reason: now.reason.map(|reason| reason.to_string()),
         });
     }
 
@@ -254,10 +299,6 @@ impl Server {
     /// The group of the process that is about to be started.
     pub(crate) fn set_group(&self, group: ProcessGroup) {
         *self.lock_group() = group;
-    }
-
-    pub(crate) fn kill(&self) {
-        self.lock_group().kill();
     }
 
     fn lock_group(&self) -> std::sync::MutexGuard<'_, ProcessGroup> {

@@ -9,7 +9,8 @@ pub struct ServerStatus {
     pub name: String,
     /// Its state.
     pub state: ServerState,
-    /// Why it is in this state, where there is something to say.
+    /// Why it is in this state, where there is something to say. What stands in `stderr_tail` is not
+    /// said again.
     pub reason: Option<String>,
     /// The protocol version spoken with it, once it is known.
     pub protocol_version: Option<String>,

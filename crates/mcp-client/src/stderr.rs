@@ -14,6 +14,9 @@ const LINES: usize = 20;
 /// Bytes kept of one line.
 const LINE_BYTES: usize = 2000;
 
+/// How many of the last lines say what went wrong, mostly.
+const LAST_WORDS: usize = 5;
+
 /// The last lines, shared between the reader and whoever shows them.
 #[derive(Clone, Default)]
 pub(crate) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
@@ -21,6 +24,11 @@ pub(crate) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 impl StderrTail {
     pub(crate) fn lines(&self) -> Vec<String> {
         self.lock().iter().cloned().collect()
+    }
+
+    /// The end of it, for one sentence.
+    pub(crate) fn last_words(&self) -> Vec<String> {
+        last_words(&self.lines()).to_vec()
     }
 
     pub(crate) fn clear(&self) {
@@ -81,6 +89,11 @@ impl StderrTail {
         tracing::debug!(server, line = text, "stderr");
         self.push(text);
     }
+}
+
+/// The last of `lines`, for one sentence.
+pub(crate) fn last_words(lines: &[String]) -> &[String] {
+    &lines[lines.len().saturating_sub(LAST_WORDS)..]
 }
 
 /// Without colours and control characters: the lines are shown in terminals.

@@ -16,12 +16,13 @@ fn shown(server: &ServerConfig) -> Value {
             command, args, cwd, ..
         } => json!({"command": command, "args": args, "env": secrets, "cwd": cwd}),
         ServerTransport::StreamableHttp { url, .. } => json!({"url": url, "headers": secrets}),
+        ServerTransport::Unusable { reason } => json!({"unusable": reason}),
     };
     json!({
         "name": server.name,
         "transport": transport,
         "connect_timeout": server.connect_timeout.as_secs_f64(),
-        "call_timeout": server.call_timeout.as_secs_f64(),
+        "call_timeout": server.call_timeout.map(|limit| limit.as_secs_f64()),
         "allowed_tools": server.allowed_tools,
         "exclude_tools": server.exclude_tools,
         "protocol_version": server.protocol_version,
@@ -44,6 +45,7 @@ fn our_own_form_with_everything_in_it() {
             "env": {"TOKEN": "t", "PORT": 8080, "DEBUG": false},
             "cwd": "/srv/crm",
             "timeout": "90s",
+            "connect_timeout": "5s",
             "allowed_tools": ["find", "update"],
             "exclude_tools": ["update"],
             "protocol_version": "2025-11-25",
@@ -143,7 +145,7 @@ fn times_are_seconds_or_text_with_a_unit() {
         (json!([1]), None),
     ] {
         let value = json!({"s": {"command": "x", "timeout": written}});
-        let read = from_ours(&value).map(|servers| servers[0].call_timeout.as_secs_f64());
+        let read = from_ours(&value).map(|servers| servers[0].call_timeout.unwrap().as_secs_f64());
         match seconds {
             Some(seconds) => assert_eq!(read, Ok(seconds), "{written}"),
             None => assert!(
@@ -151,6 +153,130 @@ fn times_are_seconds_or_text_with_a_unit() {
                 "{written}: {read:?}"
             ),
         }
+    }
+}
+
+#[test]
+fn our_keys_and_known_filters_count_in_the_forms_of_other_hosts() {
+    let document = json!({"mcpServers": {
+        "ours": {"command": "x", "allowed_tools": ["a", "b"], "exclude_tools": ["b"], "timeout": 60,
+                 "connect_timeout": "2m", "required": true, "sequential": true,
+                 "protocol_version": "2025-06-18"},
+        "gemini_cli": {"httpUrl": "http://h/mcp", "url": "http://h/sse", "timeout": 30000,
+                       "includeTools": ["a", "b"], "excludeTools": ["b"], "trust": true},
+        "codex": {"command": "x", "enabled_tools": ["a", "b"], "disabled_tools": ["b"]},
+        "windsurf": {"serverUrl": "http://h/mcp", "disabledTools": ["b"]},
+        "copilot": {"command": "x", "tools": ["a"]},
+        "copilot_with_all": {"command": "x", "tools": ["*"]},
+        "several": {"command": "x", "tools": ["a", "b"], "includeTools": ["b", "c"],
+                    "exclude_tools": ["d"], "disabledTools": ["e"]},
+        "cline": {"command": "x", "autoApprove": ["a"], "alwaysAllow": ["a"], "timeout": "3600",
+                  "autoApproveTools": ["a"], "allowed_tools": null, "timeoutOfNobody": 5},
+    }});
+    insta::assert_json_snapshot!(all(&from_document(&document).unwrap()));
+}
+
+/// Reasons for a person, like the errors below.
+#[test]
+fn one_bad_server_of_another_host_hides_no_other() {
+    let good = json!({"command": "x"});
+    let bad = [
+        json!("npx server"),
+        json!({"args": []}),
+        json!({"command": 5}),
+        json!({"command": "x", "url": "http://h/"}),
+        json!({"type": "sse", "url": "http://h/sse", "required": true}),
+        json!({"type": "websocket", "url": "ws://h/"}),
+        json!({"serverUrl": "h/mcp"}),
+        json!({"command": "x", "timeout": 0}),
+        json!({"command": "x", "required": "yes"}),
+        json!({"command": "x", "tools": {"a": {"enabled": false}}}),
+        json!({"command": "x", "disabledTools": "all"}),
+        json!({"command": "x", "toolFilter": {"allow": ["a"]}}),
+        json!({"command": "x", "tool_configuration": {"enabled": false}}),
+        json!({"command": "x", "includeTools": ["navigate_*"]}),
+        json!({"command": "x", "env": {"K": "a ${input:tok}"}}),
+        json!({"command": "x", "args": ["-p", "${config:editor.port}"]}),
+        json!({"url": "${command:address}"}),
+    ];
+    let shown = bad.map(|bad| {
+        let document = json!({"servers": {"bad": bad, "good": good}});
+        let servers = from_document(&document).unwrap();
+        assert_eq!(servers.len(), 2, "{document}");
+        assert!(servers[1].transport.is_stdio());
+        let ServerTransport::Unusable { reason } = &servers[0].transport else {
+            panic!("{document}");
+        };
+        assert_eq!(servers[0].required, bad["required"] == json!(true));
+        json!({"server": bad.to_string(), "reason": reason})
+    });
+    insta::assert_json_snapshot!(shown);
+}
+
+#[test]
+fn of_another_hosts_document_only_its_servers_are_selected() {
+    let server = json!({
+        "command": "${workspaceFolder}/s",
+        "args": ["${A}", "${input:tok}", "$${input:tok}"],
+        "env": {"K": "${config:k}"},
+        "disabledTools": ["a"], "toolFilter": {}, "timeout": 5,
+    });
+    let selected = {
+        let mut server = server.clone();
+        server["args"] = json!(["${A}", "$${input:tok}", "$${input:tok}"]);
+        server["env"]["K"] = "$${config:k}".into();
+        server
+    };
+    let with_more = {
+        let mut server = server;
+        server["envFile"] = "${workspaceFolder}/.env".into();
+        server["disabled"] = false.into();
+        server
+    };
+    let selected = {
+        let mut server = selected;
+        server["disabled"] = false.into();
+        server
+    };
+    let off = json!({"disabled": true, "command": "x", "env": {"K": "${NOT_SET}"}});
+    let off_too = json!({"name": "off", "enabled": false, "command": "${NOT_SET}"});
+    for key in ["mcpServers", "servers"] {
+        let mut document = json!({
+            "inputs": [{"id": "tok", "description": "${what}"}],
+            "mcp": "${foo bar}",
+            key: {"on": with_more, "off": off, "odd": "text"},
+        });
+        let mut with_others = document.clone();
+        let servers = json!({"on": selected, "odd": "text"});
+        select(&mut document);
+        assert_eq!(document, json!({key: servers}));
+        let once = document.clone();
+        select(&mut document);
+        assert_eq!(document, once);
+
+        select_servers(&mut with_others);
+        assert_eq!(with_others[key], servers);
+        assert_eq!(with_others["mcp"], "${foo bar}");
+        assert_eq!(with_others["inputs"][0]["id"], "tok");
+    }
+
+    let mut settings = json!({"editor": "${x", "mcp": {"inputs": "${y", "servers": {"off": off}}});
+    select(&mut settings);
+    assert_eq!(settings, json!({"mcp": {"servers": {}}}));
+    assert!(from_document(&settings).unwrap().is_empty());
+
+    let mut list = json!([with_more, off_too]);
+    select(&mut list);
+    assert_eq!(list, json!([selected]));
+
+    let ours = json!({"mcp_servers": {"a": {"command": "${A}", "comand": "${input:a}"}}});
+    let mut same = ours.clone();
+    select(&mut same);
+    assert_eq!(same, ours);
+    for other in [json!(null), json!("${A}"), json!(5)] {
+        let mut same = other.clone();
+        select(&mut same);
+        assert_eq!(same, other);
     }
 }
 
@@ -196,9 +322,6 @@ fn errors_say_where_what_and_what_to_do() {
         json!({}),
         json!("text"),
         json!({"mcpServers": 5}),
-        json!({"mcpServers": {"a": {"args": []}}}),
-        json!({"mcpServers": {"a": {"type": "sse", "url": "http://h/sse"}}}),
-        json!({"servers": {"a": {"command": 5}}}),
         json!([{"command": "x"}]),
         json!([{"id": {}, "command": "x"}]),
         json!({"mcp_servers": {"a": {"command": "x"}}, "mcpServers": {"a": {"command": "y"}}}),
@@ -217,14 +340,22 @@ fn debug_text_and_description_show_no_secrets() {
         "b": {"url": "https://u:secret-3@h/mcp?k=secret-4", "headers": {"X": "secret-5"},
               "authorization": "Bearer secret-6"},
     });
-    let servers = from_ours(&value).unwrap();
+    let mut servers = from_ours(&value).unwrap();
+    let mut third = ServerConfig::http("c", "https://h/secret-7/mcp");
+    third.secrets.push("secret-7".into());
+    let mut fourth = ServerConfig::stdio("d", "x", ["secret-8"]);
+    fourth.secrets.push("secret-8".into());
+    servers.extend([third, fourth]);
     let text = format!("{servers:#?}");
-    assert!(!text.contains("secret"), "{text}");
+    assert!(!text.contains("secret-"), "{text}");
     assert!(
         text.contains("KEY") && text.contains("Authorization"),
         "{text}"
     );
-    let described: Vec<String> = servers.iter().map(|s| s.transport.describe()).collect();
+    let described: Vec<String> = servers[..2]
+        .iter()
+        .map(|s| s.transport.describe())
+        .collect();
     assert_eq!(
         described,
         ["stdio: x --token …", "streamable-http: https://h/mcp"]
@@ -249,11 +380,14 @@ fn no_document_makes_it_panic() {
     for value in &values {
         let _ = from_ours(value);
         let _ = from_document(value);
+        select(&mut value.clone());
         for key in ["mcp_servers", "mcpServers", "servers", "mcp"] {
             let _ = from_document(&json!({key: value}));
             for field in ours::KEYS {
                 let server = json!({"command": "x", field: value});
-                let _ = from_document(&json!({key: {"a": server}}));
+                let mut document = json!({key: {"a": server}});
+                select(&mut document);
+                let _ = from_document(&document);
             }
         }
     }

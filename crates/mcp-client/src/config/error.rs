@@ -126,6 +126,37 @@ pub enum ConfigError {
         /// What is written.
         value: String,
     },
+    /// A key of another host that limits the tools in a way of its own. Without it there would be more
+    /// tools than somebody wanted.
+    #[error(
+        "`{path}` seems to limit the tools, and is not understood here: write `allowed_tools` or \
+         `exclude_tools`, with a list of the tools' own names, or remove it"
+    )]
+    UnreadFilter {
+        /// Where.
+        path: String,
+    },
+    /// A pattern where only names are understood.
+    #[error(
+        "`{path}` holds `{value}`: patterns are not understood here, so write the tools' own names"
+    )]
+    Pattern {
+        /// Where.
+        path: String,
+        /// The pattern.
+        value: String,
+    },
+    /// A variable that only an editor can fill in, mostly by asking a person.
+    #[error(
+        "`{path}` holds `{variable}`, which only an editor can fill in: write `${{NAME}}` instead, and \
+         set the environment variable NAME"
+    )]
+    EditorVariable {
+        /// Where.
+        path: String,
+        /// The variable as it is written.
+        variable: String,
+    },
     /// A document without servers in any known form.
     #[error(
         "no MCP servers found: a document names them under `mcp_servers`, `mcpServers` or `servers`"

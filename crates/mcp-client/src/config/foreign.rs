@@ -1,14 +1,86 @@
-//! The forms of other hosts. Lenient: they hold keys of their own, which say nothing to us.
-//!
-//! A `timeout` there is not read: hosts disagree whether it is seconds or milliseconds.
+//! The forms of other hosts. Lenient: they hold keys of their own, which say nothing to us, and a
+//! server of theirs that cannot be used hides no other.
+
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::{
     ConfigError, ServerConfig, ServerTransport, ours,
     read::{self, join},
+    select::editor_variable,
 };
 use switchboard_domain::nearest::nearest;
+
+/// The keys of an address, the one that counts first: Gemini CLI's `httpUrl` is streamable HTTP where
+/// its `url` is not; Windsurf writes `serverUrl`.
+const URLS: [&str; 3] = ["httpUrl", "serverUrl", "url"];
+/// The keys whose text may hold variables.
+const TEXTS: [&str; 9] = [
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "headers",
+    "authorization",
+    "httpUrl",
+    "serverUrl",
+    "url",
+];
+/// What else is read, besides filters of tools.
+const SETTINGS: [&str; 11] = [
+    "id",
+    "name",
+    "enabled",
+    "disabled",
+    "type",
+    "transport",
+    "timeout",
+    "connect_timeout",
+    "protocol_version",
+    "required",
+    "sequential",
+];
+/// A bare number as `timeout` is seconds up to this (Cline and Roo Code allow no more), and
+/// milliseconds above (Gemini CLI).
+const MOST_SECONDS: f64 = 3600.0;
+
+/// What a key says about which tools there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Filter {
+    /// Only those listed.
+    Allow,
+    /// Not those listed.
+    Exclude,
+    /// Nobody here knows.
+    Unread,
+}
+
+/// The filter that a key is, if it is one. Besides ours: Gemini CLI and Amp write `includeTools` and
+/// `excludeTools`, Codex `enabled_tools` and `disabled_tools`, Roo Code, Windsurf and Kiro
+/// `disabledTools`, Goose `available_tools`, GitHub Copilot `tools`.
+fn filter(key: &str) -> Option<Filter> {
+    const LIMITS: [&str; 17] = [
+        "allow", "block", "config", "denied", "deny", "disable", "enable", "exclu", "filter",
+        "hid", "inclu", "only", "permi", "polic", "restrict", "white", "black",
+    ];
+    let plain = plain(key);
+    match plain.as_str() {
+        "allowedtools" | "enabledtools" | "includetools" | "includedtools" | "availabletools"
+        | "tools" => Some(Filter::Allow),
+        "excludetools" | "excludedtools" | "disabledtools" | "disallowedtools" | "blockedtools"
+        | "deniedtools" => Some(Filter::Exclude),
+        // What runs without asking is no limit.
+        _ if plain.contains("auto") || plain.contains("always") => None,
+        _ => (plain.contains("tool") && LIMITS.iter().any(|word| plain.contains(word)))
+            .then_some(Filter::Unread),
+    }
+}
+
+/// Whether a key of a server means anything here.
+pub(super) fn is_read(key: &str) -> bool {
+    TEXTS.contains(&key) || SETTINGS.contains(&key) || filter(key).is_some()
+}
 
 pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
     let servers: Result<Vec<_>, _> = match value {
@@ -31,12 +103,17 @@ pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, Co
 }
 
 fn by_name(name: &str, value: &Value, path: &str) -> Result<Option<ServerConfig>, ConfigError> {
-    let fields = read::object(value, path)?;
-    if switched_off(fields) {
+    let name = read::not_empty(name.to_owned(), path)?;
+    if switched_off(value) {
         return Ok(None);
     }
-    let name = read::not_empty(name.to_owned(), path)?;
-    Ok(Some(ServerConfig::new(name, transport(fields, path)?)))
+    let server = server(&name, value, path).unwrap_or_else(|error| {
+        let reason = error.to_string();
+        let mut server = ServerConfig::new(name, ServerTransport::Unusable { reason });
+        server.required = value.get("required") == Some(&Value::Bool(true));
+        server
+    });
+    Ok(Some(server))
 }
 
 /// `{id, name, enabled, transport, command, args}`: the id is the name by which tools are prefixed,
@@ -55,9 +132,94 @@ fn listed(value: &Value, path: &str) -> Result<Option<ServerConfig>, ConfigError
     by_name(&name, value, path)
 }
 
-fn switched_off(fields: &Map<String, Value>) -> bool {
-    let is = |key: &str, flag: bool| fields.get(key).and_then(Value::as_bool) == Some(flag);
+pub(super) fn switched_off(server: &Value) -> bool {
+    let is = |key: &str, flag: bool| server.get(key).and_then(Value::as_bool) == Some(flag);
     is("disabled", true) || is("enabled", false)
+}
+
+fn server(name: &str, value: &Value, path: &str) -> Result<ServerConfig, ConfigError> {
+    let fields = read::object(value, path)?;
+    let get = |key: &str| {
+        let value = fields.get(key).filter(|value| !value.is_null())?;
+        Some((value, join(path, key)))
+    };
+    for key in TEXTS {
+        if let Some((value, path)) = get(key) {
+            no_editor_variable(value, &path)?;
+        }
+    }
+    let mut config = ServerConfig::new(name, transport(fields, path)?);
+    ours::settings(&mut config, get, timeout)?;
+    for key in fields.keys() {
+        if let (Some(filter), Some((value, path))) = (filter(key), get(key)) {
+            limit(&mut config, filter, value, &path)?;
+        }
+    }
+    Ok(config)
+}
+
+fn timeout(value: &Value, path: &str) -> Result<Duration, ConfigError> {
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok(),
+        other => other.as_f64(),
+    };
+    match number {
+        Some(number) if number > MOST_SECONDS => read::duration(&(number / 1000.0).into(), path),
+        _ => read::duration(value, path),
+    }
+}
+
+/// Of several filters every one counts.
+fn limit(
+    config: &mut ServerConfig,
+    filter: Filter,
+    value: &Value,
+    path: &str,
+) -> Result<(), ConfigError> {
+    let names = read::scalars(value, path).ok();
+    let Some(names) = names.filter(|_| filter != Filter::Unread) else {
+        return Err(ConfigError::UnreadFilter {
+            path: path.to_owned(),
+        });
+    };
+    if filter == Filter::Allow && names == ["*"] {
+        return Ok(());
+    }
+    if let Some(pattern) = names
+        .iter()
+        .find(|name| name.contains(['*', '?', '[', '(']))
+    {
+        return Err(ConfigError::Pattern {
+            path: path.to_owned(),
+            value: pattern.clone(),
+        });
+    }
+    match (filter, &mut config.allowed_tools) {
+        (Filter::Allow, Some(allowed)) => allowed.retain(|name| names.contains(name)),
+        (Filter::Allow, none) => *none = Some(names),
+        _ => config.exclude_tools.extend(names),
+    }
+    Ok(())
+}
+
+fn no_editor_variable(value: &Value, path: &str) -> Result<(), ConfigError> {
+    match value {
+        Value::String(text) => match editor_variable(text) {
+            Some(variable) => Err(ConfigError::EditorVariable {
+                path: path.to_owned(),
+                variable: variable.to_owned(),
+            }),
+            None => Ok(()),
+        },
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, item)| no_editor_variable(item, &format!("{path}[{index}]"))),
+        Value::Object(fields) => fields
+            .iter()
+            .try_for_each(|(key, item)| no_editor_variable(item, &join(path, key))),
+        _ => Ok(()),
+    }
 }
 
 fn transport(fields: &Map<String, Value>, path: &str) -> Result<ServerTransport, ConfigError> {
@@ -67,27 +229,22 @@ fn transport(fields: &Map<String, Value>, path: &str) -> Result<ServerTransport,
             check_kind(&fields[key], &join(path, key))?;
         }
     }
-    match (given("command"), given("url")) {
-        (true, true) => Err(ConfigError::TwoTransports {
+    match (given("command"), URLS.into_iter().find(|key| given(key))) {
+        (true, Some(_)) => Err(ConfigError::TwoTransports {
             path: path.to_owned(),
         }),
-        (false, false) => Err(ConfigError::NoTransport {
+        (false, None) => Err(ConfigError::NoTransport {
             path: path.to_owned(),
         }),
-        (true, false) => ours::stdio(fields, path),
-        (false, true) => ours::http(fields, path),
+        (true, None) => ours::stdio(fields, path),
+        (false, Some(url)) => ours::http(fields, path, url),
     }
 }
 
 /// Command or address decide; the type is only checked for what cannot work.
 fn check_kind(value: &Value, path: &str) -> Result<(), ConfigError> {
     let kind = read::string(value, path)?;
-    let plain: String = kind
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
-    match plain.as_str() {
+    match plain(&kind).as_str() {
         "stdio" | "http" | "streamablehttp" | "local" | "remote" => Ok(()),
         "sse" => Err(ConfigError::RetiredSse {
             path: path.to_owned(),
@@ -98,4 +255,12 @@ fn check_kind(value: &Value, path: &str) -> Result<(), ConfigError> {
             value: kind,
         }),
     }
+}
+
+/// Small letters and digits alone: hosts write the same words in several ways.
+fn plain(word: &str) -> String {
+    word.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect()
 }

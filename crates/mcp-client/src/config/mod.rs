@@ -2,12 +2,14 @@
 //!
 //! Reading is pure: the values come parsed and with `${VAR}` substituted, and no file or variable is
 //! touched here. [`from_ours`] reads the value of our own `mcp_servers:`; [`from_document`] reads a
-//! whole document in any of the known forms, such as the files of other hosts.
+//! whole document in any of the known forms, such as the files of other hosts. [`select`] comes before
+//! the substitution in those files: much in them is not ours, and may hold variables that nobody set.
 
 mod error;
 mod foreign;
 mod ours;
 mod read;
+mod select;
 mod show;
 
 use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
@@ -16,12 +18,15 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 pub use error::ConfigError;
-pub(crate) use show::{shown_command, shown_url};
+pub use select::{select, select_servers};
+pub(crate) use show::{hidden_of_url, hidden_values, shown_command, shown_url};
+
+use crate::redact::Redactor;
 
 /// How long starting a server may take where nothing else is said.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a call may take where nothing else is said.
+/// How long a call may take where neither the server nor the host says anything else.
 pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Protocol versions that may be set for a server, oldest first.
@@ -40,11 +45,17 @@ pub struct ServerConfig {
     pub name: String,
     /// How it is reached.
     pub transport: ServerTransport,
-    /// How long starting it may take: spawning, the handshake and listing its tools together. Of
-    /// the configured `timeout` and [`DEFAULT_CONNECT_TIMEOUT`] the longer.
+    /// How long starting it may take: spawning, the handshake and listing its tools together. The
+    /// configured `connect_timeout`; without it, of the configured `timeout`, two
+    /// minutes of it at most, and [`DEFAULT_CONNECT_TIMEOUT`] the longer.
     pub connect_timeout: Duration,
-    /// How long a call may take that brings no deadline of its own.
-    pub call_timeout: Duration,
+    /// How long a call may take that brings no deadline of its own; `None` is
+    /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
+    pub call_timeout: Option<Duration>,
+    /// Values that must not be shown, besides those of environment and headers, which never are: what
+    /// came from variables into arguments or the address. Those of 8 bytes and more are struck out of
+    /// everything the server writes and of how it is reached.
+    pub secrets: Vec<SecretString>,
     /// Only these tools are offered, by their own names; `None` offers all.
     pub allowed_tools: Option<Vec<String>>,
     /// These are not offered.
@@ -78,6 +89,12 @@ pub enum ServerTransport {
         /// Sent with every request.
         headers: Vec<(String, SecretString)>,
     },
+    /// One of a file of another host that cannot be used here. It is a failed server, so that the
+    /// others of the file work and a person sees why this one does not.
+    Unusable {
+        /// Why not, as the [`ConfigError`] says it.
+        reason: String,
+    },
 }
 
 impl ServerConfig {
@@ -87,7 +104,8 @@ impl ServerConfig {
             name: name.into(),
             transport,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
-            call_timeout: DEFAULT_CALL_TIMEOUT,
+            call_timeout: None,
+            secrets: Vec::new(),
             allowed_tools: None,
             exclude_tools: Vec::new(),
             protocol_version: None,
@@ -128,6 +146,7 @@ impl ServerTransport {
         match self {
             Self::Stdio { command, args, .. } => format!("stdio: {}", shown_command(command, args)),
             Self::StreamableHttp { url, .. } => format!("streamable-http: {}", shown_url(url)),
+            Self::Unusable { .. } => "unusable".to_owned(),
         }
     }
 
@@ -139,17 +158,20 @@ impl ServerTransport {
         match self {
             Self::Stdio { env, .. } => env,
             Self::StreamableHttp { headers, .. } => headers,
+            Self::Unusable { .. } => &[],
         }
     }
 }
 
 impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = Redactor::new(self).clean(format!("{:?}", self.transport));
         f.debug_struct("ServerConfig")
             .field("name", &self.name)
-            .field("transport", &self.transport)
+            .field("transport", &format_args!("{transport}"))
             .field("connect_timeout", &self.connect_timeout)
             .field("call_timeout", &self.call_timeout)
+            .field("secrets", &self.secrets.len())
             .field("allowed_tools", &self.allowed_tools)
             .field("exclude_tools", &self.exclude_tools)
             .field("protocol_version", &self.protocol_version)
@@ -178,6 +200,9 @@ impl fmt::Debug for ServerTransport {
                 .field("url", &self.describe())
                 .field("header_names", &names)
                 .finish_non_exhaustive(),
+            Self::Unusable { reason } => {
+                f.debug_struct("Unusable").field("reason", reason).finish()
+            }
         }
     }
 }
@@ -190,8 +215,12 @@ pub fn from_ours(value: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
 /// Reads a whole document: `mcp_servers` (ours), `mcpServers` (Claude Desktop, Cursor and others),
 /// `servers` or `mcp.servers` (VS Code), and lists of servers under these keys or at the top.
 ///
-/// Forms of other hosts may hold keys that we do not know; servers that are switched off in them
-/// are left out.
+/// Forms of other hosts may hold keys that we do not know; ours are read there too. Servers that are
+/// switched off in them are left out, and one that cannot be used is
+/// [`ServerTransport::Unusable`] and hides no other. Their filters of tools are read where their meaning
+/// is known (such as `includeTools`, `disabledTools`); a server with another one is unusable.
+///
+/// A bare number as `timeout` is seconds up to 3600 there, and milliseconds above: hosts disagree.
 pub fn from_document(document: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
     let mut found = false;
     let mut servers = Vec::new();

@@ -1,5 +1,7 @@
 //! Our own `mcp_servers:`. Strict: a key that does not exist is an error.
 
+use std::time::Duration;
+
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
@@ -12,7 +14,10 @@ use switchboard_domain::nearest::nearest;
 const STDIO: &str = "stdio";
 const HTTP: &str = "streamable-http";
 
-pub(super) const KEYS: [&str; 15] = [
+/// How long a start may take at most, if only the time of calls is said.
+const LONGEST_GUESS: Duration = Duration::from_mins(2);
+
+pub(super) const KEYS: [&str; 16] = [
     "name",
     "type",
     "command",
@@ -23,6 +28,7 @@ pub(super) const KEYS: [&str; 15] = [
     "headers",
     "authorization",
     "timeout",
+    "connect_timeout",
     "allowed_tools",
     "exclude_tools",
     "protocol_version",
@@ -70,16 +76,32 @@ fn server(value: &Value, path: &str, key: Option<&str>) -> Result<ServerConfig, 
     };
     let name = read::not_empty(name, path)?;
     let mut config = ServerConfig::new(name, transport(fields, path)?);
-    if let Some((value, path)) = get("timeout") {
-        config.call_timeout = read::duration(value, &path)?;
-        // Who is patient with calls is not less so with the start, which may be a download.
-        config.connect_timeout = config.connect_timeout.max(config.call_timeout);
-    }
+    settings(&mut config, get, read::duration)?;
     if let Some((value, path)) = get("allowed_tools") {
         config.allowed_tools = Some(read::scalars(value, &path)?);
     }
     if let Some((value, path)) = get("exclude_tools") {
         config.exclude_tools = read::scalars(value, &path)?;
+    }
+    Ok(config)
+}
+
+/// The keys beside transport and tools, which mean the same in all forms. `timeout` reads the key of
+/// that name.
+pub(super) fn settings<'a>(
+    config: &mut ServerConfig,
+    get: impl Fn(&str) -> Option<(&'a Value, String)>,
+    timeout: impl Fn(&Value, &str) -> Result<Duration, ConfigError>,
+) -> Result<(), ConfigError> {
+    if let Some((value, path)) = get("timeout") {
+        let limit = timeout(value, &path)?;
+        config.call_timeout = Some(limit);
+        // Who is patient with calls is not less so with the start, which may be a download; but one
+        // that hangs should not be waited for as long as the longest call.
+        config.connect_timeout = config.connect_timeout.max(limit.min(LONGEST_GUESS));
+    }
+    if let Some((value, path)) = get("connect_timeout") {
+        config.connect_timeout = read::duration(value, &path)?;
     }
     if let Some((value, path)) = get("protocol_version") {
         config.protocol_version = Some(read::protocol_version(value, &path)?);
@@ -90,7 +112,7 @@ fn server(value: &Value, path: &str, key: Option<&str>) -> Result<ServerConfig, 
     if let Some((value, path)) = get("sequential") {
         config.sequential = read::boolean(value, &path)?;
     }
-    Ok(config)
+    Ok(())
 }
 
 fn transport(fields: &Map<String, Value>, path: &str) -> Result<ServerTransport, ConfigError> {
@@ -134,7 +156,7 @@ fn transport(fields: &Map<String, Value>, path: &str) -> Result<ServerTransport,
     if kind == STDIO {
         stdio(fields, path)
     } else {
-        http(fields, path)
+        http(fields, path, "url")
     }
 }
 
@@ -180,10 +202,11 @@ pub(super) fn stdio(
     })
 }
 
-/// The keys of an HTTP server, which all forms share.
+/// The keys of an HTTP server, which all forms share; only that of its address differs.
 pub(super) fn http(
     fields: &Map<String, Value>,
     path: &str,
+    url_key: &str,
 ) -> Result<ServerTransport, ConfigError> {
     let get = |key: &str| {
         fields
@@ -191,7 +214,7 @@ pub(super) fn http(
             .filter(|value| !value.is_null())
             .map(|value| (value, join(path, key)))
     };
-    let Some((url, url_path)) = get("url") else {
+    let Some((url, url_path)) = get(url_key) else {
         return Err(ConfigError::NoTransport {
             path: path.to_owned(),
         });

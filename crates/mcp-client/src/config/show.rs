@@ -18,16 +18,78 @@ pub(crate) fn shown_url(url: &str) -> String {
 /// A command line with what looks like a secret left out.
 pub(crate) fn shown_command(command: &str, args: &[String]) -> String {
     let mut shown = vec![command.to_owned()];
-    let mut after_secret_flag = false;
-    for arg in args {
-        shown.push(if after_secret_flag {
+    for (arg, hidden) in with_flags(args) {
+        shown.push(if hidden {
             "…".to_owned()
         } else {
             shown_arg(arg)
         });
-        after_secret_flag = !after_secret_flag && arg.starts_with('-') && is_secret_flag(arg);
     }
     shown.join(" ")
+}
+
+/// What [`shown_command`] leaves out, to be struck out elsewhere too.
+pub(crate) fn hidden_values(args: &[String]) -> Vec<String> {
+    let mut values = Vec::new();
+    for (arg, hidden) in with_flags(args) {
+        if hidden {
+            add_header(arg, &mut values);
+            continue;
+        }
+        match arg.split_once('=') {
+            Some((flag, value)) if !flag.contains("://") => {
+                if looks_secret(flag) {
+                    add_header(value, &mut values);
+                } else {
+                    add_value(value, &mut values);
+                }
+            }
+            _ => add_value(arg, &mut values),
+        }
+    }
+    values
+}
+
+fn add_value(value: &str, values: &mut Vec<String>) {
+    if value.contains("://") {
+        values.extend(hidden_of_url(value));
+    } else if value
+        .split_once(':')
+        .is_some_and(|(name, _)| looks_secret(name))
+    {
+        add_header(value, values);
+    }
+}
+
+/// `Name: Bearer token` hides its whole self, its value and the token.
+fn add_header(text: &str, values: &mut Vec<String>) {
+    values.push(text.to_owned());
+    let value = text.split_once(':').map_or(text, |(_, value)| value).trim();
+    values.push(value.to_owned());
+    if let Some((_, token)) = value.split_once(' ') {
+        values.push(token.trim().to_owned());
+    }
+}
+
+/// What [`shown_url`] leaves out.
+pub(crate) fn hidden_of_url(url: &str) -> Vec<String> {
+    let Ok(parsed) = Url::parse(url) else {
+        return Vec::new();
+    };
+    let mut values: Vec<String> = parsed.password().map(str::to_owned).into_iter().collect();
+    values.extend(parsed.query_pairs().map(|(_, value)| value.into_owned()));
+    values.extend(parsed.query().map(str::to_owned));
+    values
+}
+
+/// Every argument, and whether it is the value of a flag that takes a secret.
+fn with_flags(args: &[String]) -> impl Iterator<Item = (&str, bool)> {
+    let mut after_secret_flag = false;
+    args.iter().map(move |arg| {
+        let hidden = after_secret_flag;
+        after_secret_flag = !hidden && arg.starts_with('-') && is_secret_flag(arg);
+        (arg.as_str(), hidden)
+    })
 }
 
 fn shown_arg(arg: &str) -> String {
@@ -109,5 +171,12 @@ mod tests {
             shown_command("npx", &args),
             "npx -y server --api-key … --token=… --port=80 postgres://db/x --db=postgres://db/y --header … … last"
         );
+        let hidden = hidden_values(&args);
+        for value in ["sk-1", "t", "p", "k", "Bearer b", "b", "c"] {
+            assert!(hidden.iter().any(|hidden| hidden == value), "{hidden:?}");
+        }
+        for value in ["-y", "server", "80", "last"] {
+            assert!(!hidden.iter().any(|hidden| hidden == value), "{hidden:?}");
+        }
     }
 }

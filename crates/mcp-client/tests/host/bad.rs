@@ -54,33 +54,7 @@ pub(crate) fn serve(kind: &str) {
             "server/discover" => Reply::Result(json!({"hello": "world"})),
             _ => Reply::Usual,
         }),
-        "never lists" => server.answer(|method, _| match method {
-            "tools/list" => Reply::Nothing,
-            _ => Reply::Usual,
-        }),
-        "refuses to list" => server.answer(|method, _| match method {
-            "tools/list" => Reply::error(-32603, "table `tools` is locked"),
-            _ => Reply::Usual,
-        }),
-        "lists pages" => server.answer(|method, params| match method {
-            "tools/list" => Reply::Result(page(params["cursor"].as_str())),
-            _ => Reply::Usual,
-        }),
-        "lists in a circle" => server.answer(|method, params| match method {
-            "tools/list" => {
-                let page = params["cursor"].as_str().unwrap_or("0");
-                let next = if page == "1" { "0" } else { "1" };
-                Reply::Result(json!({"tools": [tool(&format!("on_{page}"))], "nextCursor": next}))
-            }
-            _ => Reply::Usual,
-        }),
-        "breaks off its list" => server.answer(|method, params| match method {
-            "tools/list" if params["cursor"].is_null() => {
-                Reply::Result(json!({"tools": [tool("work")], "nextCursor": "2"}))
-            }
-            "tools/list" => Reply::error(-32602, "unknown cursor"),
-            _ => Reply::Usual,
-        }),
+        kind if kind.contains("list") => server.serve_list(kind),
         "odd names" => {
             server.tools = vec!["find.customer", "find/customer", "naïve", "find_customer"];
             server.answer(|_, _| Reply::Usual);
@@ -113,6 +87,10 @@ pub(crate) fn serve(kind: &str) {
         "tells secrets" => {
             let token = std::env::var("TOKEN").unwrap();
             complain(&format!("connecting with {token}"));
+            // What the shell in front of it made of its arguments.
+            if let Ok(argument) = std::env::var("ARGUMENT") {
+                complain(&format!("asked for {argument}"));
+            }
             server.answer(|method, _| match method {
                 "tools/call" => Reply::error(-32603, &format!("{token} is not accepted")),
                 _ => Reply::Usual,
@@ -159,6 +137,51 @@ struct Server {
 }
 
 impl Server {
+    /// With something wrong about its list.
+    fn serve_list(&mut self, kind: &str) {
+        match kind {
+            "never lists" => self.answer(|method, _| match method {
+                "tools/list" => Reply::Nothing,
+                _ => Reply::Usual,
+            }),
+            "refuses to list" => self.answer(|method, _| match method {
+                "tools/list" => Reply::error(-32603, "table `tools` is locked"),
+                _ => Reply::Usual,
+            }),
+            "lists pages" => self.answer(|method, params| match method {
+                "tools/list" => Reply::Result(page(params["cursor"].as_str())),
+                _ => Reply::Usual,
+            }),
+            "lists in a circle" => self.answer(|method, params| match method {
+                "tools/list" => {
+                    let page = params["cursor"].as_str().unwrap_or("0");
+                    let next = if page == "1" { "0" } else { "1" };
+                    Reply::Result(
+                        json!({"tools": [tool(&format!("on_{page}"))], "nextCursor": next}),
+                    )
+                }
+                _ => Reply::Usual,
+            }),
+            "lists without end" => self.answer(|method, params| match method {
+                "tools/list" => {
+                    let page = params["cursor"].as_str().unwrap_or("0");
+                    let next = page.parse::<u32>().unwrap() + 1;
+                    let name = format!("on_{page}");
+                    Reply::Result(json!({"tools": [tool(&name)], "nextCursor": next.to_string()}))
+                }
+                _ => Reply::Usual,
+            }),
+            "breaks off its list" => self.answer(|method, params| match method {
+                "tools/list" if params["cursor"].is_null() => {
+                    Reply::Result(json!({"tools": [tool("work")], "nextCursor": "2"}))
+                }
+                "tools/list" => Reply::error(-32602, "unknown cursor"),
+                _ => Reply::Usual,
+            }),
+            other => panic!("no server is {other}"),
+        }
+    }
+
     /// Until its input ends.
     fn answer(&mut self, mut reply: impl FnMut(&str, &Value) -> Reply) {
         while let Some(Ok(line)) = self.lines.next() {

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 use switchboard_domain::{ProgressSink, ToolCallError, ToolContent, ToolHost, ToolProgress};
-use switchboard_mcp_client::ServerState;
+use switchboard_mcp_client::{McpHost, ServerState};
 
 use crate::stage::*;
 
@@ -134,7 +134,7 @@ async fn the_server_hears_of_a_call_that_is_dropped() {
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_cancelled() {
     let mut config = program("s", BOTH_ERAS);
-    config.call_timeout = Duration::from_millis(200);
+    config.call_timeout = Some(Duration::from_millis(200));
     let host = host([config]).await;
     let error = call(&host, "s__endless", json!({})).await.unwrap_err();
     assert_eq!(
@@ -291,4 +291,35 @@ async fn calls_go_side_by_side() {
     for (n, output) in outputs.into_iter().enumerate() {
         assert_eq!(output.unwrap().structured, Some(json!({"n": n})));
     }
+}
+
+#[tokio::test]
+async fn a_servers_own_time_for_calls_counts_before_the_hosts() {
+    let mut own = program("own", BOTH_ERAS);
+    own.call_timeout = Some(Duration::from_millis(200));
+    let mut options = options();
+    options.call_timeout = Duration::from_millis(300);
+    let host = McpHost::start(vec![own, program("any", BOTH_ERAS)], options).unwrap();
+    for name in ["own", "any"] {
+        status_when(&host, name, |status| status.state == ServerState::Ready).await;
+    }
+    for (name, expected) in [("own", 200), ("any", 300)] {
+        let raw = soon(host.call_raw(name, "endless", object(json!({})))).await;
+        for answer in [
+            call(&host, &format!("{name}__endless"), json!({})).await,
+            raw,
+        ] {
+            let ToolCallError::Timeout { after, .. } = answer.unwrap_err() else {
+                panic!("{name}: no time-out");
+            };
+            assert_eq!(after, Duration::from_millis(expected), "{name}");
+        }
+    }
+    let mut own_deadline = tool_call("own__endless", json!({}));
+    own_deadline.deadline = Some(Duration::from_millis(100));
+    let error = soon(host.call(own_deadline)).await.unwrap_err();
+    assert!(
+        matches!(error, ToolCallError::Timeout { after, .. } if after == Duration::from_millis(100)),
+        "{error}"
+    );
 }

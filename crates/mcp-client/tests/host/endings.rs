@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-use std::time::Duration;
+use std::{task::Poll, time::Duration};
 
 use rustix::process::{Pid, test_kill_process};
 use serde_json::json;
@@ -116,6 +116,61 @@ async fn closing_kills_what_does_not_leave() {
         assert!(!runs(server));
         assert!(!runs(grandchild));
     }
+}
+
+/// With this grace closing would not end within the patience of a test.
+#[tokio::test]
+async fn killing_waits_for_nobody() {
+    let mut patient = options();
+    patient.grace.after_stdin = Duration::from_mins(10);
+    let servers = vec![
+        stubborn("s"),
+        program("good", BOTH_ERAS),
+        program("mute", "mute"),
+    ];
+    let host = McpHost::start(servers, patient).unwrap();
+    for name in ["s", "good"] {
+        status_when(&host, name, |status| status.state == ServerState::Ready).await;
+    }
+    let (server, grandchild) = pids(&host, "s").await;
+    let mute = status(&host, "mute").pid.unwrap();
+    let killing = async {
+        // A call that is answered shows that the one before it has left.
+        assert_eq!(text(&host, "good__echo").await, "{}");
+        host.kill().await;
+    };
+    let (answer, ()) =
+        soon(async { tokio::join!(host.call(tool_call("good__endless", json!({}))), killing) })
+            .await;
+    let error = answer.unwrap_err().to_string();
+    assert!(error.ends_with("it was closed"), "{error}");
+    for status in host.servers() {
+        assert_eq!((status.state, status.pid), (ServerState::Stopped, None));
+    }
+    for pid in [server, grandchild, mute] {
+        gone(pid).await;
+    }
+    // Nothing is left to wait for.
+    soon(host.close()).await;
+    soon(host.kill()).await;
+}
+
+#[tokio::test]
+async fn killing_ends_a_close_that_takes_its_time() {
+    let mut patient = options();
+    patient.grace.after_stdin = Duration::from_mins(10);
+    let host = McpHost::start(vec![stubborn("s")], patient).unwrap();
+    soon(host.ready()).await;
+    let (server, grandchild) = pids(&host, "s").await;
+    let mut closing = std::pin::pin!(host.close());
+    // It is polled once, and so under way.
+    let under_way =
+        std::future::poll_fn(|context| Poll::Ready(closing.as_mut().poll(context).is_pending()));
+    assert!(under_way.await);
+    soon(async { tokio::join!(host.kill(), closing) }).await;
+    assert_eq!(status(&host, "s").state, ServerState::Stopped);
+    gone(server).await;
+    gone(grandchild).await;
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 use serde_json::json;
 use switchboard_domain::ToolHost;
+#[cfg(unix)]
+use switchboard_mcp_client::ServerConfig;
 
 use crate::stage::*;
 
@@ -23,6 +25,31 @@ async fn configured_secrets_reach_no_status_error_or_debug_text() {
     );
     let everything = format!("{host:?} {error:?} {status:?} {:?}", host.tools().await);
     assert!(!everything.contains(TOKEN), "{everything}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn secrets_of_arguments_and_addresses_are_not_shown_either() {
+    let mut config = program_after("export ARGUMENT=plain-but-secret", "s", "tells secrets");
+    set_env(&mut config, "TOKEN", "none");
+    config.secrets.push("plain-but-secret".into());
+    let mut by_path = ServerConfig::http("by_path", "http://127.0.0.1:1/s/5f0c1a77d2/mcp");
+    by_path.secrets.push("5f0c1a77d2".into());
+    let shown = format!("{config:?} {by_path:?}");
+    let host = host([config, by_path]).await;
+    assert_eq!(
+        status(&host, "s").stderr_tail,
+        ["connecting with none", "asked for [redacted]"]
+    );
+    assert_eq!(
+        status(&host, "by_path").transport,
+        "streamable-http: http://127.0.0.1:1/s/[redacted]/mcp"
+    );
+    assert!(status(&host, "s").transport.contains("ARGUMENT=[redacted]"));
+    let everything = format!("{shown} {host:?} {:?}", host.tools().await);
+    for secret in ["plain-but-secret", "5f0c1a77d2"] {
+        assert!(!everything.contains(secret), "{everything}");
+    }
 }
 
 #[tokio::test]

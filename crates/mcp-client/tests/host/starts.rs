@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use switchboard_domain::ToolHost;
-use switchboard_mcp_client::{HostError, McpHost, ServerConfig, ServerState, ServerTransport};
+use switchboard_mcp_client::{
+    HostError, McpHost, ServerConfig, ServerState, ServerTransport, from_document,
+};
 
 use crate::stage::*;
 
@@ -92,6 +94,7 @@ async fn a_server_that_never_answers_fails_in_time_and_holds_nobody_up() {
         "required server `mute` is not available: it was not ready within 600ms: it has not \
          answered the handshake"
     );
+    soon(host.ready()).await;
     assert_eq!(
         problems(&host).await,
         [
@@ -125,10 +128,71 @@ async fn a_server_that_does_not_start_says_why() {
     );
     let status = status(&host, "dead");
     assert_eq!(status.state, ServerState::Failed);
+    // What both say is said once.
+    assert_eq!(status.reason.as_deref(), Some("it ended with exit code 3"));
     assert_eq!(status.stderr_tail, ["cannot open the database", "bye"]);
+    let error = call(&host, "dead__work", serde_json::json!({}))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "server `dead` is not available: it ended with exit code 3; its last words were: cannot open \
+         the database | bye"
+    );
     assert!(host.tools().await.tools.is_empty());
     // None of them is required.
     host.require_ready().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_required_server_that_failed_is_said_before_the_others_are_there() {
+    let mut mute = program("mute", "mute");
+    mute.connect_timeout = Duration::from_mins(10);
+    let mut mute_too = mute.clone();
+    mute_too.name = "mute_too".to_owned();
+    mute_too.required = true;
+    let mut dead = program("dead", "dead");
+    dead.required = true;
+    let host = McpHost::start(vec![mute, mute_too, dead], options()).unwrap();
+    let error = soon(host.require_ready()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "required server `dead` is not available: it ended with exit code 3; its last words were: \
+         cannot open the database | bye"
+    );
+    let HostError::RequiredServer {
+        reason,
+        stderr_tail,
+        ..
+    } = error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(reason, "it ended with exit code 3");
+    assert_eq!(stderr_tail, ["cannot open the database", "bye"]);
+    assert_eq!(status(&host, "mute").state, ServerState::Starting);
+}
+
+#[tokio::test]
+async fn an_unusable_server_of_another_hosts_file_is_a_failed_one() {
+    let document = serde_json::json!({"mcpServers": {
+        "old": {"type": "sse", "url": "http://127.0.0.1:1/sse", "required": true},
+    }});
+    let mut servers = from_document(&document).unwrap();
+    servers.push(program("good", BOTH_ERAS));
+    let host = host(servers).await;
+    assert_ready(&host, "good");
+    let status = status(&host, "old");
+    assert_eq!(status.state, ServerState::Failed);
+    let reason = status.reason.unwrap();
+    assert!(
+        reason
+            .starts_with("its configuration cannot be used: `mcpServers.old.type` asks for `sse`"),
+        "{reason}"
+    );
+    assert_eq!(status.transport, "unusable");
+    let error = host.require_ready().await.unwrap_err().to_string();
+    assert!(error.contains("required server `old`"), "{error}");
 }
 
 #[tokio::test]
