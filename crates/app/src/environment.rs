@@ -44,12 +44,12 @@ impl Environment {
         }
     }
 
-    /// The value of a variable. One that is empty counts as not set, as in the vendors' SDKs.
+    /// The value of a variable. One that is empty or blank counts as not set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables
             .get(name)
             .map(String::as_str)
-            .filter(|value| !value.is_empty())
+            .filter(|value| !value.trim().is_empty())
     }
 
     /// The names of all variables.

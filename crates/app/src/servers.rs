@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use switchboard_mcp_client::config::ServerConfig;
+use switchboard_mcp_client::{HostOptions, config::ServerConfig};
 
 use crate::config::Config;
 
@@ -16,20 +16,28 @@ pub struct Servers {
     pub configs: Vec<ServerConfig>,
     /// None were configured, so the bundled one runs.
     pub bundled: bool,
+    /// What holds for all of them.
+    pub options: HostOptions,
 }
 
 impl Servers {
     /// The configured ones; the bundled one, as another process of `program`, if no file says
     /// anything about servers.
     pub fn of(config: &Config, program: &Path) -> Self {
+        let mut options = HostOptions::default();
+        if let Some(timeout) = config.tool_timeout {
+            options.call_timeout = timeout;
+        }
         match &config.servers {
             Some(configs) => Self {
-                configs: with_timeout(configs.clone(), config),
+                configs: configs.clone(),
                 bundled: false,
+                options,
             },
             None => Self {
-                configs: with_timeout(vec![bundled(DEFAULT_BUNDLED, program)], config),
+                configs: vec![bundled(DEFAULT_BUNDLED, program)],
                 bundled: true,
+                options,
             },
         }
     }
@@ -39,6 +47,7 @@ impl Servers {
         Self {
             configs: Vec::new(),
             bundled: false,
+            options: HostOptions::default(),
         }
     }
 }
@@ -47,17 +56,4 @@ impl Servers {
 fn bundled(name: &str, program: &Path) -> ServerConfig {
     let program = program.to_string_lossy();
     ServerConfig::stdio(name, program, ["mcp-server", name])
-}
-
-fn with_timeout(mut servers: Vec<ServerConfig>, config: &Config) -> Vec<ServerConfig> {
-    use switchboard_mcp_client::config::DEFAULT_CALL_TIMEOUT;
-    if let Some(timeout) = config.tool_timeout {
-        for server in &mut servers {
-            // What a server's own entry says is closer to the matter.
-            if server.call_timeout == DEFAULT_CALL_TIMEOUT {
-                server.call_timeout = timeout;
-            }
-        }
-    }
-    servers
 }

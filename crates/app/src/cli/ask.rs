@@ -7,16 +7,19 @@ use std::{
 
 use clap::Args;
 use futures_util::StreamExt as _;
-use switchboard_domain::Sampling;
-use switchboard_mcp_client::McpHost;
+use jiff::Timestamp;
+use switchboard_domain::{ModelId, Sampling, Usage};
+use switchboard_mcp_client::{HostError, McpHost};
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Limits, Outcome, RunEventKind, RunOptions, RunStream,
+    Agent, ApprovalPolicy, Limits, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind,
+    RunOptions, RunReport, RunStream,
 };
+use uuid::Uuid;
 
 use super::{
     Approve, AskOutput, Code, Failure, Global,
     context::{self, Context},
-    interrupt::interrupted,
+    interrupt::Interrupts,
     output::Answer,
 };
 use crate::{
@@ -51,18 +54,25 @@ pub(super) struct AskArgs {
     /// Start no MCP server and offer no tools
     #[arg(long)]
     no_tools: bool,
+    #[command(flatten)]
+    global: Global,
 }
 
 pub(super) async fn run(
     args: AskArgs,
-    global: &Global,
     environment: Environment,
+    interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(global, environment)?;
-    let chosen = context.choose_model(args.model.as_deref())?;
+    let context = Context::load(&args.global, environment)?;
+    let chosen = context.choose_model(args.model.as_deref()).await?;
     let question = question(&args.question)?;
-    if chosen.because == Because::NothingElse {
-        terminal::say_note(&nothing_else(&context));
+    match chosen.because {
+        Because::NothingElse => terminal::say_note(&nothing_else(&context)),
+        Because::Answers => terminal::say_note(&format!(
+            "no key is set, so the local {} is asked",
+            chosen.model.id()
+        )),
+        Because::Named | Because::Key(_) => {}
     }
     let servers = if args.no_tools {
         Servers::none()
@@ -72,6 +82,7 @@ pub(super) async fn run(
     let options = options(&args, &context);
     let host = Arc::new(context::start(servers)?);
     let screen = Screen::new(args.output == AskOutput::Text);
+    let model = chosen.model.id().clone();
     let mut agent = Agent::new(chosen.model)
         .with_tools(Arc::clone(&host) as _)
         .with_options(options)
@@ -79,70 +90,114 @@ pub(super) async fn run(
     if let Some(instructions) = &context.config.instructions {
         agent = agent.with_instructions(instructions);
     }
-    let result = answer(&agent, &host, question, &screen, Answer::new(args.output)).await;
-    host.close().await;
+    let mut answer = Answer::new(args.output);
+    let result = match ready(&host, &screen, interrupts).await {
+        Ok(()) => follow(agent.ask(question), &screen, &mut answer, interrupts).await,
+        Err(early) => early.report(&model, &screen, &mut answer),
+    };
+    context::close(&host, interrupts).await;
     result
 }
 
-async fn answer(
-    agent: &Agent,
-    host: &McpHost,
-    question: String,
-    screen: &Screen,
-    answer: Answer,
-) -> Result<Code, Failure> {
+/// Why a run ended before its first step.
+enum Early {
+    Interrupted,
+    Server(HostError),
+}
+
+/// Waits for the servers.
+async fn ready(host: &McpHost, screen: &Screen, interrupts: &Interrupts) -> Result<(), Early> {
     screen.wait_for("starting MCP servers");
-    tokio::select! {
-        () = interrupted() => {
-            screen.hold_still();
-            terminal::say_note("interrupted");
-            return Ok(Code::Interrupted);
-        }
-        ready = host.require_ready() => {
-            screen.hold_still();
-            ready.map_err(Failure::run)?;
-        }
+    let result = tokio::select! {
+        () = interrupts.first() => Err(Early::Interrupted),
+        ready = host.require_ready() => ready.map_err(Early::Server),
+    };
+    screen.hold_still();
+    result
+}
+
+impl Early {
+    /// Tells it as any other end of a run: scripts wait for the object.
+    fn report(
+        self,
+        model: &ModelId,
+        screen: &Screen,
+        answer: &mut Answer,
+    ) -> Result<Code, Failure> {
+        let (outcome, error) = match self {
+            Self::Interrupted => (Outcome::Cancelled, None),
+            Self::Server(error) => {
+                let error = RunError {
+                    kind: RunErrorKind::ServerUnavailable,
+                    message: error.to_string(),
+                    provider: None,
+                    status: None,
+                    request_id: None,
+                };
+                (Outcome::Failed, Some(error))
+            }
+        };
+        let run_id = Uuid::now_v7().to_string();
+        let report = RunReport {
+            run_id: run_id.clone(),
+            session_id: None,
+            model: model.clone(),
+            answer: String::new(),
+            content: Vec::new(),
+            outcome,
+            finish_reason: None,
+            steps: 0,
+            usage: Usage::default(),
+            tool_calls: Vec::new(),
+            warnings: Vec::new(),
+            error,
+        };
+        let event = RunEvent {
+            run_id: run_id.into(),
+            seq: 1,
+            time: Timestamp::now(),
+            kind: RunEventKind::RunFinished {
+                report: Box::new(report),
+            },
+        };
+        answer.write(&event).map_err(Failure::run)?;
+        screen.show(&event.kind);
+        Ok(code_of(outcome))
     }
-    follow(agent.ask(question), screen, answer).await
 }
 
 /// Shows a run as it happens. The first interruption ends it properly, with every call cancelled
-/// and its report written; a second one ends the program at once.
-async fn follow(mut run: RunStream, screen: &Screen, mut answer: Answer) -> Result<Code, Failure> {
+/// and its report written; a second one ends it at once.
+async fn follow(
+    mut run: RunStream,
+    screen: &Screen,
+    answer: &mut Answer,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
     let cancel = run.cancel_handle();
-    let mut stop = Box::pin(interrupted());
-    let mut stopping = false;
+    let mut interrupted = false;
     let mut code = Code::Failed;
     loop {
         let event = tokio::select! {
             biased;
-            () = &mut stop => {
-                if stopping {
-                    return Ok(Code::Interrupted);
-                }
-                stopping = true;
+            () = interrupts.second() => return Ok(Code::Interrupted),
+            () = interrupts.first(), if !interrupted => {
+                interrupted = true;
                 cancel.cancel();
-                stop = Box::pin(interrupted());
                 continue;
             }
             event = run.next() => event,
         };
         let Some(event) = event else {
-            return Ok(code);
+            return Ok(if interrupted { Code::Interrupted } else { code });
         };
         // The answer's line is closed before anything else is written to the same terminal.
         let on_screen_first = matches!(event.kind, RunEventKind::TextDelta { .. });
         if on_screen_first {
             screen.show(&event.kind);
         }
-        if let Err(error) = answer.write(&event) {
-            // `ask … | head -1` has what it wanted.
-            return if error.kind() == std::io::ErrorKind::BrokenPipe {
-                Ok(Code::Success)
-            } else {
-                Err(Failure::run(error).context("the answer cannot be written"))
-            };
-        }
+        // Where nobody reads any more, the run is dropped, and with it the request and the calls.
+        answer.write(&event).map_err(Failure::run)?;
         if !on_screen_first {
             screen.show(&event.kind);
         }

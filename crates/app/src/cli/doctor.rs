@@ -1,16 +1,19 @@
 //! `doctor`: what is configured, reachable and missing, and what to do about it.
 
-use std::{fmt::Write as _, path::PathBuf};
+use std::{fmt::Write as _, path::PathBuf, time::Duration};
 
 use clap::{Args, CommandFactory as _};
 use serde::Serialize;
-use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_domain::{
+    ModelErrorKind,
+    nearest::{did_you_mean, nearest},
+};
 use switchboard_mcp_client::ServerState;
 
 use super::{
     Cli, Code, Failure, Global, ListOutput,
     context::{self, Context},
-    interrupt::interrupted,
+    interrupt::Interrupts,
     output,
 };
 use crate::{
@@ -19,6 +22,9 @@ use crate::{
     model::{Because, Provider, Readiness},
     terminal::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen, one_line},
 };
+
+/// How long a provider may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Looks at everything.
 #[derive(Debug, Args)]
@@ -29,6 +35,8 @@ pub(super) struct DoctorArgs {
     /// The form of the findings
     #[arg(short, long, value_enum, default_value_t)]
     output: ListOutput,
+    #[command(flatten)]
+    global: Global,
 }
 
 /// One thing that was looked at.
@@ -71,26 +79,32 @@ impl Finding {
 
 pub(super) async fn run(
     args: DoctorArgs,
-    global: &Global,
     environment: Environment,
+    interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let mut findings = variables(&environment);
-    match Context::load(global, environment) {
+    let mut code = Code::Success;
+    match Context::load(&args.global, environment) {
         Err(failure) => {
-            let finding = Finding::new("configuration", State::Bad, failure.error.to_string());
-            findings.push(finding);
+            code = failure.code;
+            let what = format!("{:#}", failure.error);
+            findings.push(
+                Finding::new("configuration", State::Bad, what)
+                    .with_advice("nothing else was looked at: correct this first"),
+            );
         }
         Ok(context) => {
             findings.extend(files(&context));
-            findings.extend(model(&context));
+            findings.extend(model(&context).await);
             let screen = Screen::new(true);
             screen.wait_for("looking at providers and MCP servers");
-            let looked = tokio::select! {
-                looked = look(&context, args.no_network) => looked,
-                () = interrupted() => return Ok(Code::Interrupted),
-            };
+            let (providers, servers) = futures_util::future::join(
+                providers(&context, args.no_network, interrupts),
+                servers(&context, interrupts),
+            )
+            .await;
             screen.hold_still();
-            findings.extend(looked);
+            findings.extend(providers.into_iter().chain(servers));
         }
     }
     match args.output {
@@ -99,20 +113,26 @@ pub(super) async fn run(
     }
     .map_err(Failure::run)?;
     let bad = findings.iter().any(|finding| finding.state == State::Bad);
-    Ok(if bad { Code::Failed } else { Code::Success })
+    Ok(if code == Code::Success && bad {
+        Code::Failed
+    } else {
+        code
+    })
 }
 
-async fn look(context: &Context, no_network: bool) -> Vec<Finding> {
-    let providers = async {
-        let each = context
-            .providers
-            .iter()
-            .map(|provider| look_at_provider(context, provider, no_network));
-        futures_util::future::join_all(each).await
-    };
-    let (mut findings, servers) = futures_util::future::join(providers, servers(context)).await;
-    findings.extend(servers);
-    findings
+async fn providers(context: &Context, no_network: bool, interrupts: &Interrupts) -> Vec<Finding> {
+    let each = context.providers.iter().map(|provider| async move {
+        let finding = tokio::select! {
+            finding = look_at_provider(context, provider, no_network) => finding,
+            () = interrupts.first() => None,
+            () = tokio::time::sleep(PATIENCE) => None,
+        };
+        finding.unwrap_or_else(|| {
+            let what = format!("{} did not answer within {PATIENCE:?}", provider.name);
+            Finding::new("provider", State::Bad, what).with_advice("check its address")
+        })
+    });
+    futures_util::future::join_all(each).await
 }
 
 /// Variables that look like ours and are none: a typing error would go unnoticed.
@@ -165,14 +185,19 @@ fn files(context: &Context) -> Vec<Finding> {
         .collect()
 }
 
-fn model(context: &Context) -> Vec<Finding> {
+async fn model(context: &Context) -> Vec<Finding> {
     let named = std::env::var("SWITCHBOARD_MODEL").ok();
-    match context.choose_model(named.as_deref().filter(|name| !name.is_empty())) {
+    let named = named.as_deref().filter(|name| !name.is_empty());
+    match context.choose_model(named).await {
         Err(failure) => vec![Finding::new("model", State::Bad, failure.error.to_string())],
         Ok(chosen) => {
             let (why, state) = match &chosen.because {
                 Because::Named => ("it is configured".to_owned(), State::Good),
                 Because::Key(variable) => (format!("{variable} is set"), State::Good),
+                Because::Answers => (
+                    "no key is set, and it answers on this machine".to_owned(),
+                    State::Good,
+                ),
                 Because::NothingElse => (
                     "nothing else is configured; it is no language model".to_owned(),
                     State::Doubtful,
@@ -187,41 +212,52 @@ fn model(context: &Context) -> Vec<Finding> {
     }
 }
 
-async fn look_at_provider(context: &Context, provider: &Provider, no_network: bool) -> Finding {
+async fn look_at_provider(
+    context: &Context,
+    provider: &Provider,
+    no_network: bool,
+) -> Option<Finding> {
     const ABOUT: &str = "provider";
     let name = &provider.name;
     let readiness = context.providers.readiness(provider);
     let key = match &readiness {
         Readiness::KeyMissing(variable) => {
-            return Finding::new(ABOUT, State::Absent, format!("{name} has no key"))
-                .with_advice(format!("set {variable} to use it"));
+            let finding = Finding::new(ABOUT, State::Absent, format!("{name} has no key"));
+            return Some(finding.with_advice(format!("set {variable} to use it")));
         }
         Readiness::Key(variable) => format!("key from {variable}"),
         Readiness::NoKeyNeeded => "no key needed".to_owned(),
     };
     if no_network || provider.is_offline() {
-        return Finding::new(ABOUT, State::Good, format!("{name}: {key}"));
+        return Some(Finding::new(ABOUT, State::Good, format!("{name}: {key}")));
     }
-    match context.providers.served_models(provider).await {
+    Some(match context.providers.served_models(provider).await {
         Some(Ok(models)) => Finding::new(
             ABOUT,
             State::Good,
             format!("{name}: {key}, answers with {} models", models.len()),
         ),
         None => Finding::new(ABOUT, State::Good, format!("{name}: {key}")),
+        // Nobody said that Ollama should run.
+        Some(Err(error)) if provider.is_local() && error.kind == ModelErrorKind::Connection => {
+            Finding::new(ABOUT, State::Absent, format!("{name} does not run here"))
+        }
         Some(Err(error)) => Finding::new(ABOUT, State::Bad, format!("{name}: {error}")),
-    }
+    })
 }
 
-async fn servers(context: &Context) -> Vec<Finding> {
+async fn servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
     const ABOUT: &str = "server";
     let host = match context.servers().and_then(context::start) {
         Ok(host) => host,
         Err(failure) => return vec![Finding::new(ABOUT, State::Bad, failure.error.to_string())],
     };
-    host.ready().await;
+    tokio::select! {
+        () = host.ready() => {}
+        () = interrupts.first() => {}
+    }
     let statuses = host.servers();
-    host.close().await;
+    context::close(&host, interrupts).await;
     let mut findings: Vec<Finding> = statuses
         .iter()
         .map(|status| {

@@ -50,6 +50,15 @@ impl Failure {
         }
     }
 
+    /// Whether nobody reads what the command writes.
+    pub(super) fn is_broken_pipe(&self) -> bool {
+        self.error.chain().any(|cause| {
+            cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+        })
+    }
+
     /// Says what was being done.
     #[must_use]
     pub fn context(self, context: impl fmt::Display + Send + Sync + 'static) -> Self {

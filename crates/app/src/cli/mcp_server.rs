@@ -5,7 +5,7 @@ use std::{fmt::Write as _, net::SocketAddr, path::PathBuf};
 use clap::Args;
 use switchboard_mcp_servers::{ServerError, ServerOptions, bind_http, catalogue, serve_stdio};
 
-use super::{Code, Failure, interrupt::interrupted};
+use super::{Code, Failure, interrupt::Interrupts};
 use crate::terminal;
 
 /// Runs a bundled MCP server.
@@ -25,7 +25,7 @@ pub(super) struct McpServerArgs {
     allow_host: Vec<String>,
 }
 
-pub(super) async fn run(args: McpServerArgs) -> Result<Code, Failure> {
+pub(super) async fn run(args: McpServerArgs, interrupts: &Interrupts) -> Result<Code, Failure> {
     let mut options = ServerOptions::new();
     if let Some(data) = args.data {
         options = options.with_data(data);
@@ -34,15 +34,23 @@ pub(super) async fn run(args: McpServerArgs) -> Result<Code, Failure> {
         options = options.with_allowed_host(host);
     }
     match args.http {
-        None => serve_stdio(&args.name, options, interrupted())
+        None => serve_stdio(&args.name, options, interrupts.first())
             .await
             .map_err(failure)?,
         Some(address) => {
             let server = bind_http(&args.name, address, options)
                 .await
                 .map_err(failure)?;
+            if !server.address().ip().is_loopback() {
+                terminal::say_warning(&format!(
+                    "everybody who reaches {} can use this server: it asks for no password",
+                    server.address()
+                ));
+            }
             terminal::say(format_args!("{} listens at {}", args.name, server.url()));
-            server.serve(interrupted()).await.map_err(failure)?;
+            let interrupts = interrupts.clone();
+            let stop = async move { interrupts.first().await };
+            server.serve(stop).await.map_err(failure)?;
         }
     }
     Ok(Code::Success)

@@ -14,11 +14,12 @@ mod tools;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use switchboard_orchestration::ApprovalPolicy;
 
 use crate::{environment::Environment, terminal};
 pub use failure::{Code, Failure};
+use interrupt::Interrupts;
 
 /// Switchboard connects any language model to any tool.
 #[derive(Debug, Parser)]
@@ -32,20 +33,17 @@ pub use failure::{Code, Failure};
                   3 a limit was reached, 130 interrupted."
 )]
 pub struct Cli {
-    #[command(flatten)]
-    global: Global,
     #[command(subcommand)]
     command: Command,
 }
 
-/// What every command takes.
+/// Where the configuration of a command is read from.
 #[derive(Debug, Clone, Args)]
 struct Global {
     /// Read this file instead of the project's switchboard.yaml (.toml, .json)
     #[arg(
         long,
         value_name = "FILE",
-        global = true,
         env = "SWITCHBOARD_CONFIG",
         hide_env_values = true
     )]
@@ -54,7 +52,6 @@ struct Global {
     #[arg(
         long,
         value_name = "FILE",
-        global = true,
         env = "SWITCHBOARD_MCP_CONFIG",
         hide_env_values = true
     )]
@@ -122,9 +119,10 @@ impl From<Approve> for ApprovalPolicy {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let code = match start(cli) {
+    let code = match parse().and_then(start) {
         Ok(code) => code,
+        // `switchboard tools list | head -1` has what it wanted.
+        Err(failure) if failure.is_broken_pipe() => Code::Success,
         Err(failure) => {
             terminal::say_error(&failure.error);
             failure.code
@@ -133,11 +131,36 @@ pub fn main() -> ExitCode {
     code.into()
 }
 
+/// Reads the command line. Wrong usage ends the program here, with clap's own message.
+fn parse() -> Result<Cli, Failure> {
+    let command = without_empty_variables(Cli::command());
+    Cli::from_arg_matches(&command.get_matches()).map_err(Failure::usage)
+}
+
+/// A variable that is set to nothing counts as not set, everywhere in this program.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |arg: &clap::Arg| {
+        let value = arg.get_env().and_then(std::env::var_os);
+        value.is_some_and(|value| value.is_empty())
+    };
+    command
+        .mut_args(|arg| {
+            if is_empty(&arg) {
+                arg.env(None::<&'static str>)
+            } else {
+                arg
+            }
+        })
+        .mut_subcommands(without_empty_variables)
+}
+
 fn start(cli: Cli) -> Result<Code, Failure> {
     log();
     let environment = Environment::of_this_process()
         .map_err(|error| Failure::usage(error).context("the working directory cannot be read"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        // One more thread always, so that an interruption is seen while another one is busy.
+        .worker_threads(std::thread::available_parallelism().map_or(2, |n| n.get().max(2)))
         .enable_all()
         .build()
         .map_err(|error| Failure::run(error).context("the runtime cannot be started"))?;
@@ -148,14 +171,14 @@ fn start(cli: Cli) -> Result<Code, Failure> {
 }
 
 async fn run(cli: Cli, environment: Environment) -> Result<Code, Failure> {
-    let global = &cli.global;
+    let interrupts = &Interrupts::listen();
     match cli.command {
-        Command::Ask(args) => ask::run(args, global, environment).await,
-        Command::Tools(args) => tools::run(args, global, environment).await,
-        Command::Servers(args) => servers::run(args, global, environment).await,
-        Command::Doctor(args) => doctor::run(args, global, environment).await,
-        Command::Models(args) => models::run(args, global, environment).await,
-        Command::McpServer(args) => mcp_server::run(args).await,
+        Command::Ask(args) => ask::run(args, environment, interrupts).await,
+        Command::Tools(args) => tools::run(args, environment, interrupts).await,
+        Command::Servers(args) => servers::run(args, environment, interrupts).await,
+        Command::Doctor(args) => doctor::run(args, environment, interrupts).await,
+        Command::Models(args) => models::run(args, environment, interrupts).await,
+        Command::McpServer(args) => mcp_server::run(args, interrupts).await,
     }
 }
 

@@ -3,8 +3,12 @@
 use clap::Args;
 use serde::Serialize;
 use switchboard_domain::{ModelCapabilities, ModelId};
+use switchboard_providers_common::catalogue;
 
-use super::{Code, Failure, Global, ListOutput, context::Context, output, table::table};
+use super::{
+    Code, Failure, Global, ListOutput, context::Context, interrupt::Interrupts, output,
+    table::table,
+};
 use crate::{
     environment::Environment,
     model::{Provider, Readiness},
@@ -14,6 +18,9 @@ use crate::{
 /// Shows the models.
 #[derive(Debug, Args)]
 pub(super) struct ModelsArgs {
+    /// Every model of the catalogue, not only those worth naming first
+    #[arg(long, conflicts_with = "served")]
+    all: bool,
     /// Ask every provider that can be asked which models it serves
     #[arg(long)]
     served: bool,
@@ -23,6 +30,8 @@ pub(super) struct ModelsArgs {
     /// The form of the list
     #[arg(short, long, value_enum, default_value_t)]
     output: ListOutput,
+    #[command(flatten)]
+    global: Global,
 }
 
 #[derive(Debug, Serialize)]
@@ -33,14 +42,26 @@ struct Row {
     /// The variable to set if not.
     missing_key: Option<String>,
     capabilities: ModelCapabilities,
+    /// US dollars per million tokens, list prices.
+    prices: Option<Prices>,
+    /// When the provider takes it away, as YYYY-MM-DD.
+    deprecated_on: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Prices {
+    input: Option<f64>,
+    output: Option<f64>,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
 }
 
 pub(super) async fn run(
     args: ModelsArgs,
-    global: &Global,
     environment: Environment,
+    interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(global, environment)?;
+    let context = Context::load(&args.global, environment)?;
     let providers = &context.providers;
     let wanted: Vec<&Provider> = match &args.provider {
         None => providers.iter().collect(),
@@ -50,10 +71,18 @@ pub(super) async fn run(
     let mut rows = Vec::new();
     for provider in wanted {
         let readiness = providers.readiness(provider);
-        let mut models = providers.known_models(provider);
+        let mut models = if args.all {
+            providers.catalogued_models(provider)
+        } else {
+            providers.known_models(provider)
+        };
         if args.served && !matches!(readiness, Readiness::KeyMissing(_)) {
             screen.wait_for(&format!("asking {}", provider.name));
-            match providers.served_models(provider).await {
+            let served = tokio::select! {
+                served = providers.served_models(provider) => served,
+                () = interrupts.first() => return Ok(Code::Interrupted),
+            };
+            match served {
                 Some(Ok(served)) => models = served,
                 Some(Err(error)) => {
                     screen.hold_still();
@@ -62,29 +91,42 @@ pub(super) async fn run(
                 None => {}
             }
         }
-        rows.extend(models.into_iter().map(|(name, capabilities)| Row {
-            model: ModelId::new(&provider.name, name),
-            ready: !matches!(readiness, Readiness::KeyMissing(_)),
-            missing_key: match &readiness {
-                Readiness::KeyMissing(variable) => Some(variable.clone()),
-                _ => None,
-            },
-            capabilities,
+        rows.extend(models.into_iter().map(|(name, capabilities)| {
+            let entry = provider.catalogued(&name);
+            Row {
+                ready: !matches!(readiness, Readiness::KeyMissing(_)),
+                missing_key: match &readiness {
+                    Readiness::KeyMissing(variable) => Some(variable.clone()),
+                    _ => None,
+                },
+                capabilities,
+                prices: entry.as_ref().map(|entry| Prices {
+                    input: entry.prices.input,
+                    output: entry.prices.output,
+                    cache_read: entry.prices.cache_read,
+                    cache_write: entry.prices.cache_write,
+                }),
+                deprecated_on: entry.as_ref().and_then(|entry| entry.deprecated_on),
+                model: ModelId::new(&provider.name, name),
+            }
         }));
     }
     screen.hold_still();
     match args.output {
         ListOutput::Json => output::pretty(&rows),
         ListOutput::Text => {
-            let rows: Vec<[String; 4]> = rows.iter().map(shown).collect();
-            output::lines(&table(&rows))
+            let table = table(&rows.iter().map(shown).collect::<Vec<_>>());
+            let source = catalogue::source();
+            output::lines(&format!(
+                "{table}Prices: US dollars per million tokens, input / output, by {source}.\n"
+            ))
         }
     }
     .map_err(Failure::run)?;
     Ok(Code::Success)
 }
 
-fn shown(row: &Row) -> [String; 4] {
+fn shown(row: &Row) -> [String; 5] {
     let state = match &row.missing_key {
         None => "ready".to_owned(),
         Some(variable) => format!("needs {variable}"),
@@ -93,11 +135,24 @@ fn shown(row: &Row) -> [String; 4] {
         .capabilities
         .context_window
         .map_or_else(String::new, |tokens| format!("{} k tokens", tokens / 1000));
+    let price = match &row.prices {
+        Some(Prices {
+            input: Some(input),
+            output: Some(output),
+            ..
+        }) => format!("{input} / {output}"),
+        _ => String::new(),
+    };
+    let mut abilities = abilities(&row.capabilities);
+    if let Some(day) = row.deprecated_on {
+        abilities = format!("until {day}; {abilities}");
+    }
     [
         one_line(&row.model.to_string(), 100),
         state,
         window,
-        abilities(&row.capabilities),
+        price,
+        abilities,
     ]
 }
 

@@ -8,7 +8,7 @@ use switchboard_mcp_client::{ServerState, ServerStatus};
 use super::{
     Code, Failure, Global, ListOutput,
     context::{self, Context},
-    interrupt::interrupted,
+    interrupt::Interrupts,
     output,
 };
 use crate::{
@@ -22,14 +22,16 @@ pub(super) struct ServersArgs {
     /// The form of the list
     #[arg(short, long, value_enum, default_value_t)]
     output: ListOutput,
+    #[command(flatten)]
+    global: Global,
 }
 
 pub(super) async fn run(
     args: ServersArgs,
-    global: &Global,
     environment: Environment,
+    interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(global, environment)?;
+    let context = Context::load(&args.global, environment)?;
     let servers = context.servers()?;
     if servers.bundled {
         terminal::say_note("no server is configured, so the bundled one runs");
@@ -39,14 +41,14 @@ pub(super) async fn run(
     screen.wait_for("starting MCP servers");
     tokio::select! {
         () = host.ready() => {}
-        () = interrupted() => {
-            host.close().await;
+        () = interrupts.first() => {
+            context::close(&host, interrupts).await;
             return Ok(Code::Interrupted);
         }
     }
     screen.hold_still();
     let statuses = host.servers();
-    host.close().await;
+    context::close(&host, interrupts).await;
     match args.output {
         ListOutput::Json => output::pretty(&statuses),
         ListOutput::Text if statuses.is_empty() => output::lines("no servers are configured"),

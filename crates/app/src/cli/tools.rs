@@ -12,12 +12,12 @@ use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
 use super::{
     Code, Failure, Global, ListOutput,
     context::{self, Context},
-    interrupt::interrupted,
+    interrupt::Interrupts,
     output,
 };
 use crate::{
     environment::Environment,
-    terminal::{self, Screen, one_line, without_controls},
+    terminal::{self, Screen, one_line},
 };
 
 /// Lists or calls tools.
@@ -25,6 +25,8 @@ use crate::{
 pub(super) struct ToolsArgs {
     #[command(subcommand)]
     command: ToolsCommand,
+    #[command(flatten)]
+    global: Global,
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,15 +54,15 @@ enum ToolsCommand {
 
 pub(super) async fn run(
     args: ToolsArgs,
-    global: &Global,
     environment: Environment,
+    interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(global, environment)?;
+    let context = Context::load(&args.global, environment)?;
     match args.command {
         ToolsCommand::List { output } => {
             let host = context::start(context.servers()?)?;
-            let result = until_interrupted(list(&host, output)).await;
-            host.close().await;
+            let result = until_interrupted(list(&host, output), interrupts).await;
+            context::close(&host, interrupts).await;
             result
         }
         ToolsCommand::Call {
@@ -78,8 +80,9 @@ pub(super) async fn run(
                 return Err(Failure::usage(no_server(&server, &names)));
             }
             let host = context::start(servers)?;
-            let result = until_interrupted(call(&host, &server, &tool, input, output)).await;
-            host.close().await;
+            let work = call(&host, &server, &tool, input, output);
+            let result = until_interrupted(work, interrupts).await;
+            context::close(&host, interrupts).await;
             result
         }
     }
@@ -87,10 +90,11 @@ pub(super) async fn run(
 
 async fn until_interrupted(
     work: impl Future<Output = Result<Code, Failure>>,
+    interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     tokio::select! {
         result = work => result,
-        () = interrupted() => Ok(Code::Interrupted),
+        () = interrupts.first() => Ok(Code::Interrupted),
     }
 }
 
@@ -125,6 +129,8 @@ async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
         }
     };
     written.map_err(Failure::run)?;
+    // A server that is required is not there.
+    host.require_ready().await.map_err(Failure::run)?;
     Ok(Code::Success)
 }
 
@@ -212,7 +218,7 @@ fn write_output(output: &ToolOutput, form: ListOutput) -> std::io::Result<()> {
         terminal::say_error(&anyhow!("{text}"));
         return Ok(());
     }
-    output::lines(&without_controls(&text))
+    output::foreign(&text)
 }
 
 /// Why a server takes no calls, with what it wrote last.

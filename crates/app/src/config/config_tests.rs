@@ -150,6 +150,63 @@ fn a_named_file_takes_the_place_of_the_projects() {
 }
 
 #[test]
+fn what_anthropic_alone_has_is_under_options() {
+    let text = "providers: {anthropic: {options: {cache: {scope: turns}, effort: high}}}";
+    let place = Place::with(&[("project/switchboard.yaml", text)]);
+    let config = place.load().unwrap();
+    let options = config.providers[0].anthropic.clone().unwrap();
+    assert_ne!(
+        options.cache,
+        switchboard_providers_anthropic::options::CachePolicy::None
+    );
+    assert!(options.effort.is_some());
+}
+
+#[test]
+fn no_servers_in_the_project_means_none_though_the_user_has_some() {
+    let place = Place::with(&[
+        ("user/switchboard.yaml", "mcp_servers: {crm: {command: x}}"),
+        ("project/switchboard.yaml", "mcp_servers: {}"),
+    ]);
+    assert_eq!(place.load().unwrap().servers.map(|s| s.len()), Some(0));
+}
+
+#[test]
+fn the_json_that_editors_write_is_read() {
+    let text = "// servers\n{\"mcpServers\": {\"a\": {\"command\": \"x\", /* no */ \"args\": [\"y\",],},},}";
+    let place = Place::with(&[("project/mcp.json", text)]);
+    let sources = Sources {
+        mcp_configs: vec!["mcp.json".into()],
+        ..Sources::default()
+    };
+    let config = load(&sources, &place.environment).unwrap();
+    assert_eq!(
+        config.servers.unwrap()[0].transport.describe(),
+        "stdio: x y"
+    );
+}
+
+#[test]
+fn a_line_that_is_wrong_is_not_shown() {
+    for (name, text) in [
+        (
+            "switchboard.toml",
+            "authorization = Bearer sk-secret-123456",
+        ),
+        (
+            "switchboard.yaml",
+            "authorization: \"Bearer sk-secret-123456",
+        ),
+        ("switchboard.yaml", "a: b: sk-secret-123456"),
+        ("switchboard.json", "{\"authorization\": sk-secret-123456}"),
+    ] {
+        let error = error_of(name, text);
+        assert!(!error.contains("sk-secret"), "{error}");
+        assert!(error.contains("line 1"), "{error}");
+    }
+}
+
+#[test]
 fn an_empty_list_of_servers_is_no_servers_rather_than_nothing_said() {
     for text in ["mcp_servers: {}", "mcp_servers: []"] {
         let place = Place::with(&[("project/switchboard.yaml", text)]);
@@ -193,6 +250,14 @@ fn what_is_wrong_is_named_with_its_file_and_the_way_out() {
             "providers: {offline: {base_url: 'http://a'}}",
         ),
         ("switchboard.yaml", "providers: {openai: {profile: vllm}}"),
+        (
+            "switchboard.yaml",
+            "providers: {anthropic: {options: {cach: {scope: turns}}}}",
+        ),
+        (
+            "switchboard.yaml",
+            "providers: {openai: {options: {store: true}}}",
+        ),
         ("switchboard.yaml", "mcp_servers: {crm: {comand: x}}"),
         ("switchboard.yaml", "mcp_servers: {}\nmcpServers: {}"),
     ]

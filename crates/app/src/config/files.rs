@@ -58,21 +58,37 @@ pub fn load_servers(
     environment: &Environment,
 ) -> Result<Vec<ServerConfig>, ConfigError> {
     let mut value = read(file)?;
-    interpolate::fill(&mut value, environment).map_err(|problem| problem.in_file(file))?;
-    switchboard_mcp_client::config::from_document(&value)
-        .map_err(|error| Problem::from(error).in_file(file))
+    // What is switched off, and what is about other things, may hold variables that nobody set.
+    switchboard_mcp_client::config::select(&mut value);
+    let used =
+        interpolate::fill(&mut value, environment).map_err(|problem| problem.in_file(file))?;
+    let mut servers = switchboard_mcp_client::config::from_document(&value)
+        .map_err(|error| Problem::from(error).in_file(file))?;
+    for server in &mut servers {
+        server.secrets.extend(used.iter().cloned());
+    }
+    Ok(servers)
 }
 
 fn find(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
-    let mut there = CONFIG_FILE_NAMES
-        .iter()
-        .map(|name| folder.join(name))
-        .filter(|file| file.is_file());
-    let first = there.next();
-    match (first, there.next()) {
-        (Some(first), Some(second)) => Err(ConfigError::Ambiguous { first, second }),
-        (first, _) => Ok(first),
+    let mut found: Option<PathBuf> = None;
+    for file in CONFIG_FILE_NAMES.iter().map(|name| folder.join(name)) {
+        // A link to nothing or a folder of that name is there, and is told when it is read.
+        match std::fs::symlink_metadata(&file) {
+            Ok(_) => match found {
+                Some(first) => {
+                    return Err(ConfigError::Ambiguous {
+                        first,
+                        second: file,
+                    });
+                }
+                None => found = Some(file),
+            },
+            Err(error) if is_absent(&error) => {}
+            Err(source) => return Err(ConfigError::Unreadable { file, source }),
+        }
     }
+    Ok(found)
 }
 
 fn read(file: &Path) -> Result<Value, ConfigError> {
@@ -81,6 +97,13 @@ fn read(file: &Path) -> Result<Value, ConfigError> {
         source: plain(source),
     })?;
     parse(file, &text).map_err(|problem| problem.in_file(file))
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// An error of a missing file says so without "(os error 2)".
@@ -99,18 +122,54 @@ fn parse(file: &Path, text: &str) -> Result<Value, Problem> {
         .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     match ending.as_deref() {
         // A file with nothing but comments is an empty configuration.
-        Some("yaml" | "yml") => serde_saphyr::from_str::<Option<Value>>(text)
-            .map(|value| value.unwrap_or_else(|| Value::Object(serde_json::Map::new())))
-            .map_err(|error| syntax("YAML", &error)),
-        Some("toml") => toml::from_str(text).map_err(|error| syntax("TOML", &error)),
-        Some("json") => serde_json::from_str(text).map_err(|error| syntax("JSON", &error)),
+        Some("yaml" | "yml") => yaml(text),
+        Some("toml") => toml(text),
+        Some("json") => json(text),
         _ => Err(Problem::UnknownFormat),
     }
 }
 
-fn syntax(format: &'static str, error: &dyn std::error::Error) -> Problem {
-    Problem::Syntax {
-        format,
-        message: error.to_string().trim_end().to_owned(),
+// None of these shows the line that is wrong, as the parsers do: there may be a key in it.
+
+fn yaml(text: &str) -> Result<Value, Problem> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    serde_saphyr::from_str_with_options::<Option<Value>>(text, options)
+        .map(|value| value.unwrap_or_else(|| Value::Object(serde_json::Map::new())))
+        .map_err(|error| Problem::Syntax {
+            format: "YAML",
+            message: error.to_string().trim_end().to_owned(),
+        })
+}
+
+fn toml(text: &str) -> Result<Value, Problem> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let place = before.map_or_else(String::new, |before| {
+            let line = before.matches('\n').count() + 1;
+            let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+            format!(" at line {line} column {column}")
+        });
+        Problem::Syntax {
+            format: "TOML",
+            message: format!("{}{place}", error.message()),
+        }
+    })
+}
+
+/// With comments and commas at the end of a list, as editors write and allow them.
+fn json(text: &str) -> Result<Value, Problem> {
+    let mut text = text.to_owned();
+    let stripped = json_strip_comments::strip(&mut text);
+    let value = serde_json::from_str(&text);
+    match (value, stripped) {
+        (Ok(value), Ok(())) => Ok(value),
+        (Err(error), _) => Err(Problem::Syntax {
+            format: "JSON",
+            message: error.to_string(),
+        }),
+        (Ok(_), Err(error)) => Err(Problem::Syntax {
+            format: "JSON",
+            message: error.to_string(),
+        }),
     }
 }

@@ -1,32 +1,65 @@
-//! `${VAR}` and `${VAR:-default}` in configured strings.
+//! `${VAR}` and `${VAR:-default}` in configured strings, and what editors write in their own files:
+//! `${env:VAR}` and `${workspaceFolder}`.
 
+use secrecy::SecretString;
 use serde_json::Value;
 
 use super::error::Problem;
 use crate::environment::Environment;
 
-/// Fills in every string of `value`; keys stay as they are.
-pub(super) fn fill(value: &mut Value, environment: &Environment) -> Result<(), Problem> {
+/// Variables that say where things are. Their values are in every second line of a server's output,
+/// and no secret.
+const PLACES: [&str; 8] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "PWD",
+    "PATH",
+    "TMPDIR",
+    "USERPROFILE",
+    "APPDATA",
+];
+
+/// Fills in every string of `value`; keys stay as they are. Gives the values of the variables that
+/// were used: any may be a secret.
+pub(super) fn fill(
+    value: &mut Value,
+    environment: &Environment,
+) -> Result<Vec<SecretString>, Problem> {
+    let mut used = Vec::new();
+    fill_in(value, environment, &mut used)?;
+    Ok(used)
+}
+
+fn fill_in(
+    value: &mut Value,
+    environment: &Environment,
+    used: &mut Vec<SecretString>,
+) -> Result<(), Problem> {
     match value {
         Value::String(text) => {
             if text.contains("${") {
-                *text = filled(text, environment)?;
+                *text = filled(text, environment, used)?;
             }
             Ok(())
         }
         Value::Array(items) => items
             .iter_mut()
-            .try_for_each(|item| fill(item, environment)),
+            .try_for_each(|item| fill_in(item, environment, used)),
         Value::Object(fields) => fields
             .values_mut()
-            .try_for_each(|field| fill(field, environment)),
+            .try_for_each(|field| fill_in(field, environment, used)),
         _ => Ok(()),
     }
 }
 
 /// A default reaches to the next `}` and is taken as it stands. `$${` is a literal `${`. A variable
 /// that is set but empty takes the default, as in a shell.
-fn filled(text: &str, environment: &Environment) -> Result<String, Problem> {
+fn filled(
+    text: &str,
+    environment: &Environment,
+    used: &mut Vec<SecretString>,
+) -> Result<String, Problem> {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -45,14 +78,26 @@ fn filled(text: &str, environment: &Environment) -> Result<String, Problem> {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        if name == "workspaceFolder" {
+            result.push_str(&environment.working_dir.to_string_lossy());
+            rest = after;
+            continue;
+        }
         if !is_name(name) {
             return Err(Problem::BadVariable {
                 name: name.to_owned(),
             });
         }
-        match environment.get(name).or(default) {
-            Some(value) => result.push_str(value),
-            None => {
+        match (environment.get(name), default) {
+            (Some(value), _) => {
+                result.push_str(value);
+                if !PLACES.contains(&name) {
+                    used.push(SecretString::from(value));
+                }
+            }
+            (None, Some(default)) => result.push_str(default),
+            (None, None) => {
                 return Err(Problem::UnsetVariable {
                     name: name.to_owned(),
                 });
@@ -74,8 +119,10 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn fill_in(text: &str) -> Result<String, Problem> {
-        filled(text, &Environment::of([("KEY", "k"), ("EMPTY", "")]))
+    fn fill_text(text: &str) -> Result<String, Problem> {
+        let mut environment = Environment::of([("KEY", "k"), ("EMPTY", "")]);
+        environment.working_dir = "/project".into();
+        filled(text, &environment, &mut Vec::new())
     }
 
     #[test]
@@ -90,8 +137,10 @@ mod tests {
             ("${KEY:-other}", "k"),
             ("$KEY and $ and {x}", "$KEY and $ and {x}"),
             ("$${KEY}", "${KEY}"),
+            ("${env:KEY}", "k"),
+            ("${workspaceFolder}/a", "/project/a"),
         ] {
-            assert_eq!(fill_in(text).unwrap(), expected, "{text}");
+            assert_eq!(fill_text(text).unwrap(), expected, "{text}");
         }
     }
 
@@ -104,7 +153,7 @@ mod tests {
             ("${}", "``"),
             ("${KEY", "}"),
         ] {
-            let error = fill_in(text).unwrap_err().to_string();
+            let error = fill_text(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }
@@ -112,6 +161,8 @@ mod tests {
     #[test]
     fn values_that_look_like_variables_are_not_filled_in_again() {
         let environment = Environment::of([("A", "${B}"), ("B", "b")]);
-        assert_eq!(filled("${A}", &environment).unwrap(), "${B}");
+        let mut used = Vec::new();
+        assert_eq!(filled("${A}", &environment, &mut used).unwrap(), "${B}");
+        assert_eq!(used.len(), 1);
     }
 }

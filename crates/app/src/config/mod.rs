@@ -65,8 +65,11 @@ impl Config {
         self.reasoning = over.reasoning.or(self.reasoning);
         self.tool_timeout = over.tool_timeout.or(self.tool_timeout);
         replace_by_name(&mut self.providers, over.providers, |entry| &entry.name);
-        if let Some(servers) = over.servers {
-            self.add_servers(servers);
+        match over.servers {
+            // `mcp_servers: {}` says that there are none.
+            Some(servers) if servers.is_empty() => self.servers = Some(servers),
+            Some(servers) => self.add_servers(servers),
+            None => {}
         }
         self
     }
@@ -98,6 +101,12 @@ fn from_value(
     mut value: serde_json::Value,
     environment: &Environment,
 ) -> Result<Config, ConfigError> {
-    interpolate::fill(&mut value, environment).map_err(|error| error.in_file(file))?;
-    document::read(&value, file).map_err(|error| error.in_file(file))
+    // Servers in the form of another program, as its own file would have them.
+    switchboard_mcp_client::config::select_servers(&mut value);
+    let used = interpolate::fill(&mut value, environment).map_err(|error| error.in_file(file))?;
+    let mut config = document::read(&value, file).map_err(|error| error.in_file(file))?;
+    for server in config.servers.iter_mut().flatten() {
+        server.secrets.extend(used.iter().cloned());
+    }
+    Ok(config)
 }

@@ -1,6 +1,8 @@
 //! `providers:`, the providers that were changed or added.
 
+use serde::Deserialize as _;
 use serde_json::Value;
+use switchboard_providers_anthropic::MessagesOptions;
 use switchboard_providers_openai::Profile;
 
 use super::{document::Fields, error::Problem};
@@ -20,6 +22,31 @@ pub struct ProviderEntry {
     pub model: Option<String>,
     /// How a compatible server differs from others.
     pub profile: Option<Profile>,
+    /// What Anthropic's wire has beyond the others: built-in tools, cache marks, effort.
+    pub anthropic: Option<MessagesOptions>,
+}
+
+impl ProviderKind {
+    /// What `type:` calls it.
+    pub fn name(self) -> &'static str {
+        let known = KINDS.into_iter().find(|(_, kind)| *kind == self);
+        known.map_or("", |(name, _)| name)
+    }
+}
+
+impl ProviderEntry {
+    /// A provider about which nothing is configured.
+    pub fn plain(name: &str, kind: ProviderKind) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            base_url: None,
+            api_key_env: None,
+            model: None,
+            profile: None,
+            anthropic: None,
+        }
+    }
 }
 
 /// The wires there are.
@@ -31,16 +58,32 @@ pub enum ProviderKind {
     OpenAi,
     /// OpenAI Chat Completions, by any other server.
     OpenAiCompatible,
+    /// OpenAI Responses.
+    OpenAiResponses,
+    /// Google Gemini.
+    Gemini,
+    /// Ollama's own wire.
+    Ollama,
 }
 
 /// What `type:` may be.
-const KINDS: [(&str, ProviderKind); 3] = [
+const KINDS: [(&str, ProviderKind); 6] = [
     ("anthropic", ProviderKind::Anthropic),
     ("openai", ProviderKind::OpenAi),
     ("openai-compatible", ProviderKind::OpenAiCompatible),
+    ("openai-responses", ProviderKind::OpenAiResponses),
+    ("gemini", ProviderKind::Gemini),
+    ("ollama", ProviderKind::Ollama),
 ];
 
-const KEYS: [&str; 5] = ["type", "base_url", "api_key_env", "model", "profile"];
+const KEYS: [&str; 6] = [
+    "type",
+    "base_url",
+    "api_key_env",
+    "model",
+    "profile",
+    "options",
+];
 
 /// The name under which the keyless planner is there always.
 pub(crate) const OFFLINE: &str = "offline";
@@ -66,9 +109,11 @@ fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
     let fields = Fields::of(value, &place, &KEYS)?;
     let kind = match (fields.one_of("type", &KINDS)?, name) {
         (Some(kind), _) => kind,
-        (None, "anthropic") => ProviderKind::Anthropic,
-        (None, "openai") => ProviderKind::OpenAi,
-        (None, _) => ProviderKind::OpenAiCompatible,
+        // A name that is a wire's own means that wire.
+        (None, name) => KINDS
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .map_or(ProviderKind::OpenAiCompatible, |(_, kind)| kind),
     };
     let base_url = fields.text("base_url")?;
     let profile = match fields.text("profile")? {
@@ -83,6 +128,22 @@ fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
             Problem::wrong(
                 format!("{place}.profile"),
                 format!("one of {}", Profile::NAMES.join(", ")),
+            )
+        })?),
+    };
+    let anthropic = match fields.get("options") {
+        None => None,
+        Some(_) if kind != ProviderKind::Anthropic => {
+            return Err(Problem::wrong(
+                format!("{place}.options"),
+                "given for providers of type anthropic only",
+            ));
+        }
+        // The adapter knows its options; its message names what is wrong, and no value.
+        Some(options) => Some(MessagesOptions::deserialize(options).map_err(|error| {
+            Problem::wrong(
+                format!("{place}.options"),
+                format!("as the adapter has them: {error}"),
             )
         })?),
     };
@@ -108,5 +169,6 @@ fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
         api_key_env: fields.text("api_key_env")?,
         model: fields.text("model")?,
         profile,
+        anthropic,
     })
 }

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use switchboard_domain::{ChatModel, ModelError, ModelId};
+use switchboard_providers_offline::OfflinePlanner;
 
 use super::{Provider, Providers, Readiness};
 use switchboard_domain::nearest::{did_you_mean, nearest};
@@ -32,6 +33,8 @@ pub enum Because {
     Named,
     /// It is the first whose key is there, in this variable.
     Key(String),
+    /// No key is there, but this local server answers.
+    Answers,
     /// There is nothing else.
     NothingElse,
 }
@@ -87,34 +90,33 @@ pub enum ModelChoiceError {
 
 impl Providers {
     /// The model that `named` means; without it the default of the first provider whose key is
-    /// there, else the offline planner. No request is made.
-    pub fn choose(&self, named: Option<&str>) -> Result<Chosen, ModelChoiceError> {
+    /// there, else a model of a local Ollama that answers, else the offline planner.
+    pub async fn choose(&self, named: Option<&str>) -> Result<Chosen, ModelChoiceError> {
         if let Some(text) = named {
             let (provider, name) = self.find(text)?;
             return Ok(Chosen {
-                model: self.model(provider, &name)?,
+                model: self.model(provider, &name).await?,
                 because: Because::Named,
             });
         }
-        let mut offline = None;
         for provider in self.iter() {
-            let Some(model) = &provider.default_model else {
-                continue;
-            };
-            if provider.is_offline() {
-                offline = Some((provider, model));
-            } else if let Readiness::Key(variable) = self.readiness(provider) {
+            if let Some(model) = &provider.default_model
+                && let Readiness::Key(variable) = self.readiness(provider)
+            {
                 return Ok(Chosen {
-                    model: self.model(provider, model)?,
+                    model: self.model(provider, model).await?,
                     because: Because::Key(variable),
                 });
             }
         }
-        let (provider, model) = offline.ok_or_else(|| ModelChoiceError::NoModel {
-            provider: String::new(),
-        })?;
+        if let Some((provider, model)) = self.local().await {
+            return Ok(Chosen {
+                model: self.model(provider, &model).await?,
+                because: Because::Answers,
+            });
+        }
         Ok(Chosen {
-            model: self.model(provider, model)?,
+            model: Arc::new(OfflinePlanner::new()),
             because: Because::NothingElse,
         })
     }

@@ -1,6 +1,7 @@
 //! Which model answers.
 
 mod choose;
+mod client;
 mod providers;
 
 pub use choose::{Because, Chosen, ModelChoiceError};

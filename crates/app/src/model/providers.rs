@@ -2,22 +2,27 @@
 
 use std::sync::Arc;
 
-use secrecy::SecretString;
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelError};
-use switchboard_providers_anthropic::{self as anthropic, AnthropicClient, AnthropicConfig};
+use switchboard_providers_common::catalogue;
 use switchboard_providers_offline::{self as offline, OfflinePlanner};
-use switchboard_providers_openai::{self as openai, OpenAiClient, OpenAiConfig, Profile};
 
+use super::client::{self, Client};
 use crate::{
     config::{Config, ProviderEntry, ProviderKind},
     environment::Environment,
 };
 
-/// Models to name where only the provider is known, the default first.
-const ANTHROPIC_MODELS: [&str; 3] = ["claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"];
-const OPENAI_MODELS: [&str; 2] = ["gpt-6.1-sol", "gpt-6-luna"];
+/// The providers that are there without being configured, in the order in which one is looked for
+/// when no model was chosen.
+const BUILT_IN: [(&str, ProviderKind); 5] = [
+    ("anthropic", ProviderKind::Anthropic),
+    ("openai", ProviderKind::OpenAi),
+    ("openai-responses", ProviderKind::OpenAiResponses),
+    ("gemini", ProviderKind::Gemini),
+    ("ollama", ProviderKind::Ollama),
+];
 
-/// All providers, in the order in which one is looked for when no model was chosen.
+/// All providers.
 #[derive(Debug)]
 pub struct Providers {
     environment: Environment,
@@ -31,14 +36,8 @@ pub struct Provider {
     pub name: String,
     /// The model to ask where none is named.
     pub default_model: Option<String>,
-    wire: Wire,
-}
-
-#[derive(Debug, Clone)]
-enum Wire {
-    Anthropic(ProviderEntry),
-    OpenAi(ProviderEntry),
-    Offline,
+    /// How it is reached; `None` for the planner, which is in this program.
+    entry: Option<ProviderEntry>,
 }
 
 /// Whether a provider can be asked.
@@ -52,20 +51,13 @@ pub enum Readiness {
     KeyMissing(String),
 }
 
-/// A connection to a provider.
-enum Client {
-    Anthropic(AnthropicClient),
-    OpenAi(OpenAiClient),
-    Offline,
-}
-
 impl Providers {
     /// The built-in ones as configured, then the others in the order of the configuration.
     pub fn new(config: &Config, environment: &Environment) -> Self {
-        let mut entries = vec![
-            plain("anthropic", ProviderKind::Anthropic),
-            plain("openai", ProviderKind::OpenAi),
-        ];
+        let mut entries: Vec<ProviderEntry> = BUILT_IN
+            .into_iter()
+            .map(|(name, kind)| ProviderEntry::plain(name, kind))
+            .collect();
         for entry in &config.providers {
             match entries.iter_mut().find(|old| old.name == entry.name) {
                 Some(old) => old.clone_from(entry),
@@ -76,7 +68,7 @@ impl Providers {
         providers.push(Provider {
             name: offline::PROVIDER.to_owned(),
             default_model: Some(offline::MODEL.to_owned()),
-            wire: Wire::Offline,
+            entry: None,
         });
         Self {
             environment: environment.clone(),
@@ -96,65 +88,68 @@ impl Providers {
 
     /// Whether a provider can be asked, without asking it.
     pub fn readiness(&self, provider: &Provider) -> Readiness {
-        match provider.key_variable() {
-            None => Readiness::NoKeyNeeded,
-            Some(variable) if self.environment.get(variable).is_some() => {
-                Readiness::Key(variable.to_owned())
-            }
-            Some(_) if self.has_auth_token(provider) => {
-                Readiness::Key(anthropic::config::AUTH_TOKEN_VARIABLE.to_owned())
-            }
+        let Some(entry) = &provider.entry else {
+            return Readiness::NoKeyNeeded;
+        };
+        let variables = client::key_variables(entry);
+        let is_set = |variable: &&&str| self.environment.get(variable).is_some();
+        match (variables.iter().find(is_set), variables.first()) {
+            (Some(set), _) => Readiness::Key((*set).to_owned()),
+            (None, None) => Readiness::NoKeyNeeded,
             // A server at another address may need none.
-            Some(_) if self.is_elsewhere(provider) => Readiness::NoKeyNeeded,
-            Some(variable) => Readiness::KeyMissing(variable.to_owned()),
+            (None, Some(_)) if self.is_elsewhere(entry) => Readiness::NoKeyNeeded,
+            (None, Some(first)) => Readiness::KeyMissing((*first).to_owned()),
         }
     }
 
-    fn has_auth_token(&self, provider: &Provider) -> bool {
-        let variable = anthropic::config::AUTH_TOKEN_VARIABLE;
-        matches!(provider.wire, Wire::Anthropic(_)) && self.environment.get(variable).is_some()
+    /// Only OpenAI's wire is spoken by servers that want no key.
+    fn is_elsewhere(&self, entry: &ProviderEntry) -> bool {
+        let speaks_openai = matches!(
+            entry.kind,
+            ProviderKind::OpenAi | ProviderKind::OpenAiResponses
+        );
+        let address = client::address_variable(entry.kind);
+        speaks_openai
+            && entry.api_key_env.is_none()
+            && (entry.base_url.is_some()
+                || address.is_some_and(|variable| self.environment.get(variable).is_some()))
     }
 
-    fn is_elsewhere(&self, provider: &Provider) -> bool {
-        match &provider.wire {
-            Wire::OpenAi(entry) if entry.api_key_env.is_none() => {
-                entry.base_url.is_some()
-                    || self
-                        .environment
-                        .get(openai::config::BASE_URL_VARIABLE)
-                        .is_some()
-            }
-            _ => false,
-        }
-    }
-
-    /// A model of a provider. No request is made.
-    pub fn model(&self, provider: &Provider, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
-        Ok(match self.client(provider)? {
-            Client::Anthropic(client) => Arc::new(client.model(name)),
-            Client::OpenAi(client) => Arc::new(client.model(name)),
-            Client::Offline => Arc::new(OfflinePlanner::new()),
-        })
+    /// A model of a provider. No request is made, but to a server that alone knows what its model
+    /// can do (Ollama).
+    pub async fn model(
+        &self,
+        provider: &Provider,
+        name: &str,
+    ) -> Result<Arc<dyn ChatModel>, ModelError> {
+        self.client(provider)?.model(name).await
     }
 
     /// The models of a provider that can be named without asking it, with what is known of them.
     pub fn known_models(&self, provider: &Provider) -> Vec<(String, ModelCapabilities)> {
-        let names: &[&str] = match &provider.wire {
-            Wire::Anthropic(_) => &ANTHROPIC_MODELS,
-            Wire::OpenAi(entry) if entry.kind == ProviderKind::OpenAi => &OPENAI_MODELS,
-            Wire::OpenAi(_) => &[],
-            Wire::Offline => &[offline::MODEL],
-        };
-        let mut names: Vec<&str> = names.to_vec();
-        if let Some(default) = provider.default_model.as_deref()
-            && !names.contains(&default)
+        let mut names = provider.featured();
+        if let Some(default) = &provider.default_model
+            && !names.contains(default)
         {
-            names.insert(0, default);
+            names.insert(0, default.clone());
         }
         names
             .into_iter()
-            .map(|name| (name.to_owned(), provider.capabilities(name)))
+            .map(|name| {
+                let capabilities = provider.capabilities(&name);
+                (name, capabilities)
+            })
             .collect()
+    }
+
+    /// All models of the catalogue for a provider.
+    pub fn catalogued_models(&self, provider: &Provider) -> Vec<(String, ModelCapabilities)> {
+        match provider.vendor() {
+            None => self.known_models(provider),
+            Some(vendor) => catalogue::models(vendor)
+                .map(|model| (model.name.to_owned(), provider.capabilities(model.name)))
+                .collect(),
+        }
     }
 
     /// The models that a provider says it serves, with what is known of them. `None` if there is
@@ -163,154 +158,127 @@ impl Providers {
         &self,
         provider: &Provider,
     ) -> Option<Result<Vec<(String, ModelCapabilities)>, ModelError>> {
-        let served = match self.client(provider) {
+        let client = match self.client(provider) {
+            Ok(client) => client,
             Err(error) => return Some(Err(error)),
-            Ok(Client::Offline) => return None,
-            Ok(Client::Anthropic(client)) => client.list_models().await.map(|models| {
-                let pair = |model: anthropic::ServedModel| (model.name, model.context_window);
-                models.into_iter().map(pair).collect::<Vec<_>>()
-            }),
-            Ok(Client::OpenAi(client)) => client.list_models().await.map(|models| {
-                let pair = |model: openai::ServedModel| (model.name, model.context_window);
-                models.into_iter().map(pair).collect()
-            }),
         };
-        let with_capabilities = |(name, context_window): (String, Option<u64>)| {
-            let known = provider.capabilities(&name);
-            let capabilities = ModelCapabilities {
-                context_window: context_window.or(known.context_window),
-                ..known
+        let served = client.served().await?;
+        Some(served.map(|models| {
+            models
+                .into_iter()
+                .map(|model| {
+                    let known = provider.capabilities(&model.name);
+                    let capabilities = ModelCapabilities {
+                        context_window: model.context_window.or(known.context_window),
+                        ..known
+                    };
+                    (model.name, capabilities)
+                })
+                .collect()
+        }))
+    }
+
+    /// The first provider that needs no key, runs on this machine and answers, with a model of it.
+    pub(super) async fn local(&self) -> Option<(&Provider, String)> {
+        for provider in &self.providers {
+            if !provider.is_local() {
+                continue;
+            }
+            let Ok(client) = self.client(provider) else {
+                continue;
             };
-            (name, capabilities)
-        };
-        Some(served.map(|models| models.into_iter().map(with_capabilities).collect()))
+            if !client.is_there().await {
+                continue;
+            }
+            let installed = match &provider.default_model {
+                Some(model) => Some(model.clone()),
+                None => match client.served().await {
+                    Some(Ok(models)) => models.into_iter().next().map(|model| model.name),
+                    _ => None,
+                },
+            };
+            if let Some(model) = installed {
+                return Some((provider, model));
+            }
+        }
+        None
     }
 
     fn client(&self, provider: &Provider) -> Result<Client, ModelError> {
-        // What the entry says wins over the variables of the vendor's own SDK.
-        let lookup = |entry: &ProviderEntry, base_url: &str, key: &str, name: &str| {
-            if name == base_url && entry.base_url.is_some() {
-                return entry.base_url.clone();
-            }
-            let variable = match &entry.api_key_env {
-                Some(variable) if name == key => variable,
-                _ => name,
-            };
-            self.environment.get(variable).map(str::to_owned)
-        };
-        match &provider.wire {
-            Wire::Anthropic(entry) => {
-                let mut config = AnthropicConfig::from_lookup(|name| {
-                    lookup(
-                        entry,
-                        anthropic::config::BASE_URL_VARIABLE,
-                        anthropic::config::API_KEY_VARIABLE,
-                        name,
-                    )
-                })?;
-                config.provider.clone_from(&entry.name);
-                Ok(Client::Anthropic(AnthropicClient::new(config)?))
-            }
-            Wire::OpenAi(entry) if entry.kind == ProviderKind::OpenAi => {
-                let mut config = OpenAiConfig::from_lookup(|name| {
-                    lookup(
-                        entry,
-                        openai::config::BASE_URL_VARIABLE,
-                        openai::config::API_KEY_VARIABLE,
-                        name,
-                    )
-                })?;
-                config.provider.clone_from(&entry.name);
-                Ok(Client::OpenAi(OpenAiClient::new(config)?))
-            }
-            Wire::OpenAi(entry) => {
-                let mut config = OpenAiConfig::compatible(
-                    &entry.name,
-                    entry.base_url.as_deref().unwrap_or_default(),
-                )
-                .with_profile(entry.profile.clone().unwrap_or_else(Profile::generic));
-                if let Some(variable) = &entry.api_key_env {
-                    let key = self
-                        .environment
-                        .get(variable)
-                        .ok_or_else(|| missing_key(&entry.name, variable))?;
-                    config = config.with_api_key(SecretString::from(key));
-                }
-                Ok(Client::OpenAi(OpenAiClient::new(config)?))
-            }
-            Wire::Offline => Ok(Client::Offline),
+        match &provider.entry {
+            Some(entry) => Client::of(entry, &self.environment),
+            None => Ok(Client::Offline),
         }
     }
 }
 
 impl Provider {
     fn of(entry: ProviderEntry) -> Self {
-        let default = match entry.kind {
-            ProviderKind::Anthropic => Some(ANTHROPIC_MODELS[0]),
-            ProviderKind::OpenAi => Some(OPENAI_MODELS[0]),
-            ProviderKind::OpenAiCompatible => None,
-        };
-        Self {
+        let mut provider = Self {
             name: entry.name.clone(),
-            default_model: entry.model.clone().or(default.map(str::to_owned)),
-            wire: match entry.kind {
-                ProviderKind::Anthropic => Wire::Anthropic(entry),
-                ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => Wire::OpenAi(entry),
-            },
+            default_model: entry.model.clone(),
+            entry: Some(entry),
+        };
+        if provider.default_model.is_none() {
+            provider.default_model = provider.featured().into_iter().next();
         }
+        provider
     }
 
     /// The variable that holds its key, if it has one.
     pub fn key_variable(&self) -> Option<&str> {
-        let (entry, own) = match &self.wire {
-            Wire::Anthropic(entry) => (entry, Some(anthropic::config::API_KEY_VARIABLE)),
-            Wire::OpenAi(entry) if entry.kind == ProviderKind::OpenAi => {
-                (entry, Some(openai::config::API_KEY_VARIABLE))
-            }
-            Wire::OpenAi(entry) => (entry, None),
-            Wire::Offline => return None,
-        };
-        entry.api_key_env.as_deref().or(own)
+        let entry = self.entry.as_ref()?;
+        client::key_variables(entry).into_iter().next()
+    }
+
+    /// Whether it is a server that may or may not run on this machine.
+    pub fn is_local(&self) -> bool {
+        let is_ollama = |entry: &ProviderEntry| entry.kind == ProviderKind::Ollama;
+        self.entry.as_ref().is_some_and(is_ollama)
     }
 
     /// Whether its models run in this program.
     pub fn is_offline(&self) -> bool {
-        matches!(self.wire, Wire::Offline)
+        self.entry.is_none()
+    }
+
+    /// The vendor under which the catalogue has its models.
+    fn vendor(&self) -> Option<&'static str> {
+        match self.entry.as_ref()?.kind {
+            ProviderKind::Anthropic => Some("anthropic"),
+            ProviderKind::OpenAi | ProviderKind::OpenAiResponses => Some("openai"),
+            ProviderKind::Gemini => Some("gemini"),
+            ProviderKind::Ollama | ProviderKind::OpenAiCompatible => None,
+        }
+    }
+
+    /// What the catalogue says of one of its models.
+    pub fn catalogued(&self, model: &str) -> Option<catalogue::ModelEntry> {
+        let entry = self.entry.as_ref()?;
+        match (self.vendor(), &entry.profile) {
+            (Some(vendor), _) => catalogue::lookup(vendor, model),
+            // The profiles have the names that the catalogue knows.
+            (None, Some(profile)) => catalogue::lookup(&profile.name, model),
+            (None, None) => None,
+        }
+    }
+
+    /// Models worth naming, the default first.
+    fn featured(&self) -> Vec<String> {
+        match (self.vendor(), self.is_offline()) {
+            (Some(vendor), _) => catalogue::featured(vendor)
+                .into_iter()
+                .map(|model| model.name.to_owned())
+                .collect(),
+            (None, true) => vec![offline::MODEL.to_owned()],
+            (None, false) => Vec::new(),
+        }
     }
 
     fn capabilities(&self, model: &str) -> ModelCapabilities {
-        match &self.wire {
-            Wire::Anthropic(_) => anthropic::capabilities(model),
-            Wire::OpenAi(entry) if entry.kind == ProviderKind::OpenAi => {
-                openai::capabilities(model, &Profile::openai())
-            }
-            Wire::OpenAi(entry) => openai::capabilities(
-                model,
-                &entry.profile.clone().unwrap_or_else(Profile::generic),
-            ),
-            Wire::Offline => OfflinePlanner::new().capabilities().clone(),
+        match &self.entry {
+            Some(entry) => client::capabilities(entry, model),
+            None => OfflinePlanner::new().capabilities().clone(),
         }
     }
-}
-
-fn plain(name: &str, kind: ProviderKind) -> ProviderEntry {
-    ProviderEntry {
-        name: name.to_owned(),
-        kind,
-        base_url: None,
-        api_key_env: None,
-        model: None,
-        profile: None,
-    }
-}
-
-fn missing_key(provider: &str, variable: &str) -> ModelError {
-    ModelError::new(
-        provider,
-        switchboard_domain::ModelErrorKind::Configuration,
-        format!(
-            "the variable `{variable}`, which `providers.{provider}.api_key_env` names, is not set: \
-             set it to the server's key, or remove `api_key_env` if the server needs none"
-        ),
-    )
 }

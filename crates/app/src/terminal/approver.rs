@@ -95,6 +95,7 @@ impl TerminalApprover {
 /// One question and its reply; `None` if standard input ended.
 async fn ask() -> Option<Reply> {
     let read = tokio::task::spawn_blocking(|| {
+        forget_what_was_typed();
         let mut error = anstream::stderr();
         let _ = write!(
             error,
@@ -109,6 +110,17 @@ async fn ask() -> Option<Reply> {
     });
     read.await.ok().flatten()
 }
+
+/// What was typed before the question was there is no answer to it.
+#[cfg(unix)]
+fn forget_what_was_typed() {
+    use rustix::termios::{QueueSelector, tcflush};
+    // Where it does not work there is no terminal.
+    let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn forget_what_was_typed() {}
 
 fn understand(line: &str) -> Reply {
     let line = line.trim();

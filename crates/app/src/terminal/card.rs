@@ -5,7 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 use serde_json::Value;
 use switchboard_domain::ToolContent;
 
-use super::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line};
+use super::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line, without_controls};
 
 /// Characters of an input that are shown.
 const INPUT_WIDTH: usize = 120;
@@ -17,6 +17,8 @@ const RESULT_WIDTH: usize = 120;
 pub(super) struct Card {
     tool: String,
     input: String,
+    /// Nothing left out, for somebody who has to decide.
+    whole_input: String,
 }
 
 /// How a call ended.
@@ -36,6 +38,7 @@ impl Card {
                 None => tool,
             },
             input: one_line(&input.to_string(), INPUT_WIDTH),
+            whole_input: whole(input),
         }
     }
 
@@ -51,7 +54,7 @@ impl Card {
     pub(super) fn asked(&self) -> String {
         format!(
             "{DOUBTFUL}?{DOUBTFUL:#} {STRONG}{}{STRONG:#} {}",
-            self.tool, self.input
+            self.tool, self.whole_input
         )
     }
 
@@ -71,6 +74,17 @@ impl Card {
         }
         line
     }
+}
+
+/// An input from end to end: on one line if it is short, else laid out.
+fn whole(input: &Value) -> String {
+    let short = input.to_string();
+    let text = if short.chars().count() <= INPUT_WIDTH {
+        short
+    } else {
+        serde_json::to_string_pretty(input).unwrap_or(short)
+    };
+    without_controls(&text).into_owned()
 }
 
 /// A duration as people write it.
@@ -115,6 +129,8 @@ mod tests {
                 .to_string()
                 .ends_with("(failed after 1.5 s)")
         );
+        let long = json!({"text": "x".repeat(500), "end": "seen"});
+        assert!(Card::new(None, "t", &long).asked().contains("seen"));
         let denied = Card::new(None, "rm", &json!({})).ended(End::NotRun, &[]);
         assert_eq!(strip_str(&denied).to_string(), "⊘ rm {} (not run)");
     }

@@ -11,7 +11,7 @@ mod screen;
 use std::io::Write as _;
 
 pub use approver::TerminalApprover;
-pub use plain::{one_line, without_controls};
+pub use plain::{is_harmful, one_line, without_controls};
 pub use screen::Screen;
 
 use anstyle::{AnsiColor, Style};

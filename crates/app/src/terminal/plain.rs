@@ -36,7 +36,7 @@ pub fn one_line(text: &str, width: usize) -> String {
 }
 
 /// Control characters, and the marks that change the direction of text and so what it seems to say.
-fn is_harmful(c: char) -> bool {
+pub fn is_harmful(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

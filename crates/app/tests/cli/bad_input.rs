@@ -120,9 +120,12 @@ async fn a_required_server_that_does_not_start_ends_it() {
         "switchboard.yaml",
         "mcp_servers: {gone: {command: no-such-program-anywhere, required: true}}",
     );
-    let done = place.run(["ask", "Hi"]).await;
+    let done = place.run(["ask", "-o", "json", "Hi"]).await;
     assert_eq!(done.code, 1, "{done}");
-    assert!(done.stdout.is_empty(), "{done}");
+    // Scripts wait for the object.
+    let report = done.json();
+    assert_eq!(report["outcome"], "failed");
+    assert_eq!(report["error"]["kind"], "server_unavailable");
     assert!(done.stderr.contains("gone"), "{done}");
     assert!(done.stderr.contains("no-such-program-anywhere"), "{done}");
 }

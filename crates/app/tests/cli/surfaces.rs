@@ -88,7 +88,7 @@ async fn the_doctor_says_what_is_there_and_what_to_do() {
     }
     let broken = Place::new().with_file("switchboard.yaml", "modle: x");
     let done = broken.run(["doctor", "-o", "json"]).await;
-    assert_eq!(done.code, 1, "{done}");
+    assert_eq!(done.code, 2, "{done}");
     let findings = done.json();
     let bad = findings
         .as_array()
@@ -97,6 +97,45 @@ async fn the_doctor_says_what_is_there_and_what_to_do() {
         .find(|finding| finding["state"] == "bad")
         .unwrap();
     assert!(bad["what"].as_str().unwrap().contains("modle"));
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::new();
+    for args in [
+        &["tools", "list"][..],
+        &["servers"],
+        &["models", "--all"],
+        &["doctor"],
+    ] {
+        let mut child = place.start(args);
+        drop(child.stdout.take());
+        let output = child.wait_with_output().await.unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(!stderr.contains("pipe"), "{args:?}: {stderr}");
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {stderr}");
+    }
+}
+
+#[tokio::test]
+async fn a_variable_that_is_set_to_nothing_is_not_set() {
+    let mut place = Place::new();
+    for name in [
+        "SWITCHBOARD_MODEL",
+        "SWITCHBOARD_CONFIG",
+        "SWITCHBOARD_MCP_CONFIG",
+        "SWITCHBOARD_OUTPUT",
+        "SWITCHBOARD_APPROVE",
+        "SWITCHBOARD_MAX_STEPS",
+        "ANTHROPIC_API_KEY",
+    ] {
+        place = place.with_variable(name, "");
+    }
+    let done = place.run(["ask", "--no-tools", "Hello"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    let place = place.with_variable("ANTHROPIC_API_KEY", "  ");
+    let done = place.run(["ask", "--no-tools", "Hello"]).await;
+    assert_eq!(done.code, 0, "{done}");
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ struct Wire {
     results: fn(&Value) -> Vec<(String, String)>,
 }
 
-const WIRES: [Wire; 2] = [
+const WIRES: [Wire; 3] = [
     Wire {
         model: "anthropic/claude-sonnet-5-5",
         key: "ANTHROPIC_API_KEY",
@@ -47,6 +47,17 @@ const WIRES: [Wire; 2] = [
         second_text: 2,
         results: openai_results,
     },
+    Wire {
+        model: "openai-responses/gpt-6.1-sol",
+        key: "OPENAI_API_KEY",
+        base_url: "OPENAI_BASE_URL",
+        suffix: "/v1",
+        path: "/v1/responses",
+        answer: |say| Answer::openai_responses(say),
+        // After `created`, `output_item.added` and the first text.
+        second_text: 3,
+        results: responses_results,
+    },
 ];
 
 /// `(id, text)` of the tool results in a request.
@@ -65,6 +76,15 @@ fn openai_results(body: &Value) -> Vec<(String, String)> {
         .iter()
         .filter(|message| message["role"] == "tool")
         .map(|message| (text(&message["tool_call_id"]), text_of(&message["content"])))
+        .collect()
+}
+
+fn responses_results(body: &Value) -> Vec<(String, String)> {
+    let items = body["input"].as_array().unwrap();
+    items
+        .iter()
+        .filter(|item| item["type"] == "function_call_output")
+        .map(|item| (text(&item["call_id"]), text_of(&item["output"])))
         .collect()
 }
 
@@ -224,6 +244,35 @@ mod interrupted {
     }
 
     #[tokio::test]
+    async fn a_second_time_ends_the_program_though_nobody_reads_what_it_writes() {
+        let fake = FakeModel::start().await.unwrap();
+        let server = SlowServer::start().await;
+        let wire = WIRES[1];
+        // More than any pipe holds.
+        let pieces = (0..200).map(|_| Say::text("x".repeat(8192)));
+        fake.answer((wire.answer)(pieces.collect()));
+        let place = place(wire, &fake, &server);
+        let mut child = place.start(["ask", "--no-tools", "-m", wire.model, "Tell"]);
+        let mut stdout = child.stdout.take().unwrap();
+        let mut first = [0; 1];
+        stdout.read_exact(&mut first).await.unwrap();
+        interrupt(&child);
+        interrupt(&child);
+        // Two signals of one kind may be told as one.
+        let ended = async {
+            loop {
+                tokio::select! {
+                    status = child.wait() => return status.unwrap(),
+                    // sleep: between two signals, so that they are not told as one
+                    () = tokio::time::sleep(std::time::Duration::from_millis(100)) => {}
+                }
+                interrupt(&child);
+            }
+        };
+        assert_eq!(ended.await.code(), Some(130));
+    }
+
+    #[tokio::test]
     async fn in_the_middle_of_calls_cancels_each_at_its_server() {
         for wire in WIRES {
             let fake = FakeModel::start().await.unwrap();
@@ -266,6 +315,79 @@ async fn what_a_provider_says_is_told_with_the_exit_code_of_a_failed_run() {
     assert_eq!(done.json()["error"]["kind"], "authentication");
     assert_eq!(done.json()["error"]["status"], 401);
     assert!(done.stderr.contains("invalid x-api-key"), "{done}");
+}
+
+#[tokio::test]
+async fn a_local_ollama_is_asked_where_no_key_is_set() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.otherwise(|_, request| match request.path() {
+        "/api/tags" => Answer::json(200, &json!({"models": [{"name": "qwen3:8b", "model": "qwen3:8b"}]})),
+        "/api/show" => Answer::json(200, &json!({"capabilities": ["completion", "tools"], "model_info": {}})),
+        "/api/chat" => Answer::ndjson(
+            "{\"model\":\"qwen3:8b\",\"message\":{\"role\":\"assistant\",\"content\":\"From here.\"},\"done\":false}\n\
+             {\"model\":\"qwen3:8b\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n",
+        ),
+        _ => Answer::json(200, &json!({"version": "0.12.0"})),
+    });
+    let place = Place::new().with_variable("OLLAMA_HOST", &fake.base_url());
+    let done = place.run(["ask", "--no-tools", "Where are you?"]).await;
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (0, "From here.\n"),
+        "{done}"
+    );
+    assert!(done.stderr.contains("ollama/qwen3:8b"), "{done}");
+}
+
+#[tokio::test]
+async fn gemini_is_asked_with_its_key() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::sse(
+        "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"Hello.\"}]},\"finishReason\":\"STOP\"}]}\n\n",
+    ));
+    let place = Place::new()
+        .with_variable("GEMINI_API_KEY", "g-secret")
+        .with_variable("GOOGLE_GEMINI_BASE_URL", &fake.base_url());
+    let done = place.run(["ask", "--no-tools", "-o", "json", "Hi"]).await;
+    let report = done.json();
+    assert_eq!(report["answer"], "Hello.", "{done}");
+    assert_eq!(report["model"], "gemini/gemini-3.8-flash");
+    let request = fake.request(0).await;
+    assert_eq!(request.header("x-goog-api-key"), Some("g-secret"));
+    assert!(
+        request
+            .path()
+            .ends_with("/gemini-3.8-flash:streamGenerateContent")
+    );
+}
+
+#[tokio::test]
+async fn a_server_elsewhere_gets_no_credential_that_its_entry_does_not_name() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = SlowServer::start().await;
+    let entries = format!(
+        "providers:\n  gw: {{type: anthropic, base_url: '{url}'}}\n  \
+         named: {{type: anthropic, base_url: '{url}', api_key_env: GW_KEY}}\n  \
+         oa: {{type: openai, base_url: '{url}/v1'}}\n",
+        url = fake.base_url()
+    );
+    let place = place(WIRES[0], &fake, &server)
+        .with_file("switchboard.yaml", &entries)
+        .with_variable("ANTHROPIC_AUTH_TOKEN", "tok-secret")
+        .with_variable("ANTHROPIC_CUSTOM_HEADERS", "X-Gate: gate-secret")
+        .with_variable("OPENAI_API_KEY", "sk-openai-secret")
+        .with_variable("GW_KEY", "gw-key-1234");
+    for model in ["gw/x", "named/x", "oa/x"] {
+        place.run(["ask", "--no-tools", "-m", model, "Hi"]).await;
+    }
+    let mut keys = Vec::new();
+    for request in fake.requests() {
+        assert_eq!(request.header("authorization"), None, "{}", request.path());
+        assert_eq!(request.header("x-gate"), None);
+        keys.extend(request.header("x-api-key").map(str::to_owned));
+    }
+    assert!(keys.iter().all(|key| key == "gw-key-1234"), "{keys:?}");
+    assert!(!keys.is_empty());
 }
 
 #[tokio::test]

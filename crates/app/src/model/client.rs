@@ -1,0 +1,242 @@
+//! A connection to a provider, whatever its wire.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use switchboard_domain::{ChatModel, ModelCapabilities, ModelError, ModelErrorKind};
+use switchboard_providers_anthropic::{self as anthropic, AnthropicClient, AnthropicConfig};
+use switchboard_providers_gemini::{self as gemini, GeminiClient, GeminiConfig};
+use switchboard_providers_offline::OfflinePlanner;
+use switchboard_providers_ollama::{self as ollama, OllamaClient, OllamaConfig};
+use switchboard_providers_openai::{self as openai, OpenAiClient, OpenAiConfig, Profile};
+
+use crate::{
+    config::{ProviderEntry, ProviderKind},
+    environment::Environment,
+};
+
+/// A connection to a provider. The models of one share its pool.
+pub(super) enum Client {
+    Anthropic(AnthropicClient),
+    Chat(OpenAiClient),
+    Responses(OpenAiClient),
+    Gemini(GeminiClient),
+    Ollama(OllamaClient),
+    Offline,
+}
+
+/// A model that a provider says it serves.
+pub(super) struct Served {
+    pub(super) name: String,
+    /// Tokens of prompt and answer together, where it says so.
+    pub(super) context_window: Option<u64>,
+}
+
+impl Served {
+    fn all<T>(models: Vec<T>, one: impl Fn(T) -> (String, Option<u64>)) -> Vec<Self> {
+        models
+            .into_iter()
+            .map(|model| {
+                let (name, context_window) = one(model);
+                Self {
+                    name,
+                    context_window,
+                }
+            })
+            .collect()
+    }
+}
+
+/// The variables that may hold a key, the first one being the one to name. None for wires that
+/// have no key of their own.
+pub(super) fn key_variables(entry: &ProviderEntry) -> Vec<&str> {
+    if let Some(variable) = &entry.api_key_env {
+        return vec![variable];
+    }
+    if !is_vendors_own(entry) {
+        return Vec::new();
+    }
+    match entry.kind {
+        ProviderKind::Anthropic => vec![
+            anthropic::config::API_KEY_VARIABLE,
+            anthropic::config::AUTH_TOKEN_VARIABLE,
+        ],
+        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
+            vec![openai::config::API_KEY_VARIABLE]
+        }
+        // The one that Google's own guide names first.
+        ProviderKind::Gemini => vec!["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        ProviderKind::Ollama | ProviderKind::OpenAiCompatible => Vec::new(),
+    }
+}
+
+/// The variable that may hold another address.
+pub(super) fn address_variable(kind: ProviderKind) -> Option<&'static str> {
+    match kind {
+        ProviderKind::Anthropic => Some(anthropic::config::BASE_URL_VARIABLE),
+        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
+            Some(openai::config::BASE_URL_VARIABLE)
+        }
+        ProviderKind::Gemini => Some(gemini::config::BASE_URL_VARIABLE),
+        ProviderKind::Ollama => Some(ollama::config::HOST_VARIABLE),
+        ProviderKind::OpenAiCompatible => None,
+    }
+}
+
+impl Client {
+    /// Connects nothing yet; fails if a key or an address is missing or wrong.
+    pub(super) fn of(entry: &ProviderEntry, environment: &Environment) -> Result<Self, ModelError> {
+        // What the entry says wins over the variables of the vendor's own SDK. These are the
+        // vendor's: a server at another address gets none of them, unless the entry names it.
+        let lookup = |name: &str| -> Option<String> {
+            if Some(name) == address_variable(entry.kind) && entry.base_url.is_some() {
+                return entry.base_url.clone();
+            }
+            let variable = match &entry.api_key_env {
+                Some(variable) if is_key_of(entry.kind, name) => Some(variable.as_str()),
+                // No second credential beside the one that was named.
+                Some(_) if Some(name) != address_variable(entry.kind) => None,
+                _ => is_vendors_own(entry).then_some(name),
+            };
+            variable
+                .and_then(|variable| environment.get(variable))
+                .map(str::to_owned)
+        };
+        Ok(match entry.kind {
+            ProviderKind::Anthropic => {
+                let mut config = AnthropicConfig::from_lookup(lookup)?;
+                if let Some(options) = &entry.anthropic {
+                    config.options.clone_from(options);
+                }
+                config.provider.clone_from(&entry.name);
+                Self::Anthropic(AnthropicClient::new(config)?)
+            }
+            ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
+                let mut config = OpenAiConfig::from_lookup(lookup)?;
+                config.provider.clone_from(&entry.name);
+                let client = OpenAiClient::new(config)?;
+                if entry.kind == ProviderKind::OpenAi {
+                    Self::Chat(client)
+                } else {
+                    Self::Responses(client)
+                }
+            }
+            ProviderKind::OpenAiCompatible => {
+                Self::Chat(OpenAiClient::new(compatible(entry, environment)?)?)
+            }
+            ProviderKind::Gemini => {
+                let mut config = GeminiConfig::from_lookup(lookup)?;
+                config.provider.clone_from(&entry.name);
+                Self::Gemini(GeminiClient::new(config)?)
+            }
+            ProviderKind::Ollama => {
+                let mut config = OllamaConfig::from_lookup(lookup)?;
+                config.provider.clone_from(&entry.name);
+                Self::Ollama(OllamaClient::new(config)?)
+            }
+        })
+    }
+
+    /// One of its models.
+    ///
+    /// Only Ollama is asked something: what a model can do is known to the server alone.
+    pub(super) async fn model(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
+        Ok(match self {
+            Self::Anthropic(client) => Arc::new(client.model(name)),
+            Self::Chat(client) => Arc::new(client.model(name)),
+            Self::Responses(client) => Arc::new(client.responses_model(name)),
+            Self::Gemini(client) => Arc::new(client.model(name)),
+            Self::Ollama(client) => Arc::new(client.model_as_shown(name).await?),
+            Self::Offline => Arc::new(OfflinePlanner::new()),
+        })
+    }
+
+    /// Which models it serves; `None` if there is nobody to ask.
+    pub(super) async fn served(&self) -> Option<Result<Vec<Served>, ModelError>> {
+        Some(match self {
+            Self::Offline => return None,
+            Self::Anthropic(client) => client
+                .list_models()
+                .await
+                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
+            Self::Chat(client) | Self::Responses(client) => client
+                .list_models()
+                .await
+                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
+            Self::Gemini(client) => client
+                .list_models()
+                .await
+                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
+            Self::Ollama(client) => client
+                .list_models()
+                .await
+                .map(|models| Served::all(models, |m| (m.name, None))),
+        })
+    }
+
+    /// Whether something answers at its address; only asked of a local server.
+    pub(super) async fn is_there(&self) -> bool {
+        match self {
+            Self::Ollama(client) => client.is_there().await,
+            _ => false,
+        }
+    }
+}
+
+/// What is known of a model without asking.
+pub(super) fn capabilities(entry: &ProviderEntry, model: &str) -> ModelCapabilities {
+    match entry.kind {
+        ProviderKind::Anthropic => anthropic::capabilities(model),
+        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
+            openai::capabilities(model, &Profile::openai())
+        }
+        ProviderKind::OpenAiCompatible => openai::capabilities(model, &profile(entry)),
+        ProviderKind::Gemini => gemini::capabilities(model),
+        ProviderKind::Ollama => ModelCapabilities::default(),
+    }
+}
+
+/// Whether an entry is the vendor's own server, as far as the configuration says.
+fn is_vendors_own(entry: &ProviderEntry) -> bool {
+    entry.base_url.is_none() && entry.name == entry.kind.name()
+}
+
+/// Whether the SDK's variable `name` holds a key of this wire.
+fn is_key_of(kind: ProviderKind, name: &str) -> bool {
+    match kind {
+        ProviderKind::Anthropic => name == anthropic::config::API_KEY_VARIABLE,
+        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
+            name == openai::config::API_KEY_VARIABLE
+        }
+        ProviderKind::Gemini => gemini::config::API_KEY_VARIABLES.contains(&name),
+        ProviderKind::Ollama => name == ollama::config::API_KEY_VARIABLE,
+        ProviderKind::OpenAiCompatible => false,
+    }
+}
+
+fn compatible(
+    entry: &ProviderEntry,
+    environment: &Environment,
+) -> Result<OpenAiConfig, ModelError> {
+    let address = entry.base_url.as_deref().unwrap_or_default();
+    let config = OpenAiConfig::compatible(&entry.name, address).with_profile(profile(entry));
+    let Some(variable) = &entry.api_key_env else {
+        return Ok(config);
+    };
+    match environment.get(variable) {
+        Some(key) => Ok(config.with_api_key(SecretString::from(key))),
+        None => Err(ModelError::new(
+            &entry.name,
+            ModelErrorKind::Configuration,
+            format!(
+                "the variable `{variable}`, which `providers.{name}.api_key_env` names, is not set: \
+                 set it to the server's key, or remove `api_key_env` if the server needs none",
+                name = entry.name
+            ),
+        )),
+    }
+}
+
+fn profile(entry: &ProviderEntry) -> Profile {
+    entry.profile.clone().unwrap_or_else(Profile::generic)
+}
