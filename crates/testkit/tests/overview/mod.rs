@@ -70,8 +70,11 @@ fn table() -> String {
     let fixtures = fixtures::all();
     for (name, title) in ROWS {
         let fixture = fixtures.iter().find(|fixture| fixture.name == name);
-        let fixture = fixture.unwrap_or_else(|| panic!("there is no fixture {name}"));
         let _ = write!(table, "| {title} |");
+        let Some(fixture) = fixture else {
+            table.push_str(" no such fixture |\n");
+            continue;
+        };
         for column in &columns {
             let cell = match (column.map)(&fixture.request) {
                 Ok(mapped) => cell(&mapped),
