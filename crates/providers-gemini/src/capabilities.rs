@@ -1,14 +1,27 @@
 //! What Google's models can do, by their names.
 //!
-//! Only what the request mapping needs and the API does not say itself. Facts are those of the model
-//! catalogue of litellm 1.109.1, of the official SDK's types (google-genai 3.4.0) and of the API's
+//! The catalogue first; what it does not know, and what only the mapping needs, is told by a model's
+//! series. These facts are those of the official SDK's types (google-genai 3.4.0) and of the API's
 //! guides to thinking and thought signatures. A model that is not known here has no known limits, and
 //! the API's own answer decides.
 
 use switchboard_domain::ModelCapabilities;
+use switchboard_providers_common::catalogue;
 
-/// What is known of `model` under the API's name for it, with or without `models/`.
+/// What is known of `model` under the API's name for it, with or without `models/`: what the
+/// catalogue knows, else what its series tells.
 pub fn capabilities(model: &str) -> ModelCapabilities {
+    let known = catalogue::lookup("gemini", model).map(|entry| entry.capabilities);
+    let of_series = of_series(model);
+    let mut both = catalogue::either(&known.unwrap_or_default(), &of_series);
+    if Series::of(model).is_some_and(|series| series.line == Line::Gemma) {
+        // The catalogue knows Gemma as others serve it; this API has refused functions to it.
+        both.tools = of_series.tools;
+    }
+    both
+}
+
+fn of_series(model: &str) -> ModelCapabilities {
     let Some(series) = Series::of(model) else {
         return ModelCapabilities::default();
     };
@@ -224,6 +237,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_series_say_what_the_catalogue_says() {
+        for entry in catalogue::models("gemini") {
+            let ours = of_series(entry.name);
+            let theirs = &entry.capabilities;
+            assert_eq!(
+                catalogue::either(theirs, &ours),
+                catalogue::either(&ours, theirs),
+                "{}",
+                entry.name
+            );
+        }
+    }
+
+    #[test]
     fn names_tell_the_series() {
         let told = |model| Series::of(model).map(|it| (it.line, it.version));
         for (model, expected) in [
@@ -251,7 +278,7 @@ mod tests {
             "",
         ] {
             assert_eq!(told(unknown), None, "{unknown}");
-            assert_eq!(capabilities(unknown), ModelCapabilities::default());
+            assert_eq!(of_series(unknown), ModelCapabilities::default());
         }
     }
 
