@@ -1,17 +1,31 @@
-//! What OpenAI's own models can do on this wire, by their names.
+//! What models can do on this wire, by their names.
 //!
-//! Only what the request mapping needs and the API does not say itself. Facts are those of the
-//! model catalogue of litellm 1.109.1 and of the API's error messages as reported in public issue
-//! threads (openai/openai-openapi#541, litellm#34569, docker-agent#4165). A model that is not known
-//! here has no known limits, and the API's own answer decides.
+//! The catalogue first; what it does not know of OpenAI's own models is told by their series. Here
+//! stands only what the request mapping needs and the API does not say itself, from the API's error
+//! messages as reported in public issue threads (openai/openai-openapi#541, litellm#34569,
+//! docker-agent#4165). A model that neither knows has no known limits, and the API's own answer
+//! decides.
 
 use switchboard_domain::ModelCapabilities;
+use switchboard_providers_common::catalogue;
 
 use crate::Profile;
 
-/// What is known of `model` (the server's name for it) behind `profile`; all unknown for servers
-/// that do not run OpenAI's models.
+/// What is known of `model` (the server's name for it) behind `profile`: what the catalogue knows,
+/// else what the series of one of OpenAI's models tells. All unknown for servers that run anything,
+/// such as the local ones.
 pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
+    // The names of the profiles are those of the catalogue. Azure's models have the names that
+    // somebody gave their deployments, which may be those of other models.
+    let is_named_by_its_maker = profile.name != "azure";
+    let known = is_named_by_its_maker
+        .then(|| catalogue::lookup(&profile.name, model))
+        .flatten()
+        .map(|entry| entry.capabilities);
+    catalogue::either(&known.unwrap_or_default(), &of_series(model, profile))
+}
+
+fn of_series(model: &str, profile: &Profile) -> ModelCapabilities {
     let Some(series) = Series::of(model).filter(|_| profile.openai_models) else {
         return ModelCapabilities::default();
     };
@@ -206,5 +220,52 @@ mod tests {
         assert_eq!(luna.sampling, None);
         let o3 = capabilities("o3", &Profile::openai());
         assert_eq!((o3.sampling, o3.parallel_tools), (Some(false), Some(false)));
+    }
+
+    #[test]
+    fn the_catalogue_comes_first() {
+        let of = |profile: Profile, model| capabilities(model, &profile);
+        let old = of(Profile::openai(), "gpt-4-0613");
+        assert_eq!(
+            (old.images, old.structured_output),
+            (Some(false), Some(false))
+        );
+        // The series still tells what the catalogue does not.
+        assert_eq!(old.forced_tool_choice, Some(true));
+        let flash = of(Profile::deepseek(), "deepseek-v4-flash");
+        assert_eq!(flash.context_window, Some(1_000_000));
+        assert_eq!(flash.structured_output, Some(false));
+        // A local server's model may have any name.
+        assert_eq!(
+            of(Profile::llamacpp(), "deepseek-v4-flash"),
+            ModelCapabilities::default()
+        );
+    }
+
+    /// A contradiction that is new says that a rule of the series, or an entry, is wrong.
+    #[test]
+    fn the_series_contradict_the_catalogue_only_where_that_is_known() {
+        let openai = Profile::openai();
+        let contradicted: Vec<_> = catalogue::models("openai")
+            .filter(|entry| {
+                let ours = of_series(entry.name, &openai);
+                catalogue::either(&entry.capabilities, &ours)
+                    != catalogue::either(&ours, &entry.capabilities)
+            })
+            .map(|entry| entry.name)
+            .collect();
+        let old = [
+            "gpt-3.5-turbo",
+            "gpt-3.5-turbo-0125",
+            "gpt-3.5-turbo-1106",
+            "gpt-3.5-turbo-16k",
+            "gpt-4",
+            "gpt-4-0613",
+            "gpt-4-1106-preview",
+            "gpt-4-turbo",
+            "gpt-4o-2024-05-13",
+        ];
+        let special = ["gpt-5-pro", "gpt-5.4-pro", "gpt-5.5-pro", "gpt-5.6-cyber"];
+        assert_eq!(contradicted, [&old[..], &special[..]].concat());
     }
 }

@@ -9,7 +9,7 @@
 //! | [`profile`] | [`Profile`]: where servers of this wire differ, as values |
 //! | [`chat`] | the mapping of Chat Completions, pure: request, stream and whole answer |
 //! | [`responses`] | the mapping of Responses, in the same shape |
-//! | [`mod@capabilities`] | what is known of OpenAI's own models |
+//! | [`mod@capabilities`] | what is known of a model by its name |
 //!
 //! ```
 //! use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile};

@@ -2,7 +2,11 @@
 
 use async_trait::async_trait;
 use switchboard_domain::{
-    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelId, ModelStream, Warning,
+    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelId, ModelStream, Part, Warning,
+};
+use switchboard_providers_common::{
+    prompted::PromptedTools,
+    recovery::{Recovery, recover},
 };
 
 use crate::{
@@ -14,9 +18,14 @@ use crate::{
         self, ResponsesDecoder, ResponsesOptions,
         again::{refuses_reasoning, without_reasoning},
     },
+    tools::forced,
 };
 
 /// A model behind Chat Completions, of OpenAI or of a server that speaks its wire.
+///
+/// Where the [`Profile`](crate::Profile) names forms of it, a tool call that the model wrote as text
+/// becomes a tool use. A model that is known to have no tools is offered them in its instructions, and
+/// so is every model of a profile that says `tools_by_prompt`.
 ///
 /// ```no_run
 /// use switchboard_domain::{ChatModel, ChatRequest, Message};
@@ -67,6 +76,28 @@ impl OpenAiChatModel {
             capabilities,
         }
     }
+
+    /// Whether the tools, or the calls of the history, are to be said in text.
+    fn prompts(&self, request: &ChatRequest) -> bool {
+        let profile = &self.client.config().profile;
+        let in_text = profile.tools_by_prompt || self.capabilities.tools == Some(false);
+        let is_of_tools = |part: &Part| matches!(part, Part::ToolUse(_) | Part::ToolResult(_));
+        let mut parts = request.messages.iter().flat_map(|it| &it.parts);
+        in_text && (!request.tools.is_empty() || parts.any(is_of_tools))
+    }
+
+    async fn ask(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let profile = &self.client.config().profile;
+        let wire = chat::to_wire(request, &self.id, &self.capabilities, profile)?;
+        let body = written(&self.id.provider, &wire.body)?;
+        let decoder = ChatDecoder::new(
+            self.id.clone(),
+            wire.tool_choice,
+            wire.warnings,
+            wire.local_ids,
+        );
+        ask(&self.client, "chat/completions", body, decoder).await
+    }
 }
 
 #[async_trait]
@@ -81,15 +112,20 @@ impl ChatModel for OpenAiChatModel {
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let profile = &self.client.config().profile;
-        let wire = chat::to_wire(request, &self.id, &self.capabilities, profile)?;
-        let body = written(&self.id.provider, &wire.body)?;
-        let decoder = ChatDecoder::new(
-            self.id.clone(),
-            wire.tool_choice,
-            wire.warnings,
-            wire.local_ids,
-        );
-        ask(&self.client, "chat/completions", body, decoder).await
+        if self.prompts(request) {
+            forced(request, &self.id.provider)?;
+            // The schema of a call has its alternatives at the root.
+            let constrained =
+                self.capabilities.structured_output == Some(true) && profile.root_combinators;
+            let prepared = PromptedTools { constrained }.prepare(request);
+            let stream = self.ask(&prepared.request).await?;
+            return Ok(recover(stream, prepared.recovery));
+        }
+        let stream = self.ask(request).await?;
+        if profile.recovery.is_empty() {
+            return Ok(stream);
+        }
+        Ok(recover(stream, Recovery::of(request, profile.recovery)))
     }
 }
 

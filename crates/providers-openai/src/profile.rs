@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
+
 /// What differs between servers of this wire. A value, not a type: a server that fits none of the
 /// named ones is described by changing a field.
 ///
@@ -32,7 +34,7 @@ pub struct Profile {
     pub forced_tool_choice: ForcedToolChoice,
     /// `parallel_tool_calls` is accepted.
     pub parallel_tool_calls: bool,
-    /// A tool's schema may have `oneOf` and the like at its root.
+    /// A tool's or an answer's schema may have `oneOf` and the like at its root.
     pub root_combinators: bool,
     /// `stream_options.include_usage` is accepted; without it the usage may stay unknown.
     pub stream_options: bool,
@@ -60,7 +62,26 @@ pub struct Profile {
     /// The server runs OpenAI's own models under OpenAI's names, so that what is known of these
     /// (see [`capabilities`](crate::capabilities())) applies.
     pub openai_models: bool,
+    /// On Chat Completions, the forms in which a model may write a tool call as text, to be turned into
+    /// tool uses. A server that reads its models' calls itself needs none, and an answer that only
+    /// looks like a call is safe from being taken for one.
+    pub recovery: RecoveryForms,
+    /// On Chat Completions, tools are described in the instructions and read from the text, whatever
+    /// the server could do. A model that is known to have no tools gets them so in any case.
+    pub tools_by_prompt: bool,
 }
+
+/// What local servers leave as text when a model's format is not the one they expect: all but
+/// Pythonic calls, which look like code that the user asked for.
+const LOCAL_FORMS: RecoveryForms = RecoveryForms::of(&[
+    RecoveryForm::FencedJson,
+    RecoveryForm::ToolCallTag,
+    RecoveryForm::FunctionTag,
+    RecoveryForm::BareJson,
+    RecoveryForm::MistralToken,
+    RecoveryForm::Granite,
+    RecoveryForm::DeepSeek,
+]);
 
 impl Profile {
     /// Every name that [`Profile::named`] knows.
@@ -100,6 +121,7 @@ impl Profile {
             // No forced tool choice: its chat API has none to pass it on to.
             "ollama" => Self {
                 forced_tool_choice: ForcedToolChoice::Unenforced,
+                recovery: LOCAL_FORMS,
                 ..Self::generic_as("ollama")
             },
             _ => return None,
@@ -132,6 +154,8 @@ impl Profile {
             text_format: true,
             tells_incomplete: true,
             openai_models: true,
+            recovery: RecoveryForms::NONE,
+            tools_by_prompt: false,
         }
     }
 
@@ -163,11 +187,13 @@ impl Profile {
             text_format: true,
             tells_incomplete: true,
             openai_models: false,
+            recovery: RecoveryForms::NONE,
+            tools_by_prompt: false,
         }
     }
 
-    /// OpenAI's models on Azure. Deployments have names of their own, so nothing is concluded from
-    /// them, and older versions of its API lack what is newer; the base address may end in `/openai/v1` or in
+    /// OpenAI's models on Azure. Deployments have names of their own: one with the exact name of a model
+    /// is taken for that model as the catalogue knows it, from others nothing is concluded. Older versions of its API lack what is newer; the base address may end in `/openai/v1` or in
     /// `/openai/deployments/<name>?api-version=<date>`.
     pub fn azure() -> Self {
         Self {
@@ -184,7 +210,9 @@ impl Profile {
     ///
     /// Its guide "Thinking Mode" (api-docs.deepseek.com/guides/thinking_mode): reasoning must come
     /// back once tools were called, and is ignored where it need not; `thinking` switches it. That
-    /// a forced tool choice is refused meanwhile is reported in public issue threads.
+    /// a forced tool choice is refused meanwhile is reported in public issue threads, as is that
+    /// `response_format` of type `json_schema` is refused (litellm#31466, llm-exe#662), which the catalogue
+    /// knows of each of its models.
     pub fn deepseek() -> Self {
         Self {
             forced_tool_choice: ForcedToolChoice::RefusedWhileReasoning,
@@ -214,6 +242,7 @@ impl Profile {
             tells_incomplete: false,
             root_combinators: true,
             reasoning_replay: ReasoningReplay::ToMinter,
+            recovery: LOCAL_FORMS,
             ..Self::generic_as("llamacpp")
         }
     }
@@ -389,6 +418,16 @@ mod tests {
             assert_eq!(Profile::named(name).unwrap().name, *name);
         }
         assert_eq!(Profile::named("OpenAI"), None);
+    }
+
+    #[test]
+    fn only_local_servers_leave_calls_as_text() {
+        let with_forms: Vec<_> = Profile::NAMES
+            .iter()
+            .filter(|name| !Profile::named(name).unwrap().recovery.is_empty())
+            .collect();
+        assert_eq!(with_forms, [&"llamacpp", &"ollama"]);
+        assert!(!LOCAL_FORMS.contains(RecoveryForm::Pythonic));
     }
 
     #[test]

@@ -53,58 +53,26 @@ pub(crate) fn tools<'a>(
     profile: &Profile,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
-    let invalid = |field: &str, message: String| {
-        let field = Some(field.to_owned());
-        Err(ModelError::new(
-            provider,
-            ModelErrorKind::InvalidRequest { field },
-            message,
-        ))
-    };
     for (index, tool) in request.tools.iter().enumerate() {
         if !is_name(&tool.name) {
-            return invalid(
+            return Err(invalid(
+                provider,
                 &format!("tools[{index}].{name_field}"),
                 format!(
                     "tool name `{}` is not 1 to {MAX_NAME} of A-Z, a-z, 0-9, `_` and `-`",
                     tool.name
                 ),
-            );
+            ));
         }
     }
-    let forced = match &request.tool_choice {
-        ToolChoice::Auto | ToolChoice::None => None,
-        ToolChoice::Required => Some(Vec::new()),
-        ToolChoice::Only(names) => {
-            if let Some(name) = names.iter().find(|name| !declares(request, name)) {
-                return invalid("tool_choice", format!("no tool named `{name}` is declared"));
-            }
-            if names.is_empty() {
-                let message = "a choice among no tools; say `none` for no tool";
-                return invalid("tool_choice", message.to_owned());
-            }
-            let mut allowed: Vec<&'a str> = Vec::with_capacity(names.len());
-            for name in names {
-                if !allowed.contains(&name.as_str()) {
-                    allowed.push(name);
-                }
-            }
-            Some(allowed)
-        }
-    };
+    let forced = forced(request, provider)?;
     if request.tools.is_empty() {
         // The API refuses `tool_choice` without `tools`.
-        return match forced {
-            Some(_) => invalid(
-                "tool_choice",
-                "a tool is required but none is declared".into(),
-            ),
-            None => Ok(Tools {
-                declared: Vec::new(),
-                choice: None,
-                outcome: ToolChoiceOutcome::Native,
-            }),
-        };
+        return Ok(Tools {
+            declared: Vec::new(),
+            choice: None,
+            outcome: ToolChoiceOutcome::Native,
+        });
     }
     if capabilities.tools == Some(false) {
         if request.tool_choice == ToolChoice::None {
@@ -130,6 +98,44 @@ pub(crate) fn tools<'a>(
         },
         Some(allowed) => force(request, &allowed, capabilities, profile, warnings),
     })
+}
+
+/// The choice that must be made, if one must: among these, or among all tools if there are none.
+///
+/// Fails with [`ModelErrorKind::InvalidRequest`] if it speaks of a tool that is not declared.
+pub(crate) fn forced<'a>(
+    request: &'a ChatRequest,
+    provider: &str,
+) -> Result<Option<Vec<&'a str>>, ModelError> {
+    let fault = |message: String| Err(invalid(provider, "tool_choice", message));
+    let allowed = match &request.tool_choice {
+        ToolChoice::Auto | ToolChoice::None => return Ok(None),
+        ToolChoice::Required => Vec::new(),
+        ToolChoice::Only(names) => {
+            if let Some(name) = names.iter().find(|name| !declares(request, name)) {
+                return fault(format!("no tool named `{name}` is declared"));
+            }
+            if names.is_empty() {
+                return fault("a choice among no tools; say `none` for no tool".to_owned());
+            }
+            let mut allowed: Vec<&'a str> = Vec::with_capacity(names.len());
+            for name in names {
+                if !allowed.contains(&name.as_str()) {
+                    allowed.push(name);
+                }
+            }
+            allowed
+        }
+    };
+    if request.tools.is_empty() {
+        return fault("a tool is required but none is declared".to_owned());
+    }
+    Ok(Some(allowed))
+}
+
+fn invalid(provider: &str, field: &str, message: String) -> ModelError {
+    let field = Some(field.to_owned());
+    ModelError::new(provider, ModelErrorKind::InvalidRequest { field }, message)
 }
 
 /// A choice that must be made: any of `allowed`, or of all tools if that is empty.

@@ -150,6 +150,15 @@ fn a_named_file_takes_the_place_of_the_projects() {
 }
 
 #[test]
+fn calls_written_as_text_are_switched_on_for_a_server() {
+    let text =
+        "providers: {l: {base_url: 'http://a', text_calls: [fenced_json], tools_by_prompt: true}}";
+    let place = Place::with(&[("project/switchboard.yaml", text)]);
+    let profile = place.load().unwrap().providers[0].profile.clone().unwrap();
+    assert!(profile.tools_by_prompt && !profile.recovery.is_empty());
+}
+
+#[test]
 fn what_anthropic_alone_has_is_under_options() {
     let text = "providers: {anthropic: {options: {cache: {scope: turns}, effort: high}}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
@@ -257,6 +266,14 @@ fn what_is_wrong_is_named_with_its_file_and_the_way_out() {
         (
             "switchboard.yaml",
             "providers: {openai: {options: {store: true}}}",
+        ),
+        (
+            "switchboard.yaml",
+            "providers: {l: {base_url: 'http://a', text_calls: [xml]}}",
+        ),
+        (
+            "switchboard.yaml",
+            "providers: {openai: {tools_by_prompt: true}}",
         ),
         ("switchboard.yaml", "mcp_servers: {crm: {comand: x}}"),
         ("switchboard.yaml", "mcp_servers: {}\nmcpServers: {}"),

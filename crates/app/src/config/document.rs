@@ -172,6 +172,20 @@ impl<'a> Fields<'a> {
         })
     }
 
+    pub(super) fn boolean(&self, key: &str) -> Result<Option<bool>, Problem> {
+        self.read(key, "true or false", Value::as_bool)
+    }
+
+    pub(super) fn names(&self, key: &str) -> Result<Option<Vec<String>>, Problem> {
+        self.read(key, "a list of names", |value| {
+            let items = value.as_array()?;
+            items
+                .iter()
+                .map(|item| item.as_str().map(str::to_owned))
+                .collect()
+        })
+    }
+
     pub(super) fn one_of<T: Copy>(
         &self,
         key: &str,

@@ -3,6 +3,7 @@
 use serde::Deserialize as _;
 use serde_json::Value;
 use switchboard_providers_anthropic::MessagesOptions;
+use switchboard_providers_common::recovery::RecoveryForm;
 use switchboard_providers_openai::Profile;
 
 use super::{document::Fields, error::Problem};
@@ -76,13 +77,15 @@ const KINDS: [(&str, ProviderKind); 6] = [
     ("ollama", ProviderKind::Ollama),
 ];
 
-const KEYS: [&str; 6] = [
+const KEYS: [&str; 8] = [
     "type",
     "base_url",
     "api_key_env",
     "model",
     "profile",
     "options",
+    "text_calls",
+    "tools_by_prompt",
 ];
 
 /// The name under which the keyless planner is there always.
@@ -96,6 +99,45 @@ pub(super) fn read(value: &Value) -> Result<Vec<ProviderEntry>, Problem> {
         .iter()
         .map(|(name, value)| entry(name, value))
         .collect()
+}
+
+/// Tool calls that a model of a compatible server writes as text, and tools told in the
+/// instructions: laid over what the profile says.
+fn with_text_calls(
+    profile: Option<Profile>,
+    kind: ProviderKind,
+    place: &str,
+    fields: &Fields<'_>,
+) -> Result<Option<Profile>, Problem> {
+    let forms = fields.names("text_calls")?;
+    let by_prompt = fields.boolean("tools_by_prompt")?;
+    if forms.is_none() && by_prompt.is_none() {
+        return Ok(profile);
+    }
+    if kind != ProviderKind::OpenAiCompatible {
+        return Err(Problem::wrong(
+            format!("{place}.text_calls and {place}.tools_by_prompt"),
+            "given for servers of type openai-compatible only",
+        ));
+    }
+    let mut profile = profile.unwrap_or_else(Profile::generic);
+    if let Some(forms) = forms {
+        let known = || RecoveryForm::ALL.map(RecoveryForm::as_str).join(", ");
+        profile.recovery = forms
+            .iter()
+            .map(|form| RecoveryForm::named(form))
+            .collect::<Option<_>>()
+            .ok_or_else(|| {
+                Problem::wrong(
+                    format!("{place}.text_calls"),
+                    format!("a list of {}", known()),
+                )
+            })?;
+    }
+    if let Some(by_prompt) = by_prompt {
+        profile.tools_by_prompt = by_prompt;
+    }
+    Ok(Some(profile))
 }
 
 fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
@@ -131,6 +173,7 @@ fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
             )
         })?),
     };
+    let profile = with_text_calls(profile, kind, &place, &fields)?;
     let anthropic = match fields.get("options") {
         None => None,
         Some(_) if kind != ProviderKind::Anthropic => {

@@ -37,7 +37,8 @@ pub struct WireRequest<'a> {
 /// naming the field, when a tool's name cannot be said on this wire or the tool choice speaks of a
 /// tool that is not declared, and with
 /// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when tools are
-/// declared to a model that is known to have none.
+/// declared to a model that is known to have none
+/// ([`OpenAiChatModel`](crate::OpenAiChatModel) offers them by prompt before it comes to that).
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,

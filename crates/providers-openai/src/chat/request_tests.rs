@@ -319,6 +319,11 @@ fn schemas_outside_the_strict_subset_are_sent_unenforced() {
     let model = ModelId::new("p", "m");
     let error = to_wire(&request, &model, &unable, &Profile::generic()).unwrap_err();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
+    let (deepseek, name) = (Profile::deepseek(), "deepseek-v4-pro");
+    let known = capabilities(name, &deepseek);
+    let v4 = ModelId::new("deepseek", name);
+    let error = to_wire(&request, &v4, &known, &deepseek).unwrap_err();
+    assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
 
     let name = "my answer".to_owned();
     let schema = json!({});

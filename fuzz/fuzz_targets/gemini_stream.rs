@@ -1,0 +1,25 @@
+//! Any bytes as a streamed answer of this wire. The laws are those of [`streams::check`].
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use switchboard_domain::ToolChoiceOutcome;
+use switchboard_fuzz::streams::{self, Wire};
+use switchboard_providers_common::decode_sse;
+use switchboard_providers_gemini::generate::{GenerateDecoder, LocalIds, events_from_body};
+
+const WIRE: Wire = Wire {
+    stream: |body| decode_sse("gemini", body, decoder()),
+    whole: |body| events_from_body(decoder(), body),
+};
+
+fn decoder() -> GenerateDecoder {
+    let native = ToolChoiceOutcome::Native;
+    GenerateDecoder::new(
+        streams::model("gemini"),
+        native,
+        Vec::new(),
+        LocalIds::default(),
+    )
+}
+
+fuzz_target!(|input: &[u8]| streams::check(&WIRE, input));

@@ -1,0 +1,25 @@
+//! Any bytes as a streamed answer of this wire. The laws are those of [`streams::check`].
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use switchboard_domain::ToolChoiceOutcome;
+use switchboard_fuzz::streams::{self, Wire};
+use switchboard_providers_common::decode_sse;
+use switchboard_providers_openai::chat::{ChatDecoder, LocalIds, events_from_body};
+
+const WIRE: Wire = Wire {
+    stream: |body| decode_sse("openai", body, decoder()),
+    whole: |body| events_from_body(decoder(), body),
+};
+
+fn decoder() -> ChatDecoder {
+    let native = ToolChoiceOutcome::Native;
+    ChatDecoder::new(
+        streams::model("openai"),
+        native,
+        Vec::new(),
+        LocalIds::default(),
+    )
+}
+
+fuzz_target!(|input: &[u8]| streams::check(&WIRE, input));

@@ -1,0 +1,7 @@
+//! Any JSON as a schema for every dialect. The laws are those of [`schemas::check`].
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use switchboard_fuzz::schemas;
+
+fuzz_target!(|input: &[u8]| schemas::check(input));
