@@ -263,11 +263,13 @@ fn question(text: &str) -> Result<String, Failure> {
 }
 
 fn nothing_else(context: &Context) -> String {
-    let variables: Vec<&str> = context
+    let mut variables: Vec<&str> = context
         .providers
         .iter()
         .filter_map(|provider| provider.key_variable())
         .collect();
+    // Two wires of one vendor share their key.
+    variables.dedup();
     format!(
         "no key is set ({}), so offline/planner answers: it matches words and is no language model; \
          set a key or name a model with --model",

@@ -23,6 +23,7 @@ async fn the_question_of_the_readme_is_answered() {
     // The call is visible, beside the answer.
     assert!(done.stderr.contains("calculate_account_value"), "{done}");
     assert!(done.stderr.contains("offline/planner"), "{done}");
+    assert_eq!(done.stderr.matches("OPENAI_API_KEY").count(), 1, "{done}");
     let truth = called_by_hand(
         &place,
         "calculate_account_value",
