@@ -110,6 +110,21 @@ impl Part {
         })
     }
 
+    /// What it is, to be named in a message: `text`, `an image`, `a tool use`. An opaque part is
+    /// called by its own kind.
+    pub fn in_words(&self) -> &str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Image(_) => "an image",
+            Self::Document(_) => "a document",
+            Self::Audio(_) => "audio",
+            Self::Reasoning(_) => "reasoning",
+            Self::ToolUse(_) => "a tool use",
+            Self::ToolResult(_) => "a tool result",
+            Self::Opaque(opaque) => &opaque.kind,
+        }
+    }
+
     /// The text if it is a text part.
     pub fn as_text(&self) -> Option<&str> {
         match self {

@@ -417,17 +417,7 @@ impl<'a> Mapper<'a, '_> {
     }
 
     fn dropped(&mut self, part: &Part, why: &str) {
-        let what = match part {
-            Part::Text(_) => "text",
-            Part::Image(_) => "an image",
-            Part::Document(_) => "a document",
-            Part::Audio(_) => "audio",
-            Part::Reasoning(_) => "reasoning",
-            Part::ToolUse(_) => "a tool use",
-            Part::ToolResult(_) => "a tool result",
-            Part::Opaque(opaque) => &opaque.kind,
-            _ => "a part",
-        };
+        let what = part.in_words();
         self.warn(WarningKind::PartDropped, format!("{what} left out: {why}"));
     }
 
