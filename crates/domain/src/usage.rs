@@ -21,9 +21,17 @@ pub struct Usage {
     /// Of the input, written to a prompt cache.
     #[serde(default)]
     pub cache_write_tokens: Option<u64>,
+    /// Of those written to a prompt cache, the ones kept for the longer of two lifetimes, which cost
+    /// more (Anthropic: an hour rather than five minutes).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_long_tokens: Option<u64>,
     /// Of the output, reasoning.
     #[serde(default)]
     pub reasoning_tokens: Option<u64>,
+    /// Requests that the provider's own tools made, such as web searches; they cost apart from
+    /// tokens. A count of requests, not of tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_tool_requests: Option<u64>,
 }
 
 impl Usage {
@@ -48,7 +56,12 @@ impl Usage {
             (&mut self.output_tokens, other.output_tokens),
             (&mut self.cache_read_tokens, other.cache_read_tokens),
             (&mut self.cache_write_tokens, other.cache_write_tokens),
+            (
+                &mut self.cache_write_long_tokens,
+                other.cache_write_long_tokens,
+            ),
             (&mut self.reasoning_tokens, other.reasoning_tokens),
+            (&mut self.server_tool_requests, other.server_tool_requests),
         ];
         for (mine, theirs) in pairs {
             *mine = match (*mine, theirs) {

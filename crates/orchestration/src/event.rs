@@ -77,6 +77,16 @@ pub enum RunEventKind {
         /// The text to append.
         json: String,
     },
+    /// The provider did something on its own side, such as a web search or running code, or said
+    /// something that only it understands. Nothing of it runs here; the block itself is kept in the
+    /// history for the provider.
+    ProviderBlock {
+        /// The provider's own word for it, such as `web_search_tool_result`.
+        kind: String,
+        /// What a person can read of it: what was searched, which pages were found, what code printed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
     /// The model has answered.
     ModelCallFinished {
         /// Which call.

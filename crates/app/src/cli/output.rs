@@ -33,6 +33,10 @@ impl Answer {
             (AskOutput::Jsonl, _) => line(event),
             (AskOutput::Json, RunEventKind::RunFinished { report }) => pretty(report),
             (AskOutput::Text, RunEventKind::TextDelta { text }) => self.text(text),
+            // Standard error says what the provider did, which would go on in the same line.
+            (AskOutput::Text, RunEventKind::ProviderBlock { .. }) if self.terminal => {
+                self.end_line()
+            }
             // What follows is another thought, or on the same terminal a line of its own.
             (
                 AskOutput::Text,

@@ -76,6 +76,16 @@ impl Card {
     }
 }
 
+/// What the provider did on its own side.
+pub(super) fn provider_block(kind: &str, text: Option<&str>) -> String {
+    let mut line = format!("{FAINT}◇{FAINT:#} {STRONG}{}{STRONG:#}", one_line(kind, 80));
+    let text = one_line(text.unwrap_or_default(), RESULT_WIDTH);
+    if !text.is_empty() {
+        let _ = write!(line, "\n  {FAINT}{text}{FAINT:#}");
+    }
+    line
+}
+
 /// An input from end to end: on one line if it is short, else laid out.
 fn whole(input: &Value) -> String {
     let short = input.to_string();
@@ -133,5 +143,16 @@ mod tests {
         assert!(Card::new(None, "t", &long).asked().contains("seen"));
         let denied = Card::new(None, "rm", &json!({})).ended(End::NotRun, &[]);
         assert_eq!(strip_str(&denied).to_string(), "⊘ rm {} (not run)");
+    }
+
+    #[test]
+    fn what_the_provider_did_is_one_harmless_line_below_its_name() {
+        let block = provider_block("web_search\u{1b}[2J", Some("rust\nasync"));
+        assert_eq!(
+            strip_str(&block).to_string(),
+            "◇ web_search[2J\n  rust async"
+        );
+        let bare = provider_block("container", None);
+        assert_eq!(strip_str(&bare).to_string(), "◇ container");
     }
 }

@@ -12,7 +12,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use switchboard_orchestration::{Outcome, RunEventKind, RunReport};
 
 use super::{
-    card::{Card, End},
+    card::{Card, End, provider_block},
     say, say_warning,
 };
 
@@ -98,6 +98,10 @@ impl State {
             RunEventKind::TextDelta { .. } => self.hold_still(),
             RunEventKind::ToolInputStarted { name, .. } => {
                 self.wait_for(&format!("preparing {name}"));
+            }
+            RunEventKind::ProviderBlock { kind, text } if self.shows_cards => {
+                self.stop_waiting();
+                self.line(|| say(provider_block(kind, text.as_deref())));
             }
             RunEventKind::ModelCallFinished { .. } | RunEventKind::ModelCallFailed { .. } => {
                 self.stop_waiting();

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ChatRequest, ChatResponse, ModelError, ModelEvent,
+    ApprovalDecision, ApprovalRequest, ChatRequest, ChatResponse, ModelError, ModelEvent, Part,
     PartStart, ProgressSink, ResponseAccumulator, ToolCall, ToolCallError, ToolCatalog,
 };
 use tokio::time::Instant;
@@ -288,6 +288,15 @@ fn shown(event: ModelEvent, open_tools: &mut Vec<(u32, String)>) -> Option<RunEv
                 json,
             })
         }
+        ModelEvent::PartStarted {
+            part: PartStart::Whole {
+                part: Part::Opaque(block),
+            },
+            ..
+        } => Some(RunEventKind::ProviderBlock {
+            kind: block.kind,
+            text: block.text,
+        }),
         ModelEvent::Warning { warning } => Some(RunEventKind::Warning { warning }),
         _ => None,
     }

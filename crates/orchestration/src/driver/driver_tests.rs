@@ -15,9 +15,9 @@ use jiff::Timestamp;
 use serde_json::json;
 use switchboard_domain::{
     ApprovalDecision, ChatRequest, FinishReason, MockApprover, MockToolHost, ModelCapabilities,
-    ModelError, ModelErrorKind, ModelEvent, ModelId, ModelStream, PartStart, Role, ServerProblem,
-    ToolCall, ToolCallError, ToolCatalog, ToolDefinition, ToolHostChanges, ToolOutput,
-    ToolProgress,
+    ModelError, ModelErrorKind, ModelEvent, ModelId, ModelStream, Opaque, Part, PartStart,
+    ProviderState, Role, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolDefinition,
+    ToolHostChanges, ToolOutput, ToolProgress,
 };
 
 use super::*;
@@ -494,6 +494,54 @@ fn chatty_call() -> Answer {
         raw: None,
     }));
     events
+}
+
+#[tokio::test]
+async fn what_the_provider_did_is_told_and_kept_and_its_state_stays_out_of_events() {
+    let block = Opaque {
+        kind: "web_search_tool_result".into(),
+        text: Some("Rust – rust-lang.org".into()),
+        provider_state: ProviderState::minted_by(
+            &ModelId::new("vendor", "m"),
+            json!({"encrypted_content": "c2VjcmV0"}),
+        ),
+    };
+    let mut events = text("Found it.");
+    events.insert(
+        0,
+        Ok(ModelEvent::PartStarted {
+            index: 7,
+            part: PartStart::Whole {
+                part: Part::Opaque(block.clone()),
+            },
+        }),
+    );
+    // Indices grow: the text comes after the block.
+    for event in events.iter_mut().skip(1).flatten() {
+        match event {
+            ModelEvent::PartStarted { index, .. } | ModelEvent::TextDelta { index, .. } => {
+                *index = 8;
+            }
+            _ => {}
+        }
+    }
+    let model = Scripted::new([events]);
+    let mut run = Agent::new(model).ask("go");
+    let mut told = Vec::new();
+    while let Some(event) = run.next().await {
+        told.push(serde_json::to_value(&event).unwrap());
+    }
+    let of_the_block: Vec<_> = told
+        .iter()
+        .filter(|event| event["type"] == "provider_block")
+        .collect();
+    assert_eq!(of_the_block.len(), 1, "{told:?}");
+    assert_eq!(of_the_block[0]["kind"], "web_search_tool_result");
+    assert_eq!(of_the_block[0]["text"], "Rust – rust-lang.org");
+    assert!(!of_the_block[0].to_string().contains("c2VjcmV0"));
+    let run = run.into_run().unwrap();
+    let last = run.messages().last().unwrap();
+    assert_eq!(last.parts[0], Part::Opaque(block));
 }
 
 #[tokio::test]
