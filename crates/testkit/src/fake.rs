@@ -74,6 +74,8 @@ struct Shared {
 struct Script {
     answers: VecDeque<Answer>,
     otherwise: Option<Arc<Otherwise>>,
+    /// Answers to what a client asks on the way, by path.
+    aside: Vec<(String, Answer)>,
     requests: Vec<Request>,
 }
 
@@ -121,6 +123,13 @@ impl FakeModel {
         self.shared.script().otherwise = Some(Arc::new(answer));
     }
 
+    /// Answers every request for this path so, whatever is queued. For what a client asks on its way
+    /// to a model, such as what a model can do: such a request is not counted among
+    /// [`requests`](Self::requests).
+    pub fn aside(&self, path: impl Into<String>, answer: Answer) {
+        self.shared.script().aside.push((path.into(), answer));
+    }
+
     /// The requests that have arrived so far, in order.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.script().requests.clone()
@@ -160,6 +169,10 @@ impl Shared {
     fn take(&self, request: &Request) -> Answer {
         let (number, answer, otherwise) = {
             let mut script = self.script();
+            let aside = script.aside.iter().find(|it| it.0 == request.path());
+            if let Some((_, answer)) = aside {
+                return answer.clone();
+            }
             script.requests.push(request.clone());
             let number = script.requests.len() - 1;
             (number, script.answers.pop_front(), script.otherwise.clone())

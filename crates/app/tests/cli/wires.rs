@@ -22,9 +22,11 @@ struct Wire {
     /// Which piece of such an answer holds the second text.
     second_text: usize,
     results: fn(&Value) -> Vec<(String, String)>,
+    /// What its results say they belong to: the ids, or the names where the wire has no ids.
+    answered: [&'static str; 2],
 }
 
-const WIRES: [Wire; 3] = [
+const WIRES: [Wire; 5] = [
     Wire {
         model: "anthropic/claude-sonnet-5-5",
         key: "ANTHROPIC_API_KEY",
@@ -35,6 +37,7 @@ const WIRES: [Wire; 3] = [
         // After `message_start`, `content_block_start` and the first text.
         second_text: 3,
         results: anthropic_results,
+        answered: ["call_1", "call_2"],
     },
     Wire {
         model: "openai/gpt-6.1-sol",
@@ -46,6 +49,7 @@ const WIRES: [Wire; 3] = [
         // After the role and the first text.
         second_text: 2,
         results: openai_results,
+        answered: ["call_1", "call_2"],
     },
     Wire {
         model: "openai-responses/gpt-6.1-sol",
@@ -57,6 +61,30 @@ const WIRES: [Wire; 3] = [
         // After `created`, `output_item.added` and the first text.
         second_text: 3,
         results: responses_results,
+        answered: ["call_1", "call_2"],
+    },
+    Wire {
+        model: "gemini/gemini-3.8-flash",
+        key: "GEMINI_API_KEY",
+        base_url: "GOOGLE_GEMINI_BASE_URL",
+        suffix: "",
+        path: "/v1beta/models/gemini-3.8-flash:streamGenerateContent",
+        answer: |say| Answer::gemini(say),
+        second_text: 1,
+        results: gemini_results,
+        answered: ["call_1", "call_2"],
+    },
+    Wire {
+        model: "ollama/qwen3:8b",
+        // It takes no key; one that is set for it must not matter.
+        key: "OLLAMA_API_KEY",
+        base_url: "OLLAMA_HOST",
+        suffix: "",
+        path: "/api/chat",
+        answer: |say| Answer::ollama(say),
+        second_text: 1,
+        results: ollama_results,
+        answered: [LEFT, RIGHT],
     },
 ];
 
@@ -88,6 +116,24 @@ fn responses_results(body: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
+fn gemini_results(body: &Value) -> Vec<(String, String)> {
+    let last = body["contents"].as_array().unwrap().last().unwrap();
+    let parts = last["parts"].as_array().unwrap();
+    let responses = parts.iter().map(|part| &part["functionResponse"]);
+    responses
+        .map(|it| (text(&it["id"]), text(&it["response"]["output"])))
+        .collect()
+}
+
+fn ollama_results(body: &Value) -> Vec<(String, String)> {
+    let messages = body["messages"].as_array().unwrap();
+    messages
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| (text(&message["tool_name"]), text(&message["content"])))
+        .collect()
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -101,6 +147,9 @@ fn text_of(content: &Value) -> String {
 }
 
 fn place(wire: Wire, fake: &FakeModel, server: &SlowServer) -> Place {
+    // Ollama is asked first what its model can do.
+    let able = json!({"capabilities": ["completion", "tools"], "model_info": {}});
+    fake.aside("/api/show", Answer::json(200, &able));
     Place::new()
         .with_variable(wire.key, "sk-secret")
         .with_variable(
@@ -167,8 +216,8 @@ async fn two_parallel_calls_stream_and_finish_on_every_wire() {
         assert_eq!(
             (wire.results)(second.json()),
             [
-                ("call_1".into(), "left is done".into()),
-                ("call_2".into(), "right is done".into()),
+                (wire.answered[0].into(), "left is done".into()),
+                (wire.answered[1].into(), "right is done".into()),
             ]
         );
         let both = [output.stdout, output.stderr].concat();

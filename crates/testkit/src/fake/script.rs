@@ -230,6 +230,74 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// A streamed answer of Gemini's: one piece per frame, 20 tokens in, 10 out. Its calls have the
+    /// ids that are given.
+    pub fn gemini(said: impl IntoIterator<Item = Say>) -> Self {
+        let chunk = |parts: Value, finish: Option<&str>| {
+            let mut candidate = json!({"index": 0, "content": {"role": "model", "parts": parts}});
+            if let Some(finish) = finish {
+                candidate["finishReason"] = finish.into();
+            }
+            json!({"candidates": [candidate], "modelVersion": "fake-model", "responseId": "fake"})
+        };
+        let mut chunks: Vec<Value> = said
+            .into_iter()
+            .map(|one| {
+                let part = match one {
+                    Say::Text(text) => json!({"text": text}),
+                    Say::Call { id, name, input } => {
+                        json!({"functionCall": {"id": id, "name": name, "args": input}})
+                    }
+                };
+                chunk(json!([part]), None)
+            })
+            .collect();
+        let (prompt, output) = TOKENS;
+        // Calls end with `STOP` like everything else.
+        let mut last = chunk(json!([{"text": ""}]), Some("STOP"));
+        last["usageMetadata"] = json!({
+            "promptTokenCount": prompt, "candidatesTokenCount": output,
+            "totalTokenCount": prompt + output,
+        });
+        chunks.push(last);
+        streamed(chunks.iter().map(|chunk| format!("data: {chunk}\n\n")))
+    }
+
+    /// A streamed answer of Ollama's `/api/chat`: one piece per line, 20 tokens in, 10 out.
+    pub fn ollama(said: impl IntoIterator<Item = Say>) -> Self {
+        let line = |message: Value| {
+            json!({
+                "model": "fake-model", "created_at": "2026-10-01T00:00:00Z", "message": message,
+                "done": false,
+            })
+        };
+        let mut lines: Vec<Value> = said
+            .into_iter()
+            .map(|one| {
+                line(match one {
+                    Say::Text(text) => json!({"role": "assistant", "content": text}),
+                    Say::Call { id, name, input } => json!({
+                        "role": "assistant", "content": "",
+                        "tool_calls": [{"id": id, "function": {"name": name, "arguments": input}}],
+                    }),
+                })
+            })
+            .collect();
+        let (prompt, output) = TOKENS;
+        let mut last = line(json!({"role": "assistant", "content": ""}));
+        last["done"] = true.into();
+        // Calls end with `stop` like everything else.
+        last["done_reason"] = "stop".into();
+        last["prompt_eval_count"] = prompt.into();
+        last["eval_count"] = output.into();
+        lines.push(last);
+        let answer = Self::new(200).header("content-type", "application/x-ndjson");
+        let lines = lines.iter().map(|line| format!("{line}\n"));
+        lines.fold(answer, Self::piece)
+    }
+}
+
 fn block_start(index: u32, block: &Value) -> Value {
     json!({"type": "content_block_start", "index": index, "content_block": block})
 }
