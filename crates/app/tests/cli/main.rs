@@ -10,6 +10,7 @@
 mod bad_input;
 mod offline;
 mod peers;
+mod server_tools;
 mod slow_server;
 mod support;
 mod surfaces;

@@ -1,0 +1,115 @@
+//! Tools that a provider runs on its own side: configured, shown while they run, and given back to
+//! it when the answer goes on.
+
+use serde_json::Value;
+use switchboard_testkit::fake::{Answer, FakeModel};
+
+use crate::support::Place;
+
+const CONFIG: &str = "
+providers:
+  anthropic:
+    options:
+      server_tools:
+        - type: web_search
+          max_uses: 3
+";
+
+fn place(fake: &FakeModel) -> Place {
+    Place::new()
+        .with_variable("ANTHROPIC_API_KEY", "sk-secret")
+        .with_variable("ANTHROPIC_BASE_URL", &fake.base_url())
+        .with_file("switchboard.yaml", CONFIG)
+}
+
+const MODEL: &str = "anthropic/claude-haiku-4-5";
+
+fn blocks(events: &[Value]) -> Vec<(&str, &str)> {
+    events
+        .iter()
+        .filter(|event| event["type"] == "provider_block")
+        .map(|event| {
+            (
+                event["kind"].as_str().unwrap(),
+                event["text"].as_str().unwrap_or_default(),
+            )
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_search_of_the_provider_is_declared_and_its_results_are_told() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::transcript("anthropic/web-search.sse").unwrap());
+    let args = ["ask", "--no-tools", "-m", MODEL, "-o", "jsonl", "Rain?"];
+    let done = place(&fake).run(args).await;
+    assert_eq!(done.code, 0, "{done}");
+    let sent = fake.request(0).await.json()["tools"].clone();
+    assert_eq!(sent[0]["name"], "web_search");
+    assert_eq!(sent[0]["max_uses"], 3);
+
+    let events = done.lines();
+    let told = blocks(&events);
+    let kinds: Vec<&str> = told.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, ["server_tool_use", "web_search_tool_result"]);
+    assert!(told[0].1.contains("weather Hamburg"), "{told:?}");
+    assert!(told[1].1.contains("Weather in Hamburg"), "{told:?}");
+    assert!(
+        told[1].1.contains("https://example.org/hamburg"),
+        "{told:?}"
+    );
+    // What only the provider can read is for nobody else.
+    assert!(!done.stdout.contains("EqgfCioIARgB"), "{done}");
+}
+
+#[tokio::test]
+async fn a_person_sees_what_the_provider_did_and_only_the_answer_is_standard_output() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::transcript("anthropic/web-search.sse").unwrap());
+    let done = place(&fake)
+        .run(["ask", "--no-tools", "-m", MODEL, "Rain?"])
+        .await;
+    assert_eq!(done.code, 0, "{done}");
+    assert!(done.stderr.contains("◇ web_search_tool_result"), "{done}");
+    assert!(done.stderr.contains("Weather in Hamburg"), "{done}");
+    assert!(!done.stdout.contains('◇'), "{done}");
+}
+
+#[tokio::test]
+async fn an_answer_that_paused_goes_on_with_what_the_provider_did_so_far() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::transcript("anthropic/pause-turn.sse").unwrap());
+    fake.answer(Answer::transcript("anthropic/web-search.sse").unwrap());
+    let done = place(&fake)
+        .run(["ask", "--no-tools", "-m", MODEL, "-o", "jsonl", "Rain?"])
+        .await;
+    assert_eq!(done.code, 0, "{done}");
+    let (first, second) = (fake.request(0).await, fake.request(1).await);
+    let asked = first.json()["messages"].as_array().unwrap();
+    let went_on = second.json()["messages"].as_array().unwrap();
+    assert_eq!(second.json()["tools"], first.json()["tools"]);
+    // Nobody says anything in between: the same question, and what there is of the answer.
+    assert_eq!(went_on.len(), asked.len() + 1);
+    let so_far = went_on.last().unwrap();
+    assert_eq!(so_far["role"], "assistant");
+    let kinds: Vec<&str> = so_far["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| block["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["text", "server_tool_use"]);
+
+    let events = done.lines();
+    let kinds: Vec<&str> = blocks(&events).into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            "server_tool_use",
+            "server_tool_use",
+            "web_search_tool_result"
+        ]
+    );
+    let report = &events.last().unwrap()["report"];
+    assert_eq!(report["outcome"], "completed");
+}
