@@ -55,13 +55,16 @@ pub use media::{Document, Media, MediaSource};
 pub use message::{Message, Opaque, Part, Reasoning, Role, Text};
 pub use model::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ChatModel, ModelStream, Principal,
-    ProgressSink, ServerProblem, Session, SessionId, SessionStore, SessionStoreError, ToolCall,
-    ToolCallError, ToolCatalog, ToolHost, ToolHostChange, ToolHostChanges, ToolOutput,
-    ToolProgress,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ChatModel, Elicitation,
+    ElicitationAnswer, ElicitationForm, Elicitor, ModelStream, Principal, ProgressSink,
+    SampleError, SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore,
+    SessionStoreError, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange,
+    ToolHostChanges, ToolOutput, ToolProgress,
 };
 #[cfg(feature = "mock")]
-pub use port::{MockApprover, MockChatModel, MockSessionStore, MockToolHost};
+pub use port::{
+    MockApprover, MockChatModel, MockElicitor, MockSampler, MockSessionStore, MockToolHost,
+};
 pub use provider_state::ProviderState;
 pub use request::{ChatRequest, ReasoningEffort, ResponseFormat, Sampling};
 pub use response::{ChatResponse, Warning, WarningKind};

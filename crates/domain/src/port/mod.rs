@@ -6,10 +6,14 @@
 
 mod approver;
 mod chat_model;
+mod elicitor;
+mod sampler;
 mod session_store;
 mod tool_host;
 
 pub use approver::*;
 pub use chat_model::*;
+pub use elicitor::*;
+pub use sampler::*;
 pub use session_store::*;
 pub use tool_host::*;
