@@ -2,14 +2,16 @@
 
 use std::{
     io::{IsTerminal as _, Read as _},
+    pin::pin,
     sync::Arc,
+    time::Duration,
 };
 
 use clap::Args;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use switchboard_domain::{ModelId, Sampling, Usage};
-use switchboard_mcp_client::{HostError, McpHost};
+use switchboard_domain::{ModelId, Sampling, ToolHost as _, Usage};
+use switchboard_mcp_client::{HostError, McpHost, ServerState};
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Limits, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind,
     RunOptions, RunReport, RunStream,
@@ -91,7 +93,8 @@ pub(super) async fn run(
         agent = agent.with_instructions(instructions);
     }
     let mut answer = Answer::new(args.output);
-    let result = match ready(&host, &screen, interrupts).await {
+    let patience = context.config.startup_wait.unwrap_or(STARTUP_WAIT);
+    let result = match ready(&host, patience, &screen, interrupts).await {
         Ok(()) => follow(agent.ask(question), &screen, &mut answer, interrupts).await,
         Err(early) => early.report(&model, &screen, &mut answer),
     };
@@ -105,15 +108,45 @@ enum Early {
     Server(HostError),
 }
 
-/// Waits for the servers.
-async fn ready(host: &McpHost, screen: &Screen, interrupts: &Interrupts) -> Result<(), Early> {
+/// How long a question waits for servers, if the configuration does not say it: enough for what is
+/// installed to start, and short enough for a person.
+const STARTUP_WAIT: Duration = Duration::from_secs(5);
+
+/// Waits for the servers: for those that are required until they are there, for the others no longer
+/// than `patience`. What comes up later is offered from the next step on.
+async fn ready(
+    host: &McpHost,
+    patience: Duration,
+    screen: &Screen,
+    interrupts: &Interrupts,
+) -> Result<(), Early> {
     screen.wait_for("starting MCP servers");
     let result = tokio::select! {
         () = interrupts.first() => Err(Early::Interrupted),
-        ready = host.require_ready() => ready.map_err(Early::Server),
+        ready = started(host, patience) => ready.map_err(Early::Server),
     };
     screen.hold_still();
     result
+}
+
+async fn started(host: &McpHost, patience: Duration) -> Result<(), HostError> {
+    let mut changes = host.changes();
+    let mut settled = pin!(host.require_ready());
+    if let Ok(ready) = tokio::time::timeout(patience, settled.as_mut()).await {
+        return ready;
+    }
+    let is_missing = || {
+        let servers = host.servers();
+        let mut required = servers.iter().filter(|server| server.required);
+        required.any(|server| server.state == ServerState::Starting)
+    };
+    while is_missing() {
+        tokio::select! {
+            ready = settled.as_mut() => return ready,
+            Some(_) = changes.next() => {}
+        }
+    }
+    Ok(())
 }
 
 impl Early {

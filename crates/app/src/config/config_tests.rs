@@ -60,6 +60,7 @@ max_steps: 4
 temperature: 0.5
 reasoning: low
 tool_timeout: 2.5
+startup_wait: 0.5
 providers:
   litellm: {base_url: 'http://127.0.0.1:4000/v1', api_key_env: KEY, profile: litellm}
 mcp_servers:
@@ -72,6 +73,7 @@ max_steps = 4
 temperature = 0.5
 reasoning = 'low'
 tool_timeout = 2.5
+startup_wait = 0.5
 providers.litellm = {base_url = 'http://127.0.0.1:4000/v1', api_key_env = 'KEY', profile = 'litellm'}
 [mcp_servers.crm]
 command = 'crm-server'
@@ -79,7 +81,7 @@ args = ['--key', '${KEY}']
 required = true
 ";
     let json = r#"{"model": "litellm/large", "approve": "ask", "max_steps": 4, "temperature": 0.5,
-        "reasoning": "low", "tool_timeout": 2.5,
+        "reasoning": "low", "tool_timeout": 2.5, "startup_wait": 0.5,
         "providers": {"litellm": {"base_url": "http://127.0.0.1:4000/v1", "api_key_env": "KEY", "profile": "litellm"}},
         "mcp_servers": [{"name": "crm", "command": "crm-server", "args": ["--key", "${KEY}"], "required": true}]}"#;
     for (name, text) in [("yaml", yaml), ("toml", toml), ("json", json)] {
@@ -91,6 +93,7 @@ required = true
         assert_eq!(config.temperature, Some(0.5));
         assert_eq!(config.reasoning, Some(ReasoningEffort::Low));
         assert_eq!(config.tool_timeout, Some(Duration::from_millis(2500)));
+        assert_eq!(config.startup_wait, Some(Duration::from_millis(500)));
         assert_eq!(config.providers.len(), 1);
         assert_eq!(config.providers[0].kind, ProviderKind::OpenAiCompatible);
         assert!(config.providers[0].profile.is_some());

@@ -10,7 +10,7 @@ use switchboard_orchestration::ApprovalPolicy;
 use super::{Config, error::Problem, providers};
 use switchboard_domain::nearest::nearest;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "model",
     "instructions",
     "approve",
@@ -19,6 +19,7 @@ const KEYS: [&str; 12] = [
     "temperature",
     "reasoning",
     "tool_timeout",
+    "startup_wait",
     "providers",
     OURS,
     "mcpServers",
@@ -41,6 +42,7 @@ pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
         temperature: fields.number("temperature")?,
         reasoning: fields.one_of("reasoning", &REASONING)?,
         tool_timeout: fields.seconds("tool_timeout")?,
+        startup_wait: fields.seconds("startup_wait")?,
         providers: match fields.get("providers") {
             Some(value) => providers::read(value)?,
             None => Vec::new(),

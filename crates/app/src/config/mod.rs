@@ -44,6 +44,8 @@ pub struct Config {
     pub reasoning: Option<ReasoningEffort>,
     /// How long one tool call may take, for every server.
     pub tool_timeout: Option<Duration>,
+    /// How long a question waits for servers that are starting and are not required.
+    pub startup_wait: Option<Duration>,
     /// Providers that were changed or added, by name, in the order given.
     pub providers: Vec<ProviderEntry>,
     /// The MCP servers; `None` if no file says anything about them.
@@ -64,6 +66,7 @@ impl Config {
         self.temperature = over.temperature.or(self.temperature);
         self.reasoning = over.reasoning.or(self.reasoning);
         self.tool_timeout = over.tool_timeout.or(self.tool_timeout);
+        self.startup_wait = over.startup_wait.or(self.startup_wait);
         replace_by_name(&mut self.providers, over.providers, |entry| &entry.name);
         match over.servers {
             // `mcp_servers: {}` says that there are none.

@@ -142,3 +142,27 @@ async fn a_server_that_dies_is_quoted() {
     assert!(done.stdout.contains("failed"), "{done}");
     assert!(done.stdout.contains("--no-such-flag"), "{done}");
 }
+
+#[tokio::test]
+async fn a_server_that_is_silent_does_not_hold_the_question_back() {
+    // Connections are taken by the system, and nobody ever answers.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let config = serde_json::json!({
+        "startup_wait": 0.1,
+        "mcp_servers": {
+            // Longer than this test may take.
+            "silent": {"url": format!("http://{}/mcp", silent.local_addr().unwrap()), "connect_timeout": 600},
+            "crm": {"command": crate::support::program(), "args": ["mcp-server", "customer-service"], "required": true},
+        },
+    });
+    let place = Place::new().with_file("switchboard.json", &config.to_string());
+    let done = place
+        .run(["ask", "What is the account value of customer 42?"])
+        .await;
+    assert_eq!(done.code, 0, "{done}");
+    assert!(done.stdout.contains("530.19"), "{done}");
+    assert!(
+        done.stderr.contains("silent: it is still starting"),
+        "{done}"
+    );
+}

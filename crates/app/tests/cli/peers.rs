@@ -12,7 +12,10 @@ fn with_everything() -> Place {
     let config = json!({"mcpServers": {"everything": {
         "command": "node", "args": [program, "stdio"],
     }}});
-    Place::new().with_file("mcp.json", &config.to_string())
+    // Node needs a while to start on a busy machine.
+    Place::new()
+        .with_file("switchboard.yaml", "startup_wait: 60")
+        .with_file("mcp.json", &config.to_string())
 }
 
 async fn ask(question: &str) -> Value {
