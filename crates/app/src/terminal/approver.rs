@@ -1,24 +1,24 @@
 //! Asks the person at the terminal.
 
-use std::{
-    collections::HashSet,
-    io::{BufRead as _, IsTerminal as _, Write as _},
-};
+use std::collections::HashSet;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ToolInput};
 use tokio::sync::Mutex;
 
-use super::{Screen, card::Card};
+use super::{
+    Screen,
+    card::Card,
+    prompt::{ask, is_somebody_there},
+};
 
 /// Asks on standard error and reads the answer from standard input. Where either is no terminal,
 /// nobody is there.
 #[derive(Debug)]
 pub struct TerminalApprover {
     screen: Screen,
-    /// Tools that were allowed for the whole run. The lock also keeps one question from writing
-    /// into another.
+    /// Tools that were allowed for the whole run.
     allowed: Mutex<HashSet<String>>,
 }
 
@@ -44,11 +44,12 @@ impl TerminalApprover {
 #[async_trait]
 impl Approver for TerminalApprover {
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
-        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        if !is_somebody_there() {
             return ApprovalDecision::NobodyThere;
         }
         // What the run told until now is shown first: its stream is read in the same task.
         tokio::task::yield_now().await;
+        let _turn = self.screen.turn().await;
         let mut allowed = self.allowed.lock().await;
         let name = &request.tool_use.name;
         let allow = |scope| ApprovalDecision::Allow { input: None, scope };
@@ -58,7 +59,7 @@ impl Approver for TerminalApprover {
         self.screen.hold_still();
         super::say(self.card(request));
         loop {
-            match ask().await {
+            match reply().await {
                 Some(Reply::Yes) => return allow(ApprovalScope::Once),
                 Some(Reply::Always) => {
                     allowed.insert(name.clone());
@@ -93,34 +94,11 @@ impl TerminalApprover {
 }
 
 /// One question and its reply; `None` if standard input ended.
-async fn ask() -> Option<Reply> {
-    let read = tokio::task::spawn_blocking(|| {
-        forget_what_was_typed();
-        let mut error = anstream::stderr();
-        let _ = write!(
-            error,
-            "  run it? [y]es, [a]lways in this run, [n]o or no: REASON "
-        );
-        let _ = error.flush();
-        let mut line = String::new();
-        match std::io::stdin().lock().read_line(&mut line) {
-            Ok(0) | Err(_) => None,
-            Ok(_) => Some(understand(&line)),
-        }
-    });
-    read.await.ok().flatten()
+async fn reply() -> Option<Reply> {
+    let question = "  run it? [y]es, [a]lways in this run, [n]o or no: REASON";
+    let line = ask(question.to_owned()).await?;
+    Some(understand(&line))
 }
-
-/// What was typed before the question was there is no answer to it.
-#[cfg(unix)]
-fn forget_what_was_typed() {
-    use rustix::termios::{QueueSelector, tcflush};
-    // Where it does not work there is no terminal.
-    let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-}
-
-#[cfg(not(unix))]
-fn forget_what_was_typed() {}
 
 fn understand(line: &str) -> Reply {
     let line = line.trim();

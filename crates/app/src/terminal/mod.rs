@@ -5,12 +5,15 @@
 
 mod approver;
 mod card;
+mod elicitor;
 mod plain;
+mod prompt;
 mod screen;
 
 use std::io::Write as _;
 
 pub use approver::TerminalApprover;
+pub use elicitor::TerminalElicitor;
 pub use plain::{is_harmful, one_line, without_controls};
 pub use screen::Screen;
 

@@ -22,7 +22,11 @@ const TICK: Duration = Duration::from_millis(100);
 /// What stands on standard error. Cheap to clone; all clones are the same screen, so that whoever
 /// asks a person something can hold it still.
 #[derive(Clone)]
-pub struct Screen(Arc<Mutex<State>>);
+pub struct Screen {
+    state: Arc<Mutex<State>>,
+    /// Whoever asks a person something holds it, so that no question writes into another.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
 
 struct State {
     /// Drawn over and over; `None` where standard error is no terminal.
@@ -45,12 +49,16 @@ impl Screen {
         let bars = std::io::stderr()
             .is_terminal()
             .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        Self(Arc::new(Mutex::new(State {
+        let state = State {
             bars,
             shows_cards,
             waiting: None,
             calls: HashMap::new(),
-        })))
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            turn: Arc::default(),
+        }
     }
 
     /// Shows that something is waited for, until the next thing happens.
@@ -68,6 +76,11 @@ impl Screen {
         self.state().show(event);
     }
 
+    /// Waits until nobody else asks a person something.
+    pub(super) async fn turn(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
+    }
+
     /// The call that a person is asked about, on one line.
     pub(super) fn question(&self, id: &str) -> Option<String> {
         let state = self.state();
@@ -75,7 +88,7 @@ impl Screen {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

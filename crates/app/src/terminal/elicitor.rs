@@ -1,0 +1,289 @@
+//! Asks the person at the terminal what a server wants to know.
+
+use std::fmt::Write as _;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use switchboard_domain::{Elicitation, ElicitationAnswer, ElicitationForm, Elicitor};
+
+use super::{
+    DOUBTFUL, FAINT, STRONG, Screen, one_line,
+    prompt::{ask, is_somebody_there},
+    say, without_controls,
+};
+
+/// Asks on standard error and reads the answers from standard input. Where either is no terminal,
+/// nobody is there.
+#[derive(Debug)]
+pub struct TerminalElicitor {
+    screen: Screen,
+}
+
+impl TerminalElicitor {
+    /// An elicitor that holds `screen` still while it asks.
+    pub fn new(screen: Screen) -> Self {
+        Self { screen }
+    }
+}
+
+#[async_trait]
+impl Elicitor for TerminalElicitor {
+    async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
+        if !is_somebody_there() {
+            return ElicitationAnswer::Cancel;
+        }
+        // One question at a time, whoever asks it.
+        let _turn = self.screen.turn().await;
+        self.screen.hold_still();
+        say(heading(elicitation));
+        match &elicitation.form {
+            ElicitationForm::Fields { schema } => fields(schema).await,
+            ElicitationForm::Url { url, .. } => address(url).await,
+            // Something newer, which cannot be shown and so cannot be agreed to.
+            _ => ElicitationAnswer::Cancel,
+        }
+    }
+}
+
+/// Who asks, and what.
+fn heading(elicitation: &Elicitation) -> String {
+    format!(
+        "{DOUBTFUL}?{DOUBTFUL:#} {STRONG}{}{STRONG:#} asks: {}",
+        one_line(&elicitation.server, 64),
+        without_controls(&elicitation.message)
+    )
+}
+
+const WAYS_OUT: &str = "  (:decline refuses to answer, :cancel puts it off)";
+
+async fn address(url: &str) -> ElicitationAnswer {
+    say(format_args!(
+        "  it wants you to visit {STRONG}{}{STRONG:#}\n  {FAINT}{WAYS_OUT}{FAINT:#}",
+        without_controls(url)
+    ));
+    loop {
+        let Some(line) = ask("  do you agree, and will you open it? [y]es, [n]o".to_owned()).await
+        else {
+            return ElicitationAnswer::Cancel;
+        };
+        match line.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => {
+                let content = Map::new();
+                return ElicitationAnswer::Accept { content };
+            }
+            "n" | "no" | ":decline" => return ElicitationAnswer::Decline,
+            ":cancel" => return ElicitationAnswer::Cancel,
+            _ => {}
+        }
+    }
+}
+
+async fn fields(schema: &Value) -> ElicitationAnswer {
+    say(format_args!("{FAINT}{WAYS_OUT}{FAINT:#}"));
+    let mut content = Map::new();
+    for field in Field::all(schema) {
+        loop {
+            let Some(line) = ask(field.question()).await else {
+                return ElicitationAnswer::Cancel;
+            };
+            match line.trim() {
+                ":decline" => return ElicitationAnswer::Decline,
+                ":cancel" => return ElicitationAnswer::Cancel,
+                text => match field.read(text) {
+                    Ok(Some(value)) => {
+                        content.insert(field.name.to_owned(), value);
+                        break;
+                    }
+                    Ok(None) => break,
+                    Err(wrong) => say(format_args!("  {DOUBTFUL}!{DOUBTFUL:#} {wrong}")),
+                },
+            }
+        }
+    }
+    ElicitationAnswer::Accept { content }
+}
+
+/// A field of the form.
+struct Field<'s> {
+    name: &'s str,
+    schema: &'s Value,
+    required: bool,
+}
+
+/// What may be chosen: the value that is sent, and how it is called.
+type Choice<'s> = (&'s str, &'s str);
+
+impl<'s> Field<'s> {
+    fn all(schema: &'s Value) -> Vec<Self> {
+        let required = |name: &str| {
+            let names = schema["required"].as_array();
+            names.is_some_and(|names| names.iter().any(|it| it == name))
+        };
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        properties
+            .map(|(name, schema)| Self {
+                name,
+                schema,
+                required: required(name),
+            })
+            .collect()
+    }
+
+    fn kind(&self) -> &str {
+        self.schema["type"].as_str().unwrap_or("string")
+    }
+
+    /// The schema that holds the choices: of a list its items'.
+    fn options(&self) -> &'s Value {
+        match self.schema.get("items") {
+            Some(items) => items,
+            None => self.schema,
+        }
+    }
+
+    /// The choices, if there are any: `enum` with `enumNames`, or `oneOf`/`anyOf` of constants with
+    /// titles.
+    fn choices(&self) -> Vec<Choice<'s>> {
+        let options = self.options();
+        let titled = options["oneOf"].as_array().or(options["anyOf"].as_array());
+        if let Some(titled) = titled {
+            return titled
+                .iter()
+                .filter_map(|it| {
+                    let value = it["const"].as_str()?;
+                    Some((value, it["title"].as_str().unwrap_or(value)))
+                })
+                .collect();
+        }
+        let values = options["enum"].as_array().into_iter().flatten();
+        values
+            .enumerate()
+            .filter_map(|(at, value)| {
+                let value = value.as_str()?;
+                Some((value, options["enumNames"][at].as_str().unwrap_or(value)))
+            })
+            .collect()
+    }
+
+    fn question(&self) -> String {
+        let title = self.schema["title"].as_str().unwrap_or(self.name);
+        let mut text = format!("  {STRONG}{}{STRONG:#}", one_line(title, 80));
+        if let Some(description) = self.schema["description"].as_str() {
+            let _ = write!(text, " – {}", one_line(description, 300));
+        }
+        let choices = self.choices();
+        for (number, (_, shown)) in (1..).zip(&choices) {
+            let _ = write!(text, "\n    {number}) {}", one_line(shown, 120));
+        }
+        let mut hints: Vec<String> = Vec::new();
+        match (choices.is_empty(), self.kind()) {
+            (false, "array") => hints.push("numbers or names, with commas".to_owned()),
+            (false, _) => hints.push("a number or a name".to_owned()),
+            (true, "boolean") => hints.push("yes or no".to_owned()),
+            (true, kind) => {
+                let format = self.schema["format"].as_str();
+                hints.push(one_line(format.unwrap_or(kind), 40));
+            }
+        }
+        match self.schema.get("default") {
+            Some(Value::String(text)) => hints.push(format!("empty: {}", one_line(text, 80))),
+            Some(default) => hints.push(format!("empty: {}", one_line(&default.to_string(), 80))),
+            None if !self.required => hints.push("may be empty".to_owned()),
+            None => {}
+        }
+        format!("{text} {FAINT}({}){FAINT:#}:", hints.join("; "))
+    }
+
+    /// The value that a line means; none where the field may be left out. Whether it is within the
+    /// schema's bounds is checked by whoever sends it.
+    fn read(&self, text: &str) -> Result<Option<Value>, String> {
+        if text.is_empty() {
+            return match self.schema.get("default") {
+                Some(default) => Ok(Some(default.clone())),
+                None if self.required => Err("an answer is needed".to_owned()),
+                None => Ok(None),
+            };
+        }
+        let choices = self.choices();
+        if !choices.is_empty() {
+            if self.kind() == "array" {
+                let chosen: Result<Vec<Value>, String> = text
+                    .split(',')
+                    .map(|one| choose(&choices, one.trim()))
+                    .collect();
+                return Ok(Some(Value::Array(chosen?)));
+            }
+            return choose(&choices, text).map(Some);
+        }
+        self.plain(text).map(Some)
+    }
+
+    fn plain(&self, text: &str) -> Result<Value, String> {
+        match self.kind() {
+            "boolean" => match text.to_ascii_lowercase().as_str() {
+                "y" | "yes" | "true" => Ok(true.into()),
+                "n" | "no" | "false" => Ok(false.into()),
+                _ => Err("yes or no is needed".to_owned()),
+            },
+            "integer" => {
+                let number: i64 = text
+                    .parse()
+                    .map_err(|_| "a whole number is needed".to_owned())?;
+                self.within(number.into())
+            }
+            "number" => {
+                let number = text.parse().ok().and_then(serde_json::Number::from_f64);
+                let number = number.ok_or_else(|| "a number is needed".to_owned())?;
+                self.within(Value::Number(number))
+            }
+            _ => self.long_enough(text),
+        }
+    }
+
+    fn within(&self, number: Value) -> Result<Value, String> {
+        let value = number.as_f64().unwrap_or_default();
+        match (
+            self.schema["minimum"].as_f64(),
+            self.schema["maximum"].as_f64(),
+        ) {
+            (Some(least), _) if value < least => Err(format!("at least {least} is needed")),
+            (_, Some(most)) if value > most => Err(format!("at most {most} may be given")),
+            _ => Ok(number),
+        }
+    }
+
+    fn long_enough(&self, text: &str) -> Result<Value, String> {
+        let length = text.chars().count() as u64;
+        match (
+            self.schema["minLength"].as_u64(),
+            self.schema["maxLength"].as_u64(),
+        ) {
+            (Some(least), _) if length < least => {
+                Err(format!("at least {least} characters are needed"))
+            }
+            (_, Some(most)) if length > most => {
+                Err(format!("at most {most} characters may be given"))
+            }
+            _ => Ok(text.into()),
+        }
+    }
+}
+
+/// The choice of that number, value or title.
+fn choose(choices: &[Choice<'_>], text: &str) -> Result<Value, String> {
+    let by_word = choices.iter().find(|(value, shown)| {
+        value.eq_ignore_ascii_case(text) || shown.eq_ignore_ascii_case(text)
+    });
+    let by_number = || {
+        let number: usize = text.parse().ok()?;
+        choices.get(number.checked_sub(1)?)
+    };
+    match by_word.or_else(by_number) {
+        Some((value, _)) => Ok((*value).into()),
+        None => Err(format!("`{}` is none of the choices", one_line(text, 40))),
+    }
+}
+
+#[cfg(test)]
+#[path = "elicitor_tests.rs"]
+mod tests;
