@@ -1,6 +1,6 @@
 //! A body as it arrives.
 
-use std::pin::Pin;
+use std::{pin::Pin, str::Utf8Error};
 
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
@@ -29,4 +29,67 @@ pub async fn read_to_end(
         whole.extend_from_slice(&piece);
     }
     Ok(whole.freeze())
+}
+
+/// Reads a whole body of `provider` as text, at most `max_bytes` of it.
+///
+/// Fails as [`read_to_end`] does, with [`ModelErrorKind::Protocol`] on text that is not UTF-8, and with
+/// [`ModelErrorKind::Interrupted`] if the body ends within a character.
+pub async fn read_text(
+    provider: &str,
+    body: ByteStream,
+    max_bytes: usize,
+) -> Result<String, ModelError> {
+    let whole = read_to_end(provider, body, max_bytes).await?;
+    String::from_utf8(whole.into()).map_err(|fault| no_text(provider, fault.utf8_error()))
+}
+
+/// The fault of a body, or of its last piece, that is not UTF-8. One whose last character is not
+/// complete was cut off: its sender may well have meant text.
+pub(crate) fn no_text(provider: &str, fault: Utf8Error) -> ModelError {
+    let (kind, message) = match fault.error_len() {
+        None => (ModelErrorKind::Interrupted, "it ends within a character"),
+        Some(_) => (ModelErrorKind::Protocol, "the answer is no text"),
+    };
+    ModelError::new(provider, kind, message).with_source(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt as _, stream};
+
+    use super::*;
+
+    fn read(pieces: &[&[u8]], max_bytes: usize) -> Result<String, ModelErrorKind> {
+        let pieces: Vec<_> = pieces
+            .iter()
+            .map(|it| Ok(Bytes::copy_from_slice(it)))
+            .collect();
+        let text = read_text("acme", Box::pin(stream::iter(pieces)), max_bytes);
+        // These bodies never make one wait.
+        let text = text.now_or_never().expect("the body is there");
+        text.map_err(|error| error.kind)
+    }
+
+    #[test]
+    fn a_text_that_is_cut_off_is_told_from_what_is_none() {
+        let text = "näh 🦀";
+        assert_eq!(read(&[text.as_bytes()], 9).as_deref(), Ok(text));
+        assert_eq!(read(&[], 0).as_deref(), Ok(""));
+        for cut in 0..text.len() {
+            let (begun, rest) = text.as_bytes().split_at(cut);
+            assert_eq!(read(&[begun, rest], 9).as_deref(), Ok(text), "{cut}");
+            let expected = if text.is_char_boundary(cut) {
+                Ok(begun)
+            } else {
+                Err(&ModelErrorKind::Interrupted)
+            };
+            let found = read(&[begun], 9);
+            assert_eq!(found.as_ref().map(String::as_bytes), expected, "{cut}");
+        }
+        let protocol = Err(ModelErrorKind::Protocol);
+        assert_eq!(read(&[b"a\xff"], 9), protocol);
+        assert_eq!(read(&[b"\xc3\xff"], 9), protocol);
+        assert_eq!(read(&[text.as_bytes()], 8), protocol);
+    }
 }

@@ -1,7 +1,6 @@
 //! A body and a decoder make a model's stream.
 
 use std::{
-    collections::VecDeque,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -9,11 +8,13 @@ use std::{
 use futures_core::Stream;
 use futures_util::TryStreamExt as _;
 use switchboard_domain::{
-    GrammarViolation, ModelError, ModelEvent, ModelStream, Part, PartStart, ResponseAccumulator,
-    Text,
+    ChatResponse, GrammarViolation, ModelError, ModelEvent, ModelStream, Part, PartStart,
+    ResponseAccumulator, Text,
 };
 
-use crate::{ByteStream, MAX_FRAME_BYTES, WireDecoder, ndjson, sse, sse::SseFrame};
+use crate::{
+    ByteStream, MAX_FRAME_BYTES, WireDecoder, ndjson, outgoing::Outgoing, sse, sse::SseFrame,
+};
 
 /// The events that `decoder` makes of a body of server-sent events of `provider`.
 ///
@@ -49,6 +50,16 @@ pub fn decode_ndjson(
     decode(provider, Box::pin(frames), decoder)
 }
 
+/// What events of `provider` add up to.
+///
+/// Fails with [`ModelError::from_grammar`] if they break the grammar, or do not come to an end.
+pub fn assembled(provider: &str, events: &[ModelEvent]) -> Result<ChatResponse, ModelError> {
+    let mut answer = ResponseAccumulator::default();
+    let end = events.iter().try_for_each(|event| answer.push(event));
+    end.and_then(|()| answer.finish())
+        .map_err(|fault| ModelError::from_grammar(provider, fault))
+}
+
 type Frames = Pin<Box<dyn Stream<Item = Result<SseFrame, ModelError>> + Send>>;
 
 fn decode(provider: &str, frames: Frames, decoder: impl WireDecoder + 'static) -> ModelStream {
@@ -57,8 +68,7 @@ fn decode(provider: &str, frames: Frames, decoder: impl WireDecoder + 'static) -
         frames: Some(frames),
         decoder: Box::new(decoder),
         fresh: Vec::new(),
-        ready: VecDeque::new(),
-        failure: None,
+        outgoing: Outgoing::default(),
         grammar: Grammar::default(),
     })
 }
@@ -70,9 +80,7 @@ struct Decoding {
     decoder: Box<dyn WireDecoder>,
     /// What the decoder just made; kept for its memory.
     fresh: Vec<ModelEvent>,
-    ready: VecDeque<ModelEvent>,
-    /// Comes after what is ready.
-    failure: Option<ModelError>,
+    outgoing: Outgoing,
     grammar: Grammar,
 }
 
@@ -82,11 +90,8 @@ impl Stream for Decoding {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         loop {
-            if let Some(event) = this.ready.pop_front() {
-                return Poll::Ready(Some(Ok(event)));
-            }
-            if let Some(failure) = this.failure.take() {
-                return Poll::Ready(Some(Err(failure)));
+            if let Some(next) = this.outgoing.next() {
+                return Poll::Ready(Some(next));
             }
             let Some(frames) = &mut this.frames else {
                 return Poll::Ready(None);
@@ -116,32 +121,31 @@ impl Stream for Decoding {
 impl Decoding {
     /// Takes what was just made, and how it went.
     fn take(&mut self, result: Result<(), ModelError>) {
-        let mut failure = None;
         for event in self.fresh.drain(..) {
             if let Err(fault) = self.grammar.check(&event) {
-                failure = Some(ModelError::from_grammar(&self.provider, fault));
+                // An adapter's own fault is told in any case.
+                let failure = ModelError::from_grammar(&self.provider, fault);
+                self.outgoing.fail(failure);
                 break;
             }
-            self.ready.push_back(event);
+            self.outgoing.push(event);
         }
-        let failed = failure.is_some() || result.is_err();
-        // An adapter's own fault is told in any case.
+        if self.outgoing.is_failing() || result.is_err() {
+            self.frames = None;
+        }
         if let Err(error) = result
             && !self.grammar.is_finished()
         {
-            failure = failure.or(Some(error));
+            self.outgoing.fail(error);
         }
-        if failed {
-            self.frames = None;
-        }
-        self.failure = failure;
     }
 
     /// Makes sure that the end is one.
     fn close(&mut self) {
-        if self.failure.is_none() && !self.grammar.is_finished() {
+        if !self.outgoing.is_failing() && !self.grammar.is_finished() {
             let fault = GrammarViolation::NoFinish;
-            self.failure = Some(ModelError::from_grammar(&self.provider, fault));
+            let failure = ModelError::from_grammar(&self.provider, fault);
+            self.outgoing.fail(failure);
         }
     }
 }

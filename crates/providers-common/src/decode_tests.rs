@@ -123,6 +123,40 @@ async fn frames_become_events_in_their_order() {
 }
 
 #[tokio::test]
+async fn an_end_within_a_character_is_an_interruption_in_either_framing() {
+    let cut = |lines: &str| {
+        let (begun, _) = lines.as_bytes().split_at(lines.len() - 1);
+        let body: ByteStream = Box::pin(stream::iter([Ok(Bytes::copy_from_slice(begun))]));
+        body
+    };
+    let all = words(decode_ndjson("acme", cut("+\na\né"), Words::default())).await;
+    assert_eq!(all, ["+", "a", "interrupted: it ends within a character"]);
+    let all = words(decode_sse(
+        "acme",
+        cut("data: +\n\ndata: é"),
+        Words::default(),
+    ))
+    .await;
+    assert_eq!(all.first().map(String::as_str), Some("+"));
+    assert!(all[1].starts_with("interrupted: "), "{all:?}");
+    assert_eq!(all.len(), 2);
+}
+
+#[test]
+fn events_add_up_to_an_answer_or_an_error() {
+    let finished = ModelEvent::Finished {
+        reason: FinishReason::Stop,
+        raw: None,
+    };
+    let events = [started(0), text("a"), text("b"), finished];
+    assert_eq!(assembled("acme", &events).unwrap().message.text(), "ab");
+    let kind = |events: &[ModelEvent]| assembled("acme", events).unwrap_err().kind;
+    assert_eq!(kind(&events[..3]), ModelErrorKind::Interrupted);
+    assert_eq!(kind(&events[1..]), ModelErrorKind::Protocol);
+    assert_eq!(kind(&[]), ModelErrorKind::Interrupted);
+}
+
+#[tokio::test]
 async fn the_name_of_a_frame_reaches_the_decoder_and_lines_have_none() {
     let body = ["data: +\n\nevent: n-\ndata: a\n\ndata: finish\n\n"];
     let body = stream::iter(body.map(|piece| Ok(Bytes::from(piece))));

@@ -14,6 +14,8 @@
 //! | [`prompted`] | tools for models that have none |
 //! | [`catalogue`] | what models can do and cost |
 //! | [`decode`] | [`decode_sse`], [`decode_ndjson`]: a body and a decoder make a model's stream |
+//! | [`local_ids`] | [`LocalIds`]: ids of tool uses where the server gives none |
+//! | [`mod@lenient`] | fields of answers that forgive a value of the wrong type |
 //!
 //! An adapter joins them so:
 //!
@@ -40,7 +42,10 @@ pub mod catalogue;
 pub mod classify;
 pub mod decode;
 pub mod decoder;
+pub mod lenient;
+pub mod local_ids;
 pub mod ndjson;
+mod outgoing;
 pub mod prompted;
 pub mod recovery;
 pub mod schema;
@@ -48,10 +53,11 @@ pub mod sse;
 pub mod tool_names;
 pub mod transport;
 
-pub use byte_stream::{ByteStream, read_to_end};
+pub use byte_stream::{ByteStream, read_text, read_to_end};
 pub use classify::{Classified, ErrorClassifier, HttpFailure, StatusClassifier};
-pub use decode::{decode_ndjson, decode_sse};
+pub use decode::{assembled, decode_ndjson, decode_sse};
 pub use decoder::WireDecoder;
+pub use local_ids::LocalIds;
 pub use transport::{
     Headers, HttpAnswer, HttpRequest, HttpTransport, RetryPolicy, TransportConfig,
 };

@@ -2,23 +2,26 @@
 
 use std::io;
 
+use bytes::BytesMut;
 use futures_core::Stream;
 use futures_util::{StreamExt as _, TryStreamExt as _, future};
 use switchboard_domain::{ModelError, ModelErrorKind};
 use tokio_util::{
-    codec::{FramedRead, LinesCodec, LinesCodecError},
+    codec::{Decoder, FramedRead, LinesCodec, LinesCodecError},
     io::StreamReader,
 };
 
-use crate::ByteStream;
+use crate::{ByteStream, byte_stream::no_text};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The lines of a body of `provider`, at most `max_line_bytes` each; empty ones are skipped.
 ///
-/// The last line needs no line end, and a byte-order mark at the beginning is skipped. Fails with what the body fails with, and with
-/// [`ModelErrorKind::Protocol`] on text that is not UTF-8 or a line that is too long. After an error
-/// nothing follows.
+/// The last line needs no line end, and a byte-order mark at the beginning is skipped.
+///
+/// Fails with what the body fails with, with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or
+/// a line that is too long, and with [`ModelErrorKind::Interrupted`] if the body ends within a
+/// character. After an error nothing follows.
 pub fn lines(
     provider: &str,
     body: ByteStream,
@@ -26,7 +29,10 @@ pub fn lines(
 ) -> impl Stream<Item = Result<String, ModelError>> + Send + use<> {
     let provider = provider.to_owned();
     let reader = StreamReader::new(body.map_err(io::Error::other));
-    let codec = LinesCodec::new_with_max_length(max_line_bytes);
+    let codec = Lines {
+        provider: provider.clone(),
+        codec: LinesCodec::new_with_max_length(max_line_bytes),
+    };
     let mut first = true;
     // `FramedRead` ends after an error.
     FramedRead::new(reader, codec)
@@ -39,6 +45,31 @@ pub fn lines(
         .map_err(move |error| own(&provider, error))
         .try_filter(|line| future::ready(!line.trim().is_empty()))
         .fuse()
+}
+
+/// The codec, which by itself cannot tell a last line that is cut off from one that is no text.
+struct Lines {
+    provider: String,
+    codec: LinesCodec,
+}
+
+impl Decoder for Lines {
+    type Item = String;
+    type Error = LinesCodecError;
+
+    fn decode(&mut self, read: &mut BytesMut) -> Result<Option<String>, LinesCodecError> {
+        self.codec.decode(read)
+    }
+
+    fn decode_eof(&mut self, read: &mut BytesMut) -> Result<Option<String>, LinesCodecError> {
+        if let Some(line) = self.codec.decode(read)? {
+            return Ok(Some(line));
+        }
+        match std::str::from_utf8(read) {
+            Ok(_) => self.codec.decode_eof(read),
+            Err(fault) => Err(io::Error::other(no_text(&self.provider, fault)).into()),
+        }
+    }
 }
 
 fn own(provider: &str, error: LinesCodecError) -> ModelError {

@@ -82,6 +82,30 @@ fn what_is_not_utf8_is_an_error_after_what_was_good() {
 }
 
 #[test]
+fn an_end_within_a_character_is_an_interruption() {
+    let text = "{\"a\":1}\n{\"b\":\"näh 🦀";
+    for cut in 0..=text.len() {
+        let (begun, _) = text.as_bytes().split_at(cut);
+        let within = !text.is_char_boundary(cut);
+        let (lines, error) = kinds(read(body([begun.to_vec()]), ROOMY));
+        assert_eq!(
+            error,
+            within.then_some(ModelErrorKind::Interrupted),
+            "{cut}"
+        );
+        // What was good comes first, and nothing of a character that is not whole.
+        let good = &text[..if within { 8 } else { cut }];
+        assert_eq!(lines, good.lines().collect::<Vec<_>>(), "{cut}");
+    }
+    // Bytes that no character begins with are no text, wherever they stand.
+    for bytes in [&b"{}\n\"\xc3\xff"[..], b"{}\n\"\xff", b"{}\n\"\xc3\n\xc3"] {
+        let (lines, error) = read(body([bytes.to_vec()]), ROOMY);
+        assert_eq!(lines, ["{}"]);
+        assert_eq!(error.unwrap().kind, ModelErrorKind::Protocol, "{bytes:?}");
+    }
+}
+
+#[test]
 fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
     let longest = "x".repeat(100);
     let (lines, error) = read(body([format!("{longest}\n{longest}\n{longest}")]), 100);

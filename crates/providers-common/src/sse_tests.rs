@@ -102,6 +102,22 @@ fn an_event_counts_at_the_end_unless_its_last_line_is_cut() {
 }
 
 #[test]
+fn an_end_within_a_character_is_the_end_of_a_line_that_does_not_count() {
+    let text = "data: ok\n\ndata: näh\ndata: 🦀\n\n";
+    for cut in 0..text.len() {
+        let (begun, _) = text.as_bytes().split_at(cut);
+        let (frames, error) = read(body([begun.to_vec()]), ROOMY);
+        // So the decoder is told of the end, and says that it is none.
+        assert_eq!(error, None, "{cut}");
+        let ok = frames.first().is_none_or(|first| *first == frame("", "ok"));
+        assert!(ok, "{cut}: {frames:?}");
+        if !text.is_char_boundary(cut) {
+            assert_eq!(frames, [frame("", "ok")], "{cut}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_utf8_is_an_error_after_what_was_good() {
     let invalid: [&[u8]; 3] = [b"data: ok\n\n", b"data: \xff\n\n", b"data: never\n\n"];
     let expected = (vec![frame("", "ok")], Some(ModelErrorKind::Protocol));

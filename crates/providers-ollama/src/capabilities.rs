@@ -50,6 +50,8 @@ pub(crate) fn from_words(
 
 #[cfg(test)]
 mod tests {
+    use switchboard_providers_common::catalogue;
+
     use super::*;
 
     #[test]
@@ -66,6 +68,21 @@ mod tests {
             assert_eq!(can.structured_output, Some(held), "{model}");
             assert_eq!(can.forced_tool_choice, Some(held), "{model}");
         }
+    }
+
+    /// If this fails, the catalogue knows something, and has to come first as it does elsewhere
+    /// (`catalogue::either`).
+    #[test]
+    fn the_catalogue_says_nothing_of_this_wire() {
+        for model in [
+            "qwen3:8b",
+            "gpt-oss:120b-cloud",
+            "llama3.1",
+            "deepseek-r1:8b",
+        ] {
+            assert_eq!(catalogue::lookup("ollama", model), None, "{model}");
+        }
+        assert!(!catalogue::PROVIDERS.contains(&"ollama"));
     }
 
     #[test]

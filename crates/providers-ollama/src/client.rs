@@ -81,7 +81,7 @@ impl OllamaClient {
     pub async fn model_as_shown(&self, name: impl Into<String>) -> Result<OllamaModel, ModelError> {
         let model = self.model(name);
         let shown = self.show(model.name()).await?;
-        Ok(model.with_capabilities(shown.capabilities()))
+        Ok(model.as_shown(&shown))
     }
 
     /// The models that the server has (`GET /api/tags`), in its order: the newest first.

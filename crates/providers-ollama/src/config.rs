@@ -4,7 +4,7 @@ use std::fmt;
 
 use secrecy::{ExposeSecret, SecretString};
 use switchboard_domain::{ModelError, ModelErrorKind};
-use switchboard_providers_common::TransportConfig;
+use switchboard_providers_common::{TransportConfig, recovery::RecoveryForms};
 
 use crate::address::{base_url, is_cloud};
 
@@ -37,6 +37,31 @@ pub struct OllamaConfig {
     pub api_key: Option<SecretString>,
     /// Time-outs, retries and the like. No proxy is used for this machine's own addresses.
     pub transport: TransportConfig,
+    /// The forms in which a model may write a tool call as text, to be turned into tool uses: the
+    /// server knows the forms of its own templates, and leaves those of others in the text.
+    pub text_calls: RecoveryForms,
+    /// Which models are told of tools in words.
+    pub tools_by_prompt: ToolsByPrompt,
+}
+
+/// Which models are told of tools in words: the tools are described in their instructions, calls are
+/// read from their text, and the calls and results of the conversation go to them as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolsByPrompt {
+    /// None: a request with tools for a model that has none is refused.
+    #[default]
+    Never,
+    /// Those of which the server says that they have no tools, before they are asked
+    /// ([`OllamaClient::model_as_shown`](crate::OllamaClient::model_as_shown)) or when they are.
+    Auto,
+    /// All.
+    Always,
+}
+
+impl From<bool> for ToolsByPrompt {
+    fn from(always: bool) -> Self {
+        if always { Self::Always } else { Self::Never }
+    }
 }
 
 impl fmt::Debug for OllamaConfig {
@@ -46,18 +71,23 @@ impl fmt::Debug for OllamaConfig {
             .field("base_url", &self.shown())
             .field("api_key", &self.api_key)
             .field("transport", &self.transport)
+            .field("text_calls", &self.text_calls)
+            .field("tools_by_prompt", &self.tools_by_prompt)
             .finish()
     }
 }
 
 impl OllamaConfig {
-    /// The server on this machine, at its usual port, without a key.
+    /// The server on this machine, at its usual port, without a key. Calls in text are read in the
+    /// forms that such servers leave there; no model is told of tools in words.
     pub fn local() -> Self {
         Self {
             provider: "ollama".to_owned(),
             base_url: LOCAL_BASE_URL.to_owned(),
             api_key: None,
             transport: TransportConfig::default(),
+            text_calls: RecoveryForms::LOCAL_SERVERS,
+            tools_by_prompt: ToolsByPrompt::Never,
         }
     }
 

@@ -11,6 +11,8 @@ use switchboard_providers_common::{Classified, ErrorClassifier, HttpFailure, Sta
 
 /// The feature that a model without tools lacks.
 pub(crate) const TOOLS: &str = "tool use by this model";
+/// What a person can do about that.
+pub(crate) const TOOLS_WAY_OUT: &str = "`tools_by_prompt` has such models told of tools in words";
 /// The feature that a model lacks that does not think.
 pub(crate) const THINKING: &str = "thinking by this model";
 /// The feature that older servers lack for most models.
@@ -180,6 +182,9 @@ impl ApiError {
             },
             ModelErrorKind::Authentication => {
                 "; set OLLAMA_API_KEY, or sign the server in with `ollama signin`".to_owned()
+            }
+            ModelErrorKind::Unsupported { feature } if feature == TOOLS => {
+                format!("; {TOOLS_WAY_OUT}")
             }
             _ => return,
         };

@@ -43,6 +43,8 @@ pub struct ShownModel {
     /// Tokens of prompt and answer together: those that its `num_ctx` sets if it has one, else those
     /// that it was made for. The server may have loaded it with fewer.
     pub context_window: Option<u64>,
+    /// The texts at which its answers end if a request says none; `None` where they cannot be read.
+    pub stop: Option<Vec<String>>,
     /// Its architecture, such as `qwen3`.
     pub family: Option<String>,
     /// Its size in parameters, such as `8.2B`.
@@ -93,6 +95,7 @@ pub(crate) fn shown(name: &str, body: &Value) -> Option<ShownModel> {
         name: name.to_owned(),
         abilities: abilities(body),
         context_window: num_ctx(body).or_else(|| context_length(body)),
+        stop: parameters(body, "stop").map(stop_text).collect(),
         family: detail(body, "family"),
         parameter_size: detail(body, "parameter_size"),
         quantization: detail(body, "quantization_level"),
@@ -100,12 +103,27 @@ pub(crate) fn shown(name: &str, body: &Value) -> Option<ShownModel> {
     })
 }
 
-/// `num_ctx` of the model's own parameters, which are lines of text.
+/// The values of one of the model's own parameters, which are lines of text: its name, blanks, and the
+/// value as Go writes it. One with several values has a line for each.
+fn parameters<'b>(body: &'b Value, name: &str) -> impl Iterator<Item = &'b str> {
+    let lines = body.get("parameters").and_then(Value::as_str);
+    lines.unwrap_or_default().lines().filter_map(move |line| {
+        let (found, value) = line.trim().split_once(char::is_whitespace)?;
+        (found == name).then(|| value.trim())
+    })
+}
+
 fn num_ctx(body: &Value) -> Option<u64> {
-    let parameters = body.get("parameters")?.as_str()?;
-    let lines = parameters.lines();
-    let mut values = lines.filter_map(|line| line.trim().strip_prefix("num_ctx"));
-    values.find_map(|value| value.trim().parse().ok())
+    parameters(body, "num_ctx").find_map(|value| value.parse().ok())
+}
+
+/// A text as Go quotes it; its escapes are those of JSON but for rare ones.
+fn stop_text(value: &str) -> Option<String> {
+    if value.starts_with('"') {
+        serde_json::from_str(value).ok()
+    } else {
+        Some(value.to_owned())
+    }
 }
 
 /// `<architecture>.context_length` of the model file.
@@ -189,9 +207,30 @@ mod tests {
         let mut without = body.clone();
         without["parameters"] = json!("stop x");
         assert_eq!(shown("x", &without).unwrap().context_window, Some(262_144));
+        assert_eq!(model.stop.as_deref(), Some(&["<|im_end|>".to_owned()][..]));
         let old = shown("x", &json!({"template": "{{ .Prompt }}"})).unwrap();
         assert_eq!(old.capabilities().tools, None);
         assert_eq!(old.capabilities().context_window, None);
         assert_eq!(shown("x", &json!({"object": "model"})), None);
+    }
+
+    #[test]
+    fn the_texts_that_end_an_answer_are_read_as_go_writes_them() {
+        let stop = |parameters: &str| {
+            let body = json!({ "template": "", "parameters": parameters });
+            shown("x", &body).unwrap().stop
+        };
+        let some = |texts: &[&str]| Some(texts.iter().map(|&it| it.to_owned()).collect());
+        assert_eq!(stop(""), some(&[]));
+        assert_eq!(
+            stop(
+                "stop                           \"[INST]\"\nstop   \"\\n\\\"end\\\"\"\nnum_ctx  2\nstopper 3"
+            ),
+            some(&["[INST]", "\n\"end\""])
+        );
+        // As servers of before 2024 write them.
+        assert_eq!(stop("stop  User:"), some(&["User:"]));
+        // Not half of them: what is not known is not replaced.
+        assert_eq!(stop("stop \"a\"\nstop \"\\x00\""), None);
     }
 }

@@ -29,6 +29,9 @@
 //! - `tools` and `format` cannot be sent together: a server of one's own then never calls a tool
 //!   (ollama#8095, ollama#13750). Both go into one `format`.
 //! - Images are bytes, never addresses; documents are not known at all, so the text of one is said.
+//! - A call that a model wrote as text is a call, if it names an offered tool
+//!   ([`OllamaConfig::text_calls`]). A model without tools can be told of them in words
+//!   ([`OllamaConfig::tools_by_prompt`]); a forced choice goes to it through `format`, too.
 //! - Calls and their results go without ids: the server pairs them by name and order.
 //!
 //! A server cuts a conversation that is longer than its `num_ctx` at the beginning, and does not say
@@ -45,10 +48,11 @@ pub mod config;
 mod error;
 pub mod installed;
 pub mod model;
+mod offer;
 
 pub use capabilities::capabilities;
 pub use chat::ThinkForm;
 pub use client::OllamaClient;
-pub use config::OllamaConfig;
+pub use config::{OllamaConfig, ToolsByPrompt};
 pub use installed::{InstalledModel, ShownModel};
 pub use model::OllamaModel;

@@ -7,13 +7,17 @@ use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ModelStream,
 };
 use switchboard_providers_common::{
-    ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_ndjson, read_to_end,
+    ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_ndjson,
+    prompted::concerns_tools,
+    read_text,
+    recovery::{Recovery, recover},
 };
 
 use crate::{
-    OllamaClient, OllamaConfig, capabilities,
-    chat::{ChatDecoder, ThinkForm, WireRequest, events_from_body, to_wire},
-    error::{THINKING, THINKING_LEVELS},
+    OllamaClient, OllamaConfig, ShownModel, ToolsByPrompt, capabilities,
+    chat::{ChatDecoder, LocalIds, ThinkForm, WireRequest, events_from_body, to_wire},
+    error::{THINKING, THINKING_LEVELS, TOOLS},
+    offer::Offer,
 };
 
 /// A model that an Ollama server runs.
@@ -21,6 +25,10 @@ use crate::{
 /// A wish for reasoning is said as well as the model takes it: if the server answers that the model
 /// does not think, or takes no level, the request is sent once more without, and a
 /// [`Warning`](switchboard_domain::Warning) says so.
+///
+/// A tool call that the model wrote as text, in one of the forms of [`OllamaConfig::text_calls`], is a
+/// tool use. A model without tools is told of them in words if [`OllamaConfig::tools_by_prompt`] says
+/// so; else such a request fails with [`ModelErrorKind::Unsupported`].
 ///
 /// ```no_run
 /// use switchboard_domain::{ChatModel, ChatRequest, Message};
@@ -38,6 +46,18 @@ pub struct OllamaModel {
     client: OllamaClient,
     id: ModelId,
     capabilities: ModelCapabilities,
+    /// The texts at which the model stops by itself, if the server said them.
+    own_stop: Option<Vec<String>>,
+}
+
+/// A request on its way: what is sent, and how its answer is read.
+struct Attempt {
+    body: Vec<u8>,
+    /// Whether the body speaks of thinking.
+    thinks: bool,
+    decoder: ChatDecoder,
+    /// What the answer's text is read with; `None` if it is not searched.
+    recovery: Option<Recovery>,
 }
 
 impl OllamaModel {
@@ -54,12 +74,18 @@ impl OllamaModel {
         Self::new(OllamaConfig::from_env()?, model)
     }
 
-    /// The same with other capabilities: those that the server says
-    /// ([`ShownModel::capabilities`](crate::ShownModel::capabilities)), or what the caller knows
-    /// better.
+    /// The same with other capabilities, for what the caller knows better than the server.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: ModelCapabilities) -> Self {
         self.capabilities = capabilities;
+        self
+    }
+
+    /// The same with what the server says of it.
+    #[must_use]
+    pub fn as_shown(mut self, shown: &ShownModel) -> Self {
+        self.capabilities = shown.capabilities();
+        self.own_stop.clone_from(&shown.stop);
         self
     }
 
@@ -69,6 +95,7 @@ impl OllamaModel {
             client,
             id,
             capabilities,
+            own_stop: None,
         }
     }
 
@@ -76,38 +103,75 @@ impl OllamaModel {
         &self.id.name
     }
 
-    /// The body of a request, whether it speaks of thinking, and the decoder of its answer.
+    /// Whether the tools, or the calls of the history, are to be told in words.
+    fn tells_in_words(&self, request: &ChatRequest) -> bool {
+        let in_words = match self.client.config().tools_by_prompt {
+            ToolsByPrompt::Never => false,
+            ToolsByPrompt::Auto => self.capabilities.tools == Some(false),
+            ToolsByPrompt::Always => true,
+        };
+        in_words && concerns_tools(request)
+    }
+
     fn prepare(
         &self,
         request: &ChatRequest,
+        in_words: bool,
         think: ThinkForm,
-    ) -> Result<(Vec<u8>, bool, ChatDecoder), ModelError> {
+    ) -> Result<Attempt, ModelError> {
+        let offer = if in_words {
+            let own_stop = self.own_stop.as_deref();
+            Offer::in_words(request, &self.id.provider, &self.capabilities, own_stop)?
+        } else {
+            Offer::native(request, self.client.config().text_calls)
+        };
         let WireRequest {
             body,
             tool_choice,
             warnings,
-            local_ids,
             form,
-        } = to_wire(request, &self.id, &self.capabilities, think)?;
+            ..
+        } = to_wire(&offer.request, &self.id, &self.capabilities, think)?;
         let thinks = body.think.is_some();
         let body = serde_json::to_vec(&body).map_err(|fault| {
             let kind = ModelErrorKind::InvalidRequest { field: None };
             self.error(kind, "the request cannot be written as JSON")
                 .with_source(fault)
         })?;
-        let decoder = ChatDecoder::new(self.id.clone(), tool_choice, warnings, local_ids);
-        Ok((body, thinks, decoder.with_form(form)))
+        // Of the request as it came: what is told in words has no ids.
+        let ids = LocalIds::after(request);
+        // The answer in a form may be any JSON, also such as looks like a call.
+        let searched = form.as_ref().is_none_or(|form| !form.may_answer);
+        let decoder = ChatDecoder::new(self.id.clone(), tool_choice, warnings, ids);
+        Ok(Attempt {
+            body,
+            thinks,
+            decoder: decoder.with_form(form),
+            recovery: searched.then_some(offer.recovery),
+        })
     }
 
-    /// Asks, and asks again where only the way in which reasoning was wished for is refused.
-    async fn ask(&self, request: &ChatRequest) -> Result<(HttpAnswer, ChatDecoder), ModelError> {
+    /// Asks, and asks again where only the way in which reasoning was wished for, or tools were
+    /// offered, is refused.
+    async fn ask(
+        &self,
+        request: &ChatRequest,
+    ) -> Result<(HttpAnswer, ChatDecoder, Option<Recovery>), ModelError> {
         let mut think = ThinkForm::default();
+        let mut in_words = self.tells_in_words(request);
+        let tries_words = self.client.config().tools_by_prompt == ToolsByPrompt::Auto;
         loop {
-            let (body, thinks, decoder) = self.prepare(request, think)?;
+            let Attempt {
+                body,
+                thinks,
+                decoder,
+                recovery,
+            } = self.prepare(request, in_words, think)?;
             match self.client.chat(body).await {
-                Ok(answer) => return Ok((answer, decoder)),
+                Ok(answer) => return Ok((answer, decoder, recovery)),
                 Err(error) => match poorer(think, &error).filter(|_| thinks) {
                     Some(next) => think = next,
+                    None if lacks_tools(&error) && tries_words && !in_words => in_words = true,
                     None => return Err(error),
                 },
             }
@@ -120,12 +184,8 @@ impl OllamaModel {
         body: ByteStream,
         decoder: ChatDecoder,
     ) -> Result<ModelStream, ModelError> {
-        let body = read_to_end(&self.id.provider, body, MAX_FRAME_BYTES).await?;
-        let body = std::str::from_utf8(&body).map_err(|fault| {
-            self.error(ModelErrorKind::Protocol, "the answer is no text")
-                .with_source(fault)
-        })?;
-        let events = events_from_body(decoder, body)?;
+        let body = read_text(&self.id.provider, body, MAX_FRAME_BYTES).await?;
+        let events = events_from_body(decoder, &body)?;
         Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
     }
 
@@ -162,7 +222,7 @@ impl ChatModel for OllamaModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let (answer, decoder) = self.ask(request).await?;
+        let (answer, decoder, recovery) = self.ask(request).await?;
         let (status, request_id) = (answer.status, answer.request_id.clone());
         // An error within the answer does not know which request it is about.
         let about = move |error: ModelError| match error.status() {
@@ -171,11 +231,18 @@ impl ChatModel for OllamaModel {
                 .with_status(status)
                 .with_request_id(request_id.clone()),
         };
-        match self.read(answer, decoder).await {
-            Ok(stream) => Ok(Box::pin(stream.map_err(about))),
-            Err(error) => Err(about(error)),
-        }
+        let stream = self.read(answer, decoder).await.map_err(&about)?;
+        let stream: ModelStream = Box::pin(stream.map_err(about));
+        Ok(match recovery {
+            Some(recovery) => recover(stream, recovery),
+            None => stream,
+        })
     }
+}
+
+/// Whether the server refused because the model has no tools.
+fn lacks_tools(error: &ModelError) -> bool {
+    matches!(&error.kind, ModelErrorKind::Unsupported { feature } if feature == TOOLS)
 }
 
 /// A poorer form of a wish for reasoning, if its form is what the server refused.

@@ -160,9 +160,11 @@ impl PromptedTools {
     }
 
     fn instructions(self, request: &ChatRequest, offered: &[&ToolDefinition]) -> String {
+        // The words are near to those of Qwen's own template, which small models were trained on: a
+        // model of 1.5 B parameters calls with them where it only talks of calling with freer ones.
         let mut text = String::from(
-            "# Tools\n\nYou can call these tools. `parameters` is the JSON Schema of a tool's \
-             arguments.\n<tools>\n",
+            "# Tools\n\nYou may call one or more of these tools to assist with the user query. \
+             `parameters` is the JSON Schema of a tool's arguments.\n<tools>\n",
         );
         for tool in offered {
             let mut line = json!({
@@ -177,19 +179,17 @@ impl PromptedTools {
             text.push('\n');
         }
         text.push_str(
-            "</tools>\n\nTo call a tool, write its name and its arguments as a JSON object between \
-             these tags:\n<tool_call>\n{\"name\": <tool name>, \"arguments\": <JSON object>}\n\
-             </tool_call>\n\n",
+            "</tools>\n\nFor each call, return a JSON object with the tool's name and arguments within \
+             <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <tool name>, \"arguments\": \
+             <JSON object>}\n</tool_call>\n",
         );
-        text.push_str(if request.parallel_tool_use == Some(false) {
-            "Call one tool at a time. "
-        } else {
-            "For several calls write several such blocks. "
-        });
+        if request.parallel_tool_use == Some(false) {
+            text.push_str("Call one tool at a time. ");
+        }
+        // What results look like is not told: a small model then begins with one of its own.
         text.push_str(
-            "Then stop: the results come to you between <tool_response> and </tool_response>. What you \
-             do not know, such as an id, comes from a result: call that tool first, and wait. Never \
-             make up a result or an argument, and call no tool that is not listed.",
+            "Then stop, and wait for the results. What you do not know, such as an id, comes from a \
+             result. Never make up a result or an argument, and call no tool that is not listed.",
         );
         text.push_str(self.demand(request));
         text
@@ -211,6 +211,24 @@ impl PromptedTools {
             }
             (false, _) => " If no tool helps, answer in plain words.",
         }
+    }
+}
+
+/// Whether a request offers tools, or its history has calls or results of some: whether there is
+/// anything in it that a model without tools must be told in words.
+pub fn concerns_tools(request: &ChatRequest) -> bool {
+    let is_of_tools = |part: &Part| matches!(part, Part::ToolUse(_) | Part::ToolResult(_));
+    let mut parts = request.messages.iter().flat_map(|it| &it.parts);
+    !request.tools.is_empty() || parts.any(is_of_tools)
+}
+
+/// The request with the calls and results of its history as text, as [`PromptedTools::prepare`]
+/// writes them; its tools and everything else are as they were. For an adapter that holds the next
+/// call to a form of its own.
+pub fn with_history_as_text(request: &ChatRequest) -> ChatRequest {
+    ChatRequest {
+        messages: history::as_text(&request.messages),
+        ..request.clone()
     }
 }
 

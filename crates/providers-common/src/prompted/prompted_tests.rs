@@ -118,6 +118,38 @@ fn nothing_of_tools_is_left_in_the_request() {
 }
 
 #[test]
+fn the_history_alone_is_written_as_the_whole_is() {
+    let long = long_request();
+    let told = with_history_as_text(&long);
+    assert_eq!(
+        (&told.tools, &told.tool_choice),
+        (&long.tools, &long.tool_choice)
+    );
+    let prepared = FREE.prepare(&long).request;
+    // Only the instructions differ.
+    assert_eq!(told.messages[1..], prepared.messages[1..]);
+    assert_eq!(told.messages[0], long.messages[0]);
+}
+
+#[test]
+fn tools_and_their_traces_concern_tools() {
+    let mut plain = request();
+    assert!(concerns_tools(&plain));
+    plain.tools.clear();
+    assert!(!concerns_tools(&plain));
+    for at in [2, 3] {
+        // A call alone, and results alone.
+        let trace = Arc::clone(&long_request().messages[at]);
+        let request = ChatRequest {
+            messages: vec![trace],
+            ..plain.clone()
+        };
+        assert!(concerns_tools(&request), "{at}");
+        assert!(!concerns_tools(&with_history_as_text(&request)), "{at}");
+    }
+}
+
+#[test]
 fn every_choice_and_what_becomes_of_it() {
     let mut lines = Vec::new();
     let choices = [
@@ -192,7 +224,7 @@ fn one_call_at_a_time_is_asked_for_where_it_is_wanted() {
         prepared.messages[0].text()
     };
     assert!(text(Some(false)).contains("one tool at a time"));
-    assert!(text(Some(true)).contains("several such blocks"));
+    assert!(!text(Some(true)).contains("one tool at a time"));
     assert_eq!(text(Some(true)), text(None));
 }
 

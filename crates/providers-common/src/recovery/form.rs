@@ -92,6 +92,17 @@ impl RecoveryForms {
     pub const NONE: Self = Self(0);
     /// Every form.
     pub const ALL: Self = Self::of(&RecoveryForm::ALL);
+    /// What servers of one's own (llama.cpp, Ollama) leave as text when a model's format is not the one
+    /// that they expect: all but Pythonic calls, which look like code that the user asked for.
+    pub const LOCAL_SERVERS: Self = Self::of(&[
+        RecoveryForm::FencedJson,
+        RecoveryForm::ToolCallTag,
+        RecoveryForm::FunctionTag,
+        RecoveryForm::BareJson,
+        RecoveryForm::MistralToken,
+        RecoveryForm::Granite,
+        RecoveryForm::DeepSeek,
+    ]);
 
     /// These forms.
     pub const fn of(forms: &[RecoveryForm]) -> Self {

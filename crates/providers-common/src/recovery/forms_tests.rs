@@ -49,6 +49,13 @@ fn tags() -> Vec<Case> {
         case(ToolCallTag, "I look it up.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>", "I look it up.\n", [paris()]),
         case(ToolCallTag, "\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\n</tool_call>\n\n", "", [paris(), time()]),
         case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}</tool_call> Done.", " Done.", [paris()]),
+        // Qwen2.5, whose template shows calls in doubled braces.
+        case(ToolCallTag, "<tool_call>\n{{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}}\n</tool_call>", "", [paris()]),
+        case(BareJson, "{{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}}", "", [paris()]),
+        case(BareJson, "{{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\nDone.", "\nDone.", [paris()]),
+        case(FencedJson, "```json\n{{\"name\": \"get_time\", \"arguments\": {}}}\n```", "", [time()]),
+        case(BareJson, "{{\"name\": \"get_weather\", \"arguments\": {\"ci", "", [malformed("get_weather")]),
+        case(BareJson, "{{\"name\": \"somebody\", \"arguments\": {}}}", "{{\"name\": \"somebody\", \"arguments\": {}}}", []),
         // Closing tag forgotten, within the text and at its end.
         case(ToolCallTag, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n<tool_call>\n{\"name\": \"get_time\"}", "", [paris(), time()]),
         case(ToolCallTag, "<tool_call>{\"name\": \"get_time\"}</tool_", "", [time()]),

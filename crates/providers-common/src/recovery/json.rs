@@ -89,7 +89,8 @@ pub(crate) struct Trouble {
     pub(crate) calls: Vec<FoundCall>,
 }
 
-/// Reads one JSON value.
+/// Reads one JSON value. An object may stand in doubled braces: Qwen's chat template shows calls as
+/// `{{"name": …}}`, an escape gone wrong, and its models imitate it.
 pub(crate) async fn one(
     reader: &mut Reader,
     known: &Known,
@@ -102,7 +103,12 @@ pub(crate) async fn one(
         open: None,
     };
     let mut watch = Watch::Calls(&mut calls);
-    match walk(reader, &mut watch).await {
+    let is_doubled = doubled_brace(reader).await;
+    let read = walk(reader, &mut watch).await;
+    if is_doubled && read.is_ok() {
+        closing_brace(reader).await;
+    }
+    match read {
         Ok(()) if calls.found.is_empty() => Err(Stop::Foreign.into()),
         Ok(()) => Ok(calls.found),
         // A call of a list that names no tool: nobody can say what was meant by the others.
@@ -119,6 +125,30 @@ pub(crate) async fn one(
                 calls: calls.found,
             })
         }
+    }
+}
+
+/// Steps over the first of two braces, which no JSON begins with.
+async fn doubled_brace(reader: &mut Reader) -> bool {
+    let start = reader.at();
+    if reader.peek().await == Some('{') {
+        reader.bump('{');
+        if reader.peek().await == Some('{') {
+            return true;
+        }
+        reader.back_to(start);
+    }
+    false
+}
+
+/// Steps over the brace that belongs to the first of two, where it was not forgotten.
+async fn closing_brace(reader: &mut Reader) {
+    let end = reader.at();
+    reader.blanks().await;
+    if reader.peek().await == Some('}') {
+        reader.bump('}');
+    } else {
+        reader.back_to(end);
     }
 }
 

@@ -54,7 +54,6 @@
 //! ```
 
 use std::{
-    collections::VecDeque,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -66,7 +65,7 @@ use switchboard_domain::{
     accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES,
 };
 
-use crate::tool_names::ToolNames;
+use crate::{outgoing::Outgoing, tool_names::ToolNames};
 
 mod call;
 mod events;
@@ -154,8 +153,7 @@ pub fn recover(stream: ModelStream, recovery: Recovery) -> ModelStream {
         stream: Some(stream),
         events: EventRecovery::new(recovery),
         fresh: Vec::new(),
-        ready: VecDeque::new(),
-        failure: None,
+        outgoing: Outgoing::default(),
     })
 }
 
@@ -165,9 +163,7 @@ struct Recovering {
     events: EventRecovery,
     /// What was just made; kept for its memory.
     fresh: Vec<ModelEvent>,
-    ready: VecDeque<ModelEvent>,
-    /// Comes after what is ready.
-    failure: Option<ModelError>,
+    outgoing: Outgoing,
 }
 
 impl Stream for Recovering {
@@ -176,11 +172,8 @@ impl Stream for Recovering {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         loop {
-            if let Some(event) = this.ready.pop_front() {
-                return Poll::Ready(Some(Ok(event)));
-            }
-            if let Some(failure) = this.failure.take() {
-                return Poll::Ready(Some(Err(failure)));
+            if let Some(next) = this.outgoing.next() {
+                return Poll::Ready(Some(next));
             }
             let Some(stream) = &mut this.stream else {
                 return Poll::Ready(None);
@@ -189,11 +182,15 @@ impl Stream for Recovering {
                 Some(Ok(event)) => this.events.push(event, &mut this.fresh),
                 end => {
                     this.stream = None;
-                    this.failure = end.and_then(Result::err);
+                    if let Some(Err(failure)) = end {
+                        this.outgoing.fail(failure);
+                    }
                     this.events.end(&mut this.fresh);
                 }
             }
-            this.ready.extend(this.fresh.drain(..));
+            for event in this.fresh.drain(..) {
+                this.outgoing.push(event);
+            }
         }
     }
 }

@@ -57,6 +57,10 @@ type Map = serde_json::Map<String, Value>;
 /// that are hardly any need a second time.
 const MAX_PASSES: usize = 6;
 
+/// What a [`Change`] of the root says if no pass makes anything that the next one leaves as it is. Only
+/// schemas that were made to be so come to that.
+pub const NO_STABLE_FORM: &str = "it has no stable form: any object is taken";
+
 /// A wire's subset of JSON Schema. Where each rule comes from stands in `rules.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -179,7 +183,7 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
     }
     // Only what was made to be so comes here: the least that the wire takes.
     first.schema = root::least(rules);
-    let message = "it has no stable form: any object is taken".to_owned();
+    let message = NO_STABLE_FORM.to_owned();
     first
         .changes
         .push(Change::new("", ChangeKind::Truncated, message));

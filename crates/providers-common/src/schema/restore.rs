@@ -1,16 +1,20 @@
 //! An answer made for a compiled schema, as one for the schema that was given.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::{
     Dialect, Map,
-    accepts::{Looks, has_type, item_schema, key_schema},
-    expand::expand,
+    accepts::{Expanded, Looks, has_type, item_schema, key_schema, size, size_of_map},
     merge,
     normal::normalise,
     root,
     rules::{Any, Rules},
 };
+
+/// Keywords whose value lists alternatives.
+const UNIONS: [&str; 2] = ["anyOf", "oneOf"];
 
 /// Turns an answer that was made for [`compile`](super::compile)`(original, dialect)` into one for
 /// `original`.
@@ -45,7 +49,7 @@ pub fn restore(original: &Value, dialect: Dialect, answer: Value) -> Value {
         return answer;
     }
     let work = Restorer {
-        looks: Looks::new(&normal),
+        looks: Looks::new(&normal, &answer),
         takes_nulls: rules.all_required,
     };
     work.value(&normal.root, answer, 0)
@@ -75,7 +79,7 @@ impl Restorer<'_> {
         if !self.looks.step(depth) {
             return value;
         }
-        let schema = expand(self.looks.normal, schema).schema;
+        let schema = self.looks.expanded(schema).schema;
         let value = match value {
             Value::String(text) => self.text(&schema, text, depth),
             other => other,
@@ -83,28 +87,43 @@ impl Restorer<'_> {
         if !value.is_object() && !value.is_array() {
             return value;
         }
-        let mut base = schema;
-        for keyword in ["anyOf", "oneOf"] {
-            let Some(Value::Array(arms)) = base.shift_remove(keyword) else {
+        for (last, keyword) in UNIONS.iter().enumerate() {
+            let Some(Value::Array(arms)) = schema.get(*keyword) else {
                 continue;
             };
+            let beside = schema
+                .iter()
+                .filter(|(other, _)| !UNIONS.iter().take(last + 1).any(|it| it == other));
+            let beside: Map = beside.map(|(key, it)| (key.clone(), it.clone())).collect();
+            let merges = !beside.keys().all(|keyword| merge::is_annotation(keyword));
+            let copied = size_of_map(&beside).saturating_add(size(&value));
             for arm in arms.iter().filter_map(Value::as_object) {
-                let arm = expand(self.looks.normal, arm).schema;
-                let both = merge::intersect(base.clone(), &arm);
-                if both.never {
+                let Expanded { mut schema, never } = self.looks.expanded(arm);
+                if !self.looks.work(copied) {
+                    return value;
+                }
+                if never {
                     continue;
                 }
-                let candidate = self.value(&both.schema, value.clone(), depth + 1);
-                if self.looks.accepts(&both.schema, &candidate, depth + 1) {
+                if merges {
+                    self.looks.work(size_of_map(&schema));
+                    let both = merge::intersect(beside.clone(), &schema);
+                    if both.never {
+                        continue;
+                    }
+                    schema = Cow::Owned(both.schema);
+                }
+                let candidate = self.value(&schema, value.clone(), depth + 1);
+                if self.looks.accepts(&schema, &candidate, depth + 1) {
                     return candidate;
                 }
             }
         }
         match value {
-            Value::Object(object) => Value::Object(self.object(&base, object, depth)),
+            Value::Object(object) => Value::Object(self.object(&schema, object, depth)),
             Value::Array(items) => {
                 let items = items.into_iter().enumerate().map(|(index, item)| {
-                    match item_schema(&base, index) {
+                    match item_schema(&schema, index) {
                         Some(schema) => self.value(schema, item, depth + 1),
                         // Items of any value are JSON text as well.
                         None => self.value(&Map::new(), item, depth + 1),
@@ -146,10 +165,12 @@ impl Restorer<'_> {
 
     /// A string, or what it says in JSON if that is what the schema wants.
     fn text(&self, schema: &Map, text: String, depth: usize) -> Value {
-        let Ok(said) = serde_json::from_str::<Value>(&text) else {
-            return Value::String(text);
-        };
+        let said = serde_json::from_str::<Value>(&text);
         let text = Value::String(text);
+        self.looks.work(size(&text));
+        let Ok(said) = said else {
+            return text;
+        };
         let constrains = [
             "type",
             "enum",
@@ -178,3 +199,7 @@ impl Restorer<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "restore_tests.rs"]
+mod tests;

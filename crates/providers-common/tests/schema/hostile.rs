@@ -180,3 +180,15 @@ fn many_references_to_one_large_definition_do_not_take_long() {
         "$defs": {"large": {"type": "object", "properties": large}},
     }));
 }
+
+/// Of the fuzzer: read as an answer for itself, it took seconds.
+#[test]
+fn an_answer_that_nearly_fits_in_many_ways_does_not_take_long() {
+    let found = include_str!("found/nested-alternatives.json");
+    let schema: Value = serde_json::from_str(found).unwrap();
+    survives(&schema);
+    for dialect in Dialect::ALL {
+        let restored = restore(&schema, dialect, schema.clone());
+        assert!(restored.is_object(), "{}", dialect.name());
+    }
+}

@@ -14,7 +14,6 @@
 mod base64;
 pub mod form;
 mod form_reader;
-mod ids;
 mod messages;
 mod options;
 pub mod request;
@@ -24,9 +23,11 @@ pub mod stream;
 mod tools;
 pub mod wire;
 
+pub(crate) use tools::{checked, is_held};
+
 pub use form::Form;
-pub use ids::LocalIds;
 pub use options::ThinkForm;
 pub use request::{WireRequest, to_wire};
 pub use response::{events_from_body, from_body};
 pub use stream::ChatDecoder;
+pub use switchboard_providers_common::LocalIds;

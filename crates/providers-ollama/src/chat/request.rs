@@ -8,9 +8,10 @@ use switchboard_domain::{
     ToolChoiceOutcome, Warning, WarningKind,
 };
 
+use switchboard_providers_common::LocalIds;
+
 use super::{
     form::{Emulated, Form},
-    ids::LocalIds,
     messages::messages,
     options::{ThinkForm, options, think},
     schema::held,

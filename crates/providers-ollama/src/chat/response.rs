@@ -3,7 +3,8 @@
 //! A body is what its stream would have said in one line, so the same state machine reads it: an
 //! answer is the same whichever way it came.
 
-use switchboard_domain::{ChatResponse, ModelError, ModelEvent, ResponseAccumulator};
+use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
+use switchboard_providers_common::assembled;
 
 use super::stream::ChatDecoder;
 
@@ -24,13 +25,5 @@ pub fn from_body(
     decoder: ChatDecoder,
     body: &str,
 ) -> Result<ChatResponse, ModelError> {
-    let mut answer = ResponseAccumulator::default();
-    for event in events_from_body(decoder, body)? {
-        answer
-            .push(&event)
-            .map_err(|fault| ModelError::from_grammar(provider, fault))?;
-    }
-    answer
-        .finish()
-        .map_err(|fault| ModelError::from_grammar(provider, fault))
+    assembled(provider, &events_from_body(decoder, body)?)
 }

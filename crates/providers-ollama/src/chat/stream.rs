@@ -4,12 +4,11 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart, ProviderState,
     ToolChoiceOutcome, Warning, WarningKind,
 };
-use switchboard_providers_common::{WireDecoder, classify::excerpt};
+use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
 
 use super::{
     form::Form,
     form_reader::{FormReader, Said},
-    ids::LocalIds,
     messages::thinking_state,
     wire::{CallReport, Chunk, MessageReport},
 };
@@ -298,8 +297,7 @@ impl ChatDecoder {
             });
             self.read(said, events);
             if !in_thoughts && form.strayed() && self.calls == 0 && reason == FinishReason::Stop {
-                let message = "the answer is not in the form that `format` asked for: it was taken \
-                               as text";
+                let message = "the answer is not in the form that `format` asked for";
                 warn(WarningKind::ToolChoiceRelaxed, message, events);
             }
         }

@@ -1,6 +1,10 @@
 //! Laws that hold for any input.
 
 use proptest::prelude::*;
+use switchboard_domain::ToolDefinition;
+use switchboard_providers_common::recovery::{
+    EventRecovery, Recovery, RecoveryForm, RecoveryForms,
+};
 
 use super::*;
 
@@ -50,14 +54,32 @@ fn any_line() -> impl Strategy<Value = Value> {
         })
 }
 
+/// The events with the calls in their text as tool uses, as the model gives them out.
+fn recovered(events: Vec<ModelEvent>, forms: RecoveryForms) -> Vec<ModelEvent> {
+    let object = || json!({"type": "object"});
+    let tools = ["get_weather", "list_cities"].map(|it| ToolDefinition::new(it, "", object()));
+    let request = ChatRequest::new([Message::user("?")]).with_tools(tools);
+    let mut recovery = EventRecovery::new(Recovery::of(&request, forms));
+    let mut out = Vec::new();
+    for event in events {
+        recovery.push(event, &mut out);
+    }
+    recovery.end(&mut out);
+    out
+}
+
 proptest! {
     #[test]
     fn any_order_of_lines_keeps_the_grammar(
         lines in prop::collection::vec(any_line(), 0..14),
         form in prop::option::of(any::<bool>()),
+        forms in prop::option::of(prop::sample::select(RecoveryForm::ALL.to_vec())),
     ) {
         let decoder = form.map_or_else(decoder, held);
-        let (events, end) = run(decoder, &lines);
+        let (mut events, end) = run(decoder, &lines);
+        if let Some(form) = forms {
+            events = recovered(events, RecoveryForms::LOCAL_SERVERS.with(form));
+        }
         let mut answer = ResponseAccumulator::default();
         for event in &events {
             answer.push(event).unwrap();
@@ -69,7 +91,7 @@ proptest! {
         ids.sort();
         ids.dedup();
         prop_assert_eq!(ids.len(), count, "ids are unique");
-        if form.is_none() {
+        if form.is_none() && forms.is_none() {
             // What the lines say is in the answer, in their order.
             let last = lines.iter().position(|line| line["done"] == true).unwrap_or(lines.len());
             let said = lines.iter().take(last.saturating_add(1));

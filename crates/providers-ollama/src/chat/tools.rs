@@ -1,5 +1,6 @@
 //! Tools and which of them may or must be used.
 
+use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ResponseFormat, ToolChoice,
     ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
@@ -23,11 +24,7 @@ pub(crate) fn tools<'a>(
     capabilities: &ModelCapabilities,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
-    if let Some(index) = request.tools.iter().position(|tool| tool.name.is_empty()) {
-        let field = format!("tools[{index}].function.name");
-        return Err(invalid(provider, field, "a tool without a name"));
-    }
-    let forced = forced(request, provider)?;
+    let forced = checked(request, provider)?;
     if request.tools.is_empty() || request.tool_choice == ToolChoice::None {
         return Ok(Tools {
             declared: Vec::new(),
@@ -46,10 +43,56 @@ pub(crate) fn tools<'a>(
     if capabilities.tools == Some(false) && !tools.declared.is_empty() {
         let feature = error::TOOLS.to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
-        return Err(ModelError::new(provider, kind, ""));
+        let message = format!("it is known to have none; {}", error::TOOLS_WAY_OUT);
+        return Err(ModelError::new(provider, kind, message));
     }
     say_parallel(request, tools.emulated.is_some(), warnings);
     Ok(tools)
+}
+
+/// Makes sure that the tools and the choice among them make sense. Gives the tools of which one must
+/// be used; `None` if none must.
+pub(crate) fn checked<'a>(
+    request: &'a ChatRequest,
+    provider: &str,
+) -> Result<Option<Vec<&'a ToolDefinition>>, ModelError> {
+    if let Some(index) = request.tools.iter().position(|tool| tool.name.is_empty()) {
+        let field = format!("tools[{index}].function.name");
+        return Err(invalid(provider, field, "a tool without a name"));
+    }
+    forced(request, provider)
+}
+
+/// Whether the tools of a request go into `format`: a call must be made, or a call and an answer in the
+/// form of a schema exclude each other.
+pub(crate) fn is_held(request: &ChatRequest, capabilities: &ModelCapabilities) -> bool {
+    let held = match &request.tool_choice {
+        ToolChoice::None => false,
+        ToolChoice::Auto => wanted_schema(request).is_some(),
+        ToolChoice::Required | ToolChoice::Only(_) => not_held(request, capabilities).is_none(),
+    };
+    held && !request.tools.is_empty()
+}
+
+/// Why an answer cannot be held to a call by `format`; `None` if it can.
+fn not_held(request: &ChatRequest, capabilities: &ModelCapabilities) -> Option<&'static str> {
+    if sets_format(request) {
+        Some("`format` is set by the caller, and is what holds an answer to a call")
+    } else if capabilities.structured_output == Some(false)
+        || capabilities.forced_tool_choice == Some(false)
+    {
+        Some("this model is not held to `format`, and the wire has no tool choice")
+    } else {
+        None
+    }
+}
+
+/// The schema that an answer's text must follow, if `format` is ours to set.
+fn wanted_schema(request: &ChatRequest) -> Option<&Value> {
+    match &request.response_format {
+        ResponseFormat::JsonSchema { schema, .. } if !sets_format(request) => Some(schema),
+        _ => None,
+    }
 }
 
 /// The tools of which one must be used; `None` if none must.
@@ -87,16 +130,7 @@ fn force<'a>(
     capabilities: &ModelCapabilities,
     warnings: &mut Vec<Warning>,
 ) -> Tools<'a> {
-    let refused = if sets_format(request) {
-        Some("`format` is set by the caller, and is what holds an answer to a call")
-    } else if capabilities.structured_output == Some(false)
-        || capabilities.forced_tool_choice == Some(false)
-    {
-        Some("this model is not held to `format`, and the wire has no tool choice")
-    } else {
-        None
-    };
-    if let Some(why) = refused {
+    if let Some(why) = not_held(request, capabilities) {
         let why = format!("{why}; it was left free to answer without a tool");
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, &why));
         return Tools {
@@ -120,9 +154,7 @@ fn force<'a>(
 /// The model decides.
 fn free<'a>(request: &'a ChatRequest, warnings: &mut Vec<Warning>) -> Tools<'a> {
     let all: Vec<&ToolDefinition> = request.tools.iter().map(AsRef::as_ref).collect();
-    if let ResponseFormat::JsonSchema { schema, .. } = &request.response_format
-        && !sets_format(request)
-    {
+    if let Some(schema) = wanted_schema(request) {
         let how = "`tools` and `format` exclude each other on this wire: one `format` holds the \
                    answer either to a call or to the schema, and the tools were told in the \
                    instructions";

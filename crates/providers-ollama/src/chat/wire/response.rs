@@ -1,9 +1,10 @@
 //! What comes in. Every field forgives: a value of the wrong type counts as absent, so that one odd
 //! field never costs the answer.
 
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::Usage;
+use switchboard_providers_common::lenient::{lenient, lenient_list};
 
 /// A line of a stream, or a whole body: they have the same form.
 #[derive(Debug, Default, Deserialize)]
@@ -21,7 +22,8 @@ pub struct Chunk {
     /// Why it ended; absent from servers of before 2024 and when the server has no word for it.
     #[serde(deserialize_with = "lenient")]
     pub done_reason: Option<String>,
-    /// Tokens of the prompt; absent when the server counts none.
+    /// Tokens of the whole prompt, those that were cached among them (`promptEvalCount` of
+    /// `llm/llama_server.go`); absent when the server counts none.
     #[serde(deserialize_with = "lenient")]
     pub prompt_eval_count: Option<u64>,
     /// Tokens written.
@@ -94,29 +96,4 @@ impl ArgumentsReport {
             value => value.to_string(),
         }
     }
-}
-
-/// The value if it is of the right type, else the default.
-fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned + Default,
-{
-    let value = Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).unwrap_or_default())
-}
-
-/// The elements that are of the right type; none for `null` and anything else that is no list.
-fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    let Value::Array(list) = Value::deserialize(deserializer)? else {
-        return Ok(Vec::new());
-    };
-    let elements = list.into_iter();
-    Ok(elements
-        .filter_map(|element| serde_json::from_value(element).ok())
-        .collect())
 }

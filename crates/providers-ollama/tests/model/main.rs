@@ -20,6 +20,8 @@ use switchboard_testkit::{
 };
 use tokio::net::TcpListener;
 
+mod text_calls;
+
 async fn server() -> FakeModel {
     FakeModel::start().await.expect("a free port")
 }

@@ -1,0 +1,77 @@
+//! The tool-use ids of a conversation.
+
+use std::collections::HashSet;
+
+use switchboard_domain::ChatRequest;
+
+/// The tool-use ids of a conversation. Gives out an id of its own where the server gives none, or one
+/// that is taken: an id answers to one call in the whole conversation.
+///
+/// ```
+/// use switchboard_domain::ChatRequest;
+/// use switchboard_providers_common::LocalIds;
+///
+/// let mut ids = LocalIds::after(&ChatRequest::default());
+/// assert_eq!(ids.claim(Some("call_7")), "call_7");
+/// assert_eq!(ids.claim(Some("call_7")), "call_local_1");
+/// assert_eq!(ids.claim(None), "call_local_2");
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LocalIds {
+    used: HashSet<String>,
+    /// The number of the last one of ours.
+    last: u32,
+}
+
+impl LocalIds {
+    /// The ids that are free after a conversation.
+    pub fn after(request: &ChatRequest) -> Self {
+        let messages = request.messages.iter();
+        let used = messages.flat_map(|message| message.tool_uses().map(|it| it.id.clone()));
+        Self {
+            used: used.collect(),
+            last: 0,
+        }
+    }
+
+    /// The server's id if it is new, else `call_local_<n>`, counted from 1 within the conversation. A
+    /// blank one counts as none.
+    pub fn claim(&mut self, wire: Option<&str>) -> String {
+        if let Some(id) = wire.filter(|id| !id.trim().is_empty())
+            && self.used.insert(id.to_owned())
+        {
+            return id.to_owned();
+        }
+        loop {
+            self.last = self.last.saturating_add(1);
+            let id = format!("call_local_{}", self.last);
+            if self.used.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_domain::{Message, Part, Role, ToolInput, ToolUse};
+
+    use super::*;
+
+    #[test]
+    fn an_id_is_given_out_once_in_a_conversation() {
+        let used = ["a", "call_local_1"]
+            .map(|id| Part::ToolUse(ToolUse::new(id, "t", ToolInput::parse(""))));
+        let request = ChatRequest::new([Message::new(Role::Assistant, used)]);
+        let mut ids = LocalIds::after(&request);
+        assert_eq!(ids.claim(Some("b")), "b");
+        assert_eq!(ids.claim(Some("b")), "call_local_2");
+        assert_eq!(ids.claim(Some("a")), "call_local_3");
+        assert_eq!(ids.claim(None), "call_local_4");
+        assert_eq!(ids.claim(Some(" ")), "call_local_5");
+        // One that the server chose, though it looks like ours.
+        assert_eq!(ids.claim(Some("call_local_6")), "call_local_6");
+        assert_eq!(ids.claim(Some("")), "call_local_7");
+        assert_eq!(LocalIds::default().claim(None), "call_local_1");
+    }
+}
