@@ -28,6 +28,29 @@ pub fn capabilities(model: &str) -> ModelCapabilities {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use switchboard_providers_common::catalogue;
+
+    #[test]
+    fn the_table_says_what_the_catalogue_says() {
+        let mut known = 0;
+        for entry in catalogue::models("anthropic") {
+            known += 1;
+            let ours = capabilities(entry.name);
+            let theirs = &entry.capabilities;
+            // Joined, each wins where both speak: the same means that they agree.
+            assert_eq!(
+                catalogue::either(theirs, &ours),
+                catalogue::either(&ours, theirs),
+                "{}",
+                entry.name
+            );
+            assert!(ours.context_window.is_some(), "no row for {}", entry.name);
+        }
+        assert!(
+            known > 10,
+            "the catalogue has {known} of Anthropic's models"
+        );
+    }
 
     #[test]
     fn limits_are_those_of_the_generation() {

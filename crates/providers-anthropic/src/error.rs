@@ -100,6 +100,15 @@ impl ApiError {
         if is_refused && says_account_is_empty(&self.message) {
             return ModelErrorKind::QuotaExhausted;
         }
+        // Gateways that speak OpenAI's wire too call everything so: a status that says more counts.
+        if self.class == "invalid_request_error"
+            && let Some(status @ (401..)) = status
+        {
+            let kind = kind_of_status(status, retry_after);
+            if !matches!(kind, ModelErrorKind::InvalidRequest { .. }) {
+                return kind;
+            }
+        }
         match self.class.as_str() {
             "invalid_request_error" | "request_too_large" => ModelErrorKind::InvalidRequest {
                 field: field(&self.message),

@@ -40,6 +40,22 @@ fn every_class_has_its_kind() {
         (500, "api_error", Kind::Overloaded { retry_after }),
         (504, "timeout_error", Kind::Overloaded { retry_after }),
         (529, "overloaded_error", Kind::Overloaded { retry_after }),
+        // The class that is said where nothing else is known: the status speaks.
+        (401, "invalid_request_error", Kind::Authentication),
+        (402, "invalid_request_error", Kind::QuotaExhausted),
+        (403, "invalid_request_error", Kind::Permission),
+        (404, "invalid_request_error", Kind::NotFound),
+        (
+            429,
+            "invalid_request_error",
+            Kind::RateLimited { retry_after },
+        ),
+        (
+            503,
+            "invalid_request_error",
+            Kind::Overloaded { retry_after },
+        ),
+        (413, "invalid_request_error", invalid("")),
         // A class that is not known yet: the status speaks.
         (429, "new_error", Kind::RateLimited { retry_after }),
         (422, "new_error", invalid("")),

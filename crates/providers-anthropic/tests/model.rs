@@ -266,7 +266,7 @@ async fn what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_no_answer() {
+async fn case_15_an_answer_that_breaks_off_is_no_answer() {
     let fake = server().await;
     let model = model(&fake);
     fake.answer(stored("error-mid-stream.sse"));
@@ -322,7 +322,7 @@ fn with_a_thought() -> ChatRequest {
 }
 
 #[tokio::test]
-async fn thinking_bound_to_another_conversation_is_left_out_once() {
+async fn case_12_thinking_bound_to_another_conversation_is_left_out_once() {
     let fake = server().await;
     let bound = || {
         error(
@@ -354,7 +354,7 @@ async fn thinking_bound_to_another_conversation_is_left_out_once() {
 }
 
 #[tokio::test]
-async fn a_forced_choice_that_nothing_was_known_against_is_relaxed_once() {
+async fn case_13_a_forced_choice_that_nothing_was_known_against_is_relaxed_once() {
     let fake = server().await;
     let refused = || {
         let message = "tool_choice forces tool use is not compatible with this model";

@@ -195,6 +195,13 @@ impl Series {
         self.version >= (3, 0)
     }
 
+    /// Whether it takes the API's own tools and functions at once. Before Gemini 3 that is refused:
+    /// "Tool use with function calling is unsupported", or with the switch for it "Tool call context
+    /// circulation is not enabled for models/gemini-2.5-flash" (go-genai#323, prism#972).
+    pub(crate) fn takes_server_tools_beside_functions(self) -> bool {
+        self.line == Line::Gemma || self.version >= (3, 0)
+    }
+
     /// Whether it takes `systemInstruction`: "Developer instruction is not enabled for
     /// models/gemma-3-27b-it".
     pub(crate) fn takes_instructions(self) -> bool {
@@ -238,9 +245,12 @@ mod tests {
 
     #[test]
     fn the_series_say_what_the_catalogue_says() {
+        let mut known = 0;
         for entry in catalogue::models("gemini") {
+            known += 1;
             let ours = of_series(entry.name);
             let theirs = &entry.capabilities;
+            // Joined, each wins where both speak: the same means that they agree.
             assert_eq!(
                 catalogue::either(theirs, &ours),
                 catalogue::either(&ours, theirs),
@@ -248,6 +258,7 @@ mod tests {
                 entry.name
             );
         }
+        assert!(known > 10, "the catalogue has {known} of Google's models");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::TransportConfig;
 
-use crate::{GeminiOptions, percent};
+use crate::{GeminiOptions, ServerTool, percent};
 
 /// Google's own address.
 pub const GEMINI_BASE_URL: &str = "https://generativelanguage.googleapis.com";
@@ -208,6 +208,9 @@ impl GeminiConfig {
         if !self.api_version.bytes().all(is_version) {
             return Err(self.wrong("the version of the API is a word such as v1beta"));
         }
+        if let Some(fault) = self.options.server_tools.iter().find_map(ServerTool::fault) {
+            return Err(self.wrong(fault));
+        }
         if self.key().is_none() && self.is_google() {
             let [first, second] = API_KEY_VARIABLES;
             return Err(self.wrong(format!("no key for Gemini: set {second} or {first}")));
@@ -336,6 +339,10 @@ mod tests {
             assert!(!error.to_string().contains("hunter2"), "{error}");
             assert!(!format!("{config:?}").contains("hunter2"), "{config:?}");
         }
+        let mut tool = GeminiConfig::new("k");
+        let raw = serde_json::json!({"type": "raw", "declaration": {}});
+        tool.options.server_tools = vec![serde_json::from_value(raw).unwrap()];
+        assert!(tool.check().unwrap_err().to_string().contains("one field"));
         let mut odd = GeminiConfig::new("k");
         odd.api_version = "v1?x".into();
         assert!(odd.check().is_err());

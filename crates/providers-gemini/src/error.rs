@@ -143,6 +143,10 @@ impl ApiError {
             field: self.field.clone(),
         };
         let status = http.or(self.code);
+        if status == Some(402) {
+            // Google sends none; from a gateway it is about payment whatever the word beside it.
+            return ModelErrorKind::QuotaExhausted;
+        }
         match self.status.as_str() {
             "UNAUTHENTICATED" => ModelErrorKind::Authentication,
             "PERMISSION_DENIED" => ModelErrorKind::Permission,

@@ -86,6 +86,13 @@ fn a_wrong_key_is_one_though_the_status_is_400() {
 }
 
 #[test]
+fn payment_is_asked_for_whatever_the_word_beside_it() {
+    for word in ["FAILED_PRECONDITION", "INVALID_ARGUMENT", ""] {
+        assert_eq!(kind(402, &error(402, word, "Pay first.")), QuotaExhausted);
+    }
+}
+
+#[test]
 fn the_offending_field_is_named() {
     let details = json!([{
         "@type": "type.googleapis.com/google.rpc.BadRequest",
@@ -182,7 +189,7 @@ fn the_header_wins_over_the_body_about_when_to_come_back() {
 }
 
 #[test]
-fn case_7_an_error_without_a_numeric_code_is_read() {
+fn case_07_an_error_without_a_numeric_code_is_read() {
     for (error, expected) in [
         (json!({"message": "m", "status": "UNAVAILABLE"}), BUSY),
         (

@@ -8,6 +8,7 @@
 //! | [`config`] | [`GeminiConfig`]: where the server is and who asks |
 //! | [`options`] | [`GeminiOptions`]: what the mapping may be told beside the request |
 //! | [`generate`] | the mapping, pure: request, stream and whole answer |
+//! | [`server_tool`] | [`ServerTool`]: tools that the API runs on its own side |
 //! | [`mod@capabilities`] | what is known of Google's models |
 //!
 //! ```
@@ -31,6 +32,7 @@ pub mod model;
 pub mod options;
 mod percent;
 mod served;
+pub mod server_tool;
 
 pub use capabilities::capabilities;
 pub use client::GeminiClient;
@@ -38,3 +40,4 @@ pub use config::GeminiConfig;
 pub use model::GeminiModel;
 pub use options::{GeminiOptions, SchemaForm};
 pub use served::ServedModel;
+pub use server_tool::ServerTool;

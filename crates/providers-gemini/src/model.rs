@@ -1,5 +1,7 @@
 //! The [`ChatModel`]: the mapping joined with the transport.
 
+use std::borrow::Cow;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
@@ -74,13 +76,13 @@ impl GeminiModel {
         &self,
         request: &ChatRequest,
     ) -> Result<(Opened, Bytes, GenerateDecoder), ModelError> {
-        let mut options = self.client.config().options;
+        let mut options = Cow::Borrowed(&self.client.config().options);
         loop {
-            let (body, decoder) = self.prepare(request, options)?;
+            let (body, decoder) = self.prepare(request, &options)?;
             match self.client.generate(&self.id.name, body.clone()).await {
                 Ok(opened) => return Ok((opened, body, decoder)),
                 Err(error) if options.replay_thoughts && is_about_signatures(&error) => {
-                    options.replay_thoughts = false;
+                    options.to_mut().replay_thoughts = false;
                 }
                 Err(error) => return Err(error),
             }
@@ -91,7 +93,7 @@ impl GeminiModel {
     fn prepare(
         &self,
         request: &ChatRequest,
-        options: GeminiOptions,
+        options: &GeminiOptions,
     ) -> Result<(Bytes, GenerateDecoder), ModelError> {
         let WireRequest {
             body,
@@ -99,7 +101,7 @@ impl GeminiModel {
             warnings,
             local_ids,
             declared,
-        } = to_wire(request, &self.id, &self.capabilities, &options)?;
+        } = to_wire(request, &self.id, &self.capabilities, options)?;
         let body = serde_json::to_vec(&body).map_err(|fault| {
             let kind = ModelErrorKind::InvalidRequest { field: None };
             let message = "the request cannot be written as JSON";

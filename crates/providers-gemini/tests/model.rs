@@ -200,7 +200,7 @@ async fn the_request_says_who_asks_and_for_what() {
 }
 
 #[tokio::test]
-async fn case_8_a_continued_answer_reads_as_one() {
+async fn case_08_a_continued_answer_reads_as_one() {
     let fake = server().await;
     let model = model(&fake);
     let rest = |text: &str, finish: &str, token: &str| {

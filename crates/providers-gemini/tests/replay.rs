@@ -19,7 +19,7 @@ fn decode(body: Body) -> switchboard_domain::ModelStream {
 }
 
 #[test]
-fn case_7_events_do_not_depend_on_how_the_bytes_came_nor_on_the_ends_of_lines() {
+fn case_07_events_do_not_depend_on_how_the_bytes_came_nor_on_the_ends_of_lines() {
     let all = transcripts::all().unwrap();
     let streams = all
         .iter()

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, PartStart, ProviderState};
 
-use super::{content::CITATIONS, restore::Held};
+use super::{content::CITATIONS, restore::Held, words::words};
 
 /// A block that has begun and not ended.
 #[derive(Debug)]
@@ -132,63 +132,5 @@ pub(crate) fn for_any_model(model: &ModelId, data: Value) -> ProviderState {
         provider: model.provider.clone(),
         model: None,
         data,
-    }
-}
-
-/// What a person, or another provider's model, can read of a block.
-fn words(block: &JsonObject) -> Option<String> {
-    let name = block.get("name").and_then(Value::as_str);
-    if let (Some(name), Some(input)) = (name, block.get("input")) {
-        return Some(format!("[{name} {input}]"));
-    }
-    let mut lines = Vec::new();
-    collect(block, &mut lines);
-    (!lines.is_empty()).then(|| lines.join("\n"))
-}
-
-fn collect(object: &JsonObject, lines: &mut Vec<String>) {
-    let field = |name: &str| {
-        let text = object.get(name).and_then(Value::as_str);
-        text.filter(|text| !text.trim().is_empty())
-    };
-    match (field("title"), field("url")) {
-        (Some(title), Some(url)) => lines.push(format!("{title}: {url}")),
-        (None, Some(url)) => lines.push(url.to_owned()),
-        (Some(title), None) => lines.push(title.to_owned()),
-        (None, None) => {}
-    }
-    // Bytes are nothing to read.
-    let is_bytes = object.get("type").is_some_and(|it| it == "base64");
-    if is_bytes {
-        lines.extend(field("media_type").map(|it| format!("[{it}]")));
-    }
-    for name in ["text", "stdout", "stderr", "data", "content"] {
-        let shown = field(name).filter(|_| !(is_bytes && name == "data"));
-        lines.extend(shown.map(|text| text.trim_end().to_owned()));
-    }
-    let listed = object.get("lines").and_then(Value::as_array);
-    let listed = listed.into_iter().flatten().filter_map(Value::as_str);
-    lines.extend(listed.map(str::to_owned));
-    lines.extend(field("error_code").map(|code| format!("[error: {code}]")));
-    lines.extend(field("file_id").map(|id| format!("[file: {id}]")));
-    let code = object.get("return_code").and_then(Value::as_i64);
-    lines.extend(
-        code.filter(|code| *code != 0)
-            .map(|code| format!("[exit code: {code}]")),
-    );
-    match object.get("is_file_update").and_then(Value::as_bool) {
-        Some(true) => lines.push("[file updated]".to_owned()),
-        Some(false) => lines.push("[file created]".to_owned()),
-        None => {}
-    }
-    for name in ["content", "source", "tool_references"] {
-        match object.get(name) {
-            Some(Value::Object(inner)) => collect(inner, lines),
-            Some(Value::Array(list)) => {
-                let objects = list.iter().filter_map(Value::as_object);
-                objects.for_each(|inner| collect(inner, lines));
-            }
-            _ => {}
-        }
     }
 }

@@ -7,11 +7,12 @@ use switchboard_domain::{
     ChatRequest, JsonObject, Media, ModelCapabilities, ModelId, Opaque, Part, ProviderState,
     Reasoning, Role, Text, ToolContent, ToolResult, ToolUse, Warning, WarningKind,
 };
+use switchboard_providers_common::tool_names::ToolNames;
 
 use super::{
     ids::wire_id,
     pairing::Unpaired,
-    tools::as_name,
+    tools::wire_name,
     wire::{Block, Input},
 };
 
@@ -28,6 +29,7 @@ pub(crate) const CONTAINER: &str = "container";
 /// Maps parts, and says what could not be said.
 pub(crate) struct Mapper<'m> {
     pub(crate) model: &'m ModelId,
+    pub(crate) names: &'m ToolNames,
     pub(crate) capabilities: &'m ModelCapabilities,
     pub(crate) replay_reasoning: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
@@ -43,12 +45,14 @@ impl<'m> Mapper<'m> {
     pub(crate) fn new(
         request: &'m ChatRequest,
         model: &'m ModelId,
+        names: &'m ToolNames,
         capabilities: &'m ModelCapabilities,
         replay_reasoning: bool,
         warnings: &'m mut Vec<Warning>,
     ) -> Self {
         Self {
             model,
+            names,
             capabilities,
             replay_reasoning,
             warnings,
@@ -127,11 +131,7 @@ impl Mapper<'_> {
     }
 
     fn tool_use<'a>(&mut self, tool_use: &'a ToolUse) -> Block<'a> {
-        let name = as_name(&tool_use.name);
-        if matches!(name, Cow::Owned(_)) {
-            let message = format!("a call of `{}` was sent as `{name}`", tool_use.name);
-            self.warn(WarningKind::PartDowngraded, message);
-        }
+        let name = wire_name(self.names, &tool_use.name);
         let state = self.own(tool_use.provider_state.as_ref());
         self.states_dropped += usize::from(tool_use.provider_state.is_some() && state.is_none());
         Block::ToolUse {
@@ -194,7 +194,7 @@ impl Mapper<'_> {
             content.push(Block::text("The tool failed without saying why."));
         }
         if !media.is_empty() {
-            let name = &result.name;
+            let name = wire_name(self.names, &result.name);
             let message = format!(
                 "media of the failed result of `{name}` were sent after it: a failure is text on \
                  this wire"

@@ -5,6 +5,8 @@ use switchboard_domain::{
     ToolContent, ToolInput, ToolResult, ToolUse, Warning,
 };
 
+use switchboard_providers_common::tool_names::{NameRule, ToolNames};
+
 use super::*;
 use crate::rules::rules;
 
@@ -23,9 +25,11 @@ fn map_with(
     let request = ChatRequest::new(messages);
     let model = ModelId::new("anthropic", model);
     let mut warnings = Vec::new();
+    let names = ToolNames::of(&request, NameRule::ANTHROPIC);
     let mapper = Mapper::new(
         &request,
         &model,
+        &names,
         capabilities,
         replay_reasoning,
         &mut warnings,
@@ -170,7 +174,7 @@ fn instructions_after_the_models_last_word_are_hoisted() {
 }
 
 #[test]
-fn results_come_first_and_together() {
+fn case_24_results_come_first_and_together() {
     let mapped = map(
         [
             Message::user("1"),
@@ -188,6 +192,31 @@ fn results_come_first_and_together() {
             "assistant: tool_use, tool_use",
             "user: b, a, hurry"
         ]
+    );
+    assert!(mapped.warnings.is_empty());
+}
+
+#[test]
+fn case_23_a_failure_is_marked_as_one() {
+    let failed = ToolResult {
+        is_error: true,
+        ..ToolResult::text("a", "f", "no such city")
+    };
+    let mapped = map(
+        [
+            Message::user("1"),
+            Message::new(Role::Assistant, [call("a"), call("b")]),
+            Message::tool_results([failed, result("b")]),
+        ],
+        OLD,
+    );
+    assert_eq!(
+        mapped.messages[2]["content"],
+        json!([
+            {"type": "tool_result", "tool_use_id": "a", "content": [text("no such city")],
+             "is_error": true},
+            {"type": "tool_result", "tool_use_id": "b", "content": [text("r")]},
+        ])
     );
     assert!(mapped.warnings.is_empty());
 }
@@ -273,7 +302,7 @@ fn a_conversation_that_ends_with_the_model_goes_on_as_the_model_takes_it() {
 }
 
 #[test]
-fn thinking_goes_back_to_its_model_alone() {
+fn case_11_thinking_goes_back_to_its_model_alone() {
     let thought = |provider: &str, model: &str, data: Value| {
         let minter = ModelId::new(provider, model);
         Part::Reasoning(Reasoning {

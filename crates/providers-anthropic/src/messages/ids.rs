@@ -1,8 +1,6 @@
-//! Ids of tool uses, both ways.
+//! Ids of tool uses as the API takes them.
 
-use std::{borrow::Cow, collections::HashSet};
-
-use switchboard_domain::ChatRequest;
+use std::borrow::Cow;
 
 /// The id as the API takes it: `^[a-zA-Z0-9_-]+$`.
 ///
@@ -23,44 +21,9 @@ fn digest(text: &str) -> u64 {
     })
 }
 
-/// The tool-use ids of a conversation. Gives out an id of its own where the server gives none, or
-/// one that is taken: an id answers to one call in the whole conversation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LocalIds {
-    used: HashSet<String>,
-    next: u32,
-}
-
-impl LocalIds {
-    /// The ids that are free after a conversation.
-    pub fn after(request: &ChatRequest) -> Self {
-        let messages = request.messages.iter();
-        let used = messages.flat_map(|message| message.tool_uses().map(|it| it.id.clone()));
-        Self {
-            used: used.collect(),
-            next: 1,
-        }
-    }
-
-    /// The server's id if it is new, else `call_local_<n>`, counted from 1 within the conversation.
-    pub(crate) fn claim(&mut self, wire: &str) -> String {
-        if !wire.is_empty() && self.used.insert(wire.to_owned()) {
-            return wire.to_owned();
-        }
-        loop {
-            let id = format!("call_local_{}", self.next.max(1));
-            self.next = self.next.max(1).saturating_add(1);
-            if self.used.insert(id.clone()) {
-                return id;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use switchboard_domain::{Message, Part, Role, ToolInput, ToolUse};
 
     #[test]
     fn ids_that_fit_are_sent_as_they_are() {
@@ -79,16 +42,5 @@ mod tests {
         // A prompt cache needs the same bytes in the next release too.
         assert_eq!(wire_id("functions.get:0"), "call_26b11359279f1206");
         assert_ne!(wire_id("functions.get:0"), wire_id("functions.get:1"));
-    }
-
-    #[test]
-    fn blank_and_taken_ids_are_replaced() {
-        let call = ToolUse::new("toolu_1", "f", ToolInput::parse(""));
-        let said = Message::new(Role::Assistant, [Part::ToolUse(call)]);
-        let mut ids = LocalIds::after(&ChatRequest::new([said]));
-        assert_eq!(ids.claim("toolu_2"), "toolu_2");
-        assert_eq!(ids.claim("toolu_1"), "call_local_1");
-        assert_eq!(ids.claim(""), "call_local_2");
-        assert_eq!(ids.claim("toolu_2"), "call_local_3");
     }
 }

@@ -21,9 +21,10 @@ pub mod stream;
 mod thinking;
 mod tools;
 pub mod wire;
+mod words;
 
-pub use ids::LocalIds;
 pub use request::{WireRequest, to_wire};
 pub use response::{events_from_body, from_body};
 pub use restore::Reshaped;
 pub use stream::MessagesDecoder;
+pub use switchboard_providers_common::LocalIds;

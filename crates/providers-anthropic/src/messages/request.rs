@@ -7,12 +7,15 @@ use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
     ToolChoiceOutcome, Warning, WarningKind,
 };
+use switchboard_providers_common::{
+    LocalIds,
+    tool_names::{NameRule, ToolNames},
+};
 
 use super::{
     cache,
     content::{Mapper, container},
     conversation::{Conversation, conversation},
-    ids::LocalIds,
     restore::Reshaped,
     thinking::thinking,
     tools::{Tools, tools},
@@ -41,7 +44,7 @@ pub struct WireRequest<'a> {
     pub betas: Vec<String>,
     /// What became of the tool choice.
     pub tool_choice: ToolChoiceOutcome,
-    /// The tools whose inputs come in another shape; see [`MessagesDecoder::reshaping`].
+    /// The tools whose names or inputs come in another shape; see [`MessagesDecoder::reshaping`].
     ///
     /// [`MessagesDecoder::reshaping`]: super::MessagesDecoder::reshaping
     pub reshaped: Reshaped,
@@ -56,9 +59,10 @@ pub struct WireRequest<'a> {
 /// `capabilities` decides what is left out with a warning because the model is *known* not to take
 /// it; what the model's name tells beyond that is used too.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`], naming the field, when there is nothing to answer,
-/// a tool's name cannot be said on this wire or the tool choice speaks of a tool that is not
-/// declared, and with [`ModelErrorKind::Unsupported`] when tools are declared to a model that is
+/// A tool's name that cannot be said on this wire is sent as another one, which leads back.
+///
+/// Fails with [`ModelErrorKind::InvalidRequest`], naming the field, when there is nothing to answer
+/// or the tool choice speaks of a tool that is not declared, and with [`ModelErrorKind::Unsupported`] when tools are declared to a model that is
 /// known to have none or an answer in the form of a schema is asked of one that gives none.
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
@@ -69,7 +73,8 @@ pub fn to_wire<'a>(
     let mut warnings = Vec::new();
     let rules = rules(&model.name);
     let replay = options.replay_reasoning;
-    let mapper = Mapper::new(request, model, capabilities, replay, &mut warnings);
+    let names = ToolNames::of(request, NameRule::ANTHROPIC);
+    let mapper = Mapper::new(request, model, &names, capabilities, replay, &mut warnings);
     let conversation = conversation(request, rules, mapper)?;
     let max_tokens = max_tokens(request, model, capabilities, options, &mut warnings);
     let thought = thinking(
@@ -91,6 +96,7 @@ pub fn to_wire<'a>(
     } = tools(
         request,
         model,
+        &names,
         capabilities,
         options,
         thinks_with_budget,
@@ -159,7 +165,7 @@ pub fn to_wire<'a>(
     Ok(WireRequest {
         body,
         betas,
-        reshaped,
+        reshaped: reshaped.naming(names),
         tool_choice: outcome,
         warnings,
         local_ids: LocalIds::after(request),

@@ -3,7 +3,8 @@
 //! A body is what its stream would have said at once, so the same state machine reads it: an answer
 //! is the same whichever way it came.
 
-use switchboard_domain::{ChatResponse, ModelError, ModelEvent, ResponseAccumulator};
+use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
+use switchboard_providers_common::assembled;
 
 use super::stream::MessagesDecoder;
 
@@ -27,15 +28,7 @@ pub fn from_body(
     decoder: MessagesDecoder,
     body: &str,
 ) -> Result<ChatResponse, ModelError> {
-    let mut answer = ResponseAccumulator::default();
-    for event in events_from_body(decoder, body)? {
-        answer
-            .push(&event)
-            .map_err(|fault| ModelError::from_grammar(provider, fault))?;
-    }
-    answer
-        .finish()
-        .map_err(|fault| ModelError::from_grammar(provider, fault))
+    assembled(provider, &events_from_body(decoder, body)?)
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
-use switchboard_domain::{ChatResponse, FinishReason, ModelErrorKind, ModelId, ToolChoiceOutcome};
+use switchboard_domain::{
+    ChatResponse, FinishReason, ModelErrorKind, ModelId, ResponseAccumulator, ToolChoiceOutcome,
+};
 use switchboard_providers_common::WireDecoder as _;
 
 use super::*;
@@ -70,7 +72,7 @@ fn an_answer_is_the_same_whole_and_streamed() {
 }
 
 #[test]
-fn the_limit_makes_the_last_call_malformed_here_too() {
+fn case_17_the_limit_makes_the_last_call_malformed_here_too() {
     let body = include_str!("../../../testkit/transcripts/anthropic/length-inside-arguments.json");
     let response = read(body).unwrap();
     assert_eq!(response.finish, FinishReason::Length);

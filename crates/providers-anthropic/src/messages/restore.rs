@@ -1,19 +1,25 @@
-//! Inputs of tools whose schema had to be sent in another shape.
+//! What comes back in another shape than it was declared in: names of tools, and inputs whose schema
+//! had to be sent in another one.
 
 use std::{collections::HashMap, sync::Arc};
 
 use serde_json::Value;
 use switchboard_domain::ToolDefinition;
-use switchboard_providers_common::schema::{Dialect, restore};
+use switchboard_providers_common::{
+    schema::{Dialect, restore},
+    tool_names::ToolNames,
+};
 
 /// Bytes of an input that are held back at most; a longer one counts as malformed anyway.
 const MAX_HELD: usize = 4 * 1024 * 1024;
 
-/// The tools of a request whose inputs come in another shape than their schemas ask for, such as with a
-/// property under another name. Their inputs are given back in the shape that was asked for, at once
-/// and not piece by piece.
+/// The tools of a request that come back in another shape: under another name, since theirs cannot be
+/// said on this wire, or with an input of another shape than their schemas ask for, such as with a
+/// property under another name. Such inputs are given back in the shape that was asked for, at once and
+/// not piece by piece.
 #[derive(Debug, Clone, Default)]
 pub struct Reshaped {
+    names: Option<ToolNames>,
     tools: HashMap<String, (Arc<ToolDefinition>, Dialect)>,
 }
 
@@ -24,9 +30,22 @@ impl Reshaped {
         self.tools.insert(tool.name.clone(), (tool, dialect));
     }
 
-    /// Whether there is none.
+    /// Adds the names under which the tools were sent.
+    #[must_use]
+    pub(crate) fn naming(mut self, names: ToolNames) -> Self {
+        self.names = Some(names).filter(ToolNames::any_changed);
+        self
+    }
+
+    /// Whether all comes as it was declared.
     pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
+        self.names.is_none() && self.tools.is_empty()
+    }
+
+    /// The declared name of a tool that is called by its name on the wire.
+    pub(crate) fn declared<'a>(&'a self, wire: &'a str) -> &'a str {
+        let names = self.names.as_ref();
+        names.map_or(wire, |names| names.declared(wire))
     }
 
     /// What holds back the input of a call of that tool, if it has to be given another shape.

@@ -7,19 +7,15 @@ use switchboard_domain::{
     FinishReason, JsonObject, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart,
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
-use switchboard_providers_common::WireDecoder;
+use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
 
 use super::{
     blocks::{self, OpenBlock},
     content::{CONTAINER, REDACTED, SIGNATURE},
-    ids::LocalIds,
     restore::{Held, Reshaped},
     wire::{Envelope, MessageHead, StopDetails, UsageReport, WireDelta},
 };
 use crate::error::{ApiError, says_something};
-
-/// Bytes of an unreadable event that an error shows.
-const EXCERPT: usize = 200;
 
 /// The stream's state machine: wire events in, domain events out.
 ///
@@ -77,7 +73,7 @@ impl MessagesDecoder {
         }
     }
 
-    /// The same for a request with tools whose inputs come in another shape.
+    /// The same for a request with tools whose names or inputs come in another shape.
     #[must_use]
     pub fn reshaping(mut self, reshaped: Reshaped) -> Self {
         self.reshaped = reshaped;
@@ -94,7 +90,7 @@ impl MessagesDecoder {
         if self.done {
             return Ok(());
         }
-        let message = format!("no answer in the body: {}", excerpt(body));
+        let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
         Err(self.error(ModelErrorKind::Protocol, message))
     }
 
@@ -128,7 +124,7 @@ impl MessagesDecoder {
             "message" => {
                 let message: MessageHead = serde_json::from_str(data).unwrap_or_default();
                 if message.content.is_empty() && message.end.stop_reason.is_none() {
-                    let message = format!("no message in it: {}", excerpt(data));
+                    let message = format!("no message in it: {}", excerpt(data.as_bytes()));
                     return Err(self.error(ModelErrorKind::Protocol, message));
                 }
                 self.head(message, events);
@@ -238,8 +234,9 @@ impl MessagesDecoder {
 
     fn begin_call(&mut self, mut block: JsonObject, events: &mut Vec<ModelEvent>) -> OpenBlock {
         let more = blocks::more_of_call(&block);
-        let id = self.ids.claim(text(&mut block, "id").trim());
+        let id = self.ids.claim(Some(text(&mut block, "id").trim()));
         let name = text(&mut block, "name");
+        let name = self.reshaped.declared(&name).to_owned();
         let held = self.reshaped.hold(&name);
         let part = self.open(PartStart::ToolUse { id, name }, events);
         self.any_call = true;
@@ -466,7 +463,10 @@ impl WireDecoder for MessagesDecoder {
             return Ok(());
         }
         let unreadable = || {
-            let message = format!("an event is not a JSON object: {}", excerpt(data));
+            let message = format!(
+                "an event is not a JSON object: {}",
+                excerpt(data.as_bytes())
+            );
             self.error(ModelErrorKind::Protocol, message)
         };
         // serde would read a list as the fields in order.
@@ -529,15 +529,13 @@ fn push_thought(part: u32, text: String, events: &mut Vec<ModelEvent>) {
     }
 }
 
-fn excerpt(text: &str) -> &str {
-    let end = (0..=EXCERPT.min(text.len())).rev();
-    let end = end.into_iter().find(|at| text.is_char_boundary(*at));
-    &text[..end.unwrap_or(0)]
-}
-
 #[cfg(test)]
 #[path = "stream_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "stream_cases_tests.rs"]
+mod cases;
 
 #[cfg(test)]
 #[path = "stream_laws_tests.rs"]

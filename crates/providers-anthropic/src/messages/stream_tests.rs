@@ -8,7 +8,7 @@ macro_rules! transcript {
     };
 }
 
-fn decoder() -> MessagesDecoder {
+pub(super) fn decoder() -> MessagesDecoder {
     MessagesDecoder::new(
         ModelId::new("anthropic", "claude-haiku-4-5"),
         ToolChoiceOutcome::Native,
@@ -40,7 +40,7 @@ fn run<'a>(
     (events, end)
 }
 
-fn assemble(events: &[ModelEvent]) -> ResponseAccumulator {
+pub(super) fn assemble(events: &[ModelEvent]) -> ResponseAccumulator {
     let mut answer = ResponseAccumulator::default();
     for event in events {
         answer.push(event).unwrap();
@@ -48,7 +48,7 @@ fn assemble(events: &[ModelEvent]) -> ResponseAccumulator {
     answer
 }
 
-fn answer(transcript: &str) -> ChatResponse {
+pub(super) fn answer(transcript: &str) -> ChatResponse {
     let (events, end) = run(frames(transcript));
     end.unwrap();
     assemble(&events).finish().unwrap()
@@ -62,7 +62,7 @@ fn failure(transcript: &str) -> (ModelError, ChatResponse) {
 }
 
 /// Events without an SSE name, as some gateways send them.
-fn of(values: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
+pub(super) fn of(values: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
     let texts: Vec<String> = values.iter().map(Value::to_string).collect();
     run(texts.iter().map(|text| ("", text.as_str())))
 }
@@ -73,7 +73,7 @@ fn state(part: &Part) -> (&Option<String>, &Value) {
     (&state.model, &state.data)
 }
 
-fn inputs(response: &ChatResponse) -> Vec<Option<Value>> {
+pub(super) fn inputs(response: &ChatResponse) -> Vec<Option<Value>> {
     let calls = response.message.tool_uses();
     calls
         .map(|call| call.input.as_object().cloned().map(Value::Object))
@@ -148,13 +148,6 @@ fn two_calls_in_one_answer_are_both_there() {
             Some(json!({"city": "Kiel", "unit": "c"}))
         ]
     );
-    assert_eq!(
-        inputs(&answer(transcript!("interleaved.sse"))),
-        [
-            Some(json!({"city": "Hamburg"})),
-            Some(json!({"city": "Kiel"}))
-        ]
-    );
 }
 
 #[test]
@@ -167,7 +160,7 @@ fn a_call_is_finished_when_the_next_block_begins() {
 }
 
 #[test]
-fn thinking_keeps_its_signature_for_its_model_alone() {
+fn case_11_thinking_keeps_its_signature_even_if_it_is_empty() {
     let response = answer(transcript!("thinking-then-call.sse"));
     let [Part::Reasoning(thought), Part::Text(_), Part::ToolUse(_)] = &response.message.parts[..]
     else {
@@ -200,7 +193,7 @@ fn redacted_thinking_is_kept() {
 }
 
 #[test]
-fn a_refusal_comes_with_the_words_there_are() {
+fn case_20_a_refusal_comes_with_the_words_there_are() {
     let response = answer(transcript!("refusal.sse"));
     assert_eq!(response.finish, FinishReason::Refusal);
     let texts: Vec<_> = response
@@ -222,7 +215,7 @@ fn a_refusal_comes_with_the_words_there_are() {
 }
 
 #[test]
-fn the_call_that_the_limit_may_have_cut_off_is_malformed() {
+fn case_17_a_call_that_the_limit_may_have_cut_off_is_malformed() {
     let inside = answer(transcript!("length-inside-arguments.sse"));
     assert_eq!(inside.finish, FinishReason::Length);
     let calls: Vec<_> = inside.message.tool_uses().collect();
@@ -263,7 +256,7 @@ fn what_the_provider_runs_itself_is_kept_to_be_sent_back() {
     };
     assert_eq!(search.kind, "server_tool_use");
     let shown = search.text.as_deref();
-    assert_eq!(shown, Some(r#"[web_search {"query":"weather Hamburg"}]"#));
+    assert_eq!(shown, Some("[web_search: weather Hamburg]"));
     assert_eq!(
         state(&paused.message.parts[1]),
         (
@@ -306,7 +299,7 @@ fn a_call_out_of_the_providers_code_says_so() {
 }
 
 #[test]
-fn an_error_in_the_stream_is_never_an_end() {
+fn case_15_an_error_in_the_stream_is_never_an_end() {
     let (error, so_far) = failure(transcript!("error-mid-stream.sse"));
     assert_eq!(error.kind, ModelErrorKind::Overloaded { retry_after: None });
     assert_eq!(error.message(), "Overloaded");
@@ -318,7 +311,7 @@ fn an_error_in_the_stream_is_never_an_end() {
 }
 
 #[test]
-fn an_end_without_message_stop_is_an_interruption() {
+fn case_15_an_end_without_message_stop_is_an_interruption() {
     for transcript in [
         "",
         transcript!("eof-early.sse"),
@@ -353,14 +346,14 @@ fn what_is_not_known_survives() {
 }
 
 #[test]
-fn a_call_without_arguments_has_an_empty_object() {
+fn case_10_a_call_without_arguments_has_an_empty_object() {
     let response = answer(transcript!("empty-input.sse"));
     assert_eq!(inputs(&response), [Some(json!({})), Some(json!({}))]);
     assert_eq!(response.finish, FinishReason::ToolUse);
 }
 
 #[test]
-fn usage_counts_the_cache_in_and_absent_is_not_zero() {
+fn case_21_usage_counts_the_cache_in_and_absent_is_not_zero() {
     let usage = answer(transcript!("cache-usage.sse")).usage;
     assert_eq!(usage.input_tokens, Some(3208));
     assert_eq!(usage.cache_read_tokens, Some(3000));

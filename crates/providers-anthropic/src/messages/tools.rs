@@ -8,13 +8,14 @@ use switchboard_domain::{
     ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
 };
 
-use switchboard_providers_common::schema::{ChangeKind, Dialect};
+use switchboard_providers_common::{
+    schema::{ChangeKind, Dialect},
+    tool_names::ToolNames,
+};
 
 use super::{restore::Reshaped, wire};
 use crate::{ServerTool, options::MessagesOptions, rules::rules, schema};
 
-/// Bytes of a tool's name at most.
-const MAX_NAME: usize = 128;
 /// Strict tools in one request at most, and properties that may be missing and values of several
 /// types in all of them together: "Too many strict tools", camel#4171.
 const STRICT_LIMITS: (usize, usize, usize) = (20, 24, 16);
@@ -36,6 +37,7 @@ pub(crate) struct Tools<'a> {
 pub(crate) fn tools<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
+    names: &ToolNames,
     capabilities: &ModelCapabilities,
     options: &'a MessagesOptions,
     thinks_with_budget: bool,
@@ -46,13 +48,6 @@ pub(crate) fn tools<'a>(
         let kind = ModelErrorKind::InvalidRequest { field };
         ModelError::new(&model.provider, kind, message)
     };
-    if let Some(index) = request.tools.iter().position(|tool| !is_name(&tool.name)) {
-        let message = format!(
-            "tool name `{}` is not 1 to {MAX_NAME} of A-Z, a-z, 0-9, `_` and `-`",
-            request.tools[index].name
-        );
-        return Err(invalid(&format!("tools[{index}].name"), &message));
-    }
     let server = server_tools(request, capabilities, options, warnings);
     let forced = forced(request, &server).map_err(|message| invalid("tool_choice", &message))?;
     if request.tools.is_empty() && server.is_empty() {
@@ -88,6 +83,7 @@ pub(crate) fn tools<'a>(
     let mut declare = Declare {
         request,
         model,
+        names,
         server,
         strict: options.strict_tools && capabilities.structured_output != Some(false),
         left: STRICT_LIMITS,
@@ -190,7 +186,7 @@ fn force<'a>(
             declared: declare.all(None),
             reshaped: std::mem::take(&mut declare.reshaped),
             choice: Some(wire::ToolChoice::Tool {
-                name,
+                name: wire_name(declare.names, name),
                 disable_parallel_tool_use,
             }),
             outcome: ToolChoiceOutcome::Native,
@@ -251,6 +247,7 @@ fn server_tools<'a>(
 struct Declare<'a, 'm> {
     request: &'a ChatRequest,
     model: &'m ModelId,
+    names: &'m ToolNames,
     server: Vec<&'a ServerTool>,
     strict: bool,
     /// What the API's limits leave: tools, optional properties, unions.
@@ -309,7 +306,7 @@ impl<'a> Declare<'a, '_> {
             None => (self.loose(tool), false),
         };
         wire::Tool {
-            name: &tool.name,
+            name: wire_name(self.names, &tool.name),
             description: Cow::Borrowed(&tool.description),
             input_schema,
             strict,
@@ -366,34 +363,12 @@ impl<'a> Declare<'a, '_> {
     }
 }
 
-/// Whether the API takes it as the name of a tool: `[a-zA-Z0-9_-]{1,128}`.
-pub(crate) fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_name_byte)
-}
-
-/// A name out of history as the API takes it. A model may have called a tool that does not exist
-/// under a name that cannot; the call must still be told.
-pub(crate) fn as_name(name: &str) -> Cow<'_, str> {
-    if is_name(name) {
-        return Cow::Borrowed(name);
+/// The name of a tool as it is sent.
+pub(crate) fn wire_name<'a>(names: &ToolNames, name: &'a str) -> Cow<'a, str> {
+    match names.wire(name) {
+        same if same == name => Cow::Borrowed(name),
+        other => Cow::Owned(other.into_owned()),
     }
-    let legal = |c: char| {
-        if c.is_ascii() && is_name_byte(c as u8) {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = name.chars().take(MAX_NAME).map(legal).collect();
-    Cow::Owned(if name.is_empty() {
-        "unnamed".to_owned()
-    } else {
-        name
-    })
-}
-
-fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
 #[cfg(test)]

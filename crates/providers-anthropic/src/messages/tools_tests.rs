@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 use switchboard_domain::Message;
+use switchboard_providers_common::tool_names::NameRule;
 
 use super::*;
 
@@ -40,16 +41,22 @@ fn map_with(
 ) -> Result<Mapped, ModelError> {
     let mut warnings = Vec::new();
     let options = MessagesOptions::default();
+    let names = ToolNames::of(request, NameRule::ANTHROPIC);
     let tools = tools(
         request,
         &model(),
+        &names,
         capabilities,
         &options,
         thinks,
         &mut warnings,
     )?;
     Ok(Mapped {
-        names: tools.declared.iter().map(|it| it.name.to_owned()).collect(),
+        names: tools
+            .declared
+            .iter()
+            .map(|it| it.name.to_string())
+            .collect(),
         choice: json!(tools.choice),
         outcome: tools.outcome,
         warnings: warnings.into_iter().map(|it| it.kind).collect(),
@@ -92,7 +99,7 @@ fn several_of_many_are_the_only_ones_declared() {
 }
 
 #[test]
-fn a_model_that_takes_no_forced_choice_is_left_free() {
+fn case_13_a_model_that_takes_no_forced_choice_is_left_free() {
     let refuses = ModelCapabilities {
         forced_tool_choice: Some(false),
         ..ModelCapabilities::default()
@@ -157,13 +164,30 @@ fn a_choice_that_cannot_be_is_refused_by_name() {
     bare.tool_choice = ToolChoice::None;
     let nothing = map_with(&bare, &unknown, false).unwrap();
     assert_eq!(nothing.choice, Value::Null);
-    let named = ChatRequest::new([Message::user("hi")])
-        .with_tools([tool("fine", json!({})), tool("not fine", json!({}))]);
-    let field = Some("tools[1].name".to_owned());
+}
+
+#[test]
+fn case_16_names_that_the_wire_cannot_say_are_sent_as_others_that_lead_back() {
+    let long = "x".repeat(129);
+    let declared = ["a/b", "a_b", "a.b", "größe", "", &long];
+    let tools = declared.map(|name| tool(name, json!({})));
+    let request = ChatRequest::new([Message::user("hi")])
+        .with_tools(tools)
+        .with_tool_choice(only(&["a/b"]));
+    let names = ToolNames::of(&request, NameRule::ANTHROPIC);
+    let mapped = map_with(&request, &ModelCapabilities::default(), false).unwrap();
+    assert_eq!(mapped.names[..2], ["a_b_c14cddc0", "a_b"]);
     assert_eq!(
-        refuse(&named).kind,
-        ModelErrorKind::InvalidRequest { field }
+        mapped.choice,
+        json!({"type": "tool", "name": "a_b_c14cddc0"})
     );
+    assert!(mapped.warnings.is_empty(), "nothing is lost");
+    let distinct: std::collections::BTreeSet<_> = mapped.names.iter().collect();
+    assert_eq!(distinct.len(), declared.len());
+    for (sent, name) in mapped.names.iter().zip(declared) {
+        assert!(NameRule::ANTHROPIC.allows(sent), "{sent}");
+        assert_eq!(names.declared(sent), name);
+    }
 }
 
 #[test]
@@ -192,7 +216,17 @@ fn what_the_root_of_a_schema_may_not_say_is_told() {
     let mut warnings = Vec::new();
     let options = MessagesOptions::default();
     let unknown = ModelCapabilities::default();
-    let tools = tools(&request, &model(), &unknown, &options, false, &mut warnings).unwrap();
+    let names = ToolNames::of(&request, NameRule::ANTHROPIC);
+    let tools = tools(
+        &request,
+        &model(),
+        &names,
+        &unknown,
+        &options,
+        false,
+        &mut warnings,
+    )
+    .unwrap();
     let kinds: Vec<_> = warnings.iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [WarningKind::PartDowngraded]);
     let sent = json!(tools.declared[0].input_schema);
@@ -210,17 +244,19 @@ fn strict_goes_as_far_as_the_schemas_and_the_limits_do() {
         json!({"type": "object", "properties": properties, "additionalProperties": false})
     };
     let strict = |schemas: Vec<Value>, capabilities: &ModelCapabilities| {
-        let named = schemas.into_iter().enumerate();
-        let definitions = named.map(|(at, schema)| tool(&format!("t{at}"), schema));
+        let numbered = schemas.into_iter().enumerate();
+        let definitions = numbered.map(|(at, schema)| tool(&format!("t{at}"), schema));
         let request = ChatRequest::new([Message::user("hi")]).with_tools(definitions);
         let options = MessagesOptions {
             strict_tools: true,
             ..MessagesOptions::default()
         };
         let mut warnings = Vec::new();
+        let names = ToolNames::of(&request, NameRule::ANTHROPIC);
         let tools = tools(
             &request,
             &model(),
+            &names,
             capabilities,
             &options,
             false,
@@ -253,15 +289,4 @@ fn strict_goes_as_far_as_the_schemas_and_the_limits_do() {
         ..ModelCapabilities::default()
     };
     assert_eq!(strict(vec![closed(0)], &unable), (vec![false], 1));
-}
-
-#[test]
-fn names_out_of_history_are_made_lawful() {
-    assert_eq!(as_name("get-weather_1"), "get-weather_1");
-    assert_eq!(as_name("list cities!"), "list_cities_");
-    assert_eq!(as_name("wörld"), "w_rld");
-    assert_eq!(as_name(""), "unnamed");
-    let long = "x".repeat(200);
-    assert_eq!(as_name(&long).len(), MAX_NAME);
-    assert!(is_name(&"x".repeat(128)) && !is_name(&"x".repeat(129)));
 }

@@ -7,7 +7,7 @@ use switchboard_domain::{
 };
 
 use super::{
-    parts::Mapper,
+    parts::{Mapper, SIGNATURE},
     results,
     wire::{self, Content, Data, FunctionResponse, Outcome, Response},
 };
@@ -154,8 +154,7 @@ impl<'a> Turns<'a> {
                 turn.calls.push(Call {
                     id: &tool_use.id,
                     wire_id: mapper.wire_id(tool_use),
-                    // Warned of where the call itself was mapped.
-                    name: mapper.legal_name(&tool_use.name),
+                    name: mapper.names.to_wire(&tool_use.name),
                 });
             }
         }
@@ -226,6 +225,10 @@ impl<'a> Turns<'a> {
     /// something only; the others are marked as well, because a cache needs the same bytes again.
     fn sign(&mut self) {
         for turn in &mut self.list {
+            // The API's own tools are part of the turn, and the signature may ride on them.
+            if turn.parts.iter().any(is_signed_piece) {
+                continue;
+            }
             let mut calls = turn.parts.iter_mut().filter_map(|part| match part {
                 wire::Part::Said(said) if matches!(said.data, Data::FunctionCall(_)) => Some(said),
                 _ => None,
@@ -238,6 +241,10 @@ impl<'a> Turns<'a> {
             }
         }
     }
+}
+
+fn is_signed_piece(part: &wire::Part<'_>) -> bool {
+    matches!(part, wire::Part::Native(piece) if piece.get(SIGNATURE).is_some())
 }
 
 impl<'a> Turn<'a> {

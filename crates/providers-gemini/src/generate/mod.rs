@@ -11,7 +11,6 @@
 
 mod contents;
 mod finish;
-mod ids;
 mod names;
 mod native;
 mod parts;
@@ -25,8 +24,8 @@ mod tools;
 mod usage;
 pub mod wire;
 
-pub use ids::LocalIds;
 pub use names::Declared;
 pub use request::{WireRequest, to_wire};
 pub use response::{events_from_body, from_body};
 pub use stream::GenerateDecoder;
+pub use switchboard_providers_common::LocalIds;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use switchboard_domain::{Media, Part};
 
-use super::parts::SIGNATURE;
+use super::parts::{GROUNDING, PAGES, SIGNATURE};
 
 /// Fields of a piece that say something about its data field.
 const ABOUT_DATA: [&str; 10] = [
@@ -43,31 +43,129 @@ pub(crate) fn medium(blob: &Map<String, Value>) -> Option<Part> {
     }
 }
 
-/// What a person may read of a provider's own piece.
+/// Characters of a text at most that a person is shown of a piece.
+const MAX_WORDS: usize = 2_000;
+
+/// What a person, or another provider's model, may read of a provider's own piece: what was looked for
+/// or run, what was found and what went wrong. Never bytes.
 pub(crate) fn readable(name: &str, data: Option<&Value>) -> Option<String> {
     let data = data?.as_object()?;
-    match name {
+    let text = match name {
         "executableCode" => text_of(data, "code"),
-        "codeExecutionResult" => text_of(data, "output"),
+        "codeExecutionResult" => ran(data),
         "inlineData" => Some(format!("[{}]", text_of(data, "mimeType")?)),
         "fileData" => text_of(data, "fileUri"),
+        "toolCall" => Some(called(data)),
+        "toolResponse" => lines(|lines| found(data.get("response"), lines)),
+        GROUNDING => lines(|lines| grounded(data, lines)),
+        PAGES => lines(|lines| read(data, lines)),
         _ => None,
+    };
+    text.map(bounded)
+}
+
+fn lines(collect: impl FnOnce(&mut Vec<String>)) -> Option<String> {
+    let mut lines = Vec::new();
+    collect(&mut lines);
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// What code gave; that it went well is said only where nothing else is.
+fn ran(result: &Map<String, Value>) -> Option<String> {
+    let outcome = text_of(result, "outcome");
+    match (text_of(result, "output"), outcome.as_deref()) {
+        (Some(output), None | Some("OUTCOME_OK")) => Some(output),
+        (Some(output), Some(outcome)) => Some(format!("{}\n[{outcome}]", output.trim_end())),
+        (None, outcome) => outcome.map(|outcome| format!("[{outcome}]")),
     }
 }
 
-/// Titles and addresses of what an answer was grounded on.
-pub(crate) fn sources(grounding: &Value) -> Option<String> {
-    let chunks = grounding.get("groundingChunks")?.as_array()?;
-    let lines: Vec<String> = chunks
-        .iter()
-        .filter_map(|chunk| {
-            let source = chunk.as_object()?.values().find_map(Value::as_object)?;
-            let address = text_of(source, "uri")?;
-            Some(match text_of(source, "title") {
-                Some(title) => format!("{title}: {address}"),
-                None => address,
-            })
-        })
-        .collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
+/// Which tool was called with what.
+fn called(call: &Map<String, Value>) -> String {
+    let kind = text_of(call, "toolType").unwrap_or_else(|| "tool".to_owned());
+    let args = call.get("args").and_then(Value::as_object);
+    let mut said = Vec::new();
+    for arg in args.into_iter().flat_map(Map::values) {
+        match arg {
+            Value::String(text) => said.push(text.clone()),
+            Value::Array(list) if list.iter().all(Value::is_string) => {
+                said.extend(list.iter().filter_map(Value::as_str).map(str::to_owned));
+            }
+            other => said.push(other.to_string()),
+        }
+    }
+    if said.is_empty() {
+        format!("[{kind}]")
+    } else {
+        format!("[{kind}: {}]", said.join("; "))
+    }
 }
+
+/// What a tool found, as far as it is titles, addresses and texts; what else there is (pages to be
+/// shown as they are, say) is for machines.
+fn found(response: Option<&Value>, lines: &mut Vec<String>) {
+    match response {
+        Some(Value::Array(list)) => list.iter().for_each(|it| found(Some(it), lines)),
+        Some(Value::Object(fields)) => {
+            lines.extend(source(fields));
+            for name in ["text", "snippet", "content", "output", "error"] {
+                lines.extend(text_of(fields, name));
+            }
+            let inner = fields.values().filter(|it| it.is_object() || it.is_array());
+            inner.for_each(|it| found(Some(it), lines));
+        }
+        _ => {}
+    }
+}
+
+/// The queries, titles and addresses that an answer was grounded on.
+fn grounded(grounding: &Map<String, Value>, lines: &mut Vec<String>) {
+    for kind in ["webSearchQueries", "imageSearchQueries", "retrievalQueries"] {
+        let queries = grounding.get(kind).and_then(Value::as_array);
+        let queries = queries.into_iter().flatten().filter_map(Value::as_str);
+        lines.extend(queries.map(|query| format!("[search: {query}]")));
+    }
+    let chunks = grounding.get("groundingChunks").and_then(Value::as_array);
+    for chunk in chunks.into_iter().flatten().filter_map(Value::as_object) {
+        let source_of = chunk.values().find_map(Value::as_object);
+        lines.extend(source_of.and_then(source));
+    }
+}
+
+/// The pages that were read, and which could not be.
+fn read(pages: &Map<String, Value>, lines: &mut Vec<String>) {
+    let pages = pages.get("urlMetadata").and_then(Value::as_array);
+    for page in pages.into_iter().flatten().filter_map(Value::as_object) {
+        let Some(address) = text_of(page, "retrievedUrl") else {
+            continue;
+        };
+        let status = text_of(page, "urlRetrievalStatus");
+        lines.push(match status.as_deref() {
+            None | Some("URL_RETRIEVAL_STATUS_SUCCESS") => address,
+            Some(status) => format!("{address} [{status}]"),
+        });
+    }
+}
+
+/// Title and address of a source, or what there is of them.
+fn source(source: &Map<String, Value>) -> Option<String> {
+    let mut addresses = ["uri", "url", "sourceUri", "imageUri"].into_iter();
+    let address = addresses.find_map(|name| text_of(source, name));
+    match (text_of(source, "title"), address) {
+        (Some(title), Some(address)) => Some(format!("{title}: {address}")),
+        (title, address) => title.or(address),
+    }
+}
+
+fn bounded(mut text: String) -> String {
+    if text.char_indices().nth(MAX_WORDS).is_some() {
+        let end = text.char_indices().nth(MAX_WORDS - 1).map(|(at, _)| at);
+        text.truncate(end.unwrap_or_default());
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "native_tests.rs"]
+mod tests;

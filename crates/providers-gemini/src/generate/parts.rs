@@ -9,7 +9,7 @@ use switchboard_domain::{
 };
 
 use super::{
-    names::{Declared, as_name},
+    names::Declared,
     wire::{self, Args, Blob, Data, FileData, FunctionCall, Said},
 };
 use crate::capabilities::Series;
@@ -24,6 +24,10 @@ pub(crate) const PIECE: &str = "part";
 /// The kind of the part that tells what the answer was grounded on. It is a field of the candidate on
 /// the wire, not a piece of its content.
 pub(crate) const GROUNDING: &str = "groundingMetadata";
+/// The same of the pages that were read.
+pub(crate) const PAGES: &str = "urlContextMetadata";
+/// The kinds of parts that are fields of the candidate.
+pub(crate) const BESIDE_CONTENT: [&str; 2] = [GROUNDING, PAGES];
 
 /// Maps parts, and says what could not be said.
 pub(crate) struct Mapper<'m> {
@@ -73,11 +77,6 @@ impl Mapper<'_> {
         }
     }
 
-    /// The name of a function as it is sent.
-    pub(crate) fn legal_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        as_name(self.names.to_wire(name))
-    }
-
     /// The id that the API gave a call of this model.
     pub(crate) fn wire_id<'a>(&self, tool_use: &'a ToolUse) -> Option<&'a str> {
         self.own(tool_use.provider_state.as_ref())?
@@ -116,15 +115,10 @@ impl Mapper<'_> {
 
     fn call<'a>(&mut self, tool_use: &'a ToolUse) -> wire::Part<'a> {
         let thought_signature = self.signature(tool_use.provider_state.as_ref());
-        let name = self.legal_name(&tool_use.name);
-        if name != self.names.to_wire(&tool_use.name) {
-            let message = format!("a call of `{}` was sent as one of `{name}`", tool_use.name);
-            self.warn(WarningKind::PartDowngraded, message);
-        }
         wire::Part::Said(Said {
             data: Data::FunctionCall(FunctionCall {
                 id: self.wire_id(tool_use),
-                name,
+                name: self.names.to_wire(&tool_use.name),
                 args: Args(&tool_use.input),
             }),
             thought: false,
@@ -135,10 +129,16 @@ impl Mapper<'_> {
     fn opaque<'a>(&mut self, opaque: &'a Opaque) -> Option<wire::Part<'a>> {
         let own = self.own(Some(&opaque.provider_state));
         let piece = own.and_then(|state| state.get(PIECE));
-        match piece.filter(|piece| piece.is_object()) {
-            Some(piece) => Some(wire::Part::Native(piece)),
+        match piece.and_then(Value::as_object).zip(piece) {
+            Some((fields, _)) if fields.contains_key(SIGNATURE) && !self.replay_thoughts => {
+                self.states_dropped += 1;
+                let mut unsigned = fields.clone();
+                unsigned.shift_remove(SIGNATURE);
+                Some(wire::Part::Native(Cow::Owned(Value::Object(unsigned))))
+            }
+            Some((_, piece)) => Some(wire::Part::Native(Cow::Borrowed(piece))),
             // It stood beside the content, and the API does not take it back.
-            None if own.is_some() && opaque.kind == GROUNDING => None,
+            None if own.is_some() && BESIDE_CONTENT.contains(&opaque.kind.as_str()) => None,
             None => self.foreign(opaque),
         }
     }

@@ -4,16 +4,16 @@ use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
     ToolChoiceOutcome, Warning, WarningKind,
 };
+use switchboard_providers_common::LocalIds;
 
 use super::{
     contents::{Conversation, conversation},
-    ids::LocalIds,
     names::Declared,
     parts::Mapper,
     schema,
     thinking::thinking,
     tools::{Context, Tools, tools},
-    wire::{Body, GenerationConfig},
+    wire::{Body, Content, GenerationConfig},
 };
 use crate::{
     capabilities::Series,
@@ -43,9 +43,10 @@ pub struct WireRequest<'a> {
 /// `capabilities` decides what is left out with a warning because the model is *known* not to take
 /// it.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`], naming the field, when a tool's name cannot be said
-/// on this wire, the tool choice speaks of a tool that is not declared or there is nothing to answer,
-/// and with [`ModelErrorKind::Unsupported`] when the model is known not to have tools or structured
+/// A tool's name that cannot be said on this wire is sent as another one, which leads back.
+///
+/// Fails with [`ModelErrorKind::InvalidRequest`], naming the field, when the tool choice speaks of a
+/// tool that is not declared or there is nothing to answer, and with [`ModelErrorKind::Unsupported`] when the model is known not to have tools or structured
 /// answers, or not both at once.
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
@@ -64,11 +65,13 @@ pub fn to_wire<'a>(
         capabilities,
         names: &declared,
         form: options.schemas,
-        schema_instead: has_schema && !both && !request.tools.is_empty(),
+        schema_instead: has_schema && !both,
+        server: &options.server_tools,
+        takes_both: series.is_none_or(Series::takes_server_tools_beside_functions),
     };
     let Tools {
         declared: sent_tools,
-        config: tool_config,
+        config: mut tool_config,
         outcome,
     } = tools(&context, &mut warnings)?;
     let mapper = Mapper {
@@ -85,6 +88,14 @@ pub fn to_wire<'a>(
         system_instruction,
         contents,
     } = conversation(request, mapper)?;
+    if contents
+        .iter()
+        .any(Content::has_server_side_tool_invocations)
+    {
+        // Then every request has to say so, whatever it declares.
+        let config = tool_config.get_or_insert_default();
+        config.include_server_side_tool_invocations = true;
+    }
     let mut generation_config = GenerationConfig {
         thinking_config: thinking(
             request,

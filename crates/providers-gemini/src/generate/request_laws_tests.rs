@@ -50,6 +50,7 @@ fn any_part() -> impl Strategy<Value = Part> {
             json!({"thoughtSignature": "c2ln"}),
             json!({"id": "w", "thoughtSignature": "c2ln"}),
             json!({"part": {"executableCode": {"code": "1"}}}),
+            json!({"part": {"toolCall": {"id": "s"}, "thoughtSignature": "c2ln"}}),
             json!(3),
         ]),
     ))
@@ -117,6 +118,10 @@ proptest! {
                 Ok(wire) => {
                     let body = serde_json::to_value(&wire.body).unwrap();
                     lawful(&body["contents"], name);
+                    // Where tools of the API's own are spoken of, the switch for them is on.
+                    let config = &body["toolConfig"]["includeServerSideToolInvocations"];
+                    let speaks = body["contents"].to_string().contains("toolCall");
+                    prop_assert_eq!(config == &Value::Bool(true), speaks);
                     // Of whom it is not, no signature is sent.
                     let foreign = body.to_string().matches("c2ln").count();
                     let own = request.messages.iter().flat_map(|it| &it.parts)

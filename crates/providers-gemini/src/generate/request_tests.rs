@@ -17,19 +17,19 @@ fn gemini(name: &str) -> ModelId {
 fn try_map(
     request: &ChatRequest,
     model: &ModelId,
-    options: GeminiOptions,
+    options: &GeminiOptions,
 ) -> Result<(Value, ToolChoiceOutcome, Vec<Warning>), ModelError> {
-    let wire = to_wire(request, model, &capabilities(&model.name), &options)?;
+    let wire = to_wire(request, model, &capabilities(&model.name), options)?;
     let body = serde_json::to_value(&wire.body).unwrap();
     Ok((body, wire.tool_choice, wire.warnings))
 }
 
 fn map(request: &ChatRequest, model: &str) -> (Value, ToolChoiceOutcome, Vec<Warning>) {
-    try_map(request, &gemini(model), GeminiOptions::default()).unwrap()
+    try_map(request, &gemini(model), &GeminiOptions::default()).unwrap()
 }
 
 fn refused(request: &ChatRequest, model: &str) -> ModelErrorKind {
-    try_map(request, &gemini(model), GeminiOptions::default())
+    try_map(request, &gemini(model), &GeminiOptions::default())
         .unwrap_err()
         .kind
 }
@@ -117,14 +117,14 @@ fn conversation(minter: &ModelId) -> ChatRequest {
 #[test]
 fn a_conversation_with_its_minter() {
     let (body, outcome, warnings) = map(&conversation(&gemini(NEW)), NEW);
-    insta::assert_json_snapshot!("conversation_with_its_minter", body);
+    insta::assert_json_snapshot!("request__gemini__conversation_with_its_minter", body);
     assert_eq!((outcome, warnings), (ToolChoiceOutcome::Native, Vec::new()));
 }
 
 #[test]
 fn a_conversation_that_another_began() {
     let (body, _, warnings) = map(&conversation(&ModelId::new("anthropic", "claude")), NEW);
-    insta::assert_json_snapshot!("conversation_that_another_began", body);
+    insta::assert_json_snapshot!("request__gemini__conversation_that_another_began", body);
     let kinds: Vec<_> = warnings.iter().map(|it| it.kind).collect();
     assert_eq!(
         kinds,
@@ -150,11 +150,11 @@ fn every_option() -> ChatRequest {
 #[test]
 fn options_on_two_generations() {
     let (body, _, warnings) = map(&every_option(), OLD);
-    insta::assert_json_snapshot!("options_on_gemini_2_5", body);
+    insta::assert_json_snapshot!("request__gemini__options_on_gemini_2_5", body);
     assert_eq!(warnings, []);
     // The newest ignore sampling.
     let (body, _, warnings) = map(&every_option(), NEW);
-    insta::assert_json_snapshot!("options_on_gemini_3_8", body);
+    insta::assert_json_snapshot!("request__gemini__options_on_gemini_3_8", body);
     assert_eq!(warnings.len(), 2);
     // What says nothing is not sent.
     let (body, _, _) = map(&ChatRequest::new([Message::user("Hi.")]), NEW);
@@ -247,7 +247,7 @@ fn a_choice_among_what_is_not_there_is_refused() {
 }
 
 #[test]
-fn case_16_names_that_the_wire_cannot_say_are_aliased_or_refused() {
+fn case_16_names_that_the_wire_cannot_say_are_aliased_everywhere() {
     let tools = [ToolDefinition::new("7zip", "", json!({})), weather()];
     let call = Part::ToolUse(ToolUse::new("1", "7zip", ToolInput::parse("")));
     let request = ChatRequest::new([
@@ -258,17 +258,16 @@ fn case_16_names_that_the_wire_cannot_say_are_aliased_or_refused() {
     .with_tools(tools)
     .with_tool_choice(ToolChoice::Only(vec!["7zip".into()]));
     let (body, _, warnings) = map(&request, NEW);
-    assert_eq!(body["tools"][0]["functionDeclarations"][0]["name"], "_7zip");
+    assert_eq!(
+        body["tools"][0]["functionDeclarations"][0]["name"],
+        "_7zip_98fa304e"
+    );
     let config = &body["toolConfig"]["functionCallingConfig"];
-    assert_eq!(config["allowedFunctionNames"], json!(["_7zip"]));
+    assert_eq!(config["allowedFunctionNames"], json!(["_7zip_98fa304e"]));
     let named = |at: usize, kind: &str| body["contents"][at]["parts"][0][kind]["name"].clone();
-    assert_eq!(named(1, "functionCall"), "_7zip");
-    assert_eq!(named(2, "functionResponse"), "_7zip");
+    assert_eq!(named(1, "functionCall"), "_7zip_98fa304e");
+    assert_eq!(named(2, "functionResponse"), "_7zip_98fa304e");
     assert_eq!(warnings, []);
-    let bad = ChatRequest::new([Message::user("?")])
-        .with_tools([weather(), ToolDefinition::new("a b", "", json!({}))]);
-    let field = Some("tools[0].functionDeclarations[1].name".to_owned());
-    assert_eq!(refused(&bad, NEW), ModelErrorKind::InvalidRequest { field });
 }
 
 #[test]
@@ -329,7 +328,7 @@ fn the_older_form_of_schemas_is_sent_where_it_is_asked_for() {
     let mut request = question();
     request.response_format = structured();
     request.reasoning = Some(ReasoningEffort::High);
-    let (body, _, _) = try_map(&request, &gemini(NEW), options).unwrap();
+    let (body, _, _) = try_map(&request, &gemini(NEW), &options).unwrap();
     let declared = &body["tools"][0]["functionDeclarations"];
     assert_eq!(declared[0]["parameters"]["type"], "OBJECT");
     assert_eq!(declared[0].get("parametersJsonSchema"), None);

@@ -3,8 +3,8 @@
 //! A body is what its stream would have said in one chunk, so the same state machine reads it: an
 //! answer is the same whichever way it came.
 
-use switchboard_domain::{ChatResponse, ModelError, ModelEvent, ResponseAccumulator};
-use switchboard_providers_common::WireDecoder as _;
+use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
+use switchboard_providers_common::{WireDecoder as _, assembled};
 
 use super::stream::GenerateDecoder;
 
@@ -31,15 +31,7 @@ pub fn from_body(
     decoder: GenerateDecoder,
     body: &str,
 ) -> Result<ChatResponse, ModelError> {
-    let mut answer = ResponseAccumulator::default();
-    for event in events_from_body(decoder, body)? {
-        answer
-            .push(&event)
-            .map_err(|fault| ModelError::from_grammar(provider, fault))?;
-    }
-    answer
-        .finish()
-        .map_err(|fault| ModelError::from_grammar(provider, fault))
+    assembled(provider, &events_from_body(decoder, body)?)
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
-use switchboard_domain::{FinishReason, ModelErrorKind, ModelId, ToolChoiceOutcome};
+use switchboard_domain::{
+    FinishReason, ModelErrorKind, ModelId, ResponseAccumulator, ToolChoiceOutcome,
+};
 use switchboard_testkit::transcripts;
 
 use super::*;

@@ -5,15 +5,14 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, Opaque, Part, PartStart,
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
-use switchboard_providers_common::{WireDecoder, classify::excerpt};
+use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
 
 use super::{
     finish::{CONTINUATION, finish_reason, is_said},
-    ids::LocalIds,
     names::Declared,
-    native::{data_field, medium, readable, sources, text_of},
-    parts::{GROUNDING, ID, PIECE, SIGNATURE},
-    usage::usage,
+    native::{data_field, medium, readable, text_of},
+    parts::{BESIDE_CONTENT, ID, PIECE, SIGNATURE},
+    usage::UsageReport,
 };
 use crate::{
     continuation::Continuation,
@@ -41,7 +40,7 @@ pub struct GenerateDecoder {
     asked_with: Option<String>,
     /// What the requests before cost, and this one so far.
     spent: Usage,
-    usage: Usage,
+    usage: UsageReport,
     started: bool,
     next_part: u32,
     /// The text or thought being said.
@@ -49,7 +48,8 @@ pub struct GenerateDecoder {
     calls: usize,
     /// Calls without a name.
     nameless: usize,
-    grounding: Option<Value>,
+    /// What stands beside the content, in the order of [`BESIDE_CONTENT`].
+    beside: [Option<Value>; BESIDE_CONTENT.len()],
     finish: Option<String>,
     finish_message: Option<String>,
     blocked: Option<String>,
@@ -87,13 +87,13 @@ impl GenerateDecoder {
             token: None,
             asked_with: None,
             spent: Usage::default(),
-            usage: Usage::default(),
+            usage: UsageReport::default(),
             started: false,
             next_part: 0,
             open: None,
             calls: 0,
             nameless: 0,
-            grounding: None,
+            beside: Default::default(),
             finish: None,
             finish_message: None,
             blocked: None,
@@ -163,9 +163,9 @@ impl GenerateDecoder {
                 text_of(feedback, "blockReasonMessage").or(self.finish_message.take());
         }
         if let Some(report) = chunk.get("usageMetadata") {
-            self.usage.update(usage(report));
+            self.usage.update(report);
             let mut usage = self.spent;
-            usage.add(self.usage);
+            usage.add(self.usage.into());
             if usage.is_known() {
                 events.push(ModelEvent::Usage { usage });
             }
@@ -179,7 +179,7 @@ impl GenerateDecoder {
         if hop != self.hop {
             self.hop = hop;
             self.token = None;
-            self.spent.add(std::mem::take(&mut self.usage));
+            self.spent.add(std::mem::take(&mut self.usage).into());
         }
     }
 
@@ -221,11 +221,11 @@ impl GenerateDecoder {
                 }
             }
         }
-        if let Some(grounding) = candidate.remove(GROUNDING)
-            && grounding.as_object().is_some_and(|it| !it.is_empty())
-        {
+        for (known, kind) in self.beside.iter_mut().zip(BESIDE_CONTENT) {
+            let report = candidate.remove(kind);
+            let report = report.filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
             // Each report holds what the earlier ones did.
-            self.grounding = Some(grounding);
+            *known = report.or(known.take());
         }
         self.finish_message = text_of(&candidate, "finishMessage").or(self.finish_message.take());
         self.token = text_of(&candidate, "continuationToken").or(self.token.take());
@@ -440,10 +440,15 @@ impl GenerateDecoder {
             self.start(None, None, events);
         }
         self.close(events);
-        if let Some(grounding) = self.grounding.take() {
-            let text = sources(&grounding);
-            let part = self.opaque(GROUNDING.to_owned(), text, json!({ GROUNDING: grounding }));
-            self.whole(part, events);
+        for (report, kind) in std::mem::take(&mut self.beside)
+            .into_iter()
+            .zip(BESIDE_CONTENT)
+        {
+            if let Some(report) = report {
+                let text = readable(kind, Some(&report));
+                let part = self.opaque(kind.to_owned(), text, json!({ kind: report }));
+                self.whole(part, events);
+            }
         }
         let mut reason = if is_blocked {
             FinishReason::ContentFilter

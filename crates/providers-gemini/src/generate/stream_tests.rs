@@ -99,7 +99,7 @@ fn the_first_event_says_who_answers_and_what_was_not_as_asked() {
 }
 
 #[test]
-fn case_1_stop_with_a_call_is_tool_use() {
+fn case_01_stop_with_a_call_is_tool_use() {
     let answer = answer(&transcript("call"));
     assert_eq!(answer.finish, FinishReason::ToolUse);
     assert_eq!(answer.finish_raw.as_deref(), Some("STOP"));
@@ -116,7 +116,7 @@ fn case_1_stop_with_a_call_is_tool_use() {
 }
 
 #[test]
-fn case_2_several_calls_in_one_chunk_are_all_kept_and_case_3_the_first_alone_is_signed() {
+fn case_02_several_calls_in_one_chunk_are_all_kept_and_case_03_the_first_alone_is_signed() {
     let answer = answer(&transcript("two-calls"));
     let calls: Vec<_> = answer.message.tool_uses().collect();
     let inputs: Vec<_> = calls
@@ -132,7 +132,7 @@ fn case_2_several_calls_in_one_chunk_are_all_kept_and_case_3_the_first_alone_is_
 }
 
 #[test]
-fn case_4_a_trailing_signature_on_an_empty_text_is_kept() {
+fn case_04_a_trailing_signature_on_an_empty_text_is_kept() {
     let answer = answer(&transcript("thoughts-then-text"));
     let expected = [
         Part::Reasoning(Reasoning {
@@ -151,7 +151,7 @@ fn case_4_a_trailing_signature_on_an_empty_text_is_kept() {
 }
 
 #[test]
-fn case_5_calls_without_ids_get_unique_local_ones_and_a_repeated_id_too() {
+fn case_05_calls_without_ids_get_unique_local_ones_and_a_repeated_id_too() {
     let ids = |name: &str| -> Vec<_> {
         let answer = answer(&transcript(name));
         answer.message.tool_uses().map(|it| it.id.clone()).collect()
@@ -168,7 +168,7 @@ fn case_5_calls_without_ids_get_unique_local_ones_and_a_repeated_id_too() {
 }
 
 #[test]
-fn case_7_an_error_frame_without_a_numeric_code_is_an_error() {
+fn case_07_an_error_frame_without_a_numeric_code_is_an_error() {
     let error = failure(&transcript("error-mid-stream"));
     assert_eq!(error.kind, ModelErrorKind::Overloaded { retry_after: None });
     assert!(error.message().starts_with("The model is overloaded"));
@@ -182,7 +182,7 @@ fn case_7_an_error_frame_without_a_numeric_code_is_an_error() {
 }
 
 #[test]
-fn case_8_an_answer_at_the_request_limit_goes_on_and_its_usage_is_summed() {
+fn case_08_an_answer_at_the_request_limit_goes_on_and_its_usage_is_summed() {
     let first = transcript("continuation");
     let continuation = Continuation::default();
     let mut decoder = decoder().with_continuation(continuation.clone());
@@ -235,7 +235,7 @@ fn an_answer_that_cannot_go_on_is_at_a_limit() {
 }
 
 #[test]
-fn case_10_and_26_a_call_without_arguments_has_an_empty_object() {
+fn case_10_a_call_without_arguments_has_an_empty_object() {
     let answer = answer(&transcript("no-arguments"));
     let inputs: Vec<_> = answer
         .message
@@ -244,6 +244,17 @@ fn case_10_and_26_a_call_without_arguments_has_an_empty_object() {
         .collect();
     assert_eq!(inputs, vec![ToolInput::parse("{}"); 3]);
     assert_eq!(answer.finish, FinishReason::ToolUse);
+}
+
+#[test]
+fn case_26_no_arguments_in_any_form_are_an_empty_object() {
+    for args in [json!(null), json!({}), json!(""), json!(" ")] {
+        let call = json!([{"functionCall": {"name": "list_cities", "args": args}}]);
+        let answer = answer(&[parts(&call, "STOP")]);
+        let call = answer.message.tool_uses().next().unwrap();
+        assert_eq!(call.input, ToolInput::parse("{}"), "{args}");
+        assert_eq!(answer.finish, FinishReason::ToolUse);
+    }
 }
 
 #[test]
@@ -303,7 +314,10 @@ fn case_16_an_alias_leads_back_to_the_tool() {
     let mut decoder =
         decoder().with_declared(Declared::of(&request, crate::SchemaForm::JsonSchema));
     let mut events = Vec::new();
-    let frame = parts(&json!([{"functionCall": {"name": "_7zip"}}]), "STOP");
+    let frame = parts(
+        &json!([{"functionCall": {"name": "_7zip_98fa304e"}}]),
+        "STOP",
+    );
     decoder.frame("", &frame.to_string(), &mut events).unwrap();
     decoder.end(&mut events).unwrap();
     assert_eq!(
@@ -319,6 +333,19 @@ fn case_17_an_output_limit_beats_the_calls_before_it() {
     // The call came whole before the limit.
     let call = answer.message.tool_uses().next().unwrap();
     assert!(call.input.as_object().is_some());
+}
+
+#[test]
+fn case_17_a_named_choice_that_ends_with_stop_is_tool_use() {
+    let call = json!([{"functionCall": {"name": "list_cities", "args": {}}}]);
+    for finish in ["STOP", "FUNCTION_CALL"] {
+        let answer = answer(&[parts(&call, finish)]);
+        assert_eq!(answer.finish, FinishReason::ToolUse);
+        assert_eq!(answer.finish_raw.as_deref(), Some(finish));
+    }
+    // And a word that says more than the output does.
+    let answer = answer(&[parts(&json!([{"text": "None."}]), "FUNCTION_CALL")]);
+    assert_eq!(answer.finish, FinishReason::Stop);
 }
 
 #[test]
@@ -374,6 +401,26 @@ fn case_21_usage_after_the_end_counts_and_none_is_not_zero() {
     let thinking = answer(&transcript("max-tokens-in-thoughts"));
     assert_eq!(thinking.usage.output_tokens, Some(100));
     assert_eq!(thinking.finish, FinishReason::Length);
+}
+
+#[test]
+fn case_14_what_a_later_report_leaves_out_stays_as_it_was() {
+    let report = |usage: Value| json!({"candidates": [], "usageMetadata": usage});
+    let first = json!({"promptTokenCount": 42, "cachedContentTokenCount": 32,
+                       "candidatesTokenCount": 1, "thoughtsTokenCount": 5});
+    let answer = answer(&[
+        report(first),
+        report(json!({"promptTokenCount": 42, "candidatesTokenCount": 9})),
+        parts(&json!([{"text": "Hi."}]), "STOP"),
+    ]);
+    let expected = Usage {
+        input_tokens: Some(42),
+        output_tokens: Some(14),
+        cache_read_tokens: Some(32),
+        reasoning_tokens: Some(5),
+        ..Usage::default()
+    };
+    assert_eq!(answer.usage, expected);
 }
 
 #[test]
@@ -440,9 +487,43 @@ fn the_providers_own_tools_are_shown_and_kept() {
     let Some(Part::Opaque(sources)) = grounded.message.parts.last() else {
         panic!("{:?}", grounded.message.parts);
     };
-    let text = "Weather in Hamburg: https://example.org/weather\nhttps://example.org/more";
+    let text = "[search: weather hamburg]\nWeather in Hamburg: https://example.org/weather\n\
+                https://example.org/more";
     assert_eq!(sources.text.as_deref(), Some(text));
     assert_eq!(grounded.finish, FinishReason::Stop);
+}
+
+#[test]
+fn what_stands_beside_the_content_is_kept_as_it_was_last_said() {
+    let chunk = |candidate: Value| json!({ "candidates": [candidate] });
+    let pages = |names: &[&str]| {
+        let pages = names.iter().map(|name| {
+            json!({"retrievedUrl": format!("https://{name}.example"),
+                   "urlRetrievalStatus": "URL_RETRIEVAL_STATUS_SUCCESS"})
+        });
+        json!({"urlMetadata": pages.collect::<Value>()})
+    };
+    let queries = json!({"webSearchQueries": ["a"]});
+    let answer = answer(&[
+        chunk(json!({"urlContextMetadata": pages(&["a"]), "groundingMetadata": queries})),
+        chunk(json!({"urlContextMetadata": pages(&["a", "b"]), "groundingMetadata": {}})),
+        parts(&json!([{"text": "Hi."}]), "STOP"),
+    ]);
+    let [_, Part::Opaque(grounding), Part::Opaque(read)] = &answer.message.parts[..] else {
+        panic!("{:?}", answer.message.parts);
+    };
+    assert_eq!(grounding.kind, "groundingMetadata");
+    assert_eq!(
+        grounding.provider_state.data,
+        json!({"groundingMetadata": queries})
+    );
+    assert_eq!(read.kind, "urlContextMetadata");
+    assert_eq!(
+        read.text.as_deref(),
+        Some("https://a.example\nhttps://b.example")
+    );
+    let kept = json!({"urlContextMetadata": pages(&["a", "b"])});
+    assert_eq!(read.provider_state.data, kept);
 }
 
 #[test]

@@ -8,11 +8,11 @@ use switchboard_domain::{
 };
 
 use super::{
-    names::{Declared, is_name},
+    names::Declared,
     schema::parameters,
     wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig},
 };
-use crate::options::SchemaForm;
+use crate::{ServerTool, options::SchemaForm};
 
 /// The tools as they are declared, and the choice as it is sent.
 #[derive(Debug)]
@@ -39,8 +39,25 @@ pub(crate) struct Context<'a, 'm> {
     pub(crate) capabilities: &'m ModelCapabilities,
     pub(crate) names: &'m Declared,
     pub(crate) form: SchemaForm,
-    /// The answer has a schema, and the model takes either that or functions.
+    /// The answer has a schema, and the model takes either that or tools.
     pub(crate) schema_instead: bool,
+    /// The API's own tools that are wished for.
+    pub(crate) server: &'m [ServerTool],
+    /// Whether the model takes those beside functions.
+    pub(crate) takes_both: bool,
+}
+
+/// The tools that go out, and of which of them one must be used.
+struct Plan<'a, 'm> {
+    functions: Vec<&'a ToolDefinition>,
+    server: Vec<&'m ServerTool>,
+    forced: Option<Forced<'a>>,
+}
+
+/// A tool must be used: one of these, any if neither names one.
+struct Forced<'a> {
+    functions: Vec<&'a str>,
+    server: Vec<&'a str>,
 }
 
 /// Maps the tools and the choice among them.
@@ -49,116 +66,232 @@ pub(crate) fn tools<'a>(
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
     let request = context.request;
-    for (index, tool) in request.tools.iter().enumerate() {
-        if !is_name(&context.names.to_wire(&tool.name)) {
-            let field = format!("tools[0].functionDeclarations[{index}].name");
-            let message = format!(
-                "tool name `{}` is not 1 to 128 of A-Z, a-z, 0-9, `_`, `.`, `:` and `-`",
-                tool.name
-            );
-            return Err(context.invalid(&field, message));
-        }
-    }
-    let forced = context.forced()?;
-    if request.tools.is_empty() {
+    let server = context.server_tools(warnings);
+    let forced = context.forced(&server)?;
+    if request.tools.is_empty() && server.is_empty() {
         return match forced {
             Some(_) => Err(context.invalid(CHOICE, "a tool is required but none is declared")),
             None => Ok(Tools::none(ToolChoiceOutcome::Native)),
         };
     }
-    let none_wanted = request.tool_choice == ToolChoice::None;
-    if context.capabilities.tools == Some(false) || context.schema_instead {
-        if none_wanted {
-            let how = if context.schema_instead {
-                "no tools were sent: this model takes none beside the schema of an answer"
-            } else {
-                "no tools were sent to a model that has none"
-            };
-            return Ok(Tools::none(ToolChoiceOutcome::Emulated { how: how.into() }));
+    if request.tool_choice == ToolChoice::None {
+        return Ok(context.no_tool(!server.is_empty(), warnings));
+    }
+    let mut plan = Plan {
+        functions: request.tools.iter().map(|tool| &**tool).collect(),
+        server,
+        forced,
+    };
+    plan.narrow();
+    context.leave_out_server_tools(&mut plan, warnings);
+    if !plan.functions.is_empty() && context.takes_no_functions() {
+        return Err(context.unsupported());
+    }
+    if plan.functions.is_empty() && plan.server.is_empty() {
+        // They were left out, each with a warning.
+        return match plan.forced {
+            Some(_) => Err(context.unsupported()),
+            None => Ok(Tools::none(ToolChoiceOutcome::Native)),
+        };
+    }
+    if request.parallel_tool_use == Some(false) && !plan.functions.is_empty() {
+        let message = "the model may call several tools at once: this wire has no switch for it";
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    }
+    let (mode, allowed, outcome) = context.choose(&mut plan, warnings);
+    Ok(context.declared(&plan, mode, allowed, outcome, warnings))
+}
+
+const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
+
+impl Plan<'_, '_> {
+    /// Leaves out what a choice does not name, unless the wire can say the choice: among functions it
+    /// can, and all stay declared, which keeps prompt caches.
+    fn narrow(&mut self) {
+        let Some(forced) = &self.forced else {
+            return;
+        };
+        if !forced.server.is_empty() {
+            self.keep_the_named();
         }
-        let feature = if context.schema_instead {
+    }
+
+    fn keep_the_named(&mut self) {
+        let Some(Forced { functions, server }) = &self.forced else {
+            return;
+        };
+        if functions.is_empty() && server.is_empty() {
+            return;
+        }
+        self.functions
+            .retain(|tool| functions.contains(&&*tool.name));
+        self.server.retain(|tool| server.contains(&&*tool.name()));
+    }
+}
+
+impl<'a, 'm> Context<'a, 'm> {
+    /// The API's own tools that can be declared.
+    fn server_tools(&self, warnings: &mut Vec<Warning>) -> Vec<&'m ServerTool> {
+        let mut server: Vec<&ServerTool> = Vec::with_capacity(self.server.len());
+        for tool in self.server {
+            let name = tool.name();
+            if self.names.tool(&name).is_some() {
+                left_out(tool, "a tool of that name is declared", warnings);
+            } else if server.iter().any(|it| it.name() == name) {
+                left_out(tool, "it is there already", warnings);
+            } else {
+                server.push(tool);
+            }
+        }
+        server
+    }
+
+    /// The tools of which one must be used; `None` if the model need not.
+    fn forced(&self, server: &[&ServerTool]) -> Result<Option<Forced<'a>>, ModelError> {
+        let mut forced = Forced {
+            functions: Vec::new(),
+            server: Vec::new(),
+        };
+        let names = match &self.request.tool_choice {
+            ToolChoice::Auto | ToolChoice::None => return Ok(None),
+            ToolChoice::Required => return Ok(Some(forced)),
+            ToolChoice::Only(names) => names,
+        };
+        for name in names {
+            let list = if self.names.tool(name).is_some() {
+                &mut forced.functions
+            } else if server.iter().any(|tool| tool.name() == name.as_str()) {
+                &mut forced.server
+            } else {
+                return Err(self.invalid(CHOICE, format!("no tool named `{name}` is declared")));
+            };
+            if !list.contains(&name.as_str()) {
+                list.push(name);
+            }
+        }
+        if names.is_empty() {
+            let message = "a choice among no tools; say `none` for no tool";
+            return Err(self.invalid(CHOICE, message));
+        }
+        Ok(Some(forced))
+    }
+
+    /// No tool may be used. The wire can forbid functions, which stay declared, and nothing else.
+    fn no_tool(&self, had_server: bool, warnings: &mut Vec<Warning>) -> Tools<'a> {
+        let emulated = |how: &str| ToolChoiceOutcome::Emulated { how: how.into() };
+        if self.schema_instead {
+            let how = "no tools were sent: this model takes none beside the schema of an answer";
+            return Tools::none(emulated(how));
+        }
+        if self.capabilities.tools == Some(false) {
+            return Tools::none(emulated("no tools were sent to a model that has none"));
+        }
+        let outcome = if had_server {
+            emulated("the provider's own tools were not sent")
+        } else {
+            ToolChoiceOutcome::Native
+        };
+        let plan = Plan {
+            functions: self.request.tools.iter().map(|tool| &**tool).collect(),
+            server: Vec::new(),
+            forced: None,
+        };
+        self.declared(&plan, CallingMode::None, Vec::new(), outcome, warnings)
+    }
+
+    /// Leaves out the API's own tools where the model does not take them.
+    fn leave_out_server_tools(&self, plan: &mut Plan<'a, 'm>, warnings: &mut Vec<Warning>) {
+        let why = if self.schema_instead {
+            "this model takes none beside the schema of an answer"
+        } else if !self.takes_both && !plan.functions.is_empty() {
+            "this model takes none beside functions"
+        } else {
+            return;
+        };
+        for tool in plan.server.drain(..) {
+            left_out(tool, why, warnings);
+        }
+    }
+
+    fn takes_no_functions(&self) -> bool {
+        self.capabilities.tools == Some(false) || self.schema_instead
+    }
+
+    fn unsupported(&self) -> ModelError {
+        let feature = if self.schema_instead {
             "an answer in the form of a JSON Schema beside tools by this model"
         } else {
             "tool use by this model"
         };
         let feature = feature.to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
-        return Err(ModelError::new(context.provider, kind, ""));
+        ModelError::new(self.provider, kind, "")
     }
-    if request.parallel_tool_use == Some(false) && !none_wanted {
-        let message = "the model may call several tools at once: this wire has no switch for it";
-        warnings.push(Warning::new(WarningKind::OptionDropped, message));
-    }
-    let refused = context.capabilities.forced_tool_choice == Some(false);
-    let (only, mode, allowed, outcome) = match forced {
-        None if none_wanted => (
-            None,
-            CallingMode::None,
-            Vec::new(),
-            ToolChoiceOutcome::Native,
-        ),
-        None => (
-            None,
-            CallingMode::Auto,
-            Vec::new(),
-            ToolChoiceOutcome::Native,
-        ),
-        Some(allowed) if refused => {
-            let why = "this model takes no forced tool choice; it was left free to answer without";
-            warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
-            let outcome = ToolChoiceOutcome::Relaxed { why: why.into() };
-            (Some(allowed), CallingMode::Auto, Vec::new(), outcome)
-        }
-        // The subset is a form of the wire: all tools stay declared, which keeps prompt caches.
-        Some(allowed) => {
-            let names = allowed.iter().map(|name| context.names.to_wire(name));
-            let names: Vec<Cow<'a, str>> = names.collect();
-            (None, CallingMode::Any, names, ToolChoiceOutcome::Native)
-        }
-    };
-    let only = only.filter(|names| !names.is_empty());
-    let sent = request
-        .tools
-        .iter()
-        .filter(|tool| only.as_ref().is_none_or(|it| it.contains(&&*tool.name)));
-    Ok(Tools {
-        declared: vec![Tool {
-            function_declarations: sent.map(|tool| context.function(tool, warnings)).collect(),
-        }],
-        config: Some(ToolConfig {
-            function_calling_config: FunctionCallingConfig {
-                mode,
-                allowed_function_names: allowed,
-            },
-        }),
-        outcome,
-    })
-}
 
-const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
-
-impl<'a> Context<'a, '_> {
-    /// The tools of which one must be used: empty for any, `None` if the model need not.
-    fn forced(&self) -> Result<Option<Vec<&'a str>>, ModelError> {
-        let names = match &self.request.tool_choice {
-            ToolChoice::Auto | ToolChoice::None => return Ok(None),
-            ToolChoice::Required => return Ok(Some(Vec::new())),
-            ToolChoice::Only(names) => names,
-        };
-        if let Some(name) = names.iter().find(|name| self.names.tool(name).is_none()) {
-            return Err(self.invalid(CHOICE, format!("no tool named `{name}` is declared")));
-        }
-        if names.is_empty() {
-            let message = "a choice among no tools; say `none` for no tool";
-            return Err(self.invalid(CHOICE, message));
-        }
-        let mut allowed: Vec<&'a str> = Vec::with_capacity(names.len());
-        for name in names {
-            if !allowed.contains(&name.as_str()) {
-                allowed.push(name);
+    /// How functions are called, among which, and what that makes of the choice.
+    fn choose(
+        &self,
+        plan: &mut Plan<'a, 'm>,
+        warnings: &mut Vec<Warning>,
+    ) -> (CallingMode, Vec<Cow<'a, str>>, ToolChoiceOutcome) {
+        let free = |plan: &Plan<'_, '_>| {
+            if plan.server.is_empty() {
+                CallingMode::Auto
+            } else {
+                CallingMode::Validated
             }
+        };
+        let Some(forced) = &plan.forced else {
+            return (free(plan), Vec::new(), ToolChoiceOutcome::Native);
+        };
+        let why = if self.capabilities.forced_tool_choice == Some(false) {
+            "this model takes no forced tool choice; it was left free to answer without"
+        } else if plan.functions.is_empty() || !(forced.server.is_empty() || plan.server.is_empty())
+        {
+            "this wire forces functions and not the provider's own tools; the model was left free to \
+             answer without"
+        } else {
+            let names = forced.functions.iter();
+            let names = names.map(|name| self.names.to_wire(name)).collect();
+            return (CallingMode::Any, names, ToolChoiceOutcome::Native);
+        };
+        warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
+        plan.keep_the_named();
+        let outcome = ToolChoiceOutcome::Relaxed { why: why.into() };
+        (free(plan), Vec::new(), outcome)
+    }
+
+    fn declared(
+        &self,
+        plan: &Plan<'a, 'm>,
+        mode: CallingMode,
+        allowed_function_names: Vec<Cow<'a, str>>,
+        outcome: ToolChoiceOutcome,
+        warnings: &mut Vec<Warning>,
+    ) -> Tools<'a> {
+        let functions = plan.functions.iter();
+        let functions: Vec<_> = functions
+            .map(|tool| self.function(tool, warnings))
+            .collect();
+        let has_functions = !functions.is_empty();
+        let mut declared = Vec::with_capacity(plan.server.len() + 1);
+        if has_functions {
+            declared.push(Tool::Functions {
+                function_declarations: functions,
+            });
         }
-        Ok(Some(allowed))
+        declared.extend(plan.server.iter().map(|tool| Tool::Own(tool.declaration())));
+        Tools {
+            declared,
+            config: has_functions.then_some(ToolConfig {
+                function_calling_config: Some(FunctionCallingConfig {
+                    mode,
+                    allowed_function_names,
+                }),
+                include_server_side_tool_invocations: !plan.server.is_empty(),
+            }),
+            outcome,
+        }
     }
 
     fn function(
@@ -185,3 +318,12 @@ impl<'a> Context<'a, '_> {
         ModelError::new(self.provider, kind, message)
     }
 }
+
+fn left_out(tool: &ServerTool, why: &str, warnings: &mut Vec<Warning>) {
+    let message = format!("the provider's own `{}` was left out: {why}", tool.name());
+    warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
+}
+
+#[cfg(test)]
+#[path = "tools_tests.rs"]
+mod tests;

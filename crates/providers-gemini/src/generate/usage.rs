@@ -3,19 +3,44 @@
 use serde_json::Value;
 use switchboard_domain::Usage;
 
-/// Reads `usageMetadata`. Absent is not zero.
-///
-/// `promptTokenCount` includes what came from a cache; what the provider's own tools fed back counts
-/// apart. `candidatesTokenCount` leaves the thoughts out.
-pub(crate) fn usage(report: &Value) -> Usage {
-    let count = |name: &str| report.get(name).and_then(Value::as_u64);
-    let thoughts = count("thoughtsTokenCount");
-    Usage {
-        input_tokens: sum(count("promptTokenCount"), count("toolUsePromptTokenCount")),
-        output_tokens: sum(count("candidatesTokenCount"), thoughts),
-        cache_read_tokens: count("cachedContentTokenCount"),
-        cache_write_tokens: None,
-        reasoning_tokens: thoughts,
+/// The counts of `usageMetadata`, as far as they were said. Absent is not zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct UsageReport {
+    /// Includes what came from a cache.
+    prompt: Option<u64>,
+    /// What the provider's own tools fed back, which counts apart.
+    tool_results: Option<u64>,
+    cached: Option<u64>,
+    /// Leaves the thoughts out.
+    candidates: Option<u64>,
+    thoughts: Option<u64>,
+}
+
+impl UsageReport {
+    /// Takes over a later report of the same answer; what that leaves out stays as it was.
+    pub(crate) fn update(&mut self, report: &Value) {
+        let count = |name: &str| report.get(name).and_then(Value::as_u64);
+        for (mine, name) in [
+            (&mut self.prompt, "promptTokenCount"),
+            (&mut self.tool_results, "toolUsePromptTokenCount"),
+            (&mut self.cached, "cachedContentTokenCount"),
+            (&mut self.candidates, "candidatesTokenCount"),
+            (&mut self.thoughts, "thoughtsTokenCount"),
+        ] {
+            *mine = count(name).or(*mine);
+        }
+    }
+}
+
+impl From<UsageReport> for Usage {
+    fn from(report: UsageReport) -> Self {
+        Self {
+            input_tokens: sum(report.prompt, report.tool_results),
+            output_tokens: sum(report.candidates, report.thoughts),
+            cache_read_tokens: report.cached,
+            reasoning_tokens: report.thoughts,
+            ..Self::default()
+        }
     }
 }
 
@@ -31,6 +56,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn usage(report: &Value) -> Usage {
+        let mut read = UsageReport::default();
+        read.update(report);
+        read.into()
+    }
+
     #[test]
     fn thoughts_are_output_and_cached_tokens_are_input() {
         let report = json!({
@@ -41,8 +72,8 @@ mod tests {
             input_tokens: Some(105),
             output_tokens: Some(27),
             cache_read_tokens: Some(80),
-            cache_write_tokens: None,
             reasoning_tokens: Some(20),
+            ..Usage::default()
         };
         assert_eq!(usage(&report), expected);
     }

@@ -12,5 +12,6 @@ pub use request::{
     Thinking, Tool, ToolChoice,
 };
 pub use response::{
-    CacheCreation, Envelope, MessageHead, OutputDetails, StopDetails, UsageReport, WireDelta,
+    CacheCreation, Envelope, MessageHead, OutputDetails, ServerToolUse, StopDetails, UsageReport,
+    WireDelta,
 };

@@ -246,7 +246,7 @@ pub enum Role {
 #[derive(Debug, Serialize)]
 pub struct Tool<'a> {
     /// `[a-zA-Z0-9_-]{1,128}`.
-    pub name: &'a str,
+    pub name: Cow<'a, str>,
     /// What it does.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
@@ -279,7 +279,7 @@ pub enum ToolChoice<'a> {
     /// This tool.
     Tool {
         /// Its name.
-        name: &'a str,
+        name: Cow<'a, str>,
         /// Exactly one call.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         disable_parallel_tool_use: bool,

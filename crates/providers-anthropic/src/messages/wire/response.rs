@@ -1,9 +1,10 @@
 //! What comes in. Every field forgives: a value of the wrong type counts as absent, so that one odd
 //! field never costs the answer.
 
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
+use switchboard_providers_common::lenient::{lenient, lenient_list};
 
 /// An event of a stream. A whole body is a `message` without an envelope.
 #[derive(Debug, Default, Deserialize)]
@@ -101,6 +102,9 @@ pub struct UsageReport {
     /// Of the answer.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens_details: Option<OutputDetails>,
+    /// What the API's own tools did: `web_search_requests`, `web_fetch_requests` and the like.
+    #[serde(deserialize_with = "lenient")]
+    pub server_tool_use: Option<ServerToolUse>,
 }
 
 /// Tokens written to a cache, by lifetime.
@@ -128,6 +132,21 @@ impl CacheCreation {
     }
 }
 
+/// Requests that the API's own tools made, summed: every number whose name ends with `_requests`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServerToolUse(pub Option<u64>);
+
+impl<'de> Deserialize<'de> for ServerToolUse {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let counts = JsonObject::deserialize(deserializer)?;
+        let requests = counts
+            .iter()
+            .filter(|(name, _)| name.ends_with("_requests"));
+        let requests = requests.filter_map(|(_, count)| count.as_u64());
+        Ok(Self(requests.reduce(u64::saturating_add)))
+    }
+}
+
 /// Token counts within the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -145,6 +164,10 @@ impl UsageReport {
         let written = written.or_else(|| later.cache_creation?.sum());
         let details = self.output_tokens_details.get_or_insert_default();
         let later_details = later.output_tokens_details.unwrap_or_default();
+        let created = self.cache_creation.get_or_insert_default();
+        let later_created = later.cache_creation.unwrap_or_default();
+        let asked = self.server_tool_use.get_or_insert_default();
+        let later_asked = later.server_tool_use.unwrap_or_default();
         for (mine, theirs) in [
             (&mut self.input_tokens, later.input_tokens),
             (&mut self.cache_creation_input_tokens, written),
@@ -154,10 +177,18 @@ impl UsageReport {
             ),
             (&mut self.output_tokens, later.output_tokens),
             (&mut details.thinking_tokens, later_details.thinking_tokens),
+            (
+                &mut created.ephemeral_5m_input_tokens,
+                later_created.ephemeral_5m_input_tokens,
+            ),
+            (
+                &mut created.ephemeral_1h_input_tokens,
+                later_created.ephemeral_1h_input_tokens,
+            ),
+            (&mut asked.0, later_asked.0),
         ] {
             *mine = (*mine).max(theirs);
         }
-        self.cache_creation = later.cache_creation.or(self.cache_creation);
     }
 }
 
@@ -174,34 +205,13 @@ impl From<UsageReport> for Usage {
             output_tokens: report.output_tokens,
             cache_read_tokens: read,
             cache_write_tokens: written,
+            cache_write_long_tokens: report
+                .cache_creation
+                .and_then(|created| created.ephemeral_1h_input_tokens),
             reasoning_tokens: report
                 .output_tokens_details
                 .and_then(|details| details.thinking_tokens),
+            server_tool_requests: report.server_tool_use.and_then(|asked| asked.0),
         }
     }
-}
-
-/// The value if it is of the right type, else the default.
-fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned + Default,
-{
-    let value = Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).unwrap_or_default())
-}
-
-/// The elements that are of the right type; none for `null` and anything else that is no list.
-fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    let Value::Array(list) = Value::deserialize(deserializer)? else {
-        return Ok(Vec::new());
-    };
-    let elements = list.into_iter();
-    Ok(elements
-        .filter_map(|element| serde_json::from_value(element).ok())
-        .collect())
 }

@@ -16,12 +16,26 @@ pub struct Content<'a> {
     pub parts: Vec<Part<'a>>,
 }
 
+impl Content<'_> {
+    /// Whether it tells what tools did that the API runs itself.
+    pub(crate) fn has_server_side_tool_invocations(&self) -> bool {
+        self.parts.iter().any(|part| {
+            let Part::Native(piece) = part else {
+                return false;
+            };
+            ["toolCall", "toolResponse"]
+                .iter()
+                .any(|field| piece.get(field).is_some())
+        })
+    }
+}
+
 /// One piece.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Part<'a> {
     /// As it came from the API.
-    Native(&'a Value),
+    Native(Cow<'a, Value>),
     /// Made here.
     Said(Said<'a>),
 }
@@ -61,7 +75,7 @@ pub struct Said<'a> {
     clippy::trivially_copy_pass_by_ref,
     reason = "the signature is serde's"
 )]
-fn is_false(value: &bool) -> bool {
+pub(super) fn is_false(value: &bool) -> bool {
     !value
 }
 

@@ -9,7 +9,7 @@ use serde::{
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-use super::content::Content;
+use super::content::{Content, is_false};
 
 /// The request body. The model and whether the answer is streamed stand in the address.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Body<'a> {
     pub system_instruction: Option<Content<'a>>,
     /// The conversation.
     pub contents: Vec<Content<'a>>,
-    /// The functions declared.
+    /// The functions declared, and the API's own tools.
     pub tools: Vec<Tool<'a>>,
     /// Which of them may or must be called.
     pub tool_config: Option<ToolConfig<'a>>,
@@ -94,12 +94,18 @@ fn merge(ours: &mut Value, theirs: &Value) {
     }
 }
 
-/// A set of functions.
+/// An entry of `tools`.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Tool<'a> {
-    /// The functions.
-    pub function_declarations: Vec<FunctionDeclaration<'a>>,
+#[serde(untagged)]
+pub enum Tool<'a> {
+    /// A set of functions.
+    Functions {
+        /// The functions.
+        #[serde(rename = "functionDeclarations")]
+        function_declarations: Vec<FunctionDeclaration<'a>>,
+    },
+    /// A tool that the API runs itself.
+    Own(JsonObject),
 }
 
 /// A function.
@@ -119,12 +125,17 @@ pub struct FunctionDeclaration<'a> {
     pub parameters: Option<Cow<'a, Value>>,
 }
 
-/// How functions are called.
-#[derive(Debug, Serialize)]
+/// How tools are used.
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolConfig<'a> {
     /// How functions are called.
-    pub function_calling_config: FunctionCallingConfig<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function_calling_config: Option<FunctionCallingConfig<'a>>,
+    /// What the API's own tools did is part of the contents. Required where they stand beside
+    /// functions.
+    #[serde(skip_serializing_if = "is_false")]
+    pub include_server_side_tool_invocations: bool,
 }
 
 /// How functions are called.
@@ -144,6 +155,8 @@ pub struct FunctionCallingConfig<'a> {
 pub enum CallingMode {
     /// It decides.
     Auto,
+    /// It decides. The only way of deciding beside the API's own tools, where `AUTO` is refused.
+    Validated,
     /// It must.
     Any,
     /// It must not.

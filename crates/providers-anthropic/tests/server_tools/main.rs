@@ -5,9 +5,11 @@
     reason = "a plain function of a test file counts as production code for clippy"
 )]
 
+mod paused;
+
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel as _, ChatRequest, ChatResponse, FinishReason, Message, ModelId, Part, ToolChoice,
+    ChatModel as _, ChatRequest, ChatResponse, Message, ModelId, Part, ToolChoice,
     ToolChoiceOutcome, ToolDefinition, WarningKind,
 };
 use switchboard_providers_anthropic::{
@@ -223,93 +225,6 @@ fn goes_back(name: &str, model: &str, blocks: &[Value], answer: Message) {
     );
 }
 
-/// What comes after `pause-turn`.
-fn the_rest() -> Value {
-    let found = json!([{
-        "type": "web_search_result", "title": "Weather in Hamburg",
-        "url": "https://example.org/hamburg", "encrypted_content": "EqgfCioIARgB", "page_age": null,
-    }]);
-    json!({
-        "id": "msg_2", "type": "message", "role": "assistant", "model": "claude-haiku-4-5",
-        "stop_reason": "end_turn", "usage": {"input_tokens": 4100, "output_tokens": 12},
-        "content": [
-            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_01A", "content": found},
-            {"type": "text", "text": "12 degrees and rain."},
-        ],
-    })
-}
-
-#[tokio::test]
-async fn a_turn_that_paused_goes_on_where_it_was() {
-    let fake = FakeModel::start().await.expect("a free port");
-    let model = AnthropicModel::new(config(&fake, options()), "claude-haiku-4-5").unwrap();
-    fake.answer(Answer::transcript("anthropic/pause-turn.sse").unwrap());
-    fake.answer(Answer::json(200, &the_rest()));
-    let mut request = ChatRequest::new([Message::user("Weather in Hamburg?")]);
-    let paused = model.complete(&request).await.unwrap();
-    assert_eq!(paused.finish, FinishReason::Paused);
-    request.messages.push(paused.message.into());
-    let rest = model.complete(&request).await.unwrap();
-    assert_eq!(rest.finish, FinishReason::Stop);
-    assert!(rest.warnings.is_empty(), "{:?}", rest.warnings);
-    let first = fake.request(0).await;
-    let second = fake.request(1).await;
-    // The same request, and what the model has said so far as the last of it.
-    let said = json!([
-        {"type": "text", "text": "I search the web."},
-        {"type": "server_tool_use", "id": "srvtoolu_01A", "name": "web_search",
-         "input": {"query": "weather Hamburg"}},
-    ]);
-    let messages = second.json()["messages"].as_array().unwrap();
-    assert_eq!(messages.len(), 2);
-    assert_eq!(messages[0], first.json()["messages"][0]);
-    assert_eq!(messages[1], json!({"role": "assistant", "content": said}));
-    for field in ["tools", "max_tokens", "model", "stream"] {
-        assert_eq!(second.json()[field], first.json()[field], "{field}");
-    }
-    assert_eq!(
-        second.header("anthropic-beta"),
-        first.header("anthropic-beta")
-    );
-    // Both halves are one turn of the model.
-    request.messages.push(rest.message.into());
-    request.messages.push(Message::user("And tomorrow?").into());
-    let (body, warnings) = sent(&request, "anthropic", "claude-haiku-4-5", &options());
-    assert!(warnings.is_empty(), "{warnings:?}");
-    let kinds: Vec<_> = body["messages"][1]["content"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| it["type"].as_str().unwrap())
-        .collect();
-    let expected = ["text", "server_tool_use", "web_search_tool_result", "text"];
-    assert_eq!(kinds, expected);
-    insta::assert_json_snapshot!("request__anthropic__after_a_pause", body);
-}
-
-#[test]
-fn the_container_of_a_pause_is_used_again() {
-    let paused = json!({
-        "type": "message", "role": "assistant", "stop_reason": "pause_turn",
-        "container": {"id": "container_1", "expires_at": "2026-11-21T10:00:00Z"},
-        "content": [{"type": "server_tool_use", "id": "s", "name": "code_execution",
-                     "input": {"code": "1"}}],
-    });
-    let (_, answer) = answered(&paused, "claude-opus-5-5");
-    let mut request = ChatRequest::new([Message::user("Compute."), answer.message]);
-    let (body, warnings) = sent(&request, "anthropic", "claude-opus-5-5", &options());
-    assert_eq!(body["container"], "container_1");
-    assert_eq!(body["messages"][1]["content"][0]["type"], "server_tool_use");
-    assert!(warnings.is_empty(), "{warnings:?}");
-    // The person spoke: nothing waits any more, and the API refuses the call without its result.
-    request.messages.push(Message::user("Never mind.").into());
-    let (body, warnings) = sent(&request, "anthropic", "claude-opus-5-5", &options());
-    assert!(body.get("container").is_none());
-    let left = &body["messages"][1]["content"][0];
-    assert_eq!(left["text"], r#"[code_execution {"code":"1"}]"#);
-    assert_eq!(warnings, [WarningKind::PartDowngraded]);
-}
-
 #[tokio::test]
 async fn betas_are_asked_for_as_they_are_needed() {
     let fake = FakeModel::start().await.expect("a free port");
@@ -375,9 +290,77 @@ fn tools_of_the_request_come_first_where_names_meet() {
     let names: Vec<_> = names.map(|it| it["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["web_fetch", "code_execution", "web_search"]);
     assert_eq!(warnings, [WarningKind::ToolUnavailable; 2]);
-    // Without tools of the request they are there all the same, and may be required.
-    let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(ToolChoice::Required);
-    let (body, _) = sent(&request, "anthropic", "claude-haiku-4-5", &options);
+}
+
+#[test]
+fn golden_a_choice_among_nothing_but_server_tools_goes_out_as_it_is() {
+    let only = |names: &[&str]| ToolChoice::Only(names.iter().map(|it| (*it).into()).collect());
+    let (free, native) = ("claude-haiku-5-5", ToolChoiceOutcome::Native);
+    let all = ["web_search", "web_fetch", "code_execution"];
+    for (name, choice, sent, declared) in [
+        ("auto", ToolChoice::Auto, json!({"type": "auto"}), &all[..]),
+        ("none", ToolChoice::None, json!({"type": "none"}), &all),
+        ("any", ToolChoice::Required, json!({"type": "any"}), &all),
+        (
+            "one",
+            only(&["web_fetch"]),
+            json!({"type": "tool", "name": "web_fetch"}),
+            &all,
+        ),
+        ("each", only(&all), json!({"type": "any"}), &all),
+    ] {
+        let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(choice);
+        let (body, outcome, warnings) = chosen(&request, free);
+        assert_eq!(body["tool_choice"], sent, "{name}");
+        assert_eq!(names(&body), declared, "{name}");
+        assert_eq!((outcome, warnings), (native.clone(), vec![]), "{name}");
+        insta::assert_json_snapshot!(
+            format!("request__anthropic__only_server_tools_{name}"),
+            body
+        );
+    }
+    // Some of them: only these are declared, and one of them is required.
+    let some = only(&["web_search", "web_fetch"]);
+    let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(some);
+    let (body, outcome, warnings) = chosen(&request, free);
     assert_eq!(body["tool_choice"], json!({"type": "any"}));
-    assert_eq!(body["tools"].as_array().map(Vec::len), Some(3));
+    assert_eq!(names(&body), ["web_search", "web_fetch"]);
+    assert!(matches!(outcome, ToolChoiceOutcome::Emulated { .. }));
+    assert!(warnings.is_empty());
+}
+
+#[test]
+fn case_13_a_refused_choice_among_server_tools_is_relaxed_and_told() {
+    for (choice, declared) in [
+        (ToolChoice::Required, 3),
+        (ToolChoice::Only(vec!["web_search".into()]), 1),
+    ] {
+        let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(choice);
+        let (body, outcome, warnings) = chosen(&request, "claude-opus-5-5");
+        assert_eq!(body["tool_choice"], json!({"type": "auto"}));
+        assert_eq!(names(&body).len(), declared);
+        assert!(matches!(outcome, ToolChoiceOutcome::Relaxed { .. }));
+        assert_eq!(warnings, [WarningKind::ToolChoiceRelaxed]);
+    }
+    // One that is not there is no choice.
+    let choice = ToolChoice::Only(vec!["get_weather".into()]);
+    let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(choice);
+    let model = ModelId::new("anthropic", "claude-haiku-5-5");
+    let error = to_wire(&request, &model, &capabilities(&model.name), &options()).unwrap_err();
+    assert!(error.to_string().contains("`get_weather`"), "{error}");
+}
+
+/// What a request with a choice is, and what became of the choice.
+fn chosen(request: &ChatRequest, model: &str) -> (Value, ToolChoiceOutcome, Vec<WarningKind>) {
+    let model = ModelId::new("anthropic", model);
+    let options = options();
+    let wire = to_wire(request, &model, &capabilities(&model.name), &options).expect("it maps");
+    let body = serde_json::to_value(&wire.body).expect("it is JSON");
+    let warnings = wire.warnings.iter().map(|it| it.kind).collect();
+    (body, wire.tool_choice, warnings)
+}
+
+fn names(body: &Value) -> Vec<&str> {
+    let tools = body["tools"].as_array().expect("there are tools").iter();
+    tools.filter_map(|tool| tool["name"].as_str()).collect()
 }

@@ -1,0 +1,229 @@
+//! Tools that the API runs on its own side.
+//!
+//! Facts: the types of the official SDK (google-genai 3.4.0) and the API's guide to tool combination.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use switchboard_domain::JsonObject;
+
+/// A tool that the API runs on its own side while the model answers. What it did comes as
+/// [`Part::Opaque`](switchboard_domain::Part::Opaque) and goes back to the model unchanged.
+///
+/// Beside functions they need Gemini 3 or later; for older models they are left out with a warning
+/// then.
+///
+/// In a configuration file: `{type: google_search}`, `{type: url_context}`, `{type: code_execution}`,
+/// `{type: raw, declaration: {googleMaps: {}}}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ServerTool {
+    /// Searches the web.
+    GoogleSearch(GoogleSearch),
+    /// Reads pages at addresses that are in the conversation.
+    UrlContext(UrlContext),
+    /// Runs Python.
+    CodeExecution(CodeExecution),
+    /// Any other, in the API's own words.
+    Raw(RawServerTool),
+}
+
+/// `googleSearch`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GoogleSearch {
+    /// Searches for images too.
+    pub images: bool,
+    /// Finds only what is of that time.
+    pub time_range: Option<TimeRange>,
+}
+
+/// A span of time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimeRange {
+    /// Its beginning, RFC 3339, such as `2026-01-01T00:00:00Z`.
+    pub start: String,
+    /// Its end, which is no longer in it; RFC 3339.
+    pub end: String,
+}
+
+/// `urlContext`, which has no settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UrlContext {}
+
+/// `codeExecution`, which has no settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodeExecution {}
+
+/// A tool of the API's that has no form of its own here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawServerTool {
+    /// The entry of `tools` as it is sent: one field, which says which tool it is.
+    pub declaration: JsonObject,
+}
+
+impl ServerTool {
+    /// Searches the web.
+    pub fn google_search() -> Self {
+        Self::GoogleSearch(GoogleSearch::default())
+    }
+
+    /// Reads pages.
+    pub fn url_context() -> Self {
+        Self::UrlContext(UrlContext::default())
+    }
+
+    /// Runs code.
+    pub fn code_execution() -> Self {
+        Self::CodeExecution(CodeExecution::default())
+    }
+
+    /// What a tool choice calls it: `google_search`; the field's name of a raw one, written so.
+    pub fn name(&self) -> Cow<'static, str> {
+        match self {
+            Self::GoogleSearch(_) => Cow::Borrowed("google_search"),
+            Self::UrlContext(_) => Cow::Borrowed("url_context"),
+            Self::CodeExecution(_) => Cow::Borrowed("code_execution"),
+            Self::Raw(raw) => {
+                let field = raw.declaration.keys().next();
+                Cow::Owned(field.map(|it| snake_case(it)).unwrap_or_default())
+            }
+        }
+    }
+
+    /// The entry of `tools`.
+    pub(crate) fn declaration(&self) -> JsonObject {
+        let (field, settings) = match self {
+            Self::GoogleSearch(it) => ("googleSearch", it.settings()),
+            Self::UrlContext(UrlContext {}) => ("urlContext", json!({})),
+            Self::CodeExecution(CodeExecution {}) => ("codeExecution", json!({})),
+            Self::Raw(raw) => return raw.declaration.clone(),
+        };
+        JsonObject::from_iter([(field.to_owned(), settings)])
+    }
+
+    /// What the API would refuse whatever the model.
+    pub(crate) fn fault(&self) -> Option<String> {
+        match self {
+            Self::GoogleSearch(GoogleSearch {
+                time_range: Some(TimeRange { start, end }),
+                ..
+            }) => (start.trim().is_empty() || end.trim().is_empty())
+                .then(|| "time_range of google_search needs a start and an end".to_owned()),
+            Self::Raw(raw) => (raw.declaration.len() != 1).then(|| {
+                "the declaration of a raw server tool has one field, such as googleMaps".to_owned()
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl GoogleSearch {
+    fn settings(&self) -> Value {
+        let mut settings = json!({});
+        if self.images {
+            settings["searchTypes"] = json!({"webSearch": {}, "imageSearch": {}});
+        }
+        if let Some(TimeRange { start, end }) = &self.time_range {
+            settings["timeRangeFilter"] = json!({"startTime": start, "endTime": end});
+        }
+        settings
+    }
+}
+
+/// `googleMaps` → `google_maps`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(value: Value) -> Result<ServerTool, serde_json::Error> {
+        serde_json::from_value(value)
+    }
+
+    #[test]
+    fn each_is_read_from_configuration_and_has_its_declaration() {
+        let span = json!({"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"});
+        for (written, name, sent) in [
+            (
+                json!({"type": "google_search"}),
+                "google_search",
+                json!({"googleSearch": {}}),
+            ),
+            (
+                json!({"type": "google_search", "images": true, "time_range": span}),
+                "google_search",
+                json!({"googleSearch": {
+                    "searchTypes": {"webSearch": {}, "imageSearch": {}},
+                    "timeRangeFilter": {"startTime": "2026-01-01T00:00:00Z",
+                                        "endTime": "2026-02-01T00:00:00Z"},
+                }}),
+            ),
+            (
+                json!({"type": "url_context"}),
+                "url_context",
+                json!({"urlContext": {}}),
+            ),
+            (
+                json!({"type": "code_execution"}),
+                "code_execution",
+                json!({"codeExecution": {}}),
+            ),
+            (
+                json!({"type": "raw", "declaration": {"googleMaps": {"enableWidget": true}}}),
+                "google_maps",
+                json!({"googleMaps": {"enableWidget": true}}),
+            ),
+        ] {
+            let tool = read(written).unwrap();
+            assert_eq!(tool.name(), name);
+            assert_eq!(Value::Object(tool.declaration()), sent);
+            assert_eq!(tool.fault(), None);
+            // What is stored is read again.
+            assert_eq!(read(serde_json::to_value(&tool).unwrap()).unwrap(), tool);
+        }
+    }
+
+    #[test]
+    fn a_wrong_word_is_named() {
+        for (written, word) in [
+            (json!({"type": "bing"}), "bing"),
+            (json!({"type": "google_search", "sites": []}), "sites"),
+            (json!({"type": "url_context", "max_uses": 3}), "max_uses"),
+            (json!({"type": "code_execution", "version": 3}), "version"),
+            (
+                json!({"type": "google_search", "time_range": {"start": "x"}}),
+                "end",
+            ),
+        ] {
+            let error = read(written).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_the_api_would_refuse_is_told_first() {
+        for declaration in [json!({}), json!({"googleMaps": {}, "urlContext": {}})] {
+            let raw = read(json!({"type": "raw", "declaration": declaration})).unwrap();
+            assert!(raw.fault().unwrap().contains("one field"));
+        }
+        let open = json!({"type": "google_search", "time_range": {"start": "", "end": "x"}});
+        assert!(read(open).unwrap().fault().unwrap().contains("time_range"));
+    }
+}
