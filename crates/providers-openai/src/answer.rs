@@ -4,10 +4,10 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Serialize;
 use switchboard_domain::{
-    ChatResponse, ModelError, ModelErrorKind, ModelEvent, ModelStream, ResponseAccumulator,
+    FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelStream, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    ByteStream, HttpAnswer, MAX_FRAME_BYTES, WireDecoder, decode_sse, read_to_end,
+    ByteStream, HttpAnswer, MAX_FRAME_BYTES, WireDecoder, decode_sse, read_text,
 };
 
 use crate::OpenAiClient;
@@ -63,12 +63,8 @@ async fn read(
     if !is_whole {
         return Ok(decode_sse(provider, body, decoder));
     }
-    let body = read_to_end(provider, body, MAX_FRAME_BYTES).await?;
-    let body = std::str::from_utf8(&body).map_err(|fault| {
-        ModelError::new(provider, ModelErrorKind::Protocol, "the answer is no text")
-            .with_source(fault)
-    })?;
-    let events = decoder.whole(body)?;
+    let body = read_text(provider, body, MAX_FRAME_BYTES).await?;
+    let events = decoder.whole(&body)?;
     Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
 }
 
@@ -79,15 +75,38 @@ fn is_whole(first: &Bytes) -> Option<bool> {
     Some(matches!(visible, b'{' | b'['))
 }
 
-/// What events add up to.
-pub(crate) fn assembled(provider: &str, events: &[ModelEvent]) -> Result<ChatResponse, ModelError> {
-    let mut answer = ResponseAccumulator::default();
-    for event in events {
-        answer
-            .push(event)
-            .map_err(|fault| ModelError::from_grammar(provider, fault))?;
+/// What an answer came to, of which its end depends beside the server's word.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Came {
+    /// The model declined.
+    pub(crate) refused: bool,
+    /// A call with a name came.
+    pub(crate) called: bool,
+    /// Calls that came without ever being given a name.
+    pub(crate) nameless: usize,
+}
+
+impl Came {
+    /// Says the last event: the reason, in the light of what came.
+    pub(crate) fn finish(
+        self,
+        mut reason: FinishReason,
+        raw: Option<String>,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        if self.refused && reason == FinishReason::Stop {
+            reason = FinishReason::Refusal;
+        }
+        if self.nameless > 0 {
+            let count = self.nameless;
+            let message = format!("{count} call(s) came without a name and were left out");
+            let warning = Warning::new(WarningKind::UnknownWireValue, message);
+            events.push(ModelEvent::Warning { warning });
+            if !self.called && matches!(reason, FinishReason::Stop | FinishReason::ToolUse) {
+                reason = FinishReason::MalformedToolCall;
+            }
+        }
+        let reason = reason.given_tool_uses(self.called);
+        events.push(ModelEvent::Finished { reason, raw });
     }
-    answer
-        .finish()
-        .map_err(|fault| ModelError::from_grammar(provider, fault))
 }

@@ -113,6 +113,10 @@ impl ApiError {
         if may_be_too_long && says_too_long(&self.message) {
             return ModelErrorKind::ContextOverflow;
         }
+        // LiteLLM's proxy, which has neither a code nor a field for it.
+        if status == Some(400) && self.message.contains("Invalid model name passed in model=") {
+            return ModelErrorKind::NotFound;
+        }
         by_word()
             .or_else(|| status.and_then(|status| self.by_status(status, retry_after)))
             .unwrap_or_else(|| {
@@ -188,9 +192,11 @@ fn by_word(word: &str, retry_after: Option<Duration>) -> Option<ModelErrorKind> 
         | "image_content_policy_violation"
         | "bio_policy"
         | "misalignment_policy_violation" => ModelErrorKind::ContentFilter,
-        "invalid_api_key" | "authentication_error" | "invalid_authentication_error" => {
-            ModelErrorKind::Authentication
-        }
+        // The last one is of LiteLLM's proxy: only its master key needs no database to look it up in.
+        "invalid_api_key"
+        | "authentication_error"
+        | "invalid_authentication_error"
+        | "no_db_connection" => ModelErrorKind::Authentication,
         "permission_error" | "permission_denied" | "unsupported_country_region_territory" => {
             ModelErrorKind::Permission
         }

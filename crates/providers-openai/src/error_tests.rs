@@ -118,6 +118,20 @@ fn compatible_servers_errors() {
             json!({"error": "model 'x' not found"}),
             Kind::NotFound,
         ),
+        // LiteLLM's proxy, which says neither code nor field.
+        (
+            Some(400),
+            json!({"error": {"message": "/chat/completions: Invalid model name passed in model=x. Call \
+                                         `/v1/models` to view available models for your key.",
+                             "type": "invalid_request_error", "param": null, "code": "400"}}),
+            Kind::NotFound,
+        ),
+        (
+            Some(400),
+            json!({"error": {"message": "No connected db.", "type": "no_db_connection", "param": null,
+                             "code": "400"}}),
+            Kind::Authentication,
+        ),
         // DeepSeek.
         (
             Some(402),

@@ -14,7 +14,7 @@ pub(crate) const STREAM: &str = "stream";
 pub(crate) struct Fields<'a, M> {
     map: M,
     extra: &'a JsonObject,
-    /// What of `extra` is written already.
+    /// What of `extra` has been seen to already.
     merged: Vec<&'static str>,
 }
 
@@ -68,6 +68,23 @@ impl<'a, M: SerializeMap> Fields<'a, M> {
         }
         self.merged.push(name);
         self.map.serialize_entry(name, &value)
+    }
+
+    /// Writes a list that holds what `extra` has for it already. Anything else than a list in `extra`
+    /// takes its place.
+    pub(crate) fn put_joined<T: Serialize>(
+        &mut self,
+        name: &'static str,
+        value: Option<T>,
+    ) -> Result<(), M::Error> {
+        if self.extra.get(name).is_some_and(|own| !own.is_array()) {
+            return Ok(());
+        }
+        self.merged.push(name);
+        match value {
+            Some(value) => self.map.serialize_entry(name, &value),
+            None => Ok(()),
+        }
     }
 
     /// Writes `stream` and the caller's fields.

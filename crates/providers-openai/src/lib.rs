@@ -27,29 +27,32 @@
 
 mod answer;
 mod arguments;
+mod built_in;
 pub mod capabilities;
 pub mod chat;
 pub mod client;
 pub mod config;
+mod conversation;
 mod error;
 mod fields;
-mod ids;
-mod lenient;
+mod losses;
 mod media;
 pub mod model;
 mod options;
-mod parameters;
 pub mod profile;
+mod reshaped;
 pub mod responses;
 mod results;
+mod schema;
 mod served;
-mod strict;
 mod text;
 mod tools;
+mod usage;
 
 pub use capabilities::capabilities;
 pub use client::OpenAiClient;
 pub use config::OpenAiConfig;
 pub use model::{OpenAiChatModel, OpenAiResponsesModel};
 pub use profile::Profile;
+pub use reshaped::Reshaped;
 pub use served::ServedModel;

@@ -7,6 +7,7 @@ use switchboard_domain::{
 use switchboard_providers_common::{
     prompted::PromptedTools,
     recovery::{Recovery, recover},
+    tool_names::ToolNames,
 };
 
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
         self, ResponsesDecoder, ResponsesOptions,
         again::{refuses_reasoning, without_reasoning},
     },
-    tools::forced,
+    tools::{NAME_RULE, forced},
 };
 
 /// A model behind Chat Completions, of OpenAI or of a server that speaks its wire.
@@ -95,7 +96,8 @@ impl OpenAiChatModel {
             wire.tool_choice,
             wire.warnings,
             wire.local_ids,
-        );
+        )
+        .reshaping(wire.reshaped);
         ask(&self.client, "chat/completions", body, decoder).await
     }
 }
@@ -125,7 +127,9 @@ impl ChatModel for OpenAiChatModel {
         if profile.recovery.is_empty() {
             return Ok(stream);
         }
-        Ok(recover(stream, Recovery::of(request, profile.recovery)))
+        let names = ToolNames::of(request, NAME_RULE);
+        let recovery = Recovery::of(request, profile.recovery).with_wire_names(&names);
+        Ok(recover(stream, recovery))
     }
 }
 
@@ -214,7 +218,8 @@ impl OpenAiResponsesModel {
             wire.warnings,
             wire.local_ids,
         )
-        .with_silent_limit(wire.silent_limit);
+        .with_silent_limit(wire.silent_limit)
+        .reshaping(wire.reshaped);
         ask(&self.client, "responses", body, decoder).await
     }
 }

@@ -1,6 +1,5 @@
 //! Options that not every model or server takes, the same for both wires.
 
-use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ReasoningEffort,
     ResponseFormat, Warning, WarningKind,
@@ -10,8 +9,9 @@ use crate::{
     capabilities::Series,
     fields::STREAM,
     profile::{Profile, ReasoningControl},
-    strict::is_strict,
-    tools::is_name,
+    reshaped::Reshaped,
+    schema::{self, Sent},
+    tools::NAME_RULE,
 };
 
 /// The options that not every model takes.
@@ -153,24 +153,17 @@ fn effort(effort: ReasoningEffort) -> &'static str {
     }
 }
 
-/// A schema for the answer.
-#[derive(Debug)]
-pub(crate) struct AnswerSchema<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) schema: &'a Value,
-    /// The answer is held to it.
-    pub(crate) strict: bool,
-}
-
-/// The form of the answer, if a form is asked for. `field` is where the schema's name stands on the
-/// wire.
+/// The name and the schema of the answer, if a form is asked for. `field` is where the name stands on
+/// the wire. An answer that comes in another shape is noted in `reshaped`.
 pub(crate) fn answer_schema<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
+    profile: &Profile,
     field: &str,
+    reshaped: &mut Reshaped,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<AnswerSchema<'a>>, ModelError> {
+) -> Result<Option<(&'a str, Sent<'a>)>, ModelError> {
     let unsupported = |feature: &str| {
         let feature = feature.to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
@@ -184,7 +177,7 @@ pub(crate) fn answer_schema<'a>(
     if capabilities.structured_output == Some(false) {
         return Err(unsupported("an answer in the form of a JSON Schema"));
     }
-    if !is_name(name) {
+    if !NAME_RULE.allows(name) {
         let field = Some(field.to_owned());
         return Err(ModelError::new(
             &model.provider,
@@ -192,17 +185,9 @@ pub(crate) fn answer_schema<'a>(
             format!("schema name `{name}` is not 1 to 64 of A-Z, a-z, 0-9, `_` and `-`"),
         ));
     }
-    let strict = is_strict(schema);
-    if !strict {
-        let message = format!(
-            "schema `{name}` is outside the strict subset (every object closed, every property \
-             required): the answer may differ from it"
-        );
-        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    let sent = schema::answer(name, schema, profile, warnings);
+    if sent.reshapes {
+        reshaped.answer(schema);
     }
-    Ok(Some(AnswerSchema {
-        name,
-        schema,
-        strict,
-    }))
+    Ok(Some((name, sent)))
 }

@@ -34,8 +34,14 @@ pub struct Profile {
     pub forced_tool_choice: ForcedToolChoice,
     /// `parallel_tool_calls` is accepted.
     pub parallel_tool_calls: bool,
-    /// A tool's or an answer's schema may have `oneOf` and the like at its root.
+    /// A tool's or an answer's schema may have `oneOf` and the like at its root, and an answer is held to
+    /// whatever its schema says.
     pub root_combinators: bool,
+    /// Tools whose schema can be said in the subset for it without a loss are declared with `strict`, so
+    /// that calls are held to their schema; what `null` stands for then is left out of the input again. Off
+    /// for all: the API makes a grammar of each schema that it has not seen, which can take long, and
+    /// several calls in one answer may break out of it.
+    pub strict_tools: bool,
     /// `stream_options.include_usage` is accepted; without it the usage may stay unknown.
     pub stream_options: bool,
     /// An answer in the form of a schema may be streamed; else it is asked for as a whole.
@@ -144,6 +150,7 @@ impl Profile {
             forced_tool_choice: ForcedToolChoice::Enforced,
             parallel_tool_calls: true,
             root_combinators: false,
+            strict_tools: false,
             stream_options: true,
             streams_schemas: true,
             reasoning_control: ReasoningControl::Effort,
@@ -176,6 +183,7 @@ impl Profile {
             forced_tool_choice: ForcedToolChoice::Enforced,
             parallel_tool_calls: true,
             root_combinators: false,
+            strict_tools: false,
             stream_options: true,
             streams_schemas: true,
             reasoning_control: ReasoningControl::Effort,
@@ -192,9 +200,9 @@ impl Profile {
         }
     }
 
-    /// OpenAI's models on Azure. Deployments have names of their own: one with the exact name of a model
-    /// is taken for that model as the catalogue knows it, from others nothing is concluded. Older versions of its API lack what is newer; the base address may end in `/openai/v1` or in
-    /// `/openai/deployments/<name>?api-version=<date>`.
+    /// OpenAI's models on Azure. Deployments have names that somebody gave them, which may be those of other
+    /// models, so that nothing is concluded from them. Older versions of its API lack what is newer; the
+    /// base address may end in `/openai/v1` or in `/openai/deployments/<name>?api-version=<date>`.
     pub fn azure() -> Self {
         Self {
             name: Cow::Borrowed("azure"),

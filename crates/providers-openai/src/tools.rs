@@ -1,36 +1,47 @@
 //! Tools and which of them may or must be used, the same for both wires but for the form in which they
 //! write it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ReasoningEffort, ToolChoice,
     ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
 };
+use switchboard_providers_common::tool_names::{NameRule, ToolNames};
 
 use crate::{
-    parameters::parameters,
+    built_in::{BuiltIn, Form, Named},
     profile::{ForcedToolChoice, Profile},
+    reshaped::Reshaped,
+    schema::parameters,
 };
 
-/// Bytes of a function's or a schema's name at most.
-const MAX_NAME: usize = 64;
+/// The names that the API takes, of functions and of schemas.
+pub(crate) const NAME_RULE: NameRule = NameRule::OPENAI;
+/// The field of a choice.
+const CHOICE: &str = "tool_choice";
 
 /// The tools as they are declared, and the choice as it is sent.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
     pub(crate) declared: Vec<Function<'a>>,
+    /// The caller's own, as they are.
+    pub(crate) built_in: Vec<&'a Value>,
     pub(crate) choice: Option<Choice<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
+    /// The tools among them whose input comes in another shape.
+    pub(crate) reshaped: Reshaped,
 }
 
 /// A tool as it is declared.
 #[derive(Debug)]
 pub(crate) struct Function<'a> {
-    pub(crate) name: &'a str,
+    pub(crate) name: Cow<'a, str>,
     pub(crate) description: &'a str,
     pub(crate) parameters: Cow<'a, Value>,
+    /// Calls are held to the parameters.
+    pub(crate) strict: bool,
 }
 
 /// A choice as it is sent.
@@ -39,80 +50,100 @@ pub(crate) enum Choice<'a> {
     /// `none`, `auto` or `required`.
     Mode(&'static str),
     /// This one must be called.
-    Function(&'a str),
+    One(Named<'a>),
     /// One or more of these must be called.
-    Allowed(Vec<&'a str>),
+    Allowed(Vec<Named<'a>>),
 }
 
-/// Maps the tools and the choice among them. `name_field` is where a tool's name stands on the wire.
+/// Maps the tools and the choice among them, those included that `extra.tools` declares.
 pub(crate) fn tools<'a>(
     request: &'a ChatRequest,
     provider: &str,
-    name_field: &str,
+    form: Form,
+    names: &ToolNames,
     capabilities: &ModelCapabilities,
     profile: &Profile,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
-    for (index, tool) in request.tools.iter().enumerate() {
-        if !is_name(&tool.name) {
-            return Err(invalid(
-                provider,
-                &format!("tools[{index}].{name_field}"),
-                format!(
-                    "tool name `{}` is not 1 to {MAX_NAME} of A-Z, a-z, 0-9, `_` and `-`",
-                    tool.name
-                ),
-            ));
-        }
-    }
-    let forced = forced(request, provider)?;
-    if request.tools.is_empty() {
-        // The API refuses `tool_choice` without `tools`.
-        return Ok(Tools {
-            declared: Vec::new(),
-            choice: None,
-            outcome: ToolChoiceOutcome::Native,
-        });
-    }
-    if capabilities.tools == Some(false) {
-        if request.tool_choice == ToolChoice::None {
-            return Ok(Tools {
-                declared: Vec::new(),
-                choice: None,
-                outcome: emulated("no tools were sent to a model that has none"),
-            });
-        }
+    let built_in = BuiltIn::all(&request.extra, form);
+    let forced = among(request, &built_in, provider)?;
+    let has_functions = capabilities.tools != Some(false);
+    if !request.tools.is_empty() && !has_functions && request.tool_choice != ToolChoice::None {
         let feature = "tool use by this model".to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
         return Err(ModelError::new(provider, kind, ""));
     }
-    Ok(match forced {
-        None => Tools {
-            declared: declared(request, None, profile, warnings),
-            choice: Some(Choice::Mode(if request.tool_choice == ToolChoice::None {
-                "none"
+    let mut offer = Offer {
+        functions: request.tools.iter().filter(|_| has_functions).collect(),
+        built_in,
+        request,
+        names,
+        capabilities,
+        profile,
+        warnings,
+    };
+    // What the caller's own fields say under the same name takes the place of ours.
+    let is_theirs = |name: &str| {
+        let mut own = offer.built_in.iter();
+        own.any(|it| matches!(&it.named, Named::Function(own) if own == name))
+    };
+    offer.functions.retain(|tool| !is_theirs(&tool.name));
+    let (choice, outcome) = match forced {
+        // The API refuses `tool_choice` without `tools`.
+        _ if offer.functions.is_empty() && offer.built_in.is_empty() => {
+            let outcome = if request.tools.is_empty() {
+                ToolChoiceOutcome::Native
             } else {
-                "auto"
-            })),
-            outcome: ToolChoiceOutcome::Native,
-        },
-        Some(allowed) => force(request, &allowed, capabilities, profile, warnings),
-    })
+                emulated("no tools were sent to a model that has none")
+            };
+            (None, outcome)
+        }
+        None => {
+            let is_none = request.tool_choice == ToolChoice::None;
+            let mode = if is_none { "none" } else { "auto" };
+            (Some(Choice::Mode(mode)), ToolChoiceOutcome::Native)
+        }
+        Some(allowed) => {
+            let (choice, outcome) = offer.force(&allowed);
+            (Some(choice), outcome)
+        }
+    };
+    let outcome = if request.extra.contains_key(CHOICE) && request.tool_choice != ToolChoice::Auto {
+        let why = "`tool_choice` of the caller's own fields was sent in its place";
+        relaxed(why, offer.warnings)
+    } else {
+        outcome
+    };
+    Ok(offer.declared(choice, outcome))
 }
 
-/// The choice that must be made, if one must: among these, or among all tools if there are none.
+/// The choice that must be made among the declared tools, if one must: among these, or among all
+/// tools if there are none.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] if it speaks of a tool that is not declared.
 pub(crate) fn forced<'a>(
     request: &'a ChatRequest,
     provider: &str,
 ) -> Result<Option<Vec<&'a str>>, ModelError> {
-    let fault = |message: String| Err(invalid(provider, "tool_choice", message));
+    among(request, &[], provider)
+}
+
+/// As [`forced`], with the caller's own tools among which may be chosen too.
+fn among<'a>(
+    request: &'a ChatRequest,
+    built_in: &[BuiltIn<'_>],
+    provider: &str,
+) -> Result<Option<Vec<&'a str>>, ModelError> {
+    let fault = |message: String| Err(invalid(provider, CHOICE, message));
+    let is_declared = |name: &str| {
+        let function = request.tools.iter().any(|tool| tool.name == name);
+        function || built_in.iter().any(|it| it.is_called(name))
+    };
     let allowed = match &request.tool_choice {
         ToolChoice::Auto | ToolChoice::None => return Ok(None),
         ToolChoice::Required => Vec::new(),
         ToolChoice::Only(names) => {
-            if let Some(name) = names.iter().find(|name| !declares(request, name)) {
+            if let Some(name) = names.iter().find(|name| !is_declared(name)) {
                 return fault(format!("no tool named `{name}` is declared"));
             }
             if names.is_empty() {
@@ -127,7 +158,7 @@ pub(crate) fn forced<'a>(
             allowed
         }
     };
-    if request.tools.is_empty() {
+    if request.tools.is_empty() && built_in.is_empty() {
         return fault("a tool is required but none is declared".to_owned());
     }
     Ok(Some(allowed))
@@ -138,57 +169,107 @@ fn invalid(provider: &str, field: &str, message: String) -> ModelError {
     ModelError::new(provider, ModelErrorKind::InvalidRequest { field }, message)
 }
 
-/// A choice that must be made: any of `allowed`, or of all tools if that is empty.
-fn force<'a>(
+/// What the model is offered.
+struct Offer<'a, 'm> {
+    functions: Vec<&'a Arc<ToolDefinition>>,
+    built_in: Vec<BuiltIn<'a>>,
     request: &'a ChatRequest,
-    allowed: &[&'a str],
-    capabilities: &ModelCapabilities,
-    profile: &Profile,
-    warnings: &mut Vec<Warning>,
-) -> Tools<'a> {
-    let refused = match profile.forced_tool_choice {
-        ForcedToolChoice::Refused => true,
-        ForcedToolChoice::RefusedWhileReasoning => {
-            !matches!(request.reasoning, None | Some(ReasoningEffort::None))
+    names: &'m ToolNames,
+    capabilities: &'m ModelCapabilities,
+    profile: &'m Profile,
+    warnings: &'m mut Vec<Warning>,
+}
+
+impl<'a> Offer<'a, '_> {
+    /// A choice that must be made: any of `allowed`, or of all tools if that is empty. Where the wire
+    /// cannot say it, only the allowed tools stay.
+    fn force(&mut self, allowed: &[&'a str]) -> (Choice<'a>, ToolChoiceOutcome) {
+        let (request, profile) = (self.request, self.profile);
+        let refused = match profile.forced_tool_choice {
+            ForcedToolChoice::Refused => true,
+            ForcedToolChoice::RefusedWhileReasoning => {
+                !matches!(request.reasoning, None | Some(ReasoningEffort::None))
+            }
+            ForcedToolChoice::Enforced | ForcedToolChoice::Unenforced => false,
+        } || self.capabilities.forced_tool_choice == Some(false);
+        if refused {
+            self.narrow(allowed);
+            let why = "this model takes no forced tool choice; it was left free to answer without";
+            return (Choice::Mode("auto"), relaxed(why, self.warnings));
         }
-        ForcedToolChoice::Enforced | ForcedToolChoice::Unenforced => false,
-    } || capabilities.forced_tool_choice == Some(false);
-    if refused {
-        let why = "this model takes no forced tool choice; it was left free to answer without";
-        return Tools {
-            declared: declared(request, Some(allowed), profile, warnings),
-            choice: Some(Choice::Mode("auto")),
-            outcome: relaxed(why, warnings),
+        let named: Vec<Named<'a>> = allowed.iter().map(|name| self.named(name)).collect();
+        let is_allowed = |name: &str| allowed.contains(&name);
+        let all = allowed.is_empty()
+            || (self.functions.iter().all(|it| is_allowed(&it.name))
+                && self.built_in.iter().all(|it| is_allowed(it.named.name())));
+        let (choice, native) = match named.as_slice() {
+            [one] if profile.named_tool_choice && one.is_choice() => {
+                (Choice::One(one.clone()), true)
+            }
+            _ if !all && profile.allowed_tools => (Choice::Allowed(named), true),
+            _ => (Choice::Mode("required"), all),
         };
+        let outcome = if profile.forced_tool_choice == ForcedToolChoice::Unenforced {
+            let why = format!(
+                "{} may answer without the tool it was told to use",
+                profile.name
+            );
+            relaxed(&why, self.warnings)
+        } else {
+            let narrowed = "only the allowed tools were sent, and one of them was required";
+            let quiet =
+                "reasoning was switched off: a forced tool choice is refused while it lasts";
+            match (native, switches_reasoning_off(request, profile)) {
+                (true, false) => ToolChoiceOutcome::Native,
+                (true, true) => emulated(quiet),
+                (false, false) => emulated(narrowed),
+                (false, true) => emulated(&format!("{narrowed}; {quiet}")),
+            }
+        };
+        if !native {
+            self.narrow(allowed);
+        }
+        (choice, outcome)
     }
-    let all = allowed.is_empty() || request.tools.iter().all(|it| allowed.contains(&&*it.name));
-    let (choice, native) = match allowed {
-        [name] if profile.named_tool_choice => (Choice::Function(name), true),
-        names if !all && names.len() > 1 && profile.allowed_tools => {
-            (Choice::Allowed(names.to_vec()), true)
+
+    /// What a name means.
+    fn named(&self, name: &'a str) -> Named<'a> {
+        let own = self.built_in.iter().find(|it| it.is_called(name));
+        match own {
+            Some(own) if !self.functions.iter().any(|it| it.name == name) => own.named.clone(),
+            _ => Named::Function(wire_name(self.names, name)),
         }
-        _ => (Choice::Mode("required"), all),
-    };
-    let outcome = if profile.forced_tool_choice == ForcedToolChoice::Unenforced {
-        let why = format!(
-            "{} may answer without the tool it was told to use",
-            profile.name
-        );
-        relaxed(&why, warnings)
-    } else {
-        let narrowed = "only the allowed tools were sent, and one of them was required";
-        let quiet = "reasoning was switched off: a forced tool choice is refused while it lasts";
-        match (native, switches_reasoning_off(request, profile)) {
-            (true, false) => ToolChoiceOutcome::Native,
-            (true, true) => emulated(quiet),
-            (false, false) => emulated(narrowed),
-            (false, true) => emulated(&format!("{narrowed}; {quiet}")),
+    }
+
+    /// Leaves the tools of these names, or all if there are none.
+    fn narrow(&mut self, names: &[&str]) {
+        if !names.is_empty() {
+            self.functions.retain(|it| names.contains(&&*it.name));
+            self.built_in.retain(|it| names.contains(&it.named.name()));
         }
-    };
-    Tools {
-        declared: declared(request, (!native).then_some(allowed), profile, warnings),
-        choice: Some(choice),
-        outcome,
+    }
+
+    fn declared(self, choice: Option<Choice<'a>>, outcome: ToolChoiceOutcome) -> Tools<'a> {
+        let mut reshaped = Reshaped::default();
+        let declared = self.functions.into_iter().map(|tool| {
+            let sent = parameters(tool, self.profile, self.warnings);
+            if sent.reshapes {
+                reshaped.insert(tool);
+            }
+            Function {
+                name: wire_name(self.names, &tool.name),
+                description: &tool.description,
+                parameters: sent.schema,
+                strict: sent.strict,
+            }
+        });
+        Tools {
+            declared: declared.collect(),
+            built_in: self.built_in.iter().map(|it| it.value).collect(),
+            choice,
+            outcome,
+            reshaped,
+        }
     }
 }
 
@@ -216,75 +297,12 @@ fn relaxed(why: &str, warnings: &mut Vec<Warning>) -> ToolChoiceOutcome {
     }
 }
 
-fn declares(request: &ChatRequest, name: &str) -> bool {
-    request.tools.iter().any(|tool| tool.name == *name)
-}
-
-/// The tools on the wire: those of `only` if that names any.
-fn declared<'a>(
-    request: &'a ChatRequest,
-    only: Option<&[&str]>,
-    profile: &Profile,
-    warnings: &mut Vec<Warning>,
-) -> Vec<Function<'a>> {
-    let only = only.filter(|names| !names.is_empty());
-    request
-        .tools
-        .iter()
-        .filter(|tool| only.is_none_or(|names| names.contains(&&*tool.name)))
-        .map(|tool| function(tool, profile, warnings))
-        .collect()
-}
-
-fn function<'a>(
-    tool: &'a ToolDefinition,
-    profile: &Profile,
-    warnings: &mut Vec<Warning>,
-) -> Function<'a> {
-    let (parameters, refused) = parameters(&tool.input_schema, profile.root_combinators);
-    if let Some(keyword) = refused {
-        let message = format!(
-            "the schema of tool `{}` has `{keyword}` at its root, which is refused: what it allows \
-             was sent as one object",
-            tool.name
-        );
-        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+/// The name of a tool on the wire, and its own where that is one the API takes.
+pub(crate) fn wire_name<'a>(names: &ToolNames, name: &'a str) -> Cow<'a, str> {
+    match names.wire(name) {
+        Cow::Borrowed(same) if same == name => Cow::Borrowed(name),
+        alias => Cow::Owned(alias.into_owned()),
     }
-    Function {
-        name: &tool.name,
-        description: &tool.description,
-        parameters,
-    }
-}
-
-/// Whether the API takes it as the name of a function or a schema: `[A-Za-z0-9_-]{1,64}`.
-pub(crate) fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_name_byte)
-}
-
-/// A name out of history as the API takes it. A model may have called a tool that does not exist
-/// under a name that cannot; the call must still be told.
-pub(crate) fn as_name(name: &str) -> Cow<'_, str> {
-    if is_name(name) {
-        return Cow::Borrowed(name);
-    }
-    let legal = |c: char| {
-        if c.is_ascii() && is_name_byte(c as u8) {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = name.chars().take(MAX_NAME).map(legal).collect();
-    Cow::Owned(if name.is_empty() {
-        "unnamed".to_owned()
-    } else {
-        name
-    })
-}
-
-fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
 #[cfg(test)]

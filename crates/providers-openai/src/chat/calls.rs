@@ -7,10 +7,14 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use switchboard_domain::{JsonObject, ModelEvent, ModelId, PartStart, ProviderState};
+use switchboard_domain::{
+    JsonObject, ModelEvent, ModelId, PartStart, ProviderState,
+    accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT,
+};
+use switchboard_providers_common::LocalIds;
 
 use super::wire::{FunctionDelta, ToolCallDelta};
-use crate::ids::LocalIds;
+use crate::reshaped::{Held, Reshaped, broken, pass, rest};
 
 /// What a call carries back, by its name on the wire.
 pub(crate) const CARRIED: [&str; 2] = ["extra_content", "provider_specific_fields"];
@@ -20,6 +24,7 @@ pub(crate) const CARRIED: [&str; 2] = ["extra_content", "provider_specific_field
 pub(crate) struct Calls {
     model: ModelId,
     ids: LocalIds,
+    reshaped: Reshaped,
     list: Vec<Call>,
     /// The call that is being written.
     current: Option<usize>,
@@ -34,8 +39,10 @@ struct Call {
     name: String,
     /// The part that it became, as soon as its name is known.
     part: Option<u32>,
-    /// Arguments that came before the name.
+    /// Arguments that came before the name, up to one character more than an input may have.
     early: String,
+    /// Arguments that are to be given another shape.
+    held: Option<Held>,
     /// What must come back with it.
     carried: JsonObject,
     /// Whether that is more than was said.
@@ -51,9 +58,15 @@ impl Calls {
         Self {
             model,
             ids,
+            reshaped: Reshaped::default(),
             list: Vec::new(),
             current: None,
         }
+    }
+
+    /// Gives some tools another name, and their inputs another shape.
+    pub(crate) fn reshape(&mut self, reshaped: Reshaped) {
+        self.reshaped = reshaped;
     }
 
     /// Takes a piece of a call out of chunk number `chunk`.
@@ -96,12 +109,15 @@ impl Calls {
                 index,
                 part: PartStart::ToolUse {
                     id: self.ids.claim(call.wire_id.as_deref()),
-                    name: name.to_owned(),
+                    name: self.reshaped.declared(name).to_owned(),
                 },
             });
-            let json = std::mem::take(&mut call.early);
-            if !json.is_empty() {
-                events.push(ModelEvent::ToolInputDelta { index, json });
+            call.held = self.reshaped.hold_input(self.reshaped.declared(name));
+            let early = std::mem::take(&mut call.early);
+            // Apart, so that what may be kept of an input that is too long is kept.
+            let (whole, more) = early.split_at(early.floor_char_boundary(MAX_INPUT));
+            for json in [whole, more] {
+                call.argue(index, json, events);
             }
         }
         if let Some(index) = call.part
@@ -118,11 +134,8 @@ impl Calls {
         }
         call.json.feed(&piece.arguments);
         match call.part {
-            Some(index) => events.push(ModelEvent::ToolInputDelta {
-                index,
-                json: piece.arguments.into_owned(),
-            }),
-            None => call.early.push_str(&piece.arguments),
+            Some(index) => call.argue(index, &piece.arguments, events),
+            None => call.keep(&piece.arguments),
         }
     }
 
@@ -161,13 +174,28 @@ impl Calls {
 
     /// Closes the calls. If the answer was cut off, the one being written stays open: its input may
     /// read like a whole object and yet lack its end.
-    pub(crate) fn finish(&self, cut_off: bool, events: &mut Vec<ModelEvent>) {
-        for (at, call) in self.list.iter().enumerate() {
-            if let Some(index) = call.part
-                && !(cut_off && self.current == Some(at))
-            {
+    pub(crate) fn finish(&mut self, cut_off: bool, events: &mut Vec<ModelEvent>) {
+        for (at, call) in self.list.iter_mut().enumerate() {
+            let Some(index) = call.part else { continue };
+            let is_open = cut_off && self.current == Some(at);
+            let json = if is_open {
+                broken(&mut call.held)
+            } else {
+                rest(&mut call.held)
+            };
+            events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
+            if !is_open {
                 events.push(ModelEvent::PartFinished { index });
             }
+        }
+    }
+
+    /// The answer broke off: gives out what was held back.
+    pub(crate) fn release(&mut self, events: &mut Vec<ModelEvent>) {
+        for call in &mut self.list {
+            let json = broken(&mut call.held);
+            let delta = |(index, json)| ModelEvent::ToolInputDelta { index, json };
+            events.extend(call.part.zip(json).map(delta));
         }
     }
 
@@ -211,6 +239,22 @@ impl Calls {
         let midway = call.json.has_begun() && !whole;
         let begins = two_entries || after_whole || (other_id && !midway);
         (!begins).then_some((at, Match::More))
+    }
+}
+
+impl Call {
+    /// More of the arguments.
+    fn argue(&mut self, index: u32, more: &str, events: &mut Vec<ModelEvent>) {
+        let json = pass(&mut self.held, more);
+        events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
+    }
+
+    /// Keeps arguments for a call whose name has not come. Of too many just enough stay to be known for
+    /// too many.
+    fn keep(&mut self, arguments: &str) {
+        let room = (MAX_INPUT + 1).saturating_sub(self.early.len());
+        let end = arguments.ceil_char_boundary(room);
+        self.early.push_str(&arguments[..end]);
     }
 }
 

@@ -304,3 +304,68 @@ fn what_a_server_wants_back_with_a_call_rides_on_it() {
         );
     }
 }
+
+/// An answer in which so many bytes of arguments come before the name, in pieces; `named` says whether
+/// the name comes at all.
+fn nameless_at_first(bytes: usize, named: bool) -> ChatResponse {
+    let mut decoder = super::super::ChatDecoder::new(
+        model(),
+        switchboard_domain::ToolChoiceOutcome::Native,
+        Vec::new(),
+        LocalIds::default(),
+    );
+    let mut events = Vec::new();
+    let mut feed = |function: Value, reason: Option<&str>| {
+        let delta = json!({"tool_calls": [{"index": 0, "id": "a", "function": function}]});
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
+        let chunk = json!({"id": "c", "choices": [choice]}).to_string();
+        switchboard_providers_common::WireDecoder::frame(&mut decoder, "", &chunk, &mut events)
+            .unwrap();
+    };
+    // A whole object that ends where it is counted, so that a part of it reads like one.
+    let arguments = format!("{{}}{}", " ".repeat(bytes - 2));
+    let piece = MAX_INPUT / 4 + 1;
+    for piece in arguments.as_bytes().chunks(piece) {
+        feed(
+            json!({"arguments": std::str::from_utf8(piece).unwrap()}),
+            None,
+        );
+    }
+    let name = if named { json!("f") } else { Value::Null };
+    feed(json!({"name": name}), Some("tool_calls"));
+    switchboard_providers_common::WireDecoder::end(&mut decoder, &mut events).unwrap();
+    collect(&events)
+}
+
+#[test]
+fn arguments_before_the_name_are_kept_as_far_as_an_input_may_go() {
+    let answer = nameless_at_first(MAX_INPUT, true);
+    let input = &answer.message.tool_uses().next().unwrap().input;
+    assert!(
+        matches!(input, ToolInput::Object(_)),
+        "the most that an input may have"
+    );
+    for bytes in [MAX_INPUT + 1, 2 * MAX_INPUT] {
+        let answer = nameless_at_first(bytes, true);
+        let input = &answer.message.tool_uses().next().unwrap().input;
+        let ToolInput::Malformed { raw, reason } = input else {
+            panic!("{bytes} bytes are an input");
+        };
+        assert_eq!(reason, &format!("longer than {MAX_INPUT} bytes"));
+        assert_eq!(raw.len(), MAX_INPUT);
+    }
+    let answer = nameless_at_first(2 * MAX_INPUT, false);
+    assert_eq!(answer.finish, FinishReason::MalformedToolCall);
+    assert_eq!(answer.warnings.len(), 1);
+}
+
+#[test]
+fn no_more_is_kept_than_tells_that_it_is_too_much() {
+    let mut call = Call::default();
+    call.keep(&"a".repeat(MAX_INPUT - 1));
+    for piece in ["é", "é", "é"] {
+        call.keep(piece);
+    }
+    assert_eq!(call.early.len(), MAX_INPUT + 1);
+    assert!(call.early.ends_with("aé"));
+}

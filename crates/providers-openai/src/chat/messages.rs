@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, Document, Media, Message, ModelCapabilities, ModelId, Part, ReasoningEffort, Role,
-    ToolResult, ToolUse, Warning, WarningKind,
+    ChatRequest, Document, Media, ModelCapabilities, ModelId, Part, ReasoningEffort, ToolResult,
+    ToolUse, Warning,
 };
+use switchboard_providers_common::tool_names::ToolNames;
 
 use super::{
     calls::CARRIED,
@@ -14,17 +15,20 @@ use super::{
     wire::{self, ContentPart, DataUrl, Text},
 };
 use crate::{
+    conversation::Conversation,
+    losses::{Losses, lead},
     media::{audio_format, filename},
     profile::{InstructionsRole, Profile, ReasoningReplay},
     results::{as_image, result_text},
     text::PARAGRAPH,
-    tools::{as_name, switches_reasoning_off},
+    tools::{switches_reasoning_off, wire_name},
 };
 
 /// Maps the whole conversation.
 pub(crate) fn messages<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
+    names: &ToolNames,
     capabilities: &ModelCapabilities,
     profile: &Profile,
     warnings: &mut Vec<Warning>,
@@ -35,87 +39,60 @@ pub(crate) fn messages<'a>(
         && !switches_reasoning_off(request, profile);
     let mut mapper = Mapper {
         model,
+        names,
         blank_reasoning,
         capabilities,
         profile,
-        warnings,
+        losses: Losses::new(warnings),
         out: Vec::with_capacity(request.messages.len()),
         shown: Vec::new(),
         reasoning_dropped: 0,
-        states_dropped: 0,
+        loose_reasoning: 0,
     };
     for message in &request.messages {
         mapper.message(message);
     }
-    mapper.flush_shown();
-    if mapper.reasoning_dropped > 0 {
-        let why = match profile.reasoning_replay {
-            ReasoningReplay::Never => "this wire takes none back",
-            _ => "another model wrote them",
-        };
-        let message = format!(
-            "{} reasoning part(s) left out: {why}",
-            mapper.reasoning_dropped
-        );
-        mapper.warn(WarningKind::PartDropped, message);
-    }
-    if mapper.states_dropped > 0 {
-        let message = format!(
-            "{} part(s) sent without what another model had attached for itself",
-            mapper.states_dropped
-        );
-        mapper.warn(WarningKind::PartDowngraded, message);
-    }
+    mapper.flush();
+    let why = match profile.reasoning_replay {
+        ReasoningReplay::Never => "this wire takes none back",
+        _ => "another model wrote them",
+    };
+    mapper.losses.reasoning(mapper.reasoning_dropped, why);
+    let loose = "nothing came of them, and the API takes no answer of reasoning alone";
+    mapper.losses.reasoning(mapper.loose_reasoning, loose);
+    mapper.losses.sum_up();
     mapper.out
 }
 
 struct Mapper<'a, 'm> {
     model: &'m ModelId,
+    names: &'m ToolNames,
     /// Whether an assistant message must have reasoning, if only a blank.
     blank_reasoning: bool,
     capabilities: &'m ModelCapabilities,
     profile: &'m Profile,
-    warnings: &'m mut Vec<Warning>,
+    losses: Losses<'m>,
     out: Vec<wire::Message<'a>>,
     /// Images of the tool results sent last. They wait until all results of the group are sent: a
     /// call must be answered before any other message comes.
     shown: Vec<ContentPart<'a>>,
     reasoning_dropped: usize,
-    /// Texts and calls that go without their state.
-    states_dropped: usize,
+    /// Reasoning of answers that hold nothing else.
+    loose_reasoning: usize,
 }
 
-impl<'a> Mapper<'a, '_> {
-    fn message(&mut self, message: &'a Message) {
-        for result in message.results() {
-            self.tool_result(result);
-        }
-        let parts = || {
-            let is_result = |part: &&Part| matches!(part, Part::ToolResult(_));
-            message.parts.iter().filter(move |part| !is_result(part))
-        };
-        if parts().next().is_none() {
-            return;
-        }
-        self.flush_shown();
-        match message.role {
-            Role::System => self.instructions(parts()),
-            Role::User | Role::Tool => self.user(parts()),
-            Role::Assistant => self.assistant(parts()),
-        }
+impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
+    type Piece = ContentPart<'a>;
+
+    fn losses(&mut self) -> &mut Losses<'m> {
+        &mut self.losses
     }
 
-    fn instructions(&mut self, parts: impl Iterator<Item = &'a Part>) {
-        let mut content = Text::default();
-        for part in parts {
-            match part {
-                Part::Text(text) => content.push(PARAGRAPH, &text.text),
-                other => self.dropped(other, "instructions are text"),
-            }
-        }
-        if content.is_empty() {
-            return;
-        }
+    fn waiting(&mut self) -> &mut Vec<ContentPart<'a>> {
+        &mut self.shown
+    }
+
+    fn instructions(&mut self, content: Text<'a>) {
         // Chat templates of open models often take one such message and no more.
         if let Some(
             wire::Message::System { content: before }
@@ -131,48 +108,27 @@ impl<'a> Mapper<'a, '_> {
         });
     }
 
-    fn user(&mut self, parts: impl Iterator<Item = &'a Part>) {
-        let mut content = Vec::new();
-        for part in parts {
-            match part {
-                Part::Text(text) if text.text.is_empty() => {}
-                Part::Text(text) => content.push(text_part(&text.text)),
-                Part::Image(media) => content.push(self.image(media)),
-                Part::Audio(media) => content.push(self.audio(media)),
-                Part::Document(document) => content.push(self.document(document)),
-                Part::Opaque(opaque) if opaque.text.is_some() => {
-                    self.downgraded(&opaque.kind, "its text");
-                    content.push(text_part(opaque.text.as_deref().unwrap_or_default()));
-                }
-                other => self.dropped(other, "a user message cannot hold it"),
-            }
-        }
-        self.push_user(content);
-    }
-
-    fn push_user(&mut self, content: Vec<ContentPart<'a>>) {
+    fn person(&mut self, pieces: Vec<ContentPart<'a>>) {
         let only_text = |part: &ContentPart<'_>| matches!(part, ContentPart::Text { .. });
-        if content.is_empty() {
-            return;
-        }
-        let content = if content.iter().all(only_text) {
+        let content = if pieces.iter().all(only_text) {
             let mut joined = Text::default();
-            for part in content {
-                if let ContentPart::Text { text } = part {
+            for piece in pieces {
+                if let ContentPart::Text { text } = piece {
                     joined.push(PARAGRAPH, text);
                 }
             }
             wire::UserContent::Text(joined)
         } else {
-            wire::UserContent::Parts(content)
+            wire::UserContent::Parts(pieces)
         };
         self.out.push(wire::Message::User { content });
     }
 
-    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn assistant(&mut self, parts: Vec<&'a Part>) {
         let mut content = Text::default();
         let mut tool_calls = Vec::new();
         let mut thoughts = wire::Thoughts::default();
+        let mut replayed = 0;
         // Texts are pieces of one: other wires split it where a citation ends.
         let mut separator = "";
         for part in parts {
@@ -182,21 +138,25 @@ impl<'a> Mapper<'a, '_> {
                     if !text.text.is_empty() {
                         separator = "";
                     }
-                    self.states_dropped += usize::from(text.provider_state.is_some());
+                    self.losses.states += usize::from(text.provider_state.is_some());
                 }
                 Part::ToolUse(tool_use) => tool_calls.push(self.tool_call(tool_use)),
                 Part::Reasoning(reasoning) => {
                     let replays = self.profile.reasoning_replay != ReasoningReplay::Never;
-                    if !(replays && thoughts::replay(reasoning, self.model, &mut thoughts)) {
+                    if replays && thoughts::replay(reasoning, self.model, &mut thoughts) {
+                        replayed += 1;
+                    } else {
                         self.reasoning_dropped += 1;
                     }
                 }
                 Part::Opaque(opaque) if opaque.text.is_some() => {
-                    self.downgraded(&opaque.kind, "its text");
+                    self.losses.downgraded(&opaque.kind, "its text");
                     content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
                     separator = PARAGRAPH;
                 }
-                other => self.dropped(other, "an assistant message is text and calls"),
+                other => self
+                    .losses
+                    .dropped(other, "an assistant message is text and calls"),
             }
         }
         if self.blank_reasoning && thoughts.reasoning_content.is_empty() {
@@ -210,29 +170,8 @@ impl<'a> Mapper<'a, '_> {
                 thoughts,
                 tool_calls,
             });
-        }
-    }
-
-    fn tool_call(&mut self, tool_use: &'a ToolUse) -> wire::ToolCall<'a> {
-        let name = as_name(&tool_use.name);
-        if matches!(name, Cow::Owned(_)) {
-            let what = format!("a call of `{}`", tool_use.name);
-            self.downgraded(&what, &format!("a call of `{name}`"));
-        }
-        let state = tool_use.provider_state.as_ref();
-        let carried = state
-            .and_then(|state| state.for_model(self.model))
-            .and_then(Value::as_object)
-            // The same model may have been asked over the Responses API.
-            .filter(|data| data.keys().all(|name| CARRIED.contains(&name.as_str())));
-        self.states_dropped += usize::from(state.is_some() && carried.is_none());
-        wire::ToolCall::Function {
-            carried,
-            id: self.profile.tool_ids.apply(&tool_use.id),
-            function: wire::FunctionCall {
-                name,
-                arguments: wire::Arguments(&tool_use.input),
-            },
+        } else {
+            self.loose_reasoning += replayed;
         }
     }
 
@@ -247,31 +186,17 @@ impl<'a> Mapper<'a, '_> {
         }
         let from = format!("the result of tool `{}`", result.name);
         if self.capabilities.images == Some(false) {
-            let message = format!(
-                "the model sees no images: {} left out of {from}",
-                images.len()
-            );
-            self.warn(WarningKind::PartDropped, message);
+            self.losses.unseen(images.len(), &from);
             return;
         }
-        self.downgraded(
-            &format!("{} image(s) of {from}", images.len()),
-            "a user message after it: results are text on this wire",
-        );
-        let lead = format!(
-            "Image(s) from {from} (call {}):",
-            self.profile.tool_ids.apply(&result.tool_use_id)
-        );
-        self.shown.push(text_part(lead));
-        for media in images {
-            let part = self.image(media);
-            self.shown.push(part);
-        }
+        let call = self.profile.tool_ids.apply(&result.tool_use_id);
+        self.losses.shown_after(images.len(), &from, "wire");
+        let lead = lead(&wire_name(self.names, &result.name), &call);
+        self.show(lead, images.into_iter());
     }
 
-    fn flush_shown(&mut self) {
-        let shown = std::mem::take(&mut self.shown);
-        self.push_user(shown);
+    fn text(&mut self, text: Cow<'a, str>) -> ContentPart<'a> {
+        ContentPart::Text { text }
     }
 
     fn image(&mut self, media: &'a Media) -> ContentPart<'a> {
@@ -309,37 +234,32 @@ impl<'a> Mapper<'a, '_> {
                 },
             },
             (true, Some(DataUrl::Address(url))) => {
-                self.downgraded("a document given by its address", "text");
+                self.losses
+                    .downgraded("a document given by its address", "text");
                 let title = document.title.as_deref().unwrap_or("document");
-                text_part(format!("[{title}: {url}]"))
+                self.text(format!("[{title}: {url}]").into())
             }
             _ => self.in_words("document", media, "the model reads no documents"),
         }
     }
-
-    /// A medium that cannot be sent is named, so that the model knows of it.
-    fn in_words(&mut self, what: &str, media: &Media, why: &str) -> ContentPart<'a> {
-        let name = format!("[{what} {}]", media.media_type);
-        let message = format!("{name} was sent as these words: {why}");
-        self.warn(WarningKind::PartDowngraded, message);
-        text_part(name)
-    }
-
-    fn dropped(&mut self, part: &Part, why: &str) {
-        let what = part.in_words();
-        self.warn(WarningKind::PartDropped, format!("{what} left out: {why}"));
-    }
-
-    fn downgraded(&mut self, what: &str, to: &str) {
-        let message = format!("{what} was sent as {to}");
-        self.warn(WarningKind::PartDowngraded, message);
-    }
-
-    fn warn(&mut self, kind: WarningKind, message: String) {
-        self.warnings.push(Warning::new(kind, message));
-    }
 }
 
-fn text_part<'a>(text: impl Into<Cow<'a, str>>) -> ContentPart<'a> {
-    ContentPart::Text { text: text.into() }
+impl<'a> Mapper<'a, '_> {
+    fn tool_call(&mut self, tool_use: &'a ToolUse) -> wire::ToolCall<'a> {
+        let state = tool_use.provider_state.as_ref();
+        let carried = state
+            .and_then(|state| state.for_model(self.model))
+            .and_then(Value::as_object)
+            // The same model may have been asked over the Responses API.
+            .filter(|data| data.keys().all(|name| CARRIED.contains(&name.as_str())));
+        self.losses.states += usize::from(state.is_some() && carried.is_none());
+        wire::ToolCall::Function {
+            carried,
+            id: self.profile.tool_ids.apply(&tool_use.id),
+            function: wire::FunctionCall {
+                name: wire_name(self.names, &tool_use.name),
+                arguments: wire::Arguments(&tool_use.input),
+            },
+        }
+    }
 }

@@ -158,9 +158,15 @@ fn a_call_of_a_tool_that_cannot_exist_is_told_under_a_legal_name() {
     let call = ToolUse::new("1", "read file!", ToolInput::parse("{}"));
     let request = ChatRequest::new([Message::new(Role::Assistant, [Part::ToolUse(call)])]);
     let message = &body(&request)["messages"][0];
-    assert_eq!(message["tool_calls"][0]["function"]["name"], "read_file_");
+    let name = message["tool_calls"][0]["function"]["name"]
+        .as_str()
+        .unwrap();
+    assert!(
+        name.starts_with("read_file_") && crate::tools::NAME_RULE.allows(name),
+        "{name}"
+    );
     assert_eq!(message["content"], Value::Null);
-    assert_eq!(warnings(&request)[0].0, WarningKind::PartDowngraded);
+    assert_eq!(warnings(&request), []);
 }
 
 #[test]
@@ -313,4 +319,34 @@ fn instructions_that_follow_each_other_are_one_message() {
             {"role": "system", "content": "Five."},
         ])
     );
+}
+
+#[test]
+fn an_answer_of_reasoning_alone_is_left_out_and_told() {
+    let model = ModelId::new("acme", "acme-1");
+    let data = json!({"field": "reasoning_content"});
+    let thought = Part::Reasoning(Reasoning {
+        text: "Hm.".into(),
+        provider_state: Some(ProviderState::minted_by(&model, data)),
+    });
+    let request = ChatRequest::new([
+        Message::user("hi"),
+        Message::new(Role::Assistant, [thought]),
+        Message::user("Go on."),
+    ]);
+    for profile in [Profile::vllm(), Profile::deepseek()] {
+        let unknown = ModelCapabilities::default();
+        let mapped = mapped_with(&request, &model, &unknown, &profile);
+        let roles: Vec<_> = mapped["body"]["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| &it["role"])
+            .collect();
+        assert_eq!(roles, ["user", "user"]);
+        let warnings = mapped["warnings"].as_array().unwrap();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        let message = warnings[0]["message"].as_str().unwrap();
+        assert!(message.starts_with("1 reasoning part(s) left out: nothing came"));
+    }
 }

@@ -19,4 +19,4 @@ pub use request::{WireRequest, to_wire};
 pub use response::{events_from_body, from_body};
 pub use stream::ChatDecoder;
 
-pub use crate::ids::LocalIds;
+pub use switchboard_providers_common::LocalIds;

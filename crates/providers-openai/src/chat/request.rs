@@ -3,16 +3,18 @@
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
 };
+use switchboard_providers_common::{LocalIds, tool_names::ToolNames};
 
 use super::{
     messages::messages,
     wire::{self, Body},
 };
 use crate::{
-    ids::LocalIds,
+    built_in::{Declared, Form},
     options::{Options, answer_schema},
     profile::{MaxTokensField, Profile, ReasoningControl, SeedField},
-    tools::{Tools, switches_reasoning_off, tools},
+    reshaped::Reshaped,
+    tools::{NAME_RULE, Tools, switches_reasoning_off, tools},
 };
 
 /// A request as it is sent, and what is not the same in it as in the domain's.
@@ -26,6 +28,9 @@ pub struct WireRequest<'a> {
     pub warnings: Vec<Warning>,
     /// The ids that the conversation has used up.
     pub local_ids: LocalIds,
+    /// What the answer holds under other names or in another shape than was asked for; for
+    /// [`ChatDecoder::reshaping`](super::ChatDecoder::reshaping).
+    pub reshaped: Reshaped,
 }
 
 /// Maps a request for `model`, as a stream where the server streams such an answer.
@@ -34,8 +39,8 @@ pub struct WireRequest<'a> {
 /// it; `profile` says how the server differs from others.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest),
-/// naming the field, when a tool's name cannot be said on this wire or the tool choice speaks of a
-/// tool that is not declared, and with
+/// naming the field, when the tool choice speaks of a tool that is not declared or the name of a schema
+/// cannot be said on this wire, and with
 /// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when tools are
 /// declared to a model that is known to have none
 /// ([`OpenAiChatModel`](crate::OpenAiChatModel) offers them by prompt before it comes to that).
@@ -46,31 +51,37 @@ pub fn to_wire<'a>(
     profile: &Profile,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
+    let names = ToolNames::of(request, NAME_RULE);
     let Tools {
         declared,
+        built_in,
         choice,
         outcome,
+        mut reshaped,
     } = tools(
         request,
         &model.provider,
-        "function.name",
+        Form::Nested,
+        &names,
         capabilities,
         profile,
         &mut warnings,
     )?;
-    let messages = messages(request, model, capabilities, profile, &mut warnings);
-    let schema_field = "response_format.json_schema.name";
-    let response_format = answer_schema(request, model, capabilities, schema_field, &mut warnings)?
-        .map(|schema| wire::ResponseFormat::JsonSchema {
-            json_schema: wire::JsonSchema {
-                name: schema.name,
-                schema: schema.schema,
-                strict: schema.strict,
-            },
-        });
+    let messages = messages(request, model, &names, capabilities, profile, &mut warnings);
+    reshaped.named(names);
+    let schema = answer_schema(
+        request,
+        model,
+        capabilities,
+        profile,
+        "response_format.json_schema.name",
+        &mut reshaped,
+        &mut warnings,
+    )?;
+    let response_format = schema.map(|(name, sent)| wire::ResponseFormat::of(name, sent));
     let mut options = Options::new(request, model, capabilities, profile, &mut warnings);
-    let declared: Vec<_> = declared.into_iter().map(wire::Tool::from).collect();
-    let effort = match options.reasoning_effort(profile, !declared.is_empty()) {
+    let declared = Declared::new(declared, built_in);
+    let effort = match options.reasoning_effort(profile, declared.has_functions()) {
         None if switches_reasoning_off(request, profile) => Some("none"),
         effort => effort,
     };
@@ -118,6 +129,7 @@ pub fn to_wire<'a>(
         tool_choice: outcome,
         warnings,
         local_ids: LocalIds::after(request),
+        reshaped,
     })
 }
 

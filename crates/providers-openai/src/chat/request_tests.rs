@@ -303,7 +303,7 @@ fn sampling_is_left_out_only_where_it_would_be_refused() {
 #[test]
 fn schemas_outside_the_strict_subset_are_sent_unenforced() {
     let mut request = ChatRequest::new([Message::user("hi")]);
-    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let schema = json!({"type": "object", "additionalProperties": {"type": "string"}});
     let name = "answer".to_owned();
     request.response_format = ResponseFormat::JsonSchema { name, schema };
     assert_eq!(

@@ -4,9 +4,10 @@
 //! answer is the same whichever way it came.
 
 use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
+use switchboard_providers_common::assembled;
 
 use super::stream::ChatDecoder;
-use crate::answer::{AnswerDecoder, assembled};
+use crate::answer::AnswerDecoder;
 
 /// Reads a body of status 200 into the events of a stream that says the same.
 ///

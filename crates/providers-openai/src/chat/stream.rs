@@ -5,7 +5,7 @@ use switchboard_domain::{
     FinishReason, JsonObject, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart,
     ToolChoiceOutcome, Warning, WarningKind,
 };
-use switchboard_providers_common::{WireDecoder, classify::excerpt};
+use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
 
 use super::{
     calls::Calls,
@@ -13,8 +13,9 @@ use super::{
     wire::{Chunk, Delta},
 };
 use crate::{
+    answer::Came,
     error::{ApiError, is_error},
-    ids::LocalIds,
+    reshaped::{Held, Reshaped, broken, pass, rest},
 };
 
 /// Words for an end that was not the model's: of OpenRouter, vLLM and `DeepSeek`.
@@ -32,6 +33,9 @@ pub struct ChatDecoder {
     started: bool,
     next_part: u32,
     text: Option<u32>,
+    /// Text that is to be given another shape.
+    held: Option<Held>,
+    reshaped: Reshaped,
     refusal: Option<u32>,
     reasoning: Option<u32>,
     /// The field that the reasoning came in. Some servers send the same under two names.
@@ -67,6 +71,8 @@ impl ChatDecoder {
             started: false,
             next_part: 0,
             text: None,
+            held: None,
+            reshaped: Reshaped::default(),
             refusal: None,
             reasoning: None,
             reasoning_field: None,
@@ -80,6 +86,15 @@ impl ChatDecoder {
             other_answers: false,
             chunk: 0,
         }
+    }
+
+    /// The same for a request whose answer has other names or another shape than was asked for, as its
+    /// [`WireRequest::reshaped`](super::WireRequest::reshaped) says.
+    #[must_use]
+    pub fn reshaping(mut self, reshaped: Reshaped) -> Self {
+        self.calls.reshape(reshaped.clone());
+        self.reshaped = reshaped;
+        self
     }
 
     /// A whole body is one chunk that needs no `finish_reason`.
@@ -237,12 +252,15 @@ impl ChatDecoder {
         }
         self.end_reasoning(events);
         self.calls.settle();
-        let index = self
-            .text
-            .unwrap_or_else(|| self.open(PartStart::Text, events));
+        let index = if let Some(index) = self.text {
+            index
+        } else {
+            self.held = self.reshaped.hold_answer();
+            self.open(PartStart::Text, events)
+        };
         self.text = Some(index);
-        let text = text.to_owned();
-        events.push(ModelEvent::TextDelta { index, text });
+        let text = pass(&mut self.held, text);
+        events.extend(text.map(|text| ModelEvent::TextDelta { index, text }));
     }
 
     fn refuse(&mut self, text: &str, events: &mut Vec<ModelEvent>) {
@@ -289,32 +307,33 @@ impl ChatDecoder {
         if !self.started {
             self.start(None, None, events);
         }
-        let mut reason = finish_reason(raw.as_deref().unwrap_or("stop"));
+        let reason = finish_reason(raw.as_deref().unwrap_or("stop"));
         let cut_off = matches!(
             reason,
             FinishReason::Length | FinishReason::ContentFilter | FinishReason::ContextOverflow
         );
         self.end_reasoning(events);
+        let held = self.text.zip(rest(&mut self.held));
+        events.extend(held.map(|(index, text)| ModelEvent::TextDelta { index, text }));
         let texts = [self.text.take(), self.refusal.take()];
         for index in texts.into_iter().flatten() {
             events.push(ModelEvent::PartFinished { index });
         }
         self.calls.finish(cut_off, events);
-        if texts[1].is_some() && reason == FinishReason::Stop {
-            reason = FinishReason::Refusal;
-        }
-        let nameless = self.calls.nameless();
-        if nameless > 0 {
-            let message = format!("{nameless} tool call(s) came without a name and were left out");
-            let warning = Warning::new(WarningKind::UnknownWireValue, message);
-            events.push(ModelEvent::Warning { warning });
-            if !self.calls.any() && matches!(reason, FinishReason::Stop | FinishReason::ToolUse) {
-                reason = FinishReason::MalformedToolCall;
-            }
-        }
-        let reason = reason.given_tool_uses(self.calls.any());
-        events.push(ModelEvent::Finished { reason, raw });
+        let came = Came {
+            refused: texts[1].is_some(),
+            called: self.calls.any(),
+            nameless: self.calls.nameless(),
+        };
+        came.finish(reason, raw, events);
         Ok(())
+    }
+
+    /// The answer broke off: gives out what was held back.
+    fn release(&mut self, events: &mut Vec<ModelEvent>) {
+        let held = self.text.zip(broken(&mut self.held));
+        events.extend(held.map(|(index, text)| ModelEvent::TextDelta { index, text }));
+        self.calls.release(events);
     }
 
     fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
@@ -328,6 +347,27 @@ impl ChatDecoder {
 
 impl WireDecoder for ChatDecoder {
     fn frame(
+        &mut self,
+        name: &str,
+        data: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let read = self.read(name, data, events);
+        read.inspect_err(|_| self.release(events))
+    }
+
+    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.done {
+            return Ok(());
+        }
+        let finished = self.finish(events);
+        finished.inspect_err(|_| self.release(events))
+    }
+}
+
+impl ChatDecoder {
+    /// Reads a frame.
+    fn read(
         &mut self,
         name: &str,
         data: &str,
@@ -362,13 +402,6 @@ impl WireDecoder for ChatDecoder {
         }
         self.chunk(chunk, events);
         Ok(())
-    }
-
-    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.done {
-            return Ok(());
-        }
-        self.finish(events)
     }
 }
 

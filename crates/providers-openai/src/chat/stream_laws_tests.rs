@@ -47,8 +47,12 @@ fn any_chunk() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_order_of_pieces_keeps_the_grammar(chunks in prop::collection::vec(any_chunk(), 0..12)) {
-        let (events, end) = run(&chunks);
+    fn any_order_of_pieces_keeps_the_grammar(
+        chunks in prop::collection::vec(any_chunk(), 0..12),
+        reshapes in any::<bool>(),
+    ) {
+        let reshaped = if reshapes { Reshaped::all_of("f") } else { Reshaped::default() };
+        let (events, end) = run_with(decoder().reshaping(reshaped), &chunks);
         let mut answer = ResponseAccumulator::default();
         for event in &events {
             answer.push(event).unwrap();

@@ -14,7 +14,13 @@ fn decoder() -> ChatDecoder {
 
 /// What came before the end or the error, and whether it was one.
 fn run(frames: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
-    let mut decoder = decoder();
+    run_with(decoder(), frames)
+}
+
+fn run_with(
+    mut decoder: ChatDecoder,
+    frames: &[Value],
+) -> (Vec<ModelEvent>, Result<(), ModelError>) {
     let mut events = Vec::new();
     for frame in frames {
         let data = match frame {
@@ -314,7 +320,7 @@ fn usage_is_what_was_said_and_no_more() {
             output_tokens: Some(9),
             cache_read_tokens: Some(32),
             cache_write_tokens: Some(4),
-            reasoning_tokens: None,
+            ..Usage::default()
         }
     );
 }

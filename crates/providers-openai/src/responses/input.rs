@@ -7,9 +7,10 @@ use std::{
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, Document, Media, Message, ModelCapabilities, ModelId, Opaque, Part, Reasoning,
-    Role, Text as TextPart, ToolContent, ToolResult, ToolUse, Warning, WarningKind,
+    ChatRequest, Document, Media, ModelCapabilities, ModelId, Opaque, Part, Reasoning,
+    Text as TextPart, ToolContent, ToolResult, ToolUse, Warning,
 };
+use switchboard_providers_common::tool_names::ToolNames;
 
 use super::{
     parts::{
@@ -20,47 +21,51 @@ use super::{
     wire::{self, Content, DataUrl, InputPart, Item, Output, OutputContent, Text},
 };
 use crate::{
+    conversation::Conversation,
+    losses::{Losses, lead},
     media::filename,
     profile::{InstructionsRole, Profile},
     results::{as_image, result_pieces, result_text},
     text::PARAGRAPH,
-    tools::as_name,
+    tools::wire_name,
 };
 
 /// Maps the whole conversation.
 pub(crate) fn input<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
+    names: &ToolNames,
     capabilities: &ModelCapabilities,
     profile: &Profile,
     warnings: &mut Vec<Warning>,
 ) -> Vec<Item<'a>> {
     let mut mapper = Mapper {
         model,
+        names,
         capabilities,
         profile,
-        warnings,
+        losses: Losses::new(warnings),
         out: Vec::with_capacity(request.messages.len()),
         shown: Vec::new(),
         sent: HashSet::new(),
         callers: HashMap::new(),
         foreign_reasoning: 0,
         loose_reasoning: 0,
-        states_dropped: 0,
     };
     for message in &request.messages {
         mapper.message(message);
     }
-    mapper.flush_shown();
+    mapper.flush();
     mapper.sum_up();
     mapper.out
 }
 
 struct Mapper<'a, 'm> {
     model: &'m ModelId,
+    names: &'m ToolNames,
     capabilities: &'m ModelCapabilities,
     profile: &'m Profile,
-    warnings: &'m mut Vec<Warning>,
+    losses: Losses<'m>,
     out: Vec<Item<'a>>,
     /// Images of the tool results sent last, where results are text. They wait until all results of
     /// the group are sent.
@@ -72,8 +77,6 @@ struct Mapper<'a, 'm> {
     foreign_reasoning: usize,
     /// Reasoning that no item follows.
     loose_reasoning: usize,
-    /// Texts and calls that go without their state.
-    states_dropped: usize,
 }
 
 /// What is being said by the model.
@@ -90,41 +93,22 @@ struct Turn<'a> {
     open: bool,
 }
 
-impl<'a> Mapper<'a, '_> {
-    fn message(&mut self, message: &'a Message) {
-        for result in message.results() {
-            self.tool_result(result);
-        }
-        let parts = || {
-            let is_result = |part: &&Part| matches!(part, Part::ToolResult(_));
-            message.parts.iter().filter(move |part| !is_result(part))
-        };
-        if parts().next().is_none() {
-            return;
-        }
-        self.flush_shown();
-        match message.role {
-            Role::System => self.instructions(parts()),
-            Role::User | Role::Tool => self.user(parts()),
-            Role::Assistant => self.assistant(parts()),
-        }
+impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
+    type Piece = InputPart<'a>;
+
+    fn losses(&mut self) -> &mut Losses<'m> {
+        &mut self.losses
     }
 
-    fn instructions(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn waiting(&mut self) -> &mut Vec<InputPart<'a>> {
+        &mut self.shown
+    }
+
+    fn instructions(&mut self, content: Text<'a>) {
         let role = match self.profile.instructions_role {
             InstructionsRole::System => wire::Role::System,
             InstructionsRole::Developer => wire::Role::Developer,
         };
-        let mut content = Text::default();
-        for part in parts {
-            match part {
-                Part::Text(text) => content.push(PARAGRAPH, &text.text),
-                other => self.dropped(other, "instructions are text"),
-            }
-        }
-        if content.is_empty() {
-            return;
-        }
         // Chat templates of open models often take one such message and no more.
         if let Some(Item::Message {
             role: before,
@@ -139,56 +123,99 @@ impl<'a> Mapper<'a, '_> {
         self.say(role, Content::Text(content));
     }
 
-    fn user(&mut self, parts: impl Iterator<Item = &'a Part>) {
-        let mut content = Vec::new();
+    fn person(&mut self, pieces: Vec<InputPart<'a>>) {
+        self.say(wire::Role::User, content_of(pieces, PARAGRAPH));
+    }
+
+    fn assistant(&mut self, parts: Vec<&'a Part>) {
+        let mut turn = Turn::default();
         for part in parts {
             match part {
-                Part::Text(text) if text.text.is_empty() => {}
-                Part::Text(text) => content.push(text_part(&text.text)),
-                Part::Image(media) => content.push(self.image(media)),
-                Part::Audio(media) => {
-                    content.push(self.in_words("audio", media, "this wire takes no audio"));
+                Part::Text(text) => self.said(text, &mut turn),
+                Part::ToolUse(tool_use) => {
+                    let call = self.tool_call(tool_use, &turn);
+                    self.push(call, &mut turn);
                 }
-                Part::Document(document) => content.push(self.document(document)),
-                Part::Opaque(opaque) if opaque.text.is_some() => {
-                    self.downgraded(&opaque.kind, "its text");
-                    content.push(text_part(opaque.text.as_deref().unwrap_or_default()));
-                }
-                other => self.dropped(other, "a user message cannot hold it"),
+                Part::Reasoning(reasoning) => self.reasoning(reasoning, &mut turn),
+                Part::Opaque(opaque) => self.opaque(part, opaque, &mut turn),
+                other => self
+                    .losses
+                    .dropped(other, "an answer is text, calls and reasoning"),
             }
         }
-        self.push_user(content);
+        self.loose_reasoning += turn.waiting.len();
     }
 
-    fn push_user(&mut self, content: Vec<InputPart<'a>>) {
-        if !content.is_empty() {
-            self.say(wire::Role::User, content_of(content, PARAGRAPH));
+    fn tool_result(&mut self, result: &'a ToolResult) {
+        let call_id = self.profile.tool_ids.apply(&result.tool_use_id);
+        let images = result.content.iter().filter_map(as_image).count();
+        let sees = self.capabilities.images != Some(false);
+        let reads = self.capabilities.documents != Some(false);
+        let output = if self.profile.result_media {
+            let is_media = |content: &ToolContent| match content {
+                ToolContent::Image(media) => sees && DataUrl::of(media).is_some(),
+                other => reads && as_pdf(other).is_some(),
+            };
+            let pieces = result_pieces(result, is_media).into_iter();
+            content_of(pieces.filter_map(result_part).collect(), "\n")
+        } else {
+            Content::Text(result_text(result))
+        };
+        self.out.push(Item::Output(Output::FunctionCallOutput {
+            call_id: call_id.clone(),
+            output,
+            caller: self.callers.get(result.tool_use_id.as_str()).copied(),
+        }));
+        if images == 0 {
+            return;
+        }
+        let from = format!("the result of tool `{}`", result.name);
+        if !sees {
+            self.losses.unseen(images, &from);
+        } else if !self.profile.result_media {
+            self.losses.shown_after(images, &from, "server");
+            let lead = lead(&wire_name(self.names, &result.name), &call_id);
+            self.show(lead, result.content.iter().filter_map(as_image));
         }
     }
 
+    fn text(&mut self, text: Cow<'a, str>) -> InputPart<'a> {
+        text_part(text)
+    }
+
+    fn image(&mut self, media: &'a Media) -> InputPart<'a> {
+        match DataUrl::of(media) {
+            Some(image_url) if self.capabilities.images != Some(false) => image_part(image_url),
+            _ => self.in_words("image", media, "the model sees no images"),
+        }
+    }
+
+    fn audio(&mut self, media: &'a Media) -> InputPart<'a> {
+        self.in_words("audio", media, "this wire takes no audio")
+    }
+
+    fn document(&mut self, document: &'a Document) -> InputPart<'a> {
+        let media = &document.media;
+        let supported = self.capabilities.documents != Some(false);
+        match (supported, DataUrl::of(media)) {
+            (true, Some(data @ DataUrl::Data { .. })) => file_part(filename(document), data),
+            (true, Some(DataUrl::Address(url))) => InputPart::InputFile {
+                filename: document.title.as_deref().map(Cow::Borrowed),
+                file_data: None,
+                file_url: Some(url),
+            },
+            _ => self.in_words("document", media, "the model reads no documents"),
+        }
+    }
+}
+
+impl<'a> Mapper<'a, '_> {
     fn say(&mut self, role: wire::Role, content: Content<'a>) {
         self.out.push(Item::Message {
             role,
             content,
             phase: None,
         });
-    }
-
-    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
-        let mut turn = Turn::default();
-        for part in parts {
-            match part {
-                Part::Text(text) => self.text(text, &mut turn),
-                Part::ToolUse(tool_use) => {
-                    let call = self.tool_call(tool_use, &turn);
-                    self.push(call, &mut turn);
-                }
-                Part::Reasoning(reasoning) => self.reasoning(reasoning, &mut turn),
-                Part::Opaque(opaque) => self.opaque(opaque, &mut turn),
-                other => self.dropped(other, "an answer is text, calls and reasoning"),
-            }
-        }
-        self.loose_reasoning += turn.waiting.len();
     }
 
     /// Sends an item after the reasoning that led to it.
@@ -206,10 +233,10 @@ impl<'a> Mapper<'a, '_> {
         self.sent.insert(id).then_some(id)
     }
 
-    fn text(&mut self, part: &'a TextPart, turn: &mut Turn<'a>) {
+    fn said(&mut self, part: &'a TextPart, turn: &mut Turn<'a>) {
         let state = part.provider_state.as_ref();
         let own = Own::of(state, self.model);
-        self.states_dropped += usize::from(state.is_some() && own.is_none());
+        self.losses.states += usize::from(state.is_some() && own.is_none());
         if part.text.is_empty() {
             return;
         }
@@ -277,14 +304,9 @@ impl<'a> Mapper<'a, '_> {
     }
 
     fn tool_call(&mut self, tool_use: &'a ToolUse, turn: &Turn<'a>) -> Item<'a> {
-        let name = as_name(&tool_use.name);
-        if matches!(name, Cow::Owned(_)) {
-            let what = format!("a call of `{}`", tool_use.name);
-            self.downgraded(&what, &format!("a call of `{name}`"));
-        }
         let state = tool_use.provider_state.as_ref();
         let own = Own::of(state, self.model);
-        self.states_dropped += usize::from(state.is_some() && own.is_none());
+        self.losses.states += usize::from(state.is_some() && own.is_none());
         let caller = own.and_then(|own| own.item.get("caller"));
         if let Some(caller) = caller {
             self.callers.insert(&tool_use.id, caller);
@@ -292,7 +314,7 @@ impl<'a> Mapper<'a, '_> {
         Item::Output(Output::FunctionCall {
             id: self.id(own.as_ref(), turn),
             call_id: self.profile.tool_ids.apply(&tool_use.id),
-            name,
+            name: wire_name(self.names, &tool_use.name),
             arguments: wire::Arguments(&tool_use.input),
             status: own.and_then(|own| own.text("status")),
             caller,
@@ -319,7 +341,7 @@ impl<'a> Mapper<'a, '_> {
             .push(Item::AsItCame(reasoning_item(item, &reasoning.text)));
     }
 
-    fn opaque(&mut self, opaque: &'a Opaque, turn: &mut Turn<'a>) {
+    fn opaque(&mut self, part: &Part, opaque: &'a Opaque, turn: &mut Turn<'a>) {
         if let Some(own) = Own::of(Some(&opaque.provider_state), self.model) {
             let without_id = own.text("id").is_none();
             if without_id || self.id(Some(&own), turn).is_some() {
@@ -329,130 +351,20 @@ impl<'a> Mapper<'a, '_> {
         }
         let Some(text) = opaque.text.as_deref().filter(|text| !text.is_empty()) else {
             let why = "another model's own block without a text";
-            self.warn(
-                WarningKind::PartDropped,
-                format!("{} left out: {why}", opaque.kind),
-            );
+            self.losses.dropped(part, why);
             return;
         };
-        self.downgraded(&opaque.kind, "its text");
+        self.losses.downgraded(&opaque.kind, "its text");
         turn.separator = PARAGRAPH;
         self.assistant_text(text, None, turn);
         turn.separator = PARAGRAPH;
     }
 
-    fn tool_result(&mut self, result: &'a ToolResult) {
-        let call_id = self.profile.tool_ids.apply(&result.tool_use_id);
-        let images = result.content.iter().filter_map(as_image).count();
-        let sees = self.capabilities.images != Some(false);
-        let reads = self.capabilities.documents != Some(false);
-        let output = if self.profile.result_media {
-            let is_media = |content: &ToolContent| match content {
-                ToolContent::Image(media) => sees && DataUrl::of(media).is_some(),
-                other => reads && as_pdf(other).is_some(),
-            };
-            let pieces = result_pieces(result, is_media).into_iter();
-            content_of(pieces.filter_map(result_part).collect(), "\n")
-        } else {
-            Content::Text(result_text(result))
-        };
-        self.out.push(Item::Output(Output::FunctionCallOutput {
-            call_id: call_id.clone(),
-            output,
-            caller: self.callers.get(result.tool_use_id.as_str()).copied(),
-        }));
-        if images == 0 {
-            return;
-        }
-        let from = format!("the result of tool `{}`", result.name);
-        if !sees {
-            let message = format!("the model sees no images: {images} left out of {from}");
-            self.warn(WarningKind::PartDropped, message);
-        } else if !self.profile.result_media {
-            self.downgraded(
-                &format!("{images} image(s) of {from}"),
-                "a user message after it: results are text on this server",
-            );
-            let lead = format!("Image(s) from {from} (call {call_id}):");
-            self.shown.push(text_part(lead));
-            for media in result.content.iter().filter_map(as_image) {
-                let part = self.image(media);
-                self.shown.push(part);
-            }
-        }
-    }
-
-    fn flush_shown(&mut self) {
-        let shown = std::mem::take(&mut self.shown);
-        self.push_user(shown);
-    }
-
-    fn image(&mut self, media: &'a Media) -> InputPart<'a> {
-        match DataUrl::of(media) {
-            Some(image_url) if self.capabilities.images != Some(false) => image_part(image_url),
-            _ => self.in_words("image", media, "the model sees no images"),
-        }
-    }
-
-    fn document(&mut self, document: &'a Document) -> InputPart<'a> {
-        let media = &document.media;
-        let supported = self.capabilities.documents != Some(false);
-        match (supported, DataUrl::of(media)) {
-            (true, Some(data @ DataUrl::Data { .. })) => file_part(filename(document), data),
-            (true, Some(DataUrl::Address(url))) => InputPart::InputFile {
-                filename: None,
-                file_data: None,
-                file_url: Some(url),
-            },
-            _ => self.in_words("document", media, "the model reads no documents"),
-        }
-    }
-
-    /// A medium that cannot be sent is named, so that the model knows of it.
-    fn in_words(&mut self, what: &str, media: &Media, why: &str) -> InputPart<'a> {
-        let name = format!("[{what} {}]", media.media_type);
-        let message = format!("{name} was sent as these words: {why}");
-        self.warn(WarningKind::PartDowngraded, message);
-        text_part(name)
-    }
-
-    fn dropped(&mut self, part: &Part, why: &str) {
-        let what = part.in_words();
-        self.warn(WarningKind::PartDropped, format!("{what} left out: {why}"));
-    }
-
-    fn downgraded(&mut self, what: &str, to: &str) {
-        let message = format!("{what} was sent as {to}");
-        self.warn(WarningKind::PartDowngraded, message);
-    }
-
-    fn warn(&mut self, kind: WarningKind, message: String) {
-        self.warnings.push(Warning::new(kind, message));
-    }
-
     fn sum_up(&mut self) {
-        let told = [
-            (
-                self.foreign_reasoning,
-                WarningKind::PartDropped,
-                "reasoning part(s) left out: another model wrote them, or they hold nothing that \
-                 this wire takes back",
-            ),
-            (
-                self.loose_reasoning,
-                WarningKind::PartDropped,
-                "reasoning part(s) left out: nothing came of them, and the API refuses them alone",
-            ),
-            (
-                self.states_dropped,
-                WarningKind::PartDowngraded,
-                "part(s) sent without what another model had attached for itself",
-            ),
-        ];
-        for (count, kind, message) in told {
-            if count > 0 {
-                self.warn(kind, format!("{count} {message}"));
-            }
-        }
+        let foreign = "another model wrote them, or they hold nothing that this wire takes back";
+        let loose = "nothing came of them, and the API refuses them alone";
+        self.losses.reasoning(self.foreign_reasoning, foreign);
+        self.losses.reasoning(self.loose_reasoning, loose);
+        self.losses.sum_up();
     }
 }

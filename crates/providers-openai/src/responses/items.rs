@@ -3,13 +3,18 @@
 mod closing;
 
 use serde_json::Value;
-use switchboard_domain::{JsonObject, ModelEvent, ModelId, PartStart, Warning, WarningKind};
+use switchboard_domain::{JsonObject, ModelEvent, ModelId, PartStart};
+use switchboard_providers_common::LocalIds;
 
 use super::{
     members::{json_text, text},
     wire::Event,
 };
-use crate::{ids::LocalIds, text::PARAGRAPH};
+use crate::{
+    answer::Came,
+    reshaped::{Held, Reshaped, broken, pass, rest},
+    text::PARAGRAPH,
+};
 
 /// Which item an event is about. Servers number them, name them, do both, or (with one item at a time)
 /// neither.
@@ -45,6 +50,7 @@ pub(crate) enum Thought {
 pub(crate) struct Items {
     model: ModelId,
     ids: LocalIds,
+    reshaped: Reshaped,
     list: Vec<Item>,
     next_part: u32,
     /// The id of the last reasoning.
@@ -80,6 +86,8 @@ enum Kind {
         said: bool,
         /// It was said to be complete, but not in so many words: it may have been cut off.
         ended: bool,
+        /// Arguments that are to be given another shape.
+        held: Option<Held>,
     },
     Opaque,
 }
@@ -90,6 +98,8 @@ struct Piece {
     part: u32,
     index: Option<u64>,
     refusal: bool,
+    /// Text that is to be given another shape.
+    held: Option<Held>,
 }
 
 /// What an item is, by its type.
@@ -123,12 +133,33 @@ impl Kind {
     }
 }
 
+impl Piece {
+    fn is(&self, index: Option<u64>, refusal: bool) -> bool {
+        let agree = self.index == index || self.index.is_none() || index.is_none();
+        agree && self.refusal == refusal
+    }
+}
+
+/// A call is complete.
+fn end_call(index: u32, held: &mut Option<Held>, events: &mut Vec<ModelEvent>) {
+    let json = rest(held);
+    events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
+    events.push(ModelEvent::PartFinished { index });
+}
+
+/// A call was cut off: it stays open.
+fn break_call(index: u32, held: &mut Option<Held>, events: &mut Vec<ModelEvent>) {
+    let json = broken(held);
+    events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
+}
+
 impl Items {
     /// The items of an answer of `model`.
     pub(crate) fn new(model: ModelId, ids: LocalIds) -> Self {
         Self {
             model,
             ids,
+            reshaped: Reshaped::default(),
             list: Vec::new(),
             next_part: 0,
             reasoned: None,
@@ -138,19 +169,23 @@ impl Items {
         }
     }
 
+    /// Gives some tools another name, and their inputs or the answer another shape.
+    pub(crate) fn reshape(&mut self, reshaped: Reshaped) {
+        self.reshaped = reshaped;
+    }
+
     /// Whether none came.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether the model declined.
-    pub(crate) fn refused(&self) -> bool {
-        self.refused
-    }
-
-    /// Whether a call with a name came.
-    pub(crate) fn called(&self) -> bool {
-        self.called
+    /// What came.
+    pub(crate) fn came(&self) -> Came {
+        Came {
+            refused: self.refused,
+            called: self.called,
+            nameless: self.nameless,
+        }
     }
 
     /// An item begins.
@@ -204,12 +239,14 @@ impl Items {
             return;
         }
         let at = self.find_or_begin(address, Sort::Message, events);
-        let index = match self.piece(at, content_index, refusal) {
-            Some(part) => part,
-            None => self.open_piece(at, content_index, refusal, events),
-        };
-        let text = text.to_owned();
-        events.push(ModelEvent::TextDelta { index, text });
+        if self.piece(at, content_index, refusal).is_none() {
+            self.open_piece(at, content_index, refusal, events);
+        }
+        if let Some(piece) = self.piece_mut(at, content_index, refusal) {
+            let index = piece.part;
+            let text = pass(&mut piece.held, text);
+            events.extend(text.map(|text| ModelEvent::TextDelta { index, text }));
+        }
     }
 
     /// A whole text of a message, which counts if none of it came before.
@@ -283,6 +320,7 @@ impl Items {
                 Kind::Call {
                     part: Some(index),
                     said,
+                    held,
                     ..
                 },
             ..
@@ -290,10 +328,9 @@ impl Items {
             && !json.is_empty()
         {
             *said = true;
-            events.push(ModelEvent::ToolInputDelta {
-                index: *index,
-                json: json.to_owned(),
-            });
+            let index = *index;
+            let json = pass(held, json);
+            events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
         }
     }
 
@@ -372,6 +409,7 @@ impl Items {
                 part: item.and_then(|item| self.open_call(item, events)),
                 said: false,
                 ended: false,
+                held: item.and_then(|item| self.hold_input(item)),
             },
             Sort::Opaque => Kind::Opaque,
         };
@@ -395,11 +433,12 @@ impl Items {
             if let Kind::Call {
                 part: Some(index),
                 ended,
+                held,
                 ..
             } = &mut item.kind
                 && std::mem::take(ended)
             {
-                events.push(ModelEvent::PartFinished { index: *index });
+                end_call(*index, held, events);
             }
         }
     }
@@ -412,22 +451,31 @@ impl Items {
     }
 
     fn open_call(&mut self, item: &JsonObject, events: &mut Vec<ModelEvent>) -> Option<u32> {
-        let name = text(item, "name")?.to_owned();
+        let name = self.reshaped.declared(text(item, "name")?).to_owned();
         let id = self.ids.claim(text(item, "call_id").or(text(item, "id")));
         self.called = true;
         Some(self.open(PartStart::ToolUse { id, name }, events))
     }
 
-    /// The part of a piece of a message that has said something.
-    fn piece(&self, at: usize, index: Option<u64>, refusal: bool) -> Option<u32> {
-        let Kind::Message(pieces) = &self.list.get(at)?.kind else {
-            return None;
-        };
-        let same = |piece: &&Piece| {
-            let agree = piece.index == index || piece.index.is_none() || index.is_none();
-            agree && piece.refusal == refusal
-        };
-        pieces.iter().rfind(same).map(|piece| piece.part)
+    /// What holds back the arguments of a call.
+    fn hold_input(&self, item: &JsonObject) -> Option<Held> {
+        let name = self.reshaped.declared(text(item, "name")?);
+        self.reshaped.hold_input(name)
+    }
+
+    /// A piece of a message that has said something.
+    fn piece(&self, at: usize, index: Option<u64>, refusal: bool) -> Option<&Piece> {
+        match &self.list.get(at)?.kind {
+            Kind::Message(pieces) => pieces.iter().rfind(|it| it.is(index, refusal)),
+            _ => None,
+        }
+    }
+
+    fn piece_mut(&mut self, at: usize, index: Option<u64>, refusal: bool) -> Option<&mut Piece> {
+        match &mut self.list.get_mut(at)?.kind {
+            Kind::Message(pieces) => pieces.iter_mut().rfind(|it| it.is(index, refusal)),
+            _ => None,
+        }
     }
 
     fn open_piece(
@@ -436,7 +484,8 @@ impl Items {
         index: Option<u64>,
         refusal: bool,
         events: &mut Vec<ModelEvent>,
-    ) -> u32 {
+    ) {
+        let held = self.reshaped.hold_answer().filter(|_| !refusal);
         let part = self.open(PartStart::Text, events);
         self.refused |= refusal;
         if let Some(Item {
@@ -448,9 +497,9 @@ impl Items {
                 part,
                 index,
                 refusal,
+                held,
             });
         }
-        part
     }
 
     fn has_said(&self, at: usize, thought: Thought) -> bool {
@@ -458,12 +507,5 @@ impl Items {
             Some(Kind::Reasoning { said, .. }) => said.contains(&thought),
             _ => false,
         }
-    }
-
-    /// A warning about the calls without a name.
-    pub(crate) fn warning(&self) -> Option<Warning> {
-        let count = self.nameless;
-        let message = format!("{count} call(s) came without a name and were left out");
-        (count > 0).then(|| Warning::new(WarningKind::UnknownWireValue, message))
     }
 }

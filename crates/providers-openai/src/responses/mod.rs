@@ -22,6 +22,12 @@
 //! reasoning ("was provided without its required 'reasoning' item"), so the id is sent only where the
 //! reasoning is sent as well.
 //!
+//! Tools that the provider runs itself are declared under the API's own names, in a list `tools` of
+//! [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra). A
+//! [`ToolChoice`](switchboard_domain::ToolChoice) means them too: by the label of an MCP server, the name of
+//! a custom tool, and the type of any other, such as `web_search`. What they did comes as opaque parts, with what the
+//! API says of it: more where `extra.include` asks for it, such as `code_interpreter_call.outputs`.
+//!
 //! Reasoning that the API no longer reads, as after a change of the key, is left out and the request sent
 //! once more.
 //!
@@ -35,6 +41,7 @@ mod members;
 mod parts;
 pub mod request;
 pub mod response;
+mod shown;
 mod state;
 pub mod stream;
 pub mod wire;
@@ -43,7 +50,7 @@ pub use request::{ReasoningSummary, ResponsesOptions, WireRequest, to_wire};
 pub use response::{events_from_body, from_body};
 pub use stream::ResponsesDecoder;
 
-pub use crate::ids::LocalIds;
+pub use switchboard_providers_common::LocalIds;
 
 #[cfg(test)]
 #[path = "replay_laws_tests.rs"]

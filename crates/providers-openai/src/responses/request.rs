@@ -3,17 +3,19 @@
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
 };
+use switchboard_providers_common::{LocalIds, tool_names::ToolNames};
 
 use super::{
     input::input,
     wire::{self, Body},
 };
 use crate::{
-    chat,
-    ids::LocalIds,
+    built_in::{Declared, Form},
+    chat::wire::ResponseFormat,
     options::{Options, answer_schema},
     profile::Profile,
-    tools::{Tools, switches_reasoning_off, tools},
+    reshaped::Reshaped,
+    tools::{NAME_RULE, Tools, switches_reasoning_off, tools},
 };
 
 /// The API refuses a lower limit: "integer below minimum value. Expected a value >= 16".
@@ -64,6 +66,9 @@ pub struct WireRequest<'a> {
     pub local_ids: LocalIds,
     /// The output limit, where the server does not say that it was reached.
     pub silent_limit: Option<u32>,
+    /// What the answer holds under other names or in another shape than was asked for; for
+    /// [`ResponsesDecoder::reshaping`](super::ResponsesDecoder::reshaping).
+    pub reshaped: Reshaped,
 }
 
 /// Maps a request for `model`, as a stream where the server streams such an answer.
@@ -72,8 +77,8 @@ pub struct WireRequest<'a> {
 /// it; `profile` says how the server differs from others.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest),
-/// naming the field, when a tool's name cannot be said on this wire or the tool choice speaks of a
-/// tool that is not declared, and with
+/// naming the field, when the tool choice speaks of a tool that is not declared or the name of a schema
+/// cannot be said on this wire, and with
 /// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when tools are
 /// declared to a model that is known to have none.
 pub fn to_wire<'a>(
@@ -84,40 +89,42 @@ pub fn to_wire<'a>(
     options: &ResponsesOptions,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
+    let names = ToolNames::of(request, NAME_RULE);
     let Tools {
         declared,
+        built_in,
         choice,
         outcome,
+        mut reshaped,
     } = tools(
         request,
         &model.provider,
-        "name",
+        Form::Flat,
+        &names,
         capabilities,
         profile,
         &mut warnings,
     )?;
-    let input = input(request, model, capabilities, profile, &mut warnings);
-    let schema_field = "text.format.name";
-    let schema = answer_schema(request, model, capabilities, schema_field, &mut warnings)?;
-    let schema = schema.map(|it| (it.name, it.schema, it.strict));
+    let input = input(request, model, &names, capabilities, profile, &mut warnings);
+    reshaped.named(names);
+    let declared = Declared::new(declared, built_in);
+    let schema = answer_schema(
+        request,
+        model,
+        capabilities,
+        profile,
+        "text.format.name",
+        &mut reshaped,
+        &mut warnings,
+    )?;
     let streams = profile.streams_schemas || schema.is_none();
-    let text = schema.filter(|_| profile.text_format);
-    let text = text.map(|(name, schema, strict)| wire::TextOptions {
-        format: wire::JsonSchema {
-            name,
-            schema,
-            strict,
-        },
-    });
-    let response_format = schema.filter(|_| !profile.text_format);
-    let response_format = response_format.map(|(name, schema, strict)| {
-        let json_schema = chat::wire::JsonSchema {
-            name,
-            schema,
-            strict,
-        };
-        chat::wire::ResponseFormat::JsonSchema { json_schema }
-    });
+    let (text, response_format) = match schema {
+        None => (None, None),
+        Some((name, sent)) if profile.text_format => {
+            (Some(wire::TextOptions::of(name, sent)), None)
+        }
+        Some((name, sent)) => (None, Some(ResponseFormat::of(name, sent))),
+    };
     let mut mapped = Options::new(request, model, capabilities, profile, &mut warnings);
     // Unlike Chat Completions, this API has no model that must not reason when it has tools.
     let effort = match mapped.reasoning_effort(profile, false) {
@@ -153,7 +160,7 @@ pub fn to_wire<'a>(
     let body = Body {
         model: &model.name,
         input,
-        tools: declared.into_iter().map(Into::into).collect(),
+        tools: declared,
         tool_choice: choice.map(Into::into),
         parallel_tool_calls,
         stream: streams,
@@ -173,6 +180,7 @@ pub fn to_wire<'a>(
         tool_choice: outcome,
         warnings,
         local_ids: LocalIds::after(request),
+        reshaped,
         silent_limit: max_output_tokens.filter(|_| !profile.tells_incomplete),
     })
 }

@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Media, Message, Opaque, Part, ProviderState, Reasoning, ReasoningEffort, ResponseFormat, Role,
-    Sampling, Text, ToolChoice, ToolContent, ToolDefinition, ToolInput, ToolResult, ToolUse,
-    WarningKind,
+    Document, Media, MediaSource, Message, Opaque, Part, ProviderState, Reasoning, ReasoningEffort,
+    ResponseFormat, Role, Sampling, Text, ToolChoice, ToolContent, ToolDefinition, ToolInput,
+    ToolResult, ToolUse, WarningKind,
 };
 
 use super::*;
@@ -536,7 +536,7 @@ fn the_callers_fields_are_laid_over_ours() {
 }
 
 #[test]
-fn names_are_checked_where_they_stand() {
+fn the_name_of_a_schema_is_checked_where_it_stands() {
     use switchboard_domain::ModelErrorKind::InvalidRequest;
     let fails = |request: &ChatRequest| {
         let unknown = ModelCapabilities::default();
@@ -545,10 +545,6 @@ fn names_are_checked_where_they_stand() {
             .unwrap_err()
             .kind
     };
-    let tool = ToolDefinition::new("a b", "", json!({}));
-    let request = ChatRequest::new([Message::user("hi")]).with_tools([tool]);
-    let field = Some("tools[0].name".to_owned());
-    assert_eq!(fails(&request), InvalidRequest { field });
     let request = ChatRequest {
         response_format: ResponseFormat::JsonSchema {
             name: "a b".into(),
@@ -558,4 +554,22 @@ fn names_are_checked_where_they_stand() {
     };
     let field = Some("text.format.name".to_owned());
     assert_eq!(fails(&request), InvalidRequest { field });
+}
+
+#[test]
+fn a_document_keeps_its_name_wherever_its_bytes_are() {
+    let at = |title: Option<&str>| {
+        let media = Media {
+            media_type: "application/pdf".into(),
+            source: MediaSource::Url("https://example.org/trip.pdf".into()),
+        };
+        let title = title.map(str::to_owned);
+        let document = Part::Document(Document { media, title });
+        let request = ChatRequest::new([Message::new(Role::User, [document])]);
+        sent(&request).0["input"][0]["content"][0].clone()
+    };
+    let mut file = json!({"type": "input_file", "file_url": "https://example.org/trip.pdf"});
+    assert_eq!(at(None), file);
+    file["filename"] = json!("Our trip");
+    assert_eq!(at(Some("Our trip")), file);
 }

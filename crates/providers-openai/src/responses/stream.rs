@@ -5,7 +5,7 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, ToolChoiceOutcome, Usage,
     Warning,
 };
-use switchboard_providers_common::{WireDecoder, classify::excerpt};
+use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
 
 use super::{
     items::{Address, Items, Thought},
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, is_error},
-    ids::LocalIds,
+    reshaped::Reshaped,
 };
 
 /// The stream's state machine: wire events in, domain events out.
@@ -53,6 +53,14 @@ impl ResponsesDecoder {
     #[must_use]
     pub fn with_silent_limit(mut self, limit: Option<u32>) -> Self {
         self.silent_limit = limit.map(u64::from);
+        self
+    }
+
+    /// The same for a request whose answer has other names or another shape than was asked for, as its
+    /// [`WireRequest::reshaped`](super::WireRequest::reshaped) says.
+    #[must_use]
+    pub fn reshaping(mut self, reshaped: Reshaped) -> Self {
+        self.items.reshape(reshaped);
         self
     }
 
@@ -204,7 +212,7 @@ impl ResponsesDecoder {
             }
         }
         self.done = true;
-        let (mut reason, raw) = if status == "incomplete" {
+        let (reason, raw) = if status == "incomplete" {
             let details = response.incomplete_details.unwrap_or_default();
             let why = details.reason.filter(|reason| !reason.is_empty());
             let raw = why.unwrap_or_else(|| status.to_owned());
@@ -216,18 +224,7 @@ impl ResponsesDecoder {
         };
         self.items
             .finish(at_limit || status == "incomplete", events);
-        if reason == FinishReason::Stop && self.items.refused() {
-            reason = FinishReason::Refusal;
-        }
-        if let Some(warning) = self.items.warning() {
-            events.push(ModelEvent::Warning { warning });
-            if !self.items.called() && reason == FinishReason::Stop {
-                reason = FinishReason::MalformedToolCall;
-            }
-        }
-        let reason = reason.given_tool_uses(self.items.called());
-        let raw = Some(raw);
-        events.push(ModelEvent::Finished { reason, raw });
+        self.items.came().finish(reason, Some(raw), events);
         Ok(())
     }
 
@@ -238,6 +235,28 @@ impl ResponsesDecoder {
 
 impl WireDecoder for ResponsesDecoder {
     fn frame(
+        &mut self,
+        name: &str,
+        data: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let read = self.read(name, data, events);
+        read.inspect_err(|_| self.items.release(events))
+    }
+
+    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.done {
+            return Ok(());
+        }
+        self.items.release(events);
+        let message = "the stream ended without `response.completed`";
+        Err(self.error(ModelErrorKind::Interrupted, message))
+    }
+}
+
+impl ResponsesDecoder {
+    /// Reads a frame.
+    fn read(
         &mut self,
         name: &str,
         data: &str,
@@ -279,14 +298,6 @@ impl WireDecoder for ResponsesDecoder {
             }
         }
         self.event(&kind, event, events)
-    }
-
-    fn end(&mut self, _events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.done {
-            return Ok(());
-        }
-        let message = "the stream ended without `response.completed`";
-        Err(self.error(ModelErrorKind::Interrupted, message))
     }
 }
 

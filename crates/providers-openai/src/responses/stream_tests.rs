@@ -13,7 +13,14 @@ fn decoder() -> ResponsesDecoder {
 }
 
 fn run(frames: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
-    let (mut decoder, mut events) = (decoder(), Vec::new());
+    run_with(decoder(), frames)
+}
+
+fn run_with(
+    mut decoder: ResponsesDecoder,
+    frames: &[Value],
+) -> (Vec<ModelEvent>, Result<(), ModelError>) {
+    let mut events = Vec::new();
     for frame in frames {
         let name = frame["type"].as_str().unwrap_or_default().to_owned();
         if let Err(error) = decoder.frame(&name, &frame.to_string(), &mut events) {
@@ -57,6 +64,43 @@ fn warnings_and_the_outcome_come_first() {
         ] if id == "r" && model == "x"),
         "{events:?}"
     );
+}
+
+#[test]
+fn usage_is_what_was_said_and_no_more() {
+    let usage = |usage: Value| {
+        let search = json!({"type": "web_search_call", "id": "ws", "action": {"query": "q"}});
+        let mut last = completed();
+        last["response"]["usage"] = usage;
+        answer(&[done(&search), last]).usage
+    };
+    // OpenAI does not count what its tools did, and the items of an answer are not that count.
+    let openai = usage(json!({
+        "input_tokens": 50, "output_tokens": 9, "total_tokens": 59,
+        "input_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 40,
+            "cache_write_tokens_details": {"ttl_12h_tokens": 30, "ttl_30m_tokens": 10}},
+        "output_tokens_details": {"reasoning_tokens": 4},
+    }));
+    let told = Usage {
+        input_tokens: Some(50),
+        output_tokens: Some(9),
+        cache_read_tokens: Some(8),
+        cache_write_tokens: Some(40),
+        cache_write_long_tokens: Some(30),
+        reasoning_tokens: Some(4),
+        server_tool_requests: None,
+    };
+    assert_eq!(openai, told);
+    let xai = usage(json!({"input_tokens": 50, "num_server_side_tools_used": 7}));
+    assert_eq!(
+        xai,
+        Usage {
+            input_tokens: Some(50),
+            server_tool_requests: Some(7),
+            ..Usage::default()
+        }
+    );
+    assert_eq!(usage(Value::Null), Usage::default());
 }
 
 #[test]
@@ -233,7 +277,7 @@ fn the_count_of_tokens_tells_the_limit_where_nothing_else_does() {
         let mut events = Vec::new();
         let decoder = decoder().with_silent_limit(limit);
         decoder.read_whole(&body.to_string(), &mut events).unwrap();
-        let answer = crate::answer::assembled("p", &events).unwrap();
+        let answer = switchboard_providers_common::assembled("p", &events).unwrap();
         let call = answer.message.tool_uses().next().unwrap();
         (answer.finish.clone(), call.input.as_object().is_some())
     };
@@ -407,9 +451,11 @@ mod laws {
         fn any_order_of_events_keeps_the_grammar(
             mut frames in prop::collection::vec(any_event(), 0..14),
             end in any_end(),
+            reshapes in any::<bool>(),
         ) {
             frames.push(end);
-            let (events, outcome) = run(&frames);
+            let reshaped = if reshapes { Reshaped::all_of("f") } else { Reshaped::default() };
+            let (events, outcome) = run_with(decoder().reshaping(reshaped), &frames);
             prop_assert!(outcome.is_ok());
             let mut answer = ResponseAccumulator::default();
             for event in &events {
@@ -434,7 +480,7 @@ mod laws {
             let streamed = answer(&frames.chain([last]).collect::<Vec<_>>());
             let mut events = Vec::new();
             decoder().read_whole(&response.to_string(), &mut events).unwrap();
-            let whole = crate::answer::assembled("openai", &events).unwrap();
+            let whole = switchboard_providers_common::assembled("openai", &events).unwrap();
             prop_assert_eq!(whole.message, streamed.message);
             prop_assert_eq!(whole.finish, streamed.finish);
         }

@@ -7,12 +7,15 @@ mod response;
 
 pub use content::{ContentPart, FileData, ImageUrl, InputAudio, UserContent};
 pub use request::{
-    AllowedTools, Body, FunctionCall, FunctionName, FunctionTool, JsonSchema, Message,
-    NamedFunction, ResponseFormat, StreamOptions, Thinking, Thoughts, Tool, ToolCall, ToolChoice,
+    AllowedTools, Body, FunctionCall, FunctionTool, JsonSchema, Message, ResponseFormat,
+    StreamOptions, Thinking, Thoughts, Tool, ToolCall, ToolChoice,
 };
-pub use response::{
-    Choice, Chunk, CompletionDetails, Content, Delta, FunctionDelta, PromptDetails, ToolCallDelta,
-    UsageReport,
-};
+pub use response::{Choice, Chunk, Content, Delta, FunctionDelta, ToolCallDelta, UsageReport};
 
-pub use crate::{arguments::Arguments, media::DataUrl, text::Text};
+pub use crate::{
+    arguments::Arguments,
+    built_in::{Declared, NamedTool},
+    media::DataUrl,
+    text::Text,
+    usage::{CacheWriteDetails, InputDetails, OutputDetails},
+};

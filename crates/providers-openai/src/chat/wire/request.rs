@@ -10,7 +10,9 @@ use switchboard_domain::JsonObject;
 use super::content::UserContent;
 use crate::{
     arguments::Arguments,
+    built_in::{Declared, Form, NamedTool},
     fields::{Fields, some_if_any},
+    schema::Sent,
     text::Text,
     tools,
 };
@@ -22,8 +24,8 @@ pub struct Body<'a> {
     pub model: &'a str,
     /// The conversation.
     pub messages: Vec<Message<'a>>,
-    /// The functions declared.
-    pub tools: Vec<Tool<'a>>,
+    /// The tools declared.
+    pub tools: Declared<'a, Tool<'a>>,
     /// Which of them may or must be called. Refused by the API without tools.
     pub tool_choice: Option<ToolChoice<'a>>,
     /// Whether several calls in one answer are welcome. Refused by the API without tools.
@@ -53,7 +55,7 @@ pub struct Body<'a> {
     /// Options of the stream.
     pub stream_options: Option<StreamOptions>,
     /// Further fields of the caller. They win over all of the above but `stream`, which decides
-    /// how the answer is read.
+    /// how the answer is read, and a list of `tools`, which are among those above.
     pub extra: &'a JsonObject,
 }
 
@@ -62,7 +64,7 @@ impl Serialize for Body<'_> {
         let mut fields = Fields::new(serializer, self.extra)?;
         fields.put("model", Some(self.model))?;
         fields.put("messages", Some(&self.messages))?;
-        fields.put("tools", some_if_any(&self.tools))?;
+        fields.put_joined("tools", self.tools.some_if_any())?;
         fields.put("tool_choice", self.tool_choice.as_ref())?;
         fields.put("parallel_tool_calls", self.parallel_tool_calls)?;
         fields.put("response_format", self.response_format.as_ref())?;
@@ -177,22 +179,25 @@ pub enum Tool<'a> {
 #[derive(Debug, Serialize)]
 pub struct FunctionTool<'a> {
     /// `[A-Za-z0-9_-]{1,64}`.
-    pub name: &'a str,
+    pub name: Cow<'a, str>,
     /// What it does.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
     /// JSON Schema of its arguments.
     pub parameters: Cow<'a, Value>,
+    /// `true` if calls are held to the schema; not every server knows the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
 }
 
-/// Which functions may or must be called.
+/// Which tools may or must be called.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum ToolChoice<'a> {
     /// `none`, `auto` or `required`.
     Mode(&'static str),
     /// This one must be called.
-    Function(NamedFunction<'a>),
+    Named(NamedTool<'a>),
     /// One or more of these must be called.
     AllowedTools {
         /// `allowed_tools`.
@@ -209,6 +214,7 @@ impl<'a> From<tools::Function<'a>> for Tool<'a> {
                 name: function.name,
                 description: function.description,
                 parameters: function.parameters,
+                strict: function.strict.then_some(true),
             },
         }
     }
@@ -216,54 +222,28 @@ impl<'a> From<tools::Function<'a>> for Tool<'a> {
 
 impl<'a> From<tools::Choice<'a>> for ToolChoice<'a> {
     fn from(choice: tools::Choice<'a>) -> Self {
+        let named = |tool| NamedTool::new(tool, Form::Nested);
         match choice {
             tools::Choice::Mode(mode) => Self::Mode(mode),
-            tools::Choice::Function(name) => Self::Function(NamedFunction::new(name)),
-            tools::Choice::Allowed(names) => Self::AllowedTools {
+            tools::Choice::One(tool) => Self::Named(named(tool)),
+            tools::Choice::Allowed(tools) => Self::AllowedTools {
                 r#type: "allowed_tools",
                 allowed_tools: AllowedTools {
                     mode: "required",
-                    tools: names.into_iter().map(NamedFunction::new).collect(),
+                    tools: tools.into_iter().map(named).collect(),
                 },
             },
         }
     }
 }
 
-/// A subset of the functions.
+/// A subset of the tools.
 #[derive(Debug, Serialize)]
 pub struct AllowedTools<'a> {
     /// `auto` or `required`.
     pub mode: &'static str,
-    /// The functions.
-    pub tools: Vec<NamedFunction<'a>>,
-}
-
-/// A function by its name, as `tool_choice` has it.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub enum NamedFunction<'a> {
-    /// A function.
-    Function {
-        /// Its name.
-        function: FunctionName<'a>,
-    },
-}
-
-impl<'a> NamedFunction<'a> {
-    /// The function of that name.
-    pub(crate) fn new(name: &'a str) -> Self {
-        Self::Function {
-            function: FunctionName { name },
-        }
-    }
-}
-
-/// A function's name.
-#[derive(Debug, Serialize)]
-pub struct FunctionName<'a> {
-    /// The name.
-    pub name: &'a str,
+    /// The tools.
+    pub tools: Vec<NamedTool<'a>>,
 }
 
 /// The form of the answer.
@@ -277,13 +257,26 @@ pub enum ResponseFormat<'a> {
     },
 }
 
+impl<'a> ResponseFormat<'a> {
+    /// The form of an answer to a schema.
+    pub(crate) fn of(name: &'a str, sent: Sent<'a>) -> Self {
+        Self::JsonSchema {
+            json_schema: JsonSchema {
+                name,
+                schema: sent.schema,
+                strict: sent.strict,
+            },
+        }
+    }
+}
+
 /// A schema for the answer.
 #[derive(Debug, Serialize)]
 pub struct JsonSchema<'a> {
     /// `[A-Za-z0-9_-]{1,64}`.
     pub name: &'a str,
     /// The schema.
-    pub schema: &'a Value,
+    pub schema: Cow<'a, Value>,
     /// Whether the answer is held to it; the API refuses `true` for a schema outside its subset.
     pub strict: bool,
 }

@@ -4,8 +4,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
+use switchboard_providers_common::lenient::{lenient, lenient_list};
 
-use crate::lenient::{lenient, lenient_list};
+use crate::usage::{InputDetails, OutputDetails};
 
 /// A chunk of a stream, or a whole body, which differs only in saying `message` for `delta`.
 #[derive(Debug, Default, Deserialize)]
@@ -133,31 +134,10 @@ pub struct UsageReport {
     pub total_tokens: Option<u64>,
     /// Of the prompt.
     #[serde(deserialize_with = "lenient")]
-    pub prompt_tokens_details: Option<PromptDetails>,
+    pub prompt_tokens_details: Option<InputDetails>,
     /// Of the answer.
     #[serde(deserialize_with = "lenient")]
-    pub completion_tokens_details: Option<CompletionDetails>,
-}
-
-/// Token counts within the prompt.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct PromptDetails {
-    /// Read from a cache.
-    #[serde(deserialize_with = "lenient")]
-    pub cached_tokens: Option<u64>,
-    /// Written to a cache.
-    #[serde(deserialize_with = "lenient")]
-    pub cache_write_tokens: Option<u64>,
-}
-
-/// Token counts within the answer.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct CompletionDetails {
-    /// Reasoning.
-    #[serde(deserialize_with = "lenient")]
-    pub reasoning_tokens: Option<u64>,
+    pub completion_tokens_details: Option<OutputDetails>,
 }
 
 impl From<UsageReport> for Usage {
@@ -174,7 +154,9 @@ impl From<UsageReport> for Usage {
                 .map(|said| said.max(written.unwrap_or(said))),
             cache_read_tokens: prompt.cached_tokens,
             cache_write_tokens: prompt.cache_write_tokens,
+            cache_write_long_tokens: prompt.kept_long(),
             reasoning_tokens: completion.reasoning_tokens,
+            ..Self::default()
         }
     }
 }

@@ -2,10 +2,14 @@
 
 use switchboard_domain::{JsonObject, ModelEvent, Opaque, Part, PartStart, ProviderState};
 
-use super::{Address, Item, Items, Kind, Thought};
-use crate::responses::{
-    members::{json_text, objects, readable, text},
-    state,
+use super::{Address, Item, Items, Kind, Thought, break_call, end_call};
+use crate::{
+    reshaped::{Held, broken, pass, rest},
+    responses::{
+        members::{json_text, objects, text},
+        shown::shown,
+        state,
+    },
 };
 
 impl Items {
@@ -14,21 +18,45 @@ impl Items {
     pub(crate) fn finish(&mut self, cut_off: bool, events: &mut Vec<ModelEvent>) {
         for item in &mut self.list {
             let was_done = std::mem::replace(&mut item.done, true);
-            let finished = |part: &u32| ModelEvent::PartFinished { index: *part };
             match &mut item.kind {
                 Kind::Message(pieces) if !was_done => {
-                    events.extend(pieces.iter().map(|piece| finished(&piece.part)));
+                    for piece in pieces {
+                        close(piece.part, &mut piece.held, None, events);
+                    }
                 }
-                Kind::Reasoning { part, .. } if !was_done => events.push(finished(part)),
-                Kind::Call { part, ended, .. } if *ended || !was_done => {
+                Kind::Reasoning { part, .. } if !was_done => {
+                    events.push(ModelEvent::PartFinished { index: *part });
+                }
+                Kind::Call {
+                    part, ended, held, ..
+                } if *ended || !was_done => {
                     *ended = false;
-                    if !cut_off {
-                        events.extend(part.iter().map(finished));
-                    }
-                    if part.is_none() {
-                        self.nameless += 1;
+                    match part {
+                        Some(index) if cut_off => break_call(*index, held, events),
+                        Some(index) => end_call(*index, held, events),
+                        None => self.nameless += 1,
                     }
                 }
+                _ => {}
+            }
+        }
+    }
+
+    /// The answer broke off: gives out what was held back.
+    pub(crate) fn release(&mut self, events: &mut Vec<ModelEvent>) {
+        for item in &mut self.list {
+            match &mut item.kind {
+                Kind::Message(pieces) => {
+                    for piece in pieces {
+                        let (index, text) = (piece.part, broken(&mut piece.held));
+                        events.extend(text.map(|text| ModelEvent::TextDelta { index, text }));
+                    }
+                }
+                Kind::Call {
+                    part: Some(index),
+                    held,
+                    ..
+                } => break_call(*index, held, events),
                 _ => {}
             }
         }
@@ -47,24 +75,26 @@ impl Items {
                 None => (false, text(content, "text").unwrap_or_default()),
             };
             if !words.is_empty() && self.piece(at, Some(index), refusal).is_none() {
-                let part = self.open_piece(at, Some(index), refusal, events);
-                let text = words.to_owned();
-                events.push(ModelEvent::TextDelta { index: part, text });
+                self.open_piece(at, Some(index), refusal, events);
+                if let Some(piece) = self.piece_mut(at, Some(index), refusal) {
+                    let (index, text) = (piece.part, pass(&mut piece.held, words));
+                    events.extend(text.map(|text| ModelEvent::TextDelta { index, text }));
+                }
             }
         }
         let Some(known) = self.list.get_mut(at) else {
             return;
         };
         known.done = true;
-        let Kind::Message(pieces) = &known.kind else {
+        let after = known.after.as_deref();
+        let Kind::Message(pieces) = &mut known.kind else {
             return;
         };
         for (place, piece) in (0..).zip(pieces) {
             let place = piece.index.unwrap_or(place);
             let content = usize::try_from(place).ok().and_then(|at| contents.get(at));
-            let after = known.after.as_deref();
             let state = state::of_text(&self.model, item, content.copied(), after);
-            close(piece.part, state, events);
+            close(piece.part, &mut piece.held, state, events);
         }
     }
 
@@ -90,7 +120,12 @@ impl Items {
         if let Some(known) = self.list.get_mut(at) {
             known.done = true;
             if let Kind::Reasoning { part, .. } = known.kind {
-                close(part, state::of_reasoning(&self.model, item), events);
+                close(
+                    part,
+                    &mut None,
+                    state::of_reasoning(&self.model, item),
+                    events,
+                );
             }
         }
         // The id at the end is the one that is replayed.
@@ -102,13 +137,15 @@ impl Items {
     pub(super) fn call_done(&mut self, at: usize, item: &JsonObject, events: &mut Vec<ModelEvent>) {
         if let Some(Kind::Call { part: None, .. }) = self.list.get(at).map(|it| &it.kind) {
             let opened = self.open_call(item, events);
+            let holds = self.hold_input(item);
             self.nameless += usize::from(opened.is_none());
             if let Some(Item {
-                kind: Kind::Call { part, .. },
+                kind: Kind::Call { part, held, .. },
                 ..
             }) = self.list.get_mut(at)
             {
                 *part = opened;
+                *held = holds;
             }
         }
         let Some(known) = self.list.get_mut(at) else {
@@ -119,21 +156,23 @@ impl Items {
             part: Some(index),
             said,
             ended,
+            held,
         } = &mut known.kind
         else {
             return;
         };
         let index = *index;
         let json = item.get("arguments").map(json_text).unwrap_or_default();
-        if !*said && !json.is_empty() {
-            events.push(ModelEvent::ToolInputDelta { index, json });
+        if !*said {
+            let json = pass(held, &json);
+            events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
         }
         let state = state::of_call(&self.model, item, known.after.as_deref());
         events.extend(state.map(|state| ModelEvent::PartState { index, state }));
         match text(item, "status") {
-            Some("completed") => events.push(ModelEvent::PartFinished { index }),
+            Some("completed") => end_call(index, held, events),
             // It was cut off, and stays open.
-            Some("incomplete") => {}
+            Some("incomplete") => break_call(index, held, events),
             // Nothing, or not what an item is when it is done.
             _ => *ended = true,
         }
@@ -154,7 +193,7 @@ impl Items {
         };
         let part = Part::Opaque(Opaque {
             kind: text(item, "type").unwrap_or("item").to_owned(),
-            text: readable(item),
+            text: shown(item),
             provider_state: state::of_opaque(&self.model, item, after.as_deref()),
         });
         let index = self.open(PartStart::Whole { part }, events);
@@ -168,7 +207,14 @@ impl Items {
     }
 }
 
-fn close(index: u32, state: Option<ProviderState>, events: &mut Vec<ModelEvent>) {
+fn close(
+    index: u32,
+    held: &mut Option<Held>,
+    state: Option<ProviderState>,
+    events: &mut Vec<ModelEvent>,
+) {
+    let text = rest(held);
+    events.extend(text.map(|text| ModelEvent::TextDelta { index, text }));
     events.extend(state.map(|state| ModelEvent::PartState { index, state }));
     events.push(ModelEvent::PartFinished { index });
 }

@@ -5,9 +5,15 @@ mod request;
 mod response;
 
 pub use request::{
-    Body, Content, FunctionName, FunctionTool, InputPart, Item, JsonSchema, Output, OutputContent,
-    Reasoning, Role, TextOptions, ToolChoice,
+    Body, Content, FunctionTool, InputPart, Item, JsonSchema, Output, OutputContent, Reasoning,
+    Role, TextOptions, ToolChoice,
 };
-pub use response::{Event, IncompleteDetails, InputDetails, OutputDetails, Response, UsageReport};
+pub use response::{Event, IncompleteDetails, Response, UsageReport};
 
-pub use crate::{arguments::Arguments, media::DataUrl, text::Text};
+pub use crate::{
+    arguments::Arguments,
+    built_in::{Declared, NamedTool},
+    media::DataUrl,
+    text::Text,
+    usage::{CacheWriteDetails, InputDetails, OutputDetails},
+};

@@ -9,9 +9,11 @@ use switchboard_domain::JsonObject;
 
 use crate::{
     arguments::Arguments,
+    built_in::{Declared, Form, NamedTool},
     chat::wire::ResponseFormat,
     fields::{Fields, some_if_any},
     media::DataUrl,
+    schema::Sent,
     text::Text,
     tools,
 };
@@ -23,8 +25,8 @@ pub struct Body<'a> {
     pub model: &'a str,
     /// The conversation.
     pub input: Vec<Item<'a>>,
-    /// The functions declared.
-    pub tools: Vec<FunctionTool<'a>>,
+    /// The tools declared.
+    pub tools: Declared<'a, FunctionTool<'a>>,
     /// Which of them may or must be called.
     pub tool_choice: Option<ToolChoice<'a>>,
     /// Whether several calls in one answer are welcome.
@@ -47,8 +49,8 @@ pub struct Body<'a> {
     pub store: bool,
     /// Whether the answer is streamed.
     pub stream: bool,
-    /// Further fields of the caller. `tools` and `include` are appended, `text` and `reasoning` laid over
-    /// ours; all others win over all of the above but `stream`, which decides how the answer is read.
+    /// Further fields of the caller. Those in a list of `tools` are among the tools above; `include` is
+    /// appended, `text` and `reasoning` laid over ours; all others win over all of the above but `stream`, which decides how the answer is read.
     pub extra: &'a JsonObject,
 }
 
@@ -57,7 +59,7 @@ impl Serialize for Body<'_> {
         let mut fields = Fields::new(serializer, self.extra)?;
         fields.put("model", Some(self.model))?;
         fields.put("input", Some(&self.input))?;
-        fields.merge("tools", some_if_any(&self.tools))?;
+        fields.put_joined("tools", self.tools.some_if_any())?;
         fields.put("tool_choice", self.tool_choice.as_ref())?;
         fields.put("parallel_tool_calls", self.parallel_tool_calls)?;
         fields.merge("text", self.text.as_ref())?;
@@ -187,7 +189,7 @@ pub enum InputPart<'a> {
     },
     /// A document; one of data and address.
     InputFile {
-        /// Its name, beside data.
+        /// Its name; beside data there has to be one.
         #[serde(skip_serializing_if = "Option::is_none")]
         filename: Option<Cow<'a, str>>,
         /// A `data:` URL.
@@ -222,7 +224,7 @@ pub enum OutputContent<'a> {
 #[serde(tag = "type", rename = "function")]
 pub struct FunctionTool<'a> {
     /// `[A-Za-z0-9_-]{1,64}`.
-    pub name: &'a str,
+    pub name: Cow<'a, str>,
     /// What it does.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
@@ -239,50 +241,40 @@ impl<'a> From<tools::Function<'a>> for FunctionTool<'a> {
             name: function.name,
             description: function.description,
             parameters: function.parameters,
-            strict: false,
+            strict: function.strict,
         }
     }
 }
 
-/// Which functions may or must be called.
+/// Which tools may or must be called.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum ToolChoice<'a> {
     /// `none`, `auto` or `required`.
     Mode(&'static str),
     /// This one must be called.
-    Function(FunctionName<'a>),
+    Named(NamedTool<'a>),
     /// One or more of these must be called.
     AllowedTools {
         /// `allowed_tools`.
         r#type: &'static str,
         /// `auto` or `required`.
         mode: &'static str,
-        /// The functions.
-        tools: Vec<FunctionName<'a>>,
+        /// The tools.
+        tools: Vec<NamedTool<'a>>,
     },
-}
-
-/// A function by its name.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename = "function")]
-pub struct FunctionName<'a> {
-    /// The name.
-    pub name: &'a str,
 }
 
 impl<'a> From<tools::Choice<'a>> for ToolChoice<'a> {
     fn from(choice: tools::Choice<'a>) -> Self {
+        let named = |tool| NamedTool::new(tool, Form::Flat);
         match choice {
             tools::Choice::Mode(mode) => Self::Mode(mode),
-            tools::Choice::Function(name) => Self::Function(FunctionName { name }),
-            tools::Choice::Allowed(names) => Self::AllowedTools {
+            tools::Choice::One(tool) => Self::Named(named(tool)),
+            tools::Choice::Allowed(tools) => Self::AllowedTools {
                 r#type: "allowed_tools",
                 mode: "required",
-                tools: names
-                    .into_iter()
-                    .map(|name| FunctionName { name })
-                    .collect(),
+                tools: tools.into_iter().map(named).collect(),
             },
         }
     }
@@ -295,6 +287,19 @@ pub struct TextOptions<'a> {
     pub format: JsonSchema<'a>,
 }
 
+impl<'a> TextOptions<'a> {
+    /// The form of an answer to a schema.
+    pub(crate) fn of(name: &'a str, sent: Sent<'a>) -> Self {
+        Self {
+            format: JsonSchema {
+                name,
+                schema: sent.schema,
+                strict: sent.strict,
+            },
+        }
+    }
+}
+
 /// JSON of a schema.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "json_schema")]
@@ -302,7 +307,7 @@ pub struct JsonSchema<'a> {
     /// `[A-Za-z0-9_-]{1,64}`.
     pub name: &'a str,
     /// The schema.
-    pub schema: &'a Value,
+    pub schema: Cow<'a, Value>,
     /// Whether the answer is held to it; the API refuses `true` for a schema outside its subset.
     pub strict: bool,
 }

@@ -3,8 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
+use switchboard_providers_common::lenient::{lenient, lenient_list};
 
-use crate::lenient::{lenient, lenient_list};
+use crate::usage::{InputDetails, OutputDetails};
 
 /// An event of a stream, whichever it is.
 #[derive(Debug, Default, Deserialize)]
@@ -98,27 +99,10 @@ pub struct UsageReport {
     /// Of the output.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens_details: Option<OutputDetails>,
-}
-
-/// Token counts within the input.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct InputDetails {
-    /// Read from a cache.
+    /// Calls of built-in tools that were made; only xAI counts them here
+    /// (docs.x.ai/developers/tools/tool-usage-details).
     #[serde(deserialize_with = "lenient")]
-    pub cached_tokens: Option<u64>,
-    /// Written to a cache.
-    #[serde(deserialize_with = "lenient")]
-    pub cache_write_tokens: Option<u64>,
-}
-
-/// Token counts within the output.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct OutputDetails {
-    /// Reasoning.
-    #[serde(deserialize_with = "lenient")]
-    pub reasoning_tokens: Option<u64>,
+    pub num_server_side_tools_used: Option<u64>,
 }
 
 impl From<UsageReport> for Usage {
@@ -130,7 +114,9 @@ impl From<UsageReport> for Usage {
             output_tokens: report.output_tokens,
             cache_read_tokens: input.cached_tokens,
             cache_write_tokens: input.cache_write_tokens,
+            cache_write_long_tokens: input.kept_long(),
             reasoning_tokens: output.reasoning_tokens,
+            server_tool_requests: report.num_server_side_tools_used,
         }
     }
 }

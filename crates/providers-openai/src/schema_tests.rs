@@ -1,0 +1,318 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn strict_profile() -> Profile {
+    Profile {
+        strict_tools: true,
+        ..Profile::openai()
+    }
+}
+
+fn declared(schema: &Value, profile: &Profile) -> (Value, bool, bool, Vec<String>) {
+    let tool = ToolDefinition::new("t", "", schema.clone());
+    let mut warnings = Vec::new();
+    let sent = parameters(&tool, profile, &mut warnings);
+    let messages = warnings.into_iter().map(|it| it.message).collect();
+    (
+        sent.schema.into_owned(),
+        sent.strict,
+        sent.reshapes,
+        messages,
+    )
+}
+
+fn loose(schema: &Value) -> Value {
+    declared(schema, &Profile::openai()).0
+}
+
+fn either() -> Value {
+    let arm = |name: &str| json!({"properties": {name: {"type": "string"}}, "required": [name]});
+    json!({"type": "object", "oneOf": [arm("city"), arm("zip")]})
+}
+
+#[test]
+fn schemas_that_fit_are_not_copied() {
+    let whole = json!({"type": "object", "properties": {"a": {"oneOf": [{"type": "string"}]}}});
+    let tool = ToolDefinition::new("t", "", whole);
+    let sent = parameters(&tool, &Profile::openai(), &mut Vec::new());
+    assert!(matches!(sent.schema, Cow::Borrowed(_)));
+    assert!(!sent.strict && !sent.reshapes);
+    let odd = ToolDefinition::new("t", "", either());
+    let unions = ToolDefinition::new("t", "", {
+        let mut either = either();
+        either["properties"] = json!({});
+        either
+    });
+    let kept = parameters(&unions, &Profile::vllm(), &mut Vec::new());
+    assert!(matches!(kept.schema, Cow::Borrowed(_)));
+    let changed = parameters(&odd, &Profile::openai(), &mut Vec::new());
+    assert!(matches!(changed.schema, Cow::Owned(_)));
+}
+
+#[test]
+fn a_root_is_an_object_with_properties_whatever_was_given() {
+    let empty = json!({"type": "object", "properties": {}});
+    for schema in [
+        json!({}),
+        json!(true),
+        json!(null),
+        json!("x"),
+        json!({"type": "object"}),
+    ] {
+        assert_eq!(loose(&schema), empty, "{schema}");
+    }
+}
+
+#[test]
+fn a_root_that_is_a_reference_is_what_it_refers_to() {
+    let input = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}});
+    let b = json!({"type": "string"});
+    let schema = json!({"$ref": "#/$defs/input", "$defs": {"input": input, "b": b}});
+    let (sent, _, _, warnings) = declared(&schema, &Profile::openai());
+    assert_eq!(
+        (&sent["type"], &sent["properties"], &sent["$defs"]["b"]),
+        (&json!("object"), &input["properties"], &b)
+    );
+    assert_eq!(sent.get("$ref"), None);
+    assert_eq!(warnings, [""; 0]);
+}
+
+#[test]
+fn alternatives_at_the_root_are_one_object_and_the_warning_names_tool_and_place() {
+    let (sent, strict, _, warnings) = declared(&either(), &Profile::openai());
+    assert_eq!(
+        sent["properties"],
+        json!({"city": {"type": "string"}, "zip": {"type": "string"}})
+    );
+    assert_eq!((sent.get("oneOf"), strict), (None, false));
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0].starts_with("the schema of tool `t` is not sent as it is: root: "),
+        "{}",
+        warnings[0]
+    );
+    // What is only said in words tells the model the same.
+    let not = json!({"type": "object", "properties": {"a": {}}, "not": {"required": ["b"]}});
+    let (sent, _, _, warnings) = declared(&not, &Profile::openai());
+    assert!(sent["description"].is_string() && sent.get("not").is_none());
+    assert_eq!(warnings, [""; 0]);
+}
+
+#[test]
+fn where_they_are_taken_they_stay() {
+    let (sent, _, _, warnings) = declared(&either(), &Profile::llamacpp());
+    let mut expected = either();
+    expected["properties"] = json!({});
+    assert_eq!((sent, warnings), (expected, Vec::new()));
+    let untyped = json!({"anyOf": [{"properties": {"a": {}}}]});
+    let (sent, ..) = declared(&untyped, &Profile::vllm());
+    assert_eq!(
+        sent,
+        json!({"anyOf": untyped["anyOf"], "type": "object", "properties": {}})
+    );
+    // All else is seen to there as well.
+    let reference = json!({"$ref": "#/definitions/a", "definitions": {"a": either()}});
+    let (sent, ..) = declared(&reference, &Profile::vllm());
+    assert_eq!((&sent["type"], sent.get("$ref")), (&json!("object"), None));
+}
+
+#[test]
+fn strict_where_it_is_wanted_and_loses_nothing() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city"],
+    });
+    let (sent, strict, reshapes, warnings) = declared(&schema, &strict_profile());
+    assert!(strict && reshapes && warnings.is_empty(), "{warnings:?}");
+    assert_eq!(sent["required"], json!(["city", "days"]));
+    assert_eq!(
+        sent["properties"]["days"]["type"],
+        json!(["integer", "null"])
+    );
+    assert_eq!(sent["additionalProperties"], false);
+    // Nothing is left out of an input in which nothing may be.
+    let mut whole = schema.clone();
+    whole["required"] = json!(["city", "days"]);
+    let (_, strict, reshapes, _) = declared(&whole, &strict_profile());
+    assert!(strict && !reshapes);
+    // Off unless somebody wants it.
+    for name in Profile::NAMES {
+        let profile = Profile::named(name).unwrap();
+        assert!(!declared(&whole, &profile).1, "{name}");
+    }
+    let without = json!({"type": "object", "properties": {}});
+    assert!(declared(&without, &strict_profile()).1);
+}
+
+#[test]
+fn what_strict_cannot_say_is_sent_without_and_told() {
+    let any_keys = json!({"type": "object", "additionalProperties": {"type": "number"}});
+    let more_keys = json!({
+        "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+        "additionalProperties": {"type": "number"},
+    });
+    let bounded = json!({
+        "type": "object", "required": ["city"],
+        "properties": {"city": {"type": "string", "minLength": 1}},
+    });
+    for (schema, place) in [
+        (any_keys, "root: further keys"),
+        (more_keys, "root: further keys"),
+        (bounded, "/properties/city: `minLength`"),
+        (json!({"type": "object"}), "root: an object of any keys"),
+        (either(), "root: what `oneOf`"),
+        (
+            json!({"type": "array", "items": {"type": "string"}}),
+            "root: the root is no object",
+        ),
+    ] {
+        let (sent, strict, reshapes, warnings) = declared(&schema, &strict_profile());
+        assert!(!strict && !reshapes, "{schema}");
+        assert_eq!(sent, loose(&schema));
+        let begin = format!("the input of tool `t` is not held to its schema: {place}");
+        assert!(warnings[0].starts_with(&begin), "{}", warnings[0]);
+    }
+}
+
+fn answered(schema: &Value, profile: &Profile) -> (Value, bool, bool, Vec<String>) {
+    let mut warnings = Vec::new();
+    let sent = answer("n", schema, profile, &mut warnings);
+    let messages = warnings.into_iter().map(|it| it.message).collect();
+    (
+        sent.schema.into_owned(),
+        sent.strict,
+        sent.reshapes,
+        messages,
+    )
+}
+
+#[test]
+fn an_answer_is_held_to_as_much_of_its_schema_as_can_be_said() {
+    let openai = Profile::openai();
+    let optional = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let (sent, strict, reshapes, warnings) = answered(&optional, &openai);
+    assert!(strict && reshapes && warnings.is_empty());
+    assert_eq!(sent["properties"]["a"]["type"], json!(["string", "null"]));
+
+    let bounded = json!({
+        "type": "object", "required": ["a"], "additionalProperties": false,
+        "properties": {"a": {"type": "string", "minLength": 1}},
+    });
+    let (_, strict, reshapes, warnings) = answered(&bounded, &openai);
+    assert!(strict && !reshapes);
+    assert_eq!(
+        warnings,
+        [
+            "the answer is not held to the whole of schema `n`: /properties/a: `minLength` is said in \
+          the description"
+        ]
+    );
+
+    let list = json!({"type": "array", "items": {"type": "integer"}});
+    let (sent, strict, reshapes, warnings) = answered(&list, &openai);
+    assert!(strict && reshapes && warnings.is_empty());
+    assert_eq!(sent["properties"]["value"], list);
+
+    let free =
+        json!({"type": "object", "properties": {"a": {"type": "object"}}, "required": ["a"]});
+    let (sent, strict, reshapes, warnings) = answered(&free, &openai);
+    assert!(strict && reshapes && warnings.is_empty(), "{warnings:?}");
+    assert_eq!(sent["properties"]["a"]["type"], "string");
+}
+
+#[test]
+fn an_answer_that_strict_would_cut_is_not_held_and_told() {
+    for schema in [
+        json!({"type": "object"}),
+        json!({"type": "object", "additionalProperties": {"type": "number"}}),
+        json!({"type": "object", "properties": {"a": {}}, "additionalProperties": true}),
+    ] {
+        let (sent, strict, reshapes, warnings) = answered(&schema, &Profile::openai());
+        assert!(!strict && !reshapes, "{schema}");
+        assert_eq!(sent, loose(&schema));
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].contains("`n`"), "{}", warnings[0]);
+    }
+}
+
+#[test]
+fn a_server_that_reads_the_whole_of_json_schema_gets_the_whole() {
+    for schema in [
+        either(),
+        json!({"type": "array"}),
+        json!({"type": "object"}),
+    ] {
+        for profile in [Profile::llamacpp(), Profile::vllm()] {
+            let (sent, strict, reshapes, warnings) = answered(&schema, &profile);
+            assert_eq!(sent, schema);
+            assert!(strict && !reshapes && warnings.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_warning_names_the_first_few() {
+    let names = ["a", "b", "c", "d", "e"];
+    let properties = names.map(|it| (it.to_owned(), json!({"type": "string", "minLength": 1})));
+    let properties = Map::from_iter(properties);
+    let schema = json!({"type": "object", "properties": properties, "required": names});
+    let (.., warnings) = answered(&schema, &Profile::openai());
+    let message = &warnings[0];
+    assert!(message.contains("/properties/c") && !message.contains("/properties/d"));
+    assert!(message.ends_with("; and 2 more"), "{message}");
+}
+
+fn any_schema() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!(true)),
+        Just(json!("object")),
+        Just(json!({"type": "string"})),
+        Just(json!({"$ref": "#/$defs/a"})),
+        Just(json!({"required": ["a", 1]})),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let keyword = prop::sample::select(vec![
+            "oneOf",
+            "anyOf",
+            "allOf",
+            "not",
+            "enum",
+            "properties",
+            "$defs",
+            "a",
+            "type",
+        ]);
+        let fields = prop::collection::vec((keyword, inner.clone()), 0..4);
+        let object = fields.prop_map(|fields| {
+            let fields = fields
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value));
+            Value::Object(fields.collect())
+        });
+        prop_oneof![
+            object,
+            prop::collection::vec(inner, 0..3).prop_map(Value::Array)
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_tool_declares_is_sent_as_an_object(schema in any_schema(), wanted in any::<bool>()) {
+        let profile = Profile { strict_tools: wanted, ..Profile::openai() };
+        let (sent, strict, ..) = declared(&schema, &profile);
+        prop_assert_eq!(&sent["type"], "object");
+        prop_assert!(sent["properties"].is_object());
+        prop_assert!(REFUSED_AT_ROOT.iter().all(|it| sent.get(*it).is_none()), "{}", sent);
+        prop_assert!(wanted || !strict);
+        if strict {
+            let names: Vec<&String> = sent["properties"].as_object().unwrap().keys().collect();
+            prop_assert_eq!(&sent["required"], &json!(names));
+            prop_assert_eq!(&sent["additionalProperties"], &json!(false));
+        }
+        let (again, _, _, warnings) = declared(&sent, &Profile::openai());
+        prop_assert_eq!((&again, warnings.len()), (&sent, 0));
+    }
+}
