@@ -12,6 +12,7 @@
 //! | [`tool_names`] | names of tools as a wire takes them, and back |
 //! | [`recovery`] | tool calls that a model wrote as text |
 //! | [`prompted`] | tools for models that have none |
+//! | [`text_calls`] | [`TextCalls`]: any model, with its calls read from text or its tools told in words |
 //! | [`catalogue`] | what models can do and cost |
 //! | [`decode`] | [`decode_sse`], [`decode_ndjson`]: a body and a decoder make a model's stream |
 //! | [`local_ids`] | [`LocalIds`]: ids of tool uses where the server gives none |
@@ -50,6 +51,7 @@ pub mod prompted;
 pub mod recovery;
 pub mod schema;
 pub mod sse;
+pub mod text_calls;
 pub mod tool_names;
 pub mod transport;
 
@@ -58,6 +60,7 @@ pub use classify::{Classified, ErrorClassifier, HttpFailure, StatusClassifier};
 pub use decode::{assembled, decode_ndjson, decode_sse};
 pub use decoder::WireDecoder;
 pub use local_ids::LocalIds;
+pub use text_calls::TextCalls;
 pub use transport::{
     Headers, HttpAnswer, HttpRequest, HttpTransport, RetryPolicy, TransportConfig,
 };
