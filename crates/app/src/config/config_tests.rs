@@ -1,6 +1,7 @@
 use std::{fs, path::Path};
 
 use switchboard_mcp_client::config::ServerTransport;
+use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
 
 use super::*;
 
@@ -157,8 +158,19 @@ fn calls_written_as_text_are_switched_on_for_a_server() {
     let text =
         "providers: {l: {base_url: 'http://a', text_calls: [fenced_json], tools_by_prompt: true}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
-    let profile = place.load().unwrap().providers[0].profile.clone().unwrap();
-    assert!(profile.tools_by_prompt && !profile.recovery.is_empty());
+    let calling = place.load().unwrap().providers[0].text_calling;
+    assert_eq!(
+        calling.forms,
+        Some(RecoveryForms::of(&[RecoveryForm::FencedJson]))
+    );
+    assert_eq!(calling.in_words, Some(InWords::Always));
+
+    let text = "providers: {ollama: {tools_by_prompt: auto}, openai: {tools_by_prompt: false}}";
+    let place = Place::with(&[("project/switchboard.yaml", text)]);
+    let providers = place.load().unwrap().providers;
+    assert_eq!(providers[0].text_calling.in_words, Some(InWords::Auto));
+    assert_eq!(providers[1].text_calling.in_words, Some(InWords::Never));
+    assert_eq!(providers[1].text_calling.forms, None);
 }
 
 #[test]
@@ -166,12 +178,21 @@ fn what_anthropic_alone_has_is_under_options() {
     let text = "providers: {anthropic: {options: {cache: {scope: turns}, effort: high}}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
     let config = place.load().unwrap();
-    let options = config.providers[0].anthropic.clone().unwrap();
+    let options = config.providers[0].anthropic().unwrap();
     assert_ne!(
         options.cache,
         switchboard_providers_anthropic::options::CachePolicy::None
     );
     assert!(options.effort.is_some());
+}
+
+#[test]
+fn what_gemini_alone_has_is_under_options() {
+    let text = "providers: {gemini: {options: {server_tools: [{type: google_search}]}}}";
+    let place = Place::with(&[("project/switchboard.yaml", text)]);
+    let config = place.load().unwrap();
+    let options = config.providers[0].gemini().unwrap();
+    assert_eq!(options.server_tools.len(), 1);
 }
 
 #[test]
@@ -272,11 +293,15 @@ fn what_is_wrong_is_named_with_its_file_and_the_way_out() {
         ),
         (
             "switchboard.yaml",
+            "providers: {gemini: {options: {server_tools: [{type: bing}]}}}",
+        ),
+        (
+            "switchboard.yaml",
             "providers: {l: {base_url: 'http://a', text_calls: [xml]}}",
         ),
         (
             "switchboard.yaml",
-            "providers: {openai: {tools_by_prompt: true}}",
+            "providers: {openai: {tools_by_prompt: sometimes}}",
         ),
         ("switchboard.yaml", "mcp_servers: {crm: {comand: x}}"),
         ("switchboard.yaml", "mcp_servers: {}\nmcpServers: {}"),

@@ -126,7 +126,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads a field by `take`, which gives `None` if it is not as `expected`.
-    fn read<T>(
+    pub(super) fn read<T>(
         &self,
         key: &str,
         expected: impl Into<String>,
@@ -172,10 +172,6 @@ impl<'a> Fields<'a> {
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
                 .filter(|duration| !duration.is_zero())
         })
-    }
-
-    pub(super) fn boolean(&self, key: &str) -> Result<Option<bool>, Problem> {
-        self.read(key, "true or false", Value::as_bool)
     }
 
     pub(super) fn names(&self, key: &str) -> Result<Option<Vec<String>>, Problem> {

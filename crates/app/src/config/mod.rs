@@ -5,6 +5,7 @@
 //! the project's above the user's. Flags and `SWITCHBOARD_…` variables come on top in
 //! [`crate::cli`].
 
+mod adapter;
 mod document;
 mod error;
 mod files;
@@ -17,6 +18,7 @@ use switchboard_domain::ReasoningEffort;
 use switchboard_mcp_client::config::ServerConfig;
 use switchboard_orchestration::ApprovalPolicy;
 
+pub use adapter::{AdapterOptions, InWords, TextCalling};
 pub use error::ConfigError;
 pub use files::{CONFIG_FILE_NAMES, Sources, load, load_servers};
 pub use providers::{ProviderEntry, ProviderKind};

@@ -1,12 +1,13 @@
 //! `providers:`, the providers that were changed or added.
 
-use serde::Deserialize as _;
 use serde_json::Value;
-use switchboard_providers_anthropic::MessagesOptions;
-use switchboard_providers_common::recovery::RecoveryForm;
 use switchboard_providers_openai::Profile;
 
-use super::{document::Fields, error::Problem};
+use super::{
+    adapter::{AdapterOptions, TextCalling},
+    document::Fields,
+    error::Problem,
+};
 
 /// One provider, by the name that stands before the slash of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +24,10 @@ pub struct ProviderEntry {
     pub model: Option<String>,
     /// How a compatible server differs from others.
     pub profile: Option<Profile>,
-    /// What Anthropic's wire has beyond the others: built-in tools, cache marks, effort.
-    pub anthropic: Option<MessagesOptions>,
+    /// What the wire has beyond the others: built-in tools, cache marks, effort.
+    pub options: Option<AdapterOptions>,
+    /// Tool calls that its models write as text, and tools told to them in words.
+    pub text_calling: TextCalling,
 }
 
 impl ProviderKind {
@@ -45,7 +48,8 @@ impl ProviderEntry {
             api_key_env: None,
             model: None,
             profile: None,
-            anthropic: None,
+            options: None,
+            text_calling: TextCalling::default(),
         }
     }
 }
@@ -101,45 +105,6 @@ pub(super) fn read(value: &Value) -> Result<Vec<ProviderEntry>, Problem> {
         .collect()
 }
 
-/// Tool calls that a model of a compatible server writes as text, and tools told in the
-/// instructions: laid over what the profile says.
-fn with_text_calls(
-    profile: Option<Profile>,
-    kind: ProviderKind,
-    place: &str,
-    fields: &Fields<'_>,
-) -> Result<Option<Profile>, Problem> {
-    let forms = fields.names("text_calls")?;
-    let by_prompt = fields.boolean("tools_by_prompt")?;
-    if forms.is_none() && by_prompt.is_none() {
-        return Ok(profile);
-    }
-    if kind != ProviderKind::OpenAiCompatible {
-        return Err(Problem::wrong(
-            format!("{place}.text_calls and {place}.tools_by_prompt"),
-            "given for servers of type openai-compatible only",
-        ));
-    }
-    let mut profile = profile.unwrap_or_else(Profile::generic);
-    if let Some(forms) = forms {
-        let known = || RecoveryForm::ALL.map(RecoveryForm::as_str).join(", ");
-        profile.recovery = forms
-            .iter()
-            .map(|form| RecoveryForm::named(form))
-            .collect::<Option<_>>()
-            .ok_or_else(|| {
-                Problem::wrong(
-                    format!("{place}.text_calls"),
-                    format!("a list of {}", known()),
-                )
-            })?;
-    }
-    if let Some(by_prompt) = by_prompt {
-        profile.tools_by_prompt = by_prompt;
-    }
-    Ok(Some(profile))
-}
-
 fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
     let place = format!("providers.{name}");
     if name.is_empty() || name.contains('/') || name == OFFLINE {
@@ -173,23 +138,11 @@ fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
             )
         })?),
     };
-    let profile = with_text_calls(profile, kind, &place, &fields)?;
-    let anthropic = match fields.get("options") {
+    let options = match fields.get("options") {
+        Some(options) => Some(AdapterOptions::read(options, kind, &place)?),
         None => None,
-        Some(_) if kind != ProviderKind::Anthropic => {
-            return Err(Problem::wrong(
-                format!("{place}.options"),
-                "given for providers of type anthropic only",
-            ));
-        }
-        // The adapter knows its options; its message names what is wrong, and no value.
-        Some(options) => Some(MessagesOptions::deserialize(options).map_err(|error| {
-            Problem::wrong(
-                format!("{place}.options"),
-                format!("as the adapter has them: {error}"),
-            )
-        })?),
     };
+    let text_calling = TextCalling::read(&fields, &place)?;
     match &base_url {
         Some(url) if !(url.starts_with("http://") || url.starts_with("https://")) => {
             return Err(Problem::wrong(
@@ -212,6 +165,7 @@ fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
         api_key_env: fields.text("api_key_env")?,
         model: fields.text("model")?,
         profile,
-        anthropic,
+        options,
+        text_calling,
     })
 }

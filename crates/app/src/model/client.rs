@@ -5,13 +5,14 @@ use std::sync::Arc;
 use secrecy::SecretString;
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelError, ModelErrorKind};
 use switchboard_providers_anthropic::{self as anthropic, AnthropicClient, AnthropicConfig};
+use switchboard_providers_common::{TextCalls, recovery::RecoveryForms};
 use switchboard_providers_gemini::{self as gemini, GeminiClient, GeminiConfig};
 use switchboard_providers_offline::OfflinePlanner;
-use switchboard_providers_ollama::{self as ollama, OllamaClient, OllamaConfig};
+use switchboard_providers_ollama::{self as ollama, OllamaClient, OllamaConfig, ToolsByPrompt};
 use switchboard_providers_openai::{self as openai, OpenAiClient, OpenAiConfig, Profile};
 
 use crate::{
-    config::{ProviderEntry, ProviderKind},
+    config::{InWords, ProviderEntry, ProviderKind, TextCalling},
     environment::Environment,
 };
 
@@ -105,7 +106,7 @@ impl Client {
         Ok(match entry.kind {
             ProviderKind::Anthropic => {
                 let mut config = AnthropicConfig::from_lookup(lookup)?;
-                if let Some(options) = &entry.anthropic {
+                if let Some(options) = entry.anthropic() {
                     config.options.clone_from(options);
                 }
                 config.provider.clone_from(&entry.name);
@@ -126,12 +127,24 @@ impl Client {
             }
             ProviderKind::Gemini => {
                 let mut config = GeminiConfig::from_lookup(lookup)?;
+                if let Some(options) = entry.gemini() {
+                    config.options.clone_from(options);
+                }
                 config.provider.clone_from(&entry.name);
                 Self::Gemini(GeminiClient::new(config)?)
             }
             ProviderKind::Ollama => {
                 let mut config = OllamaConfig::from_lookup(lookup)?;
                 config.provider.clone_from(&entry.name);
+                if let Some(forms) = entry.text_calling.forms {
+                    config.text_calls = forms;
+                }
+                // Whoever has tools wants them used, and the server says which models take none.
+                config.tools_by_prompt = match entry.text_calling.in_words {
+                    Some(InWords::Never) => ToolsByPrompt::Never,
+                    Some(InWords::Auto) | None => ToolsByPrompt::Auto,
+                    Some(InWords::Always) => ToolsByPrompt::Always,
+                };
                 Self::Ollama(OllamaClient::new(config)?)
             }
         })
@@ -238,5 +251,36 @@ fn compatible(
 }
 
 fn profile(entry: &ProviderEntry) -> Profile {
-    entry.profile.clone().unwrap_or_else(Profile::generic)
+    let mut profile = entry.profile.clone().unwrap_or_else(Profile::generic);
+    if let Some(forms) = entry.text_calling.forms {
+        profile.recovery = forms;
+    }
+    if let Some(in_words) = entry.text_calling.in_words {
+        // Models that are known to have no tools are told in words in any case.
+        profile.tools_by_prompt = in_words == InWords::Always;
+    }
+    profile
+}
+
+/// The model with what the entry says of tool calls as text, where its adapter does not do that by
+/// itself.
+pub(super) fn with_text_calls(
+    model: Arc<dyn ChatModel>,
+    entry: &ProviderEntry,
+) -> Arc<dyn ChatModel> {
+    let has_its_own = matches!(
+        entry.kind,
+        ProviderKind::OpenAiCompatible | ProviderKind::Ollama
+    );
+    let TextCalling { forms, in_words } = entry.text_calling;
+    if has_its_own || entry.text_calling.is_default() {
+        return model;
+    }
+    let in_words = in_words.is_some_and(|it| it.covers(model.capabilities().tools));
+    let model = TextCalls::of(model, forms.unwrap_or(RecoveryForms::NONE));
+    Arc::new(if in_words {
+        model.telling_in_words()
+    } else {
+        model
+    })
 }

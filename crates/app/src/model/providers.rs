@@ -122,7 +122,11 @@ impl Providers {
         provider: &Provider,
         name: &str,
     ) -> Result<Arc<dyn ChatModel>, ModelError> {
-        self.client(provider)?.model(name).await
+        let model = self.client(provider)?.model(name).await?;
+        Ok(match &provider.entry {
+            Some(entry) => client::with_text_calls(model, entry),
+            None => model,
+        })
     }
 
     /// The models of a provider that can be named without asking it, with what is known of them.

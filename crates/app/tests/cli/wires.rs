@@ -469,3 +469,61 @@ async fn a_question_may_come_from_standard_input() {
     let asked = text_of(&body.json()["messages"][0]["content"]);
     assert_eq!(asked.trim_end(), "two\nlines");
 }
+
+#[tokio::test]
+async fn a_call_written_as_text_runs_on_every_wire_where_the_configuration_says_so() {
+    for wire in WIRES {
+        let fake = FakeModel::start().await.unwrap();
+        let mut server = SlowServer::start().await;
+        server.answer(1);
+        let call = format!("```json\n{{\"name\": \"{LEFT}\", \"arguments\": {{\"far\": 3}}}}\n```");
+        fake.answer((wire.answer)(vec![Say::text(call)]));
+        fake.answer((wire.answer)(vec![Say::text("It is done.")]));
+        let provider = wire.model.split('/').next().unwrap();
+        let config = format!("providers: {{{provider}: {{text_calls: [fenced_json]}}}}");
+        let place = place(wire, &fake, &server).with_file("switchboard.yaml", &config);
+        let args = ["ask", "--mcp-config", "mcp.json", "--model", wire.model];
+        let done = place
+            .run(args.into_iter().chain(["-o", "json", "Look left"]))
+            .await;
+        assert_eq!(done.code, 0, "{}: {done}", wire.model);
+        assert_eq!(server.called().await["arguments"], json!({"far": 3}));
+        assert_eq!(done.json()["answer"], "It is done.", "{}", wire.model);
+        let results = (wire.results)(fake.request(1).await.json());
+        assert_eq!(results.len(), 1, "{}", wire.model);
+        assert_eq!(results[0].1, "left is done");
+    }
+}
+
+#[tokio::test]
+async fn an_ollama_model_without_tools_is_told_of_them_in_words() {
+    let fake = FakeModel::start().await.unwrap();
+    let mut server = SlowServer::start().await;
+    server.answer(1);
+    let unable = json!({"capabilities": ["completion"], "model_info": {}});
+    fake.aside("/api/show", Answer::json(200, &unable));
+    let call =
+        format!("<tool_call>{{\"name\": \"{LEFT}\", \"arguments\": {{\"far\": 3}}}}</tool_call>");
+    fake.answer(Answer::ollama([Say::text(call)]));
+    fake.answer(Answer::ollama([Say::text("It is done.")]));
+    let place = Place::new()
+        .with_variable("OLLAMA_HOST", &fake.base_url())
+        .with_file("mcp.json", &server.config());
+    let args = [
+        "ask",
+        "--mcp-config",
+        "mcp.json",
+        "-m",
+        "ollama/gemma",
+        "-o",
+        "json",
+        "Look",
+    ];
+    let done = place.run(args).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(server.called().await["arguments"], json!({"far": 3}));
+    assert_eq!(done.json()["answer"], "It is done.");
+    let first = fake.request(0).await;
+    assert_eq!(first.json().get("tools"), None);
+    assert!(text(&first.json()["messages"][0]["content"]).contains(LEFT));
+}
