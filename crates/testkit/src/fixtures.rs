@@ -6,6 +6,7 @@
 
 mod choices;
 mod conversations;
+mod dialogues;
 mod odd;
 mod parts;
 mod tools;
@@ -67,6 +68,7 @@ pub fn all() -> Vec<Fixture> {
         tools::all(),
         parts::all(),
         odd::all(),
+        dialogues::all(),
     ]
     .concat()
 }

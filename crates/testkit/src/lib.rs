@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`fake`] | [`FakeModel`](fake::FakeModel): a scripted model server on loopback, for any wire |
 //! | [`fixtures`] | conversations that every provider has to map |
+//! | [`loopback`] | what the test of every adapter over real HTTP needs |
 //! | [`transcripts`] | answers as they came over the wires, stored in `transcripts/<wire>/` |
 //! | [`replay`] | feeds a transcript to a decoder in every way a network may cut it |
 //!
@@ -16,5 +17,6 @@
 
 pub mod fake;
 pub mod fixtures;
+pub mod loopback;
 pub mod replay;
 pub mod transcripts;

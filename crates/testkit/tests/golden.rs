@@ -8,7 +8,6 @@
 //!
 //! Another provider is one entry of [`PROVIDERS`].
 
-mod overview;
 mod stored;
 
 use std::{
@@ -21,8 +20,8 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, ModelError, ModelId, ReasoningEffort, Role, ToolChoice, ToolChoiceOutcome,
-    Warning, WarningKind,
+    ChatRequest, ModelError, ModelErrorKind, ModelId, ReasoningEffort, Role, ToolChoice,
+    ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_anthropic::{MessagesOptions, messages};
 use switchboard_providers_gemini::{GeminiOptions, generate};
@@ -59,6 +58,7 @@ const REFUSABLE: &[&str] = &[
     "system_and_options",
     "reasoning_effort",
     "structured_output",
+    "structured_output_with_tools",
     "late_system_message",
     "tool_choice_none",
     "tool_choice_required",
@@ -219,7 +219,7 @@ fn mapped(
     warnings: Vec<Warning>,
 ) -> Result<Mapped, ModelError> {
     let body = serde_json::to_string(body).map_err(|error| {
-        let kind = switchboard_domain::ModelErrorKind::Protocol;
+        let kind = ModelErrorKind::Protocol;
         ModelError::new(&model.provider, kind, error.to_string())
     })?;
     Ok(Mapped {
@@ -354,6 +354,31 @@ fn what_a_provider_says_it_covers_exists() {
     }
 }
 
+/// Thirty conversations at least are seen on every wire.
+#[test]
+fn every_wire_has_enough_conversations() {
+    let fixtures = fixtures::all();
+    assert_eq!(fixtures.len(), 39);
+    let main = PROVIDERS
+        .iter()
+        .filter(|it| it.variant.is_none() && it.only.is_none());
+    let mut wires = BTreeSet::new();
+    for provider in main {
+        wires.insert(provider.kind);
+        let covered = fixtures.iter().filter(|it| provider.covers(it.name));
+        let mapped = covered.filter(|it| (provider.map)(&it.request).is_ok());
+        assert!(mapped.count() >= 37, "{}", provider.kind);
+    }
+    let expected = [
+        "anthropic",
+        "gemini",
+        "ollama",
+        "openai-chat",
+        "openai-responses",
+    ];
+    assert!(wires.iter().eq(expected.iter()), "{wires:?}");
+}
+
 /// Prompt caches need the same bytes again.
 #[test]
 fn the_same_request_makes_the_same_bytes() {
@@ -413,9 +438,14 @@ fn every_choice_and_effort_is_mapped_and_a_relaxed_one_is_told() {
             for request in with_every_choice_and_effort(&fixture.request) {
                 let asked = (&request.tool_choice, request.reasoning);
                 let name = provider.name_of(fixture.name);
-                let mapped = (provider.map)(&request);
-                let mapped = mapped
-                    .unwrap_or_else(|error| panic!("{} {name}, {asked:?}: {error}", provider.kind));
+                let mapped = match (provider.map)(&request) {
+                    Ok(mapped) => mapped,
+                    // Told at once, and nothing is sent.
+                    Err(error) if matches!(error.kind, ModelErrorKind::Unsupported { .. }) => {
+                        continue;
+                    }
+                    Err(error) => panic!("{} {name}, {asked:?}: {error}", provider.kind),
+                };
                 let told = mapped.warnings.iter();
                 let told = told.filter(|it| it.kind == WarningKind::ToolChoiceRelaxed);
                 let is_relaxed = matches!(mapped.outcome, ToolChoiceOutcome::Relaxed { .. });

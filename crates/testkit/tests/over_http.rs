@@ -3,7 +3,7 @@
 //! This checks both sides: that what [`Say`] writes is what a wire says, and that an adapter whose
 //! stream is dropped lets go of the connection. Another provider is one entry of [`providers`].
 
-use std::error::Error;
+use std::{error::Error, io};
 
 use futures_util::StreamExt as _;
 use serde_json::json;
@@ -12,10 +12,13 @@ use switchboard_domain::{
 };
 use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
+use switchboard_providers_gemini::{GeminiConfig, GeminiModel};
+use switchboard_providers_ollama::{OllamaConfig, OllamaModel};
 use switchboard_providers_openai::{OpenAiClient, OpenAiConfig};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate, Say},
     fixtures,
+    loopback::{self, LetGoError},
 };
 
 struct Provider {
@@ -26,13 +29,17 @@ struct Provider {
     says: fn(Vec<Say>) -> Answer,
 }
 
-/// Every provider, asking this server.
-fn providers(fake: &FakeModel) -> Result<Vec<Provider>, Box<dyn Error>> {
-    let transport = TransportConfig {
+fn transport() -> TransportConfig {
+    TransportConfig {
         retry: RetryPolicy::never(),
         system_proxy: false,
         ..TransportConfig::default()
-    };
+    }
+}
+
+/// Every provider whose wire [`Say`] can write, asking this server.
+fn providers(fake: &FakeModel) -> Result<Vec<Provider>, Box<dyn Error>> {
+    let transport = transport();
     let base = fake.base_url();
     let anthropic = AnthropicConfig {
         transport: transport.clone(),
@@ -132,39 +139,64 @@ async fn an_answer_streams_while_it_is_being_written() {
 }
 
 #[tokio::test]
-async fn dropping_the_stream_aborts_the_request() {
+async fn every_model_lets_go_of_what_is_dropped() {
     let fake = FakeModel::start().await.unwrap();
-    for (number, provider) in providers(&fake).unwrap().into_iter().enumerate() {
-        let gate = Gate::new();
-        let answer = (provider.says)(vec![Say::text("one"), Say::text("two")]);
-        let second = answer.pieces() - END - 1;
-        fake.answer(answer.gate_before(second, &gate));
-        let mut stream = provider.model.stream(&question()).await.unwrap();
-        assert!(stream.next().await.unwrap().is_ok());
-        gate.reached().await;
-        let request = fake.request(number).await;
-        assert!(!request.is_client_gone());
-        drop(stream);
-        request.client_gone().await;
+    let mut models: Vec<(Box<dyn ChatModel>, &str)> = Vec::new();
+    let stored = [
+        "anthropic/text.sse",
+        "openai-chat/text.sse",
+        "openai-responses/text.sse",
+    ];
+    for (provider, path) in providers(&fake).unwrap().into_iter().zip(stored) {
+        models.push((provider.model, path));
     }
+    let gemini = GeminiConfig {
+        transport: transport(),
+        ..GeminiConfig::compatible("gemini", fake.base_url())
+    };
+    let gemini = GeminiModel::new(gemini, "gemini-2.5-flash").unwrap();
+    models.push((Box::new(gemini), "gemini/text.sse"));
+    let ollama = OllamaConfig {
+        transport: transport(),
+        ..OllamaConfig::at(&fake.base_url()).unwrap()
+    };
+    let ollama = OllamaModel::new(ollama, "qwen3:8b").unwrap();
+    models.push((Box::new(ollama), "ollama/text.ndjson"));
+    for (model, path) in models {
+        let gone = loopback::lets_go(&fake, model.as_ref(), path, 2).await;
+        gone.unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+    assert_eq!((fake.requests().len(), fake.unused()), (10, 0));
 }
 
 #[tokio::test]
-async fn dropping_the_question_aborts_the_request() {
+async fn what_keeps_a_model_from_letting_go_is_told() {
     let fake = FakeModel::start().await.unwrap();
-    for (number, provider) in providers(&fake).unwrap().into_iter().enumerate() {
-        let gate = Gate::new();
-        fake.answer((provider.says)(vec![Say::text("one")]).held_by(&gate));
-        {
-            let question = question();
-            let asking = provider.model.stream(&question);
-            tokio::select! {
-                answer = asking => panic!("nothing was said yet: {:?}", answer.err()),
-                () = gate.reached() => {}
-            }
-        }
-        fake.request(number).await.client_gone().await;
-    }
+    let providers = providers(&fake).unwrap();
+    let model = providers[1].model.as_ref();
+    let wrong = loopback::lets_go(&fake, model, "openai-chat/none.sse", 2).await;
+    assert!(matches!(wrong, Err(LetGoError::Script(_))), "{wrong:?}");
+    let wrong = loopback::lets_go(&fake, model, "openai-chat/text.json", 2).await;
+    let Err(LetGoError::Script(error)) = wrong else {
+        panic!("a whole body has no frames: {wrong:?}");
+    };
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    fake.answer(Answer::json(400, &json!({"error": {"message": "No."}})));
+    let wrong = loopback::lets_go(&fake, model, "openai-chat/text.sse", 2).await;
+    assert!(matches!(wrong, Err(LetGoError::Model(_))), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn a_failure_is_told_from_an_answer() {
+    let fake = FakeModel::start().await.unwrap();
+    let providers = providers(&fake).unwrap();
+    let (model, question) = (providers[1].model.as_ref(), loopback::question());
+    fake.answer(Answer::json(401, &json!({"error": {"message": "No."}})));
+    let error = loopback::failure(model, &question).await.unwrap();
+    assert_eq!(error.kind, ModelErrorKind::Authentication);
+    fake.answer(Answer::openai_chat([Say::text("Hello.")]));
+    let answer = loopback::failure(model, &question).await.unwrap_err();
+    assert_eq!(answer.message.text(), "Hello.");
 }
 
 #[tokio::test]

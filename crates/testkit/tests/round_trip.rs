@@ -15,11 +15,13 @@ use std::{
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, ChatResponse, FinishReason, Message, ModelStream, Part, ToolChoiceOutcome,
-    ToolResult,
+    ChatRequest, ChatResponse, FinishReason, Message, ModelId, ModelStream, Part,
+    ToolChoiceOutcome, ToolResult,
 };
 use switchboard_providers_anthropic::{MessagesOptions, messages};
-use switchboard_providers_common::decode_sse;
+use switchboard_providers_common::{decode_ndjson, decode_sse};
+use switchboard_providers_gemini::{GeminiOptions, generate};
+use switchboard_providers_ollama::ThinkForm;
 use switchboard_providers_openai::{
     Profile, chat,
     responses::{self, ResponsesOptions},
@@ -102,7 +104,53 @@ const WIRES: &[Wire] = &[
             Ok(serde_json::to_value(&wire.body)?)
         },
     },
+    Wire {
+        name: "gemini",
+        kind: "gemini",
+        invented: &["unknown-values"],
+        stream: |body| {
+            let ids = generate::LocalIds::default();
+            let native = ToolChoiceOutcome::Native;
+            let decoder = generate::GenerateDecoder::new(gemini(), native, Vec::new(), ids);
+            decode_sse("gemini", body, decoder)
+        },
+        send: |request| {
+            let model = gemini();
+            let capabilities = switchboard_providers_gemini::capabilities(&model.name);
+            let options = GeminiOptions::default();
+            let wire = generate::to_wire(request, &model, &capabilities, &options)?;
+            Ok(serde_json::to_value(&wire.body)?)
+        },
+    },
+    Wire {
+        name: "ollama",
+        kind: "ollama",
+        invented: &[],
+        stream: |body| {
+            use switchboard_providers_ollama::chat::{ChatDecoder, LocalIds};
+            let native = ToolChoiceOutcome::Native;
+            let decoder = ChatDecoder::new(ollama(), native, Vec::new(), LocalIds::default());
+            decode_ndjson("ollama", body, decoder)
+        },
+        send: |request| {
+            let model = ollama();
+            let capabilities = switchboard_providers_ollama::capabilities(&model.name, false);
+            let think = ThinkForm::default();
+            let wire =
+                switchboard_providers_ollama::chat::to_wire(request, &model, &capabilities, think)?;
+            Ok(serde_json::to_value(&wire.body)?)
+        },
+    },
 ];
+
+/// One that wants its signatures back.
+fn gemini() -> ModelId {
+    ModelId::new("gemini", "gemini-3.8-flash")
+}
+
+fn ollama() -> ModelId {
+    ModelId::new("ollama", "qwen3:8b")
+}
 
 /// The answer, followed by what a run or a person would say next.
 fn go_on(answer: &ChatResponse) -> ChatRequest {
@@ -204,8 +252,9 @@ fn state_never_reaches_another_provider() {
 
 /// Signatures and encrypted texts: what no person reads and no other model understands.
 fn secrets(data: &Value) -> Vec<String> {
-    const NAMES: [&str; 6] = [
+    const NAMES: [&str; 7] = [
         "signature",
+        "thoughtSignature",
         "redacted",
         "data",
         "encrypted_content",

@@ -209,6 +209,9 @@ impl<'a> Mapper<'a, '_> {
                 tool_calls,
                 ..wire::Message::new(RoleName::Assistant, content)
             });
+        } else if !thinking.is_empty() {
+            let message = "reasoning left out: nothing came of it, and no answer is reasoning alone";
+            self.warn(WarningKind::PartDropped, message.to_owned());
         }
     }
 

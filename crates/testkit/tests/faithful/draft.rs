@@ -1,0 +1,343 @@
+//! Conversations that are made up, so that each wire can be given its own kind of signatures.
+
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatRequest, Document, JsonObject, Media, Message, ModelId, Part, ProviderState, Reasoning,
+    Role, Text, ToolChoice, ToolContent, ToolDefinition, ToolInput, ToolResult, ToolUse,
+};
+
+mod any;
+
+use crate::Column;
+
+pub(crate) use any::any_draft;
+
+/// A conversation before the wire is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    instructions: Vec<String>,
+    rounds: Vec<Round>,
+    tools: Vec<usize>,
+    choice: usize,
+}
+
+/// What begins with the person's words.
+#[derive(Debug, Clone)]
+struct Round {
+    /// Instructions in the middle of the conversation.
+    late: Option<String>,
+    said: Vec<Shown>,
+    steps: Vec<Step>,
+    answer: Vec<Piece>,
+}
+
+#[derive(Debug, Clone)]
+enum Shown {
+    Text(String),
+    Image {
+        at: bool,
+    },
+    Pdf {
+        at: bool,
+        title: Option<&'static str>,
+    },
+    Words {
+        number: usize,
+        title: Option<&'static str>,
+    },
+}
+
+/// An answer that calls tools.
+#[derive(Debug, Clone)]
+struct Step {
+    pieces: Vec<Piece>,
+    calls: Vec<Call>,
+    /// Says something after the calls.
+    after: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Piece {
+    is_reasoning: bool,
+    text: String,
+    minter: Minter,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Minter {
+    Nobody,
+    Own,
+    Other,
+}
+
+#[derive(Debug, Clone)]
+struct Call {
+    id: &'static str,
+    name: &'static str,
+    input: JsonObject,
+    minter: Minter,
+    gave: Gave,
+}
+
+#[derive(Debug, Clone)]
+enum Gave {
+    Words(Vec<String>),
+    Data(Value),
+    /// Data, and the same as text, as MCP servers give them.
+    Both(Value),
+    Failure(String),
+}
+
+/// Documents of text: as bytes, and what they say.
+pub(crate) const WORDS: [(&str, &str); 2] =
+    [("b25lLHR3bw==", "one,two"), ("R3LDvMOfZQ==", "Grüße")];
+pub(crate) const PNG: &str = "iVBORw0KGgo=";
+pub(crate) const PDF: &str = "JVBERi0xLjQKJSVFT0YK";
+
+const NAMES: [&str; 4] = [
+    "get_weather",
+    "create-order",
+    "Find",
+    "read_the_current_weather_of_a_city_by_its_name_from_the_atlas_01",
+];
+
+/// Ids as every wire mints them, and as none does.
+const IDS: [&str; 7] = [
+    "toolu_01A09q90qw90lq917835lq9",
+    "call_8sLx",
+    "functions.get:0",
+    "a/b c#",
+    "7",
+    "fc_and_much_longer_than_the_forty_characters_that_some_wires_take",
+    "ü",
+];
+
+/// Tools whose schemas every wire takes as they are. What becomes of others is the schema compiler's
+/// own matter.
+fn tool(number: usize) -> ToolDefinition {
+    let (description, schema) = match number {
+        0 => (
+            "Current weather \u{1f30a} of a city.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string", "description": "Its name"},
+                    "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+                },
+                "required": ["city"],
+            }),
+        ),
+        1 => (
+            "Creates an order.\n\nOnly once.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "lines": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "article": {"type": "string"},
+                                "count": {"type": "integer"},
+                            },
+                            "required": ["article", "count"],
+                        },
+                    },
+                    "urgent": {"type": "boolean"},
+                },
+                "required": ["lines", "urgent"],
+            }),
+        ),
+        _ => (
+            "\"Finds\" it.",
+            json!({"type": "object", "properties": {"q": {"type": "string"}}}),
+        ),
+    };
+    ToolDefinition::new(NAMES[number], description, schema)
+}
+
+/// Makes parts of one column's conversation.
+struct Maker {
+    column: Column,
+    /// Of what is numbered so far.
+    count: usize,
+}
+
+impl Draft {
+    /// The conversation, with the signatures of the model that is asked.
+    pub(crate) fn for_column(&self, column: Column) -> ChatRequest {
+        let mut maker = Maker { column, count: 0 };
+        let mut messages: Vec<Message> = self.instructions.iter().map(Message::system).collect();
+        for (number, round) in self.rounds.iter().enumerate() {
+            let is_last = number + 1 == self.rounds.len();
+            if let Some(late) = round.late.as_ref().filter(|_| number > 0) {
+                messages.push(Message::system(late));
+            }
+            let mut shown: Vec<Part> = round.said.iter().map(Shown::part).collect();
+            if number == 0 || (is_last && round.steps.is_empty()) {
+                // There is something to answer.
+                shown.push(Part::text("Well?"));
+            }
+            messages.push(Message::new(Role::User, shown));
+            for step in &round.steps {
+                maker.step(step, &mut messages);
+            }
+            if !is_last {
+                let answer = round.answer.iter().map(|piece| maker.piece(piece));
+                messages.push(Message::new(Role::Assistant, answer));
+            }
+        }
+        let names: Vec<String> = self.tools.iter().map(|it| NAMES[*it].to_owned()).collect();
+        let choice = match (self.choice, names.as_slice()) {
+            (_, []) | (0 | 1, _) => ToolChoice::Auto,
+            (2, _) => ToolChoice::None,
+            (3, _) => ToolChoice::Required,
+            (4, [first, ..]) => ToolChoice::Only(vec![first.clone()]),
+            (_, several) => ToolChoice::Only(several.iter().take(2).cloned().collect()),
+        };
+        ChatRequest::new(messages)
+            .with_tools(self.tools.iter().map(|number| tool(*number)))
+            .with_tool_choice(choice)
+    }
+}
+
+impl Shown {
+    fn part(&self) -> Part {
+        let document = |media, title: Option<&str>| {
+            let title = title.map(str::to_owned);
+            Part::Document(Document { media, title })
+        };
+        match self {
+            Self::Text(text) => Part::text(text),
+            Self::Image { at: false } => Part::Image(Media::base64("image/png", PNG)),
+            Self::Image { at: true } => {
+                Part::Image(Media::url("image/jpeg", "https://example.org/a.jpg?b=1"))
+            }
+            Self::Pdf { at: false, title } => {
+                document(Media::base64("application/pdf", PDF), *title)
+            }
+            Self::Pdf { at: true, title } => document(
+                Media::url("application/pdf", "https://example.org/a.pdf"),
+                *title,
+            ),
+            Self::Words { number, title } => {
+                document(Media::base64("text/plain", WORDS[*number].0), *title)
+            }
+        }
+    }
+}
+
+impl Maker {
+    fn step(&mut self, step: &Step, messages: &mut Vec<Message>) {
+        let mut parts: Vec<Part> = step.pieces.iter().map(|piece| self.piece(piece)).collect();
+        let mut results = Vec::new();
+        for call in &step.calls {
+            self.count += 1;
+            // Unique in a conversation.
+            let id = format!("{}{}", call.id, self.count);
+            results.push(call.gave.result(&id, call.name));
+            parts.push(Part::ToolUse(ToolUse {
+                provider_state: self.state(call.minter, Self::of_call),
+                ..ToolUse::new(id, call.name, ToolInput::Object(call.input.clone()))
+            }));
+        }
+        parts.extend(step.after.as_ref().map(Part::text));
+        messages.push(Message::new(Role::Assistant, parts));
+        messages.push(Message::tool_results(results));
+    }
+
+    fn piece(&mut self, piece: &Piece) -> Part {
+        self.count += 1;
+        let text = piece.text.clone();
+        if piece.is_reasoning {
+            let state = self.state(piece.minter, |maker| maker.of_reasoning(&piece.text));
+            let provider_state = state;
+            return Part::Reasoning(Reasoning {
+                text,
+                provider_state,
+            });
+        }
+        Part::Text(Text {
+            text,
+            provider_state: self.state(piece.minter, Self::of_text),
+        })
+    }
+
+    fn state(&self, minter: Minter, own: impl Fn(&Self) -> Option<Value>) -> Option<ProviderState> {
+        let other = ModelId::new("elsewhere", "m");
+        match minter {
+            Minter::Nobody => None,
+            Minter::Own => Some(ProviderState::minted_by(&self.column.model(), own(self)?)),
+            Minter::Other => Some(ProviderState::minted_by(
+                &other,
+                json!({"signature": "theirs"}),
+            )),
+        }
+    }
+
+    /// What the column's model attaches to a thought.
+    fn of_reasoning(&self, text: &str) -> Option<Value> {
+        let number = self.count;
+        Some(match self.column {
+            Column::Anthropic if text.is_empty() => json!({"redacted": format!("sealed {number}")}),
+            Column::Anthropic => json!({"signature": format!("signed {number}")}),
+            Column::Chat => return None,
+            Column::Compatible => json!({"field": "reasoning_content"}),
+            Column::Responses => {
+                let summary = json!({"type": "summary_text", "text": text});
+                json!({"type": "reasoning", "id": format!("rs_{number}"), "summary": [summary],
+                       "encrypted_content": format!("sealed {number}")})
+            }
+            Column::Gemini if number.is_multiple_of(2) && !text.is_empty() => json!({}),
+            Column::Gemini => json!({"thoughtSignature": format!("signed {number}")}),
+            Column::Ollama => json!({"field": "thinking"}),
+        })
+    }
+
+    /// What it attaches to a text.
+    fn of_text(&self) -> Option<Value> {
+        let number = self.count;
+        match self.column {
+            Column::Anthropic => {
+                let citation = json!({"type": "char_location", "cited_text": format!("{number}"),
+                                      "document_index": 0, "start_char_index": 0, "end_char_index": 1});
+                Some(json!({"citations": [citation]}))
+            }
+            Column::Responses => Some(json!({
+                "item": {"id": format!("msg_{number}"), "status": "completed"},
+            })),
+            Column::Gemini => Some(json!({"thoughtSignature": format!("signed {number}")})),
+            Column::Chat | Column::Compatible | Column::Ollama => None,
+        }
+    }
+
+    /// What it attaches to a call.
+    fn of_call(&self) -> Option<Value> {
+        let number = self.count;
+        match self.column {
+            Column::Anthropic => Some(json!({"caller": {"type": "direct"}})),
+            Column::Responses => Some(json!({
+                "item": {"id": format!("fc_{number}"), "status": "completed"},
+            })),
+            Column::Gemini if number.is_multiple_of(2) => Some(json!({"id": format!("g{number}")})),
+            Column::Gemini => Some(json!({"thoughtSignature": format!("signed {number}")})),
+            Column::Chat | Column::Compatible | Column::Ollama => None,
+        }
+    }
+}
+
+impl Gave {
+    fn result(&self, id: &str, name: &str) -> ToolResult {
+        let result = |content: Vec<ToolContent>, structured: Option<&Value>| ToolResult {
+            content,
+            structured: structured.cloned(),
+            ..ToolResult::text(id, name, "")
+        };
+        match self {
+            Self::Words(words) => result(words.iter().map(ToolContent::text).collect(), None),
+            Self::Data(data) => result(Vec::new(), Some(data)),
+            Self::Both(data) => result(vec![ToolContent::text(data.to_string())], Some(data)),
+            Self::Failure(words) => ToolResult::error(id, name, words),
+        }
+    }
+}

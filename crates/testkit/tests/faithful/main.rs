@@ -1,0 +1,245 @@
+//! What goes out on a wire says what the conversation said.
+//!
+//! Conversations are made up ([`draft`]), mapped by each adapter, and read back out of the request's
+//! body by readers that know the wire and nothing of the adapter ([`read`]). What is read has to be
+//! the conversation itself, but for what the wire has no place for ([`canonical`]); and of each such
+//! thing the request's warnings tell. Without a warning, nothing is missing.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a plain function of a test file counts as production code for clippy"
+)]
+
+mod canonical;
+mod choice;
+mod draft;
+mod read;
+#[path = "../wires/mod.rs"]
+mod wires;
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use switchboard_domain::{
+    ChatRequest, ModelError, ModelId, Role, ToolChoice, ToolChoiceOutcome, WarningKind,
+};
+use switchboard_providers_openai::{Profile, chat};
+
+use crate::{
+    canonical::{Canonical, canonical},
+    draft::Draft,
+    wires::{Sent, WIRES, Wire},
+};
+
+/// Whom a conversation is sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    Anthropic,
+    Chat,
+    /// A server that speaks Chat Completions and takes its reasoning back.
+    Compatible,
+    Responses,
+    Gemini,
+    Ollama,
+}
+
+const COLUMNS: [Column; 6] = [
+    Column::Anthropic,
+    Column::Chat,
+    Column::Compatible,
+    Column::Responses,
+    Column::Gemini,
+    Column::Ollama,
+];
+
+impl Column {
+    fn wire(self) -> Wire {
+        match self {
+            Self::Anthropic => Wire::Anthropic,
+            Self::Chat | Self::Compatible => Wire::Chat,
+            Self::Responses => Wire::Responses,
+            Self::Gemini => Wire::Gemini,
+            Self::Ollama => Wire::Ollama,
+        }
+    }
+
+    fn model(self) -> ModelId {
+        match self {
+            Self::Compatible => ModelId::new("acme", "acme-1"),
+            other => other.wire().model(),
+        }
+    }
+
+    fn send(self, request: &ChatRequest) -> Result<Sent, ModelError> {
+        if self != Self::Compatible {
+            return self.wire().send(request);
+        }
+        let (model, profile) = (self.model(), Profile::litellm());
+        let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
+        let wire = chat::to_wire(request, &model, &capabilities, &profile)?;
+        wires::sent(&model, &wire.body, wire.tool_choice, wire.warnings)
+    }
+
+    /// The list of a body that the conversation is in.
+    fn messages(self, body: &Value) -> &[Value] {
+        let name = match self {
+            Self::Responses => "input",
+            Self::Gemini => "contents",
+            _ => "messages",
+        };
+        body[name].as_array().map_or(&[], Vec::as_slice)
+    }
+}
+
+fn kinds(warnings: impl IntoIterator<Item = WarningKind>) -> BTreeSet<String> {
+    let name = |kind| format!("{kind:?}");
+    warnings.into_iter().map(name).collect()
+}
+
+/// The law of this file.
+fn check(column: Column, request: &ChatRequest) -> Result<(), TestCaseError> {
+    let sent = column.send(request);
+    let sent = sent.map_err(|error| TestCaseError::fail(format!("{column:?}: {error}")))?;
+    let Canonical { mut turns, losses } = canonical(column, request);
+    let mut found = read::conversation(column, &sent.body);
+    if column == Column::Ollama && matches!(sent.outcome, ToolChoiceOutcome::Emulated { .. }) {
+        choice::without_instructions(&mut found, &mut turns);
+    }
+    prop_assert_eq!(&found, &turns, "{:?}: {}", column, sent.body);
+    let told = sent.warnings.iter().map(|warning| warning.kind);
+    prop_assert_eq!(
+        kinds(told),
+        kinds(losses),
+        "{:?}: {:?}\n{}",
+        column,
+        sent.warnings,
+        sent.body
+    );
+    check_ids(column, request, &sent)?;
+    choice::check(column, request, &sent)
+}
+
+/// An id that every wire takes goes out as it is, whoever minted it.
+fn check_ids(column: Column, request: &ChatRequest, sent: &Sent) -> Result<(), TestCaseError> {
+    let has_ids = !matches!(column, Column::Gemini | Column::Ollama);
+    let calls = request.messages.iter().flat_map(|it| it.tool_uses());
+    for call in calls.filter(|_| has_ids) {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        let is_sent = sent.bytes.contains(&format!("\"{}\"", call.id));
+        let is_lawful = call.id.len() <= 40 && call.id.bytes().all(legal);
+        prop_assert!(is_sent || !is_lawful, "{column:?}: {}", sent.bytes);
+    }
+    Ok(())
+}
+
+/// The same request makes the same bytes, and a longer conversation begins as the shorter one did:
+/// prompt caches need both.
+fn check_beginning(column: Column, request: &ChatRequest) -> Result<(), TestCaseError> {
+    let sent = column.send(request).unwrap();
+    let again = column.send(&request.clone()).unwrap();
+    prop_assert_eq!(&sent.bytes, &again.bytes);
+    let whole = column.messages(&sent.body);
+    for end in 1..request.messages.len() {
+        // Where the model was asked before: it answered then.
+        let is_asked = request.messages[end].role == Role::Assistant
+            && !canonical::is_empty(column, &request.messages[end])
+            && matches!(request.messages[end - 1].role, Role::User | Role::Tool)
+            && !canonical::is_empty(column, &request.messages[end - 1]);
+        if !is_asked {
+            continue;
+        }
+        let mut before = request.clone();
+        before.messages.truncate(end);
+        let before = column.send(&before).unwrap();
+        let before = column.messages(&before.body);
+        prop_assert!(
+            whole.starts_with(before),
+            "{:?}, {} messages: {:#?}\n{:#?}",
+            column,
+            end,
+            before,
+            whole
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(256)
+    })]
+
+    #[test]
+    fn what_is_sent_is_what_was_said(draft in draft::any_draft()) {
+        for column in COLUMNS {
+            check(column, &draft.for_column(column))?;
+        }
+    }
+
+    #[test]
+    fn a_longer_conversation_begins_as_the_shorter_one_did(draft in draft::any_draft()) {
+        for column in COLUMNS {
+            check_beginning(column, &draft.for_column(column))?;
+        }
+    }
+}
+
+#[test]
+fn every_wire_is_a_column() {
+    for wire in WIRES {
+        assert!(
+            COLUMNS.iter().any(|column| column.wire() == wire),
+            "{wire:?}"
+        );
+    }
+}
+
+/// The laws above would hold of conversations in which nothing happens, too.
+#[test]
+fn the_drafts_have_everything_in_them() {
+    use proptest::{strategy::ValueTree as _, test_runner::TestRunner};
+    let mut runner = TestRunner::deterministic();
+    let mut requests = Vec::new();
+    for _ in 0..200 {
+        let draft: Draft = draft::any_draft().new_tree(&mut runner).unwrap().current();
+        requests.push(draft.for_column(Column::Gemini));
+    }
+    let has = |what: &str| {
+        let stored = requests.iter().map(|it| serde_json::to_string(it).unwrap());
+        let with = stored.filter(|stored| stored.contains(what)).count();
+        assert!(with >= 10, "{what}: only {with}");
+    };
+    for what in [
+        "\"image\"",
+        "\"document\"",
+        "\"reasoning\"",
+        "\"tool_use\"",
+        "thoughtSignature",
+        "\"is_error\":true",
+        "\"structured\":{",
+        "\"structured\":[",
+        "18446744073709551615",
+        "-0.5",
+        "\"input\":{\"object\":{}}",
+        "\"text\":\"\"",
+        "\u{1f30a}",
+        "\"provider\":\"elsewhere\"",
+        "\"required\"",
+        "\"only\"",
+    ] {
+        has(what);
+    }
+    let parallel = requests.iter().flat_map(|request| &request.messages);
+    let parallel = parallel.filter(|message| message.tool_uses().count() > 1);
+    assert!(parallel.count() > 100);
+    let choices: BTreeSet<String> = requests
+        .iter()
+        .map(|request| match &request.tool_choice {
+            ToolChoice::Only(names) => format!("Only {}", names.len()),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(choices.len(), 5, "{choices:?}");
+}

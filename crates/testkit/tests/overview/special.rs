@@ -1,0 +1,169 @@
+//! Rows that no single request can tell.
+
+use serde_json::json;
+use switchboard_domain::{ChatRequest, Message, ModelEvent, Part, Role, ToolResult, WarningKind};
+use switchboard_providers_anthropic::{CachePolicy, MessagesOptions, ServerTool};
+use switchboard_providers_gemini::{GeminiOptions, generate};
+use switchboard_testkit::{
+    fixtures,
+    replay::{Arrival, Cutting, Delivery, Replayed, play},
+    transcripts,
+};
+
+use crate::{
+    anthropic, options, send,
+    wires::{self, Wire},
+};
+
+fn question() -> ChatRequest {
+    ChatRequest::new([Message::user("How is the weather in Kiel?")])
+        .with_tools([fixtures::weather(), fixtures::list_cities()])
+}
+
+/// A stored answer of the wire.
+fn stored(wire: Wire, stem: &str) -> Replayed {
+    let extension = if wire == Wire::Ollama {
+        "ndjson"
+    } else {
+        "sse"
+    };
+    let path = format!("{}/{stem}.{extension}", crate::title(wire));
+    let delivery = Delivery {
+        cutting: Cutting::Whole,
+        arrival: Arrival::AtOnce,
+    };
+    let bytes = transcripts::read(&path).unwrap().bytes;
+    play(&bytes, delivery, |body| wire.decode(&question(), body)).unwrap()
+}
+
+/// Whether arguments arrive in pieces, or each call as a whole, while the answer goes on.
+pub(crate) fn streamed_calls(wire: Wire) -> String {
+    let events = stored(wire, "two-calls").events;
+    let pieces = |part: u32| {
+        let is_piece = |event: &&ModelEvent| matches!(event, ModelEvent::ToolInputDelta { index, .. } if *index == part);
+        events.iter().filter(is_piece).count()
+    };
+    let parts = events.iter().filter_map(|event| match event {
+        ModelEvent::PartStarted { index, .. } => Some(*index),
+        _ => None,
+    });
+    let most = parts.map(pieces).max().unwrap();
+    let said = if most > 1 { "native" } else { "call by call" };
+    said.to_owned()
+}
+
+/// Whether an answer's reasoning is in the next request.
+pub(crate) fn reasoning_replay(wire: Wire) -> String {
+    let stem = match wire {
+        Wire::Anthropic | Wire::Ollama => "thinking-then-call",
+        Wire::Chat => "reasoning",
+        Wire::Responses => "reasoning-then-calls",
+        Wire::Gemini => "thoughts-then-call",
+    };
+    let answer = stored(wire, stem).response;
+    let is_reasoning = |part: &Part| matches!(part, Part::Reasoning(_));
+    assert!(answer.message.parts.iter().any(is_reasoning), "{wire:?}");
+    let calls = answer.message.tool_uses();
+    let results = calls.map(|call| ToolResult::text(&call.id, &call.name, "12 °C"));
+    let results = Message::tool_results(results);
+    let mut request = question();
+    request.messages.push(answer.message.clone().into());
+    request.messages.push(if results.parts.is_empty() {
+        Message::user("And now?").into()
+    } else {
+        results.into()
+    });
+    let sent = send(wire, &request).unwrap();
+    let dropped = sent.warnings.iter();
+    let dropped = dropped.filter(|it| it.kind == WarningKind::PartDropped);
+    let said = if dropped.count() > 0 {
+        "left out"
+    } else {
+        "native"
+    };
+    said.to_owned()
+}
+
+/// Whether what is to be kept can be marked. Where it cannot, the provider keeps what it saw before,
+/// which takes that a conversation's next request begins as the last one did.
+pub(crate) fn caching(wire: Wire) -> String {
+    if wire == Wire::Anthropic {
+        let options = MessagesOptions {
+            cache: CachePolicy::Turns {
+                lifetime: switchboard_providers_anthropic::CacheLifetime::default(),
+                prefix_lifetime: None,
+            },
+            ..options()
+        };
+        let sent = anthropic(&question(), &options).unwrap();
+        assert!(sent.bytes.contains("cache_control"), "{}", sent.bytes);
+        return "native".to_owned();
+    }
+    let fixtures = fixtures::all();
+    let whole = fixtures
+        .iter()
+        .find(|it| it.name == "several_turns")
+        .unwrap();
+    let mut begun = whole.request.clone();
+    begun.messages.truncate(3);
+    assert_eq!(begun.messages[2].role, Role::Tool);
+    let list = |request: &ChatRequest| {
+        let body = send(wire, request).unwrap().body;
+        let lists = ["messages", "input", "contents"];
+        let list = lists.iter().find_map(|name| body[name].as_array());
+        list.unwrap().clone()
+    };
+    assert!(list(&whole.request).starts_with(&list(&begun)), "{wire:?}");
+    "automatic".to_owned()
+}
+
+/// Whether a tool of the provider's own can be declared.
+pub(crate) fn built_in_tools(wire: Wire) -> String {
+    let plain = ChatRequest::new([Message::user("How is the weather in Kiel?")]);
+    searching(wire, &plain)
+}
+
+/// Whether it can be declared beside the request's tools.
+pub(crate) fn built_in_tools_beside(wire: Wire) -> String {
+    searching(wire, &question())
+}
+
+fn searching(wire: Wire, request: &ChatRequest) -> String {
+    let (sent, declared) = match wire {
+        Wire::Anthropic => {
+            let search = json!({"type": "web_search"});
+            let options = MessagesOptions {
+                server_tools: vec![serde_json::from_value::<ServerTool>(search).unwrap()],
+                ..options()
+            };
+            (anthropic(request, &options), "\"web_search_2")
+        }
+        Wire::Gemini => {
+            let options = GeminiOptions {
+                server_tools: vec![switchboard_providers_gemini::ServerTool::google_search()],
+                ..GeminiOptions::default()
+            };
+            let (model, capabilities) = (wire.model(), wire.capabilities());
+            let mapped = generate::to_wire(request, &model, &capabilities, &options);
+            let sent =
+                mapped.and_then(|it| wires::sent(&model, &it.body, it.tool_choice, it.warnings));
+            (sent, "\"googleSearch\"")
+        }
+        Wire::Responses => {
+            let mut request = request.clone();
+            let tools = json!([{"type": "web_search"}]);
+            request.extra.insert("tools".to_owned(), tools);
+            (send(wire, &request), "\"web_search\"")
+        }
+        // These wires have none.
+        Wire::Chat | Wire::Ollama => return "none".to_owned(),
+    };
+    let Ok(sent) = sent else {
+        return "refused with an error".to_owned();
+    };
+    if sent.bytes.contains(declared) {
+        return crate::cell(&sent);
+    }
+    assert!(!sent.warnings.is_empty(), "{}", sent.bytes);
+    "left out".to_owned()
+}

@@ -1,0 +1,253 @@
+//! Questions, and what is heard.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatRequest, ChatResponse, FinishReason, JsonObject, Message, ModelError, ModelErrorKind,
+    ModelEvent, ResponseAccumulator, ToolCall, ToolCallError, ToolCatalog, ToolDefinition,
+    ToolHost, ToolHostChanges, ToolInput, ToolOutput, ToolResult, ToolUse,
+};
+use switchboard_testkit::fixtures;
+use tokio::time::timeout;
+
+use crate::entry::Entry;
+
+/// No answer of a server on this machine takes so long, unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A conversation that takes more questions than this runs in circles.
+const MAX_STEPS: usize = 4;
+
+/// What models say before they call tools.
+pub(crate) const BEFORE: &str = "Ich frage nach: ";
+
+/// What models say at the end: several pieces, with characters of more than one byte.
+pub(crate) const TEXT: &str = "Über Kiel 🌧️ zieht Regen auf; in Lübeck bleibt es trocken.";
+
+/// What models ask `get_weather`, in two calls of one answer.
+pub(crate) fn cities() -> [Value; 2] {
+    [
+        json!({"city": "Kiel", "unit": "celsius"}),
+        json!({"city": "Lübeck"}),
+    ]
+}
+
+/// What a listener got of one answer.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// The text in the order in which it came.
+    pub(crate) text: String,
+    /// In how many pieces it came.
+    pub(crate) pieces: usize,
+    /// The answer, or why it is none.
+    pub(crate) outcome: Result<ChatResponse, ModelError>,
+    asked: String,
+}
+
+impl Heard {
+    pub(crate) fn answer(self) -> ChatResponse {
+        self.outcome
+            .unwrap_or_else(|error| panic!("{}: {error:?}", self.asked))
+    }
+
+    pub(crate) fn error(self) -> ModelError {
+        match self.outcome {
+            Ok(answer) => panic!("{}: an answer, not an error: {answer:?}", self.asked),
+            Err(error) => error,
+        }
+    }
+}
+
+/// Asks, and listens to the end.
+///
+/// Whatever happens on the way, the pieces of text that a listener gets must add up to the answer:
+/// nothing twice, nothing lost. After an error nothing may follow.
+pub(crate) async fn ask(entry: &Entry, request: ChatRequest) -> Heard {
+    let model = entry.chat_model();
+    let mut heard = Heard {
+        text: String::new(),
+        pieces: 0,
+        outcome: Err(ModelError::new(
+            "test",
+            ModelErrorKind::Interrupted,
+            "nothing came",
+        )),
+        asked: entry.to_string(),
+    };
+    let listening = async {
+        let mut stream = model.stream(&request).await?;
+        let mut answer = ResponseAccumulator::default();
+        while let Some(event) = stream.next().await {
+            let event = match event {
+                Ok(event) => event,
+                Err(error) => {
+                    assert!(stream.next().await.is_none(), "{entry}: more after {error}");
+                    return Err(error);
+                }
+            };
+            if let ModelEvent::TextDelta { text, .. } = &event {
+                heard.text.push_str(text);
+                heard.pieces += 1;
+            }
+            answer.push(&event).unwrap();
+        }
+        Ok(answer.finish().unwrap())
+    };
+    let outcome = timeout(PATIENCE, listening).await;
+    heard.outcome = outcome.unwrap_or_else(|_| panic!("{entry}: it hangs"));
+    match &heard.outcome {
+        Ok(answer) => assert_eq!(heard.text, answer.message.text(), "{entry}: twice or lost"),
+        Err(error) => assert_eq!(error.provider(), entry.provider, "{error}"),
+    }
+    heard
+}
+
+/// Asks a question without tools.
+pub(crate) async fn ask_plainly(entry: &Entry, question: &str) -> Heard {
+    ask(entry, ChatRequest::new([Message::user(question)])).await
+}
+
+/// A conversation with tools that came to its end.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    /// What the model asked the tools, in order.
+    pub(crate) calls: Vec<ToolUse>,
+    /// What the model said in each step.
+    pub(crate) texts: Vec<String>,
+    /// All messages.
+    pub(crate) messages: Vec<Arc<Message>>,
+    /// The last answer.
+    pub(crate) answer: ChatResponse,
+    /// Inputs with which a tool ran.
+    pub(crate) ran: Vec<JsonObject>,
+}
+
+impl Conversation {
+    /// Whether it is [`BEFORE`], two calls about [`cities`], and [`TEXT`].
+    pub(crate) fn check(&self, entry: &Entry) {
+        assert_eq!(self.texts, [BEFORE, TEXT], "{entry}");
+        let inputs = cities().map(|input| input.as_object().cloned().unwrap());
+        let called: Vec<(&str, &ToolInput)> = self
+            .calls
+            .iter()
+            .map(|call| (call.name.as_str(), &call.input))
+            .collect();
+        let expected = inputs.clone().map(ToolInput::Object);
+        let expected: Vec<_> = expected.iter().map(|it| ("get_weather", it)).collect();
+        assert_eq!(called, expected, "{entry}");
+        assert_ne!(self.calls[0].id, self.calls[1].id, "{entry}");
+        assert_eq!(self.ran, inputs, "{entry}");
+    }
+}
+
+/// Asks a question, runs the tools that the model wants, and tells it their results, until it
+/// answers with text alone.
+pub(crate) async fn converse(entry: &Entry, question: &str) -> Conversation {
+    let tools = Weather::default();
+    let mut request =
+        ChatRequest::new([Message::user(question)]).with_tools(tools.tools().await.tools);
+    let (mut calls, mut texts) = (Vec::new(), Vec::new());
+    loop {
+        let answer = ask(entry, request.clone()).await.answer();
+        texts.push(answer.message.text());
+        let message = Arc::new(answer.message.clone());
+        request.messages.push(Arc::clone(&message));
+        let wanted: Vec<ToolUse> = message.tool_uses().cloned().collect();
+        assert_eq!(
+            answer.finish == FinishReason::ToolUse,
+            !wanted.is_empty(),
+            "{entry}: {answer:?}"
+        );
+        if wanted.is_empty() {
+            assert_eq!(answer.finish, FinishReason::Stop, "{entry}: {answer:?}");
+            return Conversation {
+                calls,
+                texts,
+                messages: request.messages,
+                answer,
+                ran: tools.ran.into_inner().unwrap(),
+            };
+        }
+        assert!(texts.len() < MAX_STEPS, "{entry}: in circles: {texts:?}");
+        let mut results = Vec::new();
+        for tool_use in &wanted {
+            results.push(result(&tools, tool_use).await);
+        }
+        calls.extend(wanted);
+        request
+            .messages
+            .push(Arc::new(Message::tool_results(results)));
+    }
+}
+
+/// What a host makes of a tool use, whatever is wrong with it.
+async fn result(tools: &Weather, tool_use: &ToolUse) -> ToolResult {
+    let ToolUse {
+        id, name, input, ..
+    } = tool_use;
+    let input = match input {
+        ToolInput::Object(input) => input.clone(),
+        ToolInput::Malformed { reason, .. } => return ToolResult::error(id, name, reason),
+    };
+    let call = ToolCall {
+        name: name.clone(),
+        input,
+        ..ToolCall::default()
+    };
+    match tools.call(call).await {
+        Ok(output) => ToolResult {
+            content: output.content,
+            structured: output.structured,
+            is_error: output.is_error,
+            ..ToolResult::text(id, name, "")
+        },
+        Err(error) => ToolResult::error(id, name, error.to_string()),
+    }
+}
+
+/// Tools of this process: the weather of every city.
+#[derive(Debug, Default)]
+pub(crate) struct Weather {
+    /// Inputs with which it ran.
+    pub(crate) ran: Mutex<Vec<JsonObject>>,
+}
+
+impl Weather {
+    fn definition() -> ToolDefinition {
+        fixtures::weather()
+    }
+}
+
+#[async_trait]
+impl ToolHost for Weather {
+    async fn tools(&self) -> ToolCatalog {
+        ToolCatalog {
+            tools: vec![Arc::new(Self::definition())],
+            problems: Vec::new(),
+        }
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        let known = Self::definition().name;
+        if call.name != known {
+            return Err(ToolCallError::UnknownTool {
+                name: call.name,
+                available: vec![known],
+            });
+        }
+        self.ran.lock().unwrap().push(call.input.clone());
+        let city = call.input.get("city").and_then(|city| city.as_str());
+        let city = city.unwrap_or("nowhere");
+        Ok(ToolOutput::text(format!("{city}: 7 °C, grüner Regen")))
+    }
+
+    fn changes(&self) -> ToolHostChanges {
+        Box::pin(stream::empty())
+    }
+}

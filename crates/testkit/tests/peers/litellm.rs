@@ -1,0 +1,199 @@
+//! A `litellm` proxy before aimock: every wire in front is translated to Chat Completions behind.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use switchboard_domain::ModelErrorKind;
+use switchboard_providers_openai::Profile;
+
+use crate::{
+    aimock::{Fixtures, aimock, failure, tell},
+    conversation::{BEFORE, TEXT, ask_plainly, cities, converse},
+    entry::{Entry, Form, Wire},
+    peer::{Peer, python_program},
+};
+
+const KEY: &str = "sk-of-the-proxy";
+const MODEL: &str = "gpt-4.1";
+
+async fn litellm(behind: &Peer) -> Peer {
+    let config = json!({
+        "model_list": [{
+            "model_name": MODEL,
+            "litellm_params": {
+                "model": format!("openai/{MODEL}"),
+                "api_base": behind.at("/v1"),
+                "api_key": "key-of-the-proxy",
+            },
+        }],
+        // Trying again is for us to do.
+        "litellm_settings": {"num_retries": 0, "request_timeout": 20},
+        "router_settings": {"num_retries": 0, "disable_cooldowns": true},
+        "general_settings": {"master_key": KEY},
+    });
+    let mut command = python_program("litellm");
+    command.args([
+        "--config",
+        "litellm.yaml",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+    ]);
+    // What models cost and take is not asked of its authors.
+    command.env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
+    command.env("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True");
+    Peer::start(command, "Uvicorn running on ", &[("litellm.yaml", &config)]).await
+}
+
+fn entries(proxy: &Peer) -> Vec<Entry> {
+    let as_configured = |entry: Entry| Entry {
+        model: MODEL.to_owned(),
+        key: KEY.to_owned(),
+        profile: Profile::named("litellm").unwrap(),
+        ..entry
+    };
+    let all = Entry::each(proxy, &Wire::HOSTED).into_iter();
+    all.map(as_configured).collect()
+}
+
+// One test for all: the proxy takes longer to start than everything that is asked of it.
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_litellm_translates_every_wire() {
+    let behind = aimock().await;
+    let proxy = litellm(&behind).await;
+    let entries = entries(&proxy);
+    let mut fixtures = Fixtures::default();
+    for entry in &entries {
+        add_weather(&mut fixtures, entry);
+        add_faults(&mut fixtures, entry);
+    }
+    tell(&behind, fixtures).await;
+    join_all(entries.iter().map(check_weather)).await;
+    join_all(entries.iter().map(check_faults)).await;
+}
+
+fn add_weather(fixtures: &mut Fixtures, entry: &Entry) {
+    let question = format!("the weather, asked by {entry}");
+    let before = json!({"userMessage": question, "hasToolResult": false});
+    let [kiel, luebeck] = cities();
+    let first = json!({"content": BEFORE, "toolCalls": [
+        {"id": "call_kiel", "name": "get_weather", "arguments": kiel},
+        {"id": "call_luebeck", "name": "get_weather", "arguments": luebeck},
+    ]});
+    let after = json!({
+        "userMessage": question,
+        "hasToolResult": true,
+        "toolResultContains": "ner Regen",
+    });
+    fixtures.add_if(&before, &first, &json!({})).add_if(
+        &after,
+        &json!({"content": TEXT}),
+        &json!({}),
+    );
+}
+
+async fn check_weather(entry: &Entry) {
+    let talk = converse(entry, &format!("the weather, asked by {entry}")).await;
+    talk.check(entry);
+}
+
+fn add_faults(fixtures: &mut Fixtures, entry: &Entry) {
+    let answer = json!({"content": TEXT});
+    let failed = |status, further: Value| failure(Wire::OpenAiChat, status, &further);
+    let limited = failed(429, json!({"retryAfter": 1}));
+    fixtures
+        .add_at(&format!("limited, {entry}"), 0, &limited)
+        .add_at(&format!("limited, {entry}"), 1, &answer)
+        .add(&format!("always, {entry}"), &limited, &json!({}))
+        .add(
+            &format!("failing, {entry}"),
+            &failed(500, json!({})),
+            &json!({}),
+        )
+        .add(
+            &format!("refused, {entry}"),
+            &failed(400, json!({"param": "messages[0].content"})),
+            &json!({}),
+        )
+        .add(
+            &format!("cut, {entry}"),
+            &answer,
+            &json!({"truncateAfterChunks": 9, "latency": 5}),
+        );
+}
+
+async fn check_faults(entry: &Entry) {
+    let heard = ask_plainly(entry, &format!("limited, {entry}")).await;
+    assert_eq!(heard.text, TEXT, "{entry}");
+    assert_eq!(heard.answer().message.text(), TEXT, "{entry}");
+
+    let failed = async |question: &str, status: u16| {
+        let heard = ask_plainly(entry, &format!("{question}, {entry}")).await;
+        assert_eq!(heard.text, "", "{entry}");
+        let error = heard.error();
+        assert_eq!(error.status(), Some(status), "{entry}: {error}");
+        assert!(error.message().contains("as the test wants"), "{error}");
+        error.kind
+    };
+    // When to come back is lost on the way: it is in headers of the proxy's own, or nowhere.
+    let kind = failed("always", 429).await;
+    assert!(
+        matches!(kind, ModelErrorKind::RateLimited { .. }),
+        "{entry}: {kind:?}"
+    );
+    let overloaded = ModelErrorKind::Overloaded { retry_after: None };
+    assert_eq!(failed("failing", 500).await, overloaded, "{entry}");
+    match entry.wire {
+        // There the proxy takes every error for one of its own.
+        Wire::Gemini => assert_eq!(failed("refused", 500).await, overloaded, "{entry}"),
+        wire => {
+            let named = wire == Wire::OpenAiChat;
+            let field = named.then(|| "messages[0].content".to_owned());
+            let refused = ModelErrorKind::InvalidRequest { field };
+            assert_eq!(failed("refused", 400).await, refused, "{entry}");
+        }
+    }
+
+    let is_of_openai = matches!(entry.wire, Wire::OpenAiChat | Wire::OpenAiResponses);
+    let unknown = Entry {
+        model: "gpt-unknown".to_owned(),
+        ..entry.clone()
+    };
+    let error = ask_plainly(&unknown, "hello").await.error();
+    assert_eq!(error.status(), Some(400), "{entry}: {error}");
+    assert!(error.message().contains("Invalid model name"), "{error}");
+    if is_of_openai {
+        assert_eq!(error.kind, ModelErrorKind::NotFound, "{entry}: {error}");
+    }
+    assert!(!error.is_transient(), "{entry}: {error}");
+
+    // Without a database it only says that it has none.
+    let error = ask_plainly(&entry.clone().with_key("sk-wrong"), "hello")
+        .await
+        .error();
+    assert_eq!(error.status(), Some(400), "{entry}: {error}");
+    assert!(!error.is_transient(), "{entry}: {error}");
+    assert!(
+        !format!("{error} {error:?}").contains("sk-wrong"),
+        "{error}"
+    );
+
+    if entry.form == Form::Streamed {
+        check_cut(entry).await;
+    }
+}
+
+/// The server behind breaks off, and the proxy says so within its own stream.
+async fn check_cut(entry: &Entry) {
+    let heard = ask_plainly(entry, &format!("cut, {entry}")).await;
+    assert!(TEXT.starts_with(&heard.text), "{entry}: {}", heard.text);
+    assert!(heard.text.len() < TEXT.len(), "{entry}: all was heard");
+    let error = heard.error();
+    let is_typed = matches!(
+        error.kind,
+        ModelErrorKind::Interrupted | ModelErrorKind::Overloaded { retry_after: None }
+    );
+    assert!(is_typed, "{entry}: {error}");
+    assert_eq!(error.status(), Some(200), "{entry}: {error}");
+}

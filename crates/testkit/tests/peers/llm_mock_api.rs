@@ -1,0 +1,52 @@
+//! `llm-mock-api`: three wires as another author reads them, with reasoning.
+
+use serde_json::json;
+use switchboard_domain::Part;
+
+use crate::{
+    conversation::{BEFORE, TEXT, cities, converse},
+    entry::{Entry, Form, Wire},
+    peer::{Peer, python_program},
+};
+
+const REASONING: &str = "Zwei Städte, also zwei Fragen.";
+
+/// What this server calls them.
+const WIRES: [(Wire, &str); 3] = [
+    (Wire::Anthropic, "anthropic"),
+    (Wire::OpenAiChat, "openai"),
+    (Wire::OpenAiResponses, "responses"),
+];
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llm_mock_api_calls_tools_and_answers_with_their_results() {
+    let [kiel, luebeck] = cities();
+    let first = json!({"text": BEFORE, "reasoning": REASONING, "tools": [
+        {"name": "get_weather", "args": kiel},
+        {"name": "get_weather", "args": luebeck},
+    ]});
+    // It counts the requests of each wire: two for each form.
+    let replies = json!([first, TEXT, first, TEXT]);
+    let rules = WIRES.map(|(_, name)| json!({"when": {"format": name}, "replies": replies}));
+    let mut command = python_program("llm-mock-api");
+    command.args(["start", "--port", "0", "--rules", "rules.json"]);
+    command.args(["--latency", "2", "--chunk-size", "5", "--log-level", "info"]);
+    let files = [("rules.json", &json!({"rules": rules}))];
+    let peer = Peer::start(command, "Listening on ", &files).await;
+
+    for (wire, _) in WIRES {
+        for form in Form::BOTH {
+            let entry = Entry::new(&peer, wire, form);
+            let talk = converse(&entry, "What is the weather?").await;
+            talk.check(&entry);
+            let reasoning = talk.messages[1].parts.iter().find_map(|part| match part {
+                Part::Reasoning(reasoning) => Some(reasoning.text.as_str()),
+                _ => None,
+            });
+            // Chat Completions of OpenAI have none.
+            let expected = (wire != Wire::OpenAiChat).then_some(REASONING);
+            assert_eq!(reasoning, expected, "{entry}");
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! `llmock`: breaks streams at every place, and judges how a client took it.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use switchboard_domain::{FinishReason, ModelErrorKind, TimeoutPhase, ToolInput};
+use switchboard_providers_openai::Profile;
+
+use crate::{
+    conversation::{BEFORE, TEXT, ask_plainly, cities, converse},
+    entry::{Entry, Form, Wire, late},
+    peer::{Peer, python_program},
+};
+
+/// Long enough for a busy machine, and shorter than a slow answer.
+const LIMIT: Duration = Duration::from_millis(1200);
+
+async fn llmock(arguments: &[&str]) -> Peer {
+    let mut command = python_program("llmock");
+    command.args(["serve", "--port", "0"]).args(arguments);
+    Peer::start(command, "Uvicorn running on ", &[]).await
+}
+
+fn path(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Anthropic => "/anthropic",
+        Wire::Gemini => "/gemini",
+        _ => "/v1",
+    }
+}
+
+fn entry(peer: &Peer, wire: Wire, form: Form) -> Entry {
+    Entry::under(peer, path(wire), wire, form)
+}
+
+fn entries(peer: &Peer, forms: &[Form]) -> Vec<Entry> {
+    let each = |wire: &Wire| {
+        let wire = *wire;
+        forms.iter().map(move |form| entry(peer, wire, *form))
+    };
+    Wire::HOSTED.iter().flat_map(each).collect()
+}
+
+/// Queues what happens to the next requests of an entry, in this order.
+async fn script(peer: &Peer, entry: &Entry, behaviours: impl IntoIterator<Item = Value>) {
+    let path = match entry.wire {
+        Wire::OpenAiChat => "*/chat/completions",
+        Wire::OpenAiResponses => "/v1/responses",
+        Wire::Anthropic => "/anthropic/*",
+        _ => "/gemini/*",
+    };
+    let only = json!({"path": path, "stream": entry.form == Form::Streamed});
+    let of_entry = |mut behaviour: Value| {
+        behaviour["match"] = only.clone();
+        behaviour
+    };
+    let behaviours: Vec<Value> = behaviours.into_iter().map(of_entry).collect();
+    let count = behaviours.len();
+    let body = json!({"behaviors": behaviours});
+    let told = peer.tell("/_llmock/scenario", &body).await;
+    assert_eq!(told["queued"], count, "{told}");
+}
+
+fn reply() -> Value {
+    json!({"type": "reply", "text": TEXT})
+}
+
+/// Nothing that was scripted may be left, and it must not find a fault with us.
+///
+/// It takes requests with the same body for one that is sent again, so each question is asked once.
+async fn check_verdict(peer: &Peer) {
+    // It cannot see that the caller got an error. The tests can.
+    const NOT_ASKED_AGAIN: &str = "truncated_stream_accepted";
+    let pending = peer.told("/_llmock/scenario").await;
+    assert_eq!(pending["pending"], json!([]));
+    let verdict = peer.told("/_llmock/verdict").await;
+    let findings = verdict["findings"].as_array().unwrap();
+    let faults: Vec<&Value> = findings
+        .iter()
+        .filter(|it| it["severity"] == "error" && it["code"] != NOT_ASKED_AGAIN)
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// The status and the times in seconds of every request of an entry.
+async fn attempts(peer: &Peer, entry: &Entry) -> Vec<(u64, f64)> {
+    let requests = peer.told("/_llmock/requests").await;
+    let is_of_entry = |request: &&Value| {
+        let path = request["path"].as_str().unwrap();
+        let of_wire = match entry.wire {
+            Wire::OpenAiChat => path.ends_with("/chat/completions"),
+            Wire::OpenAiResponses => path.ends_with("/responses"),
+            Wire::Anthropic => path.starts_with("/anthropic/"),
+            _ => path.starts_with("/gemini/"),
+        };
+        of_wire && request["stream"] == (entry.form == Form::Streamed)
+    };
+    let requests = requests["requests"].as_array().unwrap();
+    requests
+        .iter()
+        .filter(is_of_entry)
+        .map(|it| {
+            let status = it["status"].as_u64().unwrap();
+            (status, it["started_at"].as_f64().unwrap())
+        })
+        .collect()
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llmock_is_a_model_that_uses_tools() {
+    let peer = llmock(&[]).await;
+    let mut all = entries(&peer, &Form::BOTH);
+    // Vendors whose wire is OpenAI's, but not quite.
+    for (path, name, profile) in [
+        ("/mistral/v1", "mistral-large-latest", "mistral"),
+        ("/groq/openai/v1", "llama-3.3-70b-versatile", "groq"),
+        ("/xai/v1", "grok-3", "xai"),
+    ] {
+        for form in Form::BOTH {
+            let entry = Entry {
+                provider: format!("my{path}"),
+                model: name.to_owned(),
+                profile: Profile::named(profile).unwrap(),
+                ..Entry::under(&peer, path, Wire::OpenAiChat, form)
+            };
+            all.push(entry);
+        }
+    }
+    // It calls the tool with an input of its own that fits the schema, then says something.
+    join_all(all.iter().map(async |entry| {
+        let talk = converse(entry, "What is the weather?").await;
+        assert_eq!(talk.calls.len(), 1, "{entry}: {:?}", talk.calls);
+        assert_eq!(talk.calls[0].name, "get_weather", "{entry}");
+        assert!(talk.ran[0]["city"].is_string(), "{entry}: {:?}", talk.ran);
+        assert_eq!(talk.texts.len(), 2, "{entry}");
+        assert!(!talk.texts[1].is_empty(), "{entry}");
+        // Mistral's tells its usage without being asked for it, which this server does not know.
+        let is_told = entry.form == Form::Whole || !entry.provider.contains("mistral");
+        assert_eq!(talk.answer.usage.is_known(), is_told, "{entry}");
+    }))
+    .await;
+
+    // What it is told to say: text before two calls, and text at the end.
+    join_all(entries(&peer, &Form::BOTH).iter().map(async |entry| {
+        let [kiel, luebeck] = cities();
+        let first = json!({"type": "reply", "text": BEFORE, "tool_calls": [
+            {"name": "get_weather", "arguments": kiel},
+            {"name": "get_weather", "arguments": luebeck},
+        ]});
+        script(&peer, entry, [first, reply()]).await;
+        converse(entry, "What is the weather?").await.check(entry);
+    }))
+    .await;
+    check_verdict(&peer).await;
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llmock_calls_wrong_tools_and_goes_on() {
+    let peer = llmock(&[]).await;
+    join_all(entries(&peer, &Form::BOTH).iter().map(async |entry| {
+        let fault = |kind: &str| json!({"type": "tool_fault", "kind": kind});
+        script(&peer, entry, [fault("unknown_tool")]).await;
+        let talk = converse(entry, "What is the weather?").await;
+        assert_eq!(talk.calls[0].name, "llmock_unknown_tool", "{entry}");
+        assert_eq!(talk.ran, [], "{entry}");
+        assert_eq!(talk.answer.finish, FinishReason::Stop, "{entry}");
+
+        script(&peer, entry, [fault("malformed_arguments")]).await;
+        let talk = converse(entry, "What is the weather?").await;
+        let is_text_on_the_wire = match entry.wire {
+            Wire::Anthropic => entry.form == Form::Streamed,
+            Wire::Gemini => false,
+            _ => true,
+        };
+        if is_text_on_the_wire {
+            let input = &talk.calls[0].input;
+            assert!(
+                matches!(input, ToolInput::Malformed { .. }),
+                "{entry}: {input:?}"
+            );
+            assert_eq!(talk.ran, [], "{entry}: input that was cut off must not run");
+        } else {
+            // This server sends an empty object then.
+            assert_eq!(talk.ran.len(), 1, "{entry}");
+        }
+        assert_eq!(talk.answer.finish, FinishReason::Stop, "{entry}");
+    }))
+    .await;
+    check_verdict(&peer).await;
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llmock_is_asked_again_as_it_wishes() {
+    let peer = llmock(&[]).await;
+    join_all(entries(&peer, &Form::BOTH).iter().map(async |entry| {
+        // Ours would be minutes.
+        let limited = json!({"type": "fail", "status": 429, "retry_after": 0.7});
+        let overloaded = json!({"type": "fail", "status": 529, "retry_after": 0.3});
+        script(&peer, entry, [limited, overloaded, reply()]).await;
+        let obedient = entry.clone().with_retry(late());
+        let heard = ask_plainly(&obedient, "What is the weather?").await;
+        assert_eq!(heard.text, TEXT, "{entry}");
+        assert_eq!(heard.answer().message.text(), TEXT, "{entry}");
+        let attempts = attempts(&peer, entry).await;
+        let statuses: Vec<u64> = attempts.iter().map(|(status, _)| *status).collect();
+        assert_eq!(statuses, [429, 529, 200], "{entry}");
+        for (pair, wish) in attempts.windows(2).zip([0.7, 0.3]) {
+            let waited = pair[1].1 - pair[0].1;
+            assert!(waited >= wish, "{entry}: {waited} s instead of {wish} s");
+        }
+    }))
+    .await;
+    peer.tell("/_llmock/reset", &json!({})).await;
+    join_all(entries(&peer, &Form::BOTH).iter().map(async |entry| {
+        let failed = |status: u16| json!({"type": "fail", "status": status});
+        script(&peer, entry, [failed(500), failed(502), reply()]).await;
+        let heard = ask_plainly(entry, "What is the weather?").await;
+        assert_eq!(heard.text, TEXT, "{entry}");
+        let statuses: Vec<u64> = attempts(&peer, entry).await.iter().map(|it| it.0).collect();
+        assert_eq!(statuses, [500, 502, 200], "{entry}");
+    }))
+    .await;
+    check_verdict(&peer).await;
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llmock_is_given_up_with_a_typed_error() {
+    let peer = llmock(&[]).await;
+    let hour = Some(Duration::from_hours(1));
+    let refused = ModelErrorKind::InvalidRequest { field: None };
+    let overloaded = ModelErrorKind::Overloaded { retry_after: None };
+    let none: Option<u32> = None;
+    // Status, wish, attempts, kind.
+    let table = [
+        (400, none, 1, refused.clone()),
+        (401, none, 1, ModelErrorKind::Authentication),
+        (402, none, 1, ModelErrorKind::QuotaExhausted),
+        (403, none, 1, ModelErrorKind::Permission),
+        (404, none, 1, ModelErrorKind::NotFound),
+        (422, none, 1, refused),
+        (
+            429,
+            Some(3600),
+            1,
+            ModelErrorKind::RateLimited { retry_after: hour },
+        ),
+        (500, none, 3, overloaded.clone()),
+        (502, none, 3, overloaded),
+        (
+            503,
+            Some(3600),
+            1,
+            ModelErrorKind::Overloaded { retry_after: hour },
+        ),
+        (
+            529,
+            Some(3600),
+            1,
+            ModelErrorKind::Overloaded { retry_after: hour },
+        ),
+    ];
+    join_all(entries(&peer, &Form::BOTH).iter().map(async |entry| {
+        let mut asked = 0;
+        for (status, wish, times, kind) in &table {
+            if (entry.wire, *status) == (Wire::Gemini, 402) {
+                // It is none of Google's, and this server has no word of Google's for it.
+                continue;
+            }
+            let failure = json!({
+                "type": "fail", "status": status, "retry_after": wish, "times": times,
+                "message": "as the test wants",
+            });
+            script(&peer, entry, [failure]).await;
+            let heard = ask_plainly(entry, &format!("What is {status}?")).await;
+            assert_eq!(heard.text, "", "{entry}");
+            let error = heard.error();
+            assert_eq!(error.kind, *kind, "{entry}, {status}: {error}");
+            assert_eq!(error.status(), Some(*status), "{entry}: {error}");
+            assert!(error.message().contains("as the test wants"), "{error}");
+            asked += times;
+        }
+        // `times` are used up, and no more than these.
+        assert_eq!(attempts(&peer, entry).await.len(), asked, "{entry}");
+    }))
+    .await;
+    check_verdict(&peer).await;
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llmock_breaks_streams_and_nothing_is_said_twice() {
+    let peer = llmock(&[]).await;
+    join_all(entries(&peer, &[Form::Streamed]).iter().map(async |entry| {
+        for kind in ["disconnect", "truncate", "malformed"] {
+            for after in [0, 1, 2, 4, 7] {
+                let fault = json!({"type": "stream_fault", "kind": kind, "after_chunks": after});
+                // Only then not a byte of an answer has come, and it is asked again.
+                let is_again = kind == "disconnect" && after == 0;
+                let answers = if is_again { 2 } else { 1 };
+                let replies = vec![reply(); answers];
+                script(&peer, entry, [fault].into_iter().chain(replies)).await;
+                let at = format!("{entry}: {kind} after {after}");
+                let heard = ask_plainly(entry, &at).await;
+                assert!(TEXT.starts_with(&heard.text), "{at}: {}", heard.text);
+                if is_again {
+                    assert_eq!(heard.answer().message.text(), TEXT, "{at}");
+                    continue;
+                }
+                assert!(heard.text.len() < TEXT.len(), "{at}: {}", heard.text);
+                let error = heard.error();
+                let expected = match kind {
+                    "malformed" => ModelErrorKind::Protocol,
+                    _ => ModelErrorKind::Interrupted,
+                };
+                assert_eq!(error.kind, expected, "{at}: {error}");
+                assert_eq!(error.status(), Some(200), "{at}: {error}");
+            }
+        }
+    }))
+    .await;
+    check_verdict(&peer).await;
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llmock_breaks_off_in_the_middle_of_a_call() {
+    let peer = llmock(&[]).await;
+    let input = json!({"city": "Kiel an der Förde, Schleswig-Holstein"});
+    let call = json!({"name": "get_weather", "arguments": input});
+    join_all(entries(&peer, &[Form::Streamed]).iter().map(async |entry| {
+        for kind in ["disconnect", "truncate", "malformed"] {
+            // Where the input of the call is on its way. Gemini's comes whole, with the end.
+            let after = match entry.wire {
+                Wire::Gemini => 0,
+                Wire::OpenAiResponses => 4,
+                _ => 3,
+            };
+            if (entry.wire, kind) == (Wire::Gemini, "disconnect") {
+                continue;
+            }
+            let first = json!({"type": "reply", "tool_calls": [call]});
+            let fault = json!({"type": "stream_fault", "kind": kind, "after_chunks": after});
+            script(&peer, entry, [first, fault]).await;
+            let heard = ask_plainly(entry, &format!("What is {kind}?")).await;
+            let error = heard.error();
+            let expected = match kind {
+                "malformed" => ModelErrorKind::Protocol,
+                _ => ModelErrorKind::Interrupted,
+            };
+            assert_eq!(error.kind, expected, "{entry}, {kind}: {error}");
+        }
+    }))
+    .await;
+    check_verdict(&peer).await;
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llmock_is_slow() {
+    let peer = llmock(&["--stream-chunk-delay-ms", "130"]).await;
+    join_all(entries(&peer, &[Form::Streamed]).iter().map(async |entry| {
+        let mut hasty = entry.clone();
+        hasty.transport.idle_timeout = LIMIT;
+        script(&peer, entry, [reply()]).await;
+        let heard = ask_plainly(&hasty, "What is the weather?").await;
+        assert_eq!(heard.answer().message.text(), TEXT, "{entry}");
+
+        let stall = json!({
+            "type": "stream_fault", "kind": "stall", "after_chunks": 6, "stall_seconds": 60,
+        });
+        script(&peer, entry, [stall, reply()]).await;
+        let heard = ask_plainly(&hasty, "What is a stall?").await;
+        assert!(TEXT.starts_with(&heard.text), "{entry}: {}", heard.text);
+        assert!(heard.text.len() < TEXT.len(), "{entry}: {}", heard.text);
+        let kind = ModelErrorKind::Timeout {
+            phase: TimeoutPhase::Idle,
+            after: LIMIT,
+        };
+        assert_eq!(heard.error().kind, kind, "{entry}");
+    }))
+    .await;
+    check_verdict(&peer).await;
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llmock_is_asked_again_when_it_says_nothing() {
+    let peer = llmock(&[]).await;
+    join_all(entries(&peer, &[Form::Streamed]).iter().map(async |entry| {
+        let mut hasty = entry.clone();
+        hasty.transport.first_byte_timeout = LIMIT;
+        for slow in ["delay", "slow_first_token"] {
+            let behaviour = json!({"type": slow, "seconds": 60});
+            script(&peer, entry, [behaviour, reply(), reply()]).await;
+            let heard = ask_plainly(&hasty, &format!("What is {slow}?")).await;
+            assert_eq!(heard.answer().message.text(), TEXT, "{entry}");
+        }
+    }))
+    .await;
+    check_verdict(&peer).await;
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llmock_is_not_at_every_address() {
+    let peer = llmock(&[]).await;
+    for wire in Wire::ALL {
+        let entry = Entry::under(&peer, "/somewhere/else", wire, Form::Streamed);
+        let error = ask_plainly(&entry, "Is anybody there?").await.error();
+        assert_eq!(error.status(), Some(404), "{entry}: {error}");
+        assert!(!error.is_transient(), "{entry}: {error}");
+        // Also to Anthropic's adapter it says so in OpenAI's words (`invalid_request_error`).
+        assert_eq!(error.kind, ModelErrorKind::NotFound, "{entry}: {error}");
+    }
+}
+
+/// A file server, which answers every question with a page of HTML, as proxies do that fail.
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_python_answers_with_a_page_for_people() {
+    let mut command = python_program("python");
+    command.args(["-m", "http.server", "--bind", "127.0.0.1", "0"]);
+    let peer = Peer::start(command, "(", &[]).await;
+    for wire in Wire::ALL {
+        let entry = Entry::new(&peer, wire, Form::Streamed);
+        let heard = ask_plainly(&entry, "Is anybody there?").await;
+        assert_eq!(heard.text, "", "{entry}");
+        let error = heard.error();
+        let kind = ModelErrorKind::Overloaded { retry_after: None };
+        assert_eq!(error.kind, kind, "{entry}: {error}");
+        assert_eq!(error.status(), Some(501), "{entry}: {error}");
+        // One line of it, for people to recognize.
+        let message = error.message();
+        assert!(message.contains("Unsupported method ('POST')"), "{message}");
+        assert!(!message.contains('\n') && message.len() < 1000, "{message}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_llmock_has_a_small_window() {
+    let peer = llmock(&["--context-window", "50"]).await;
+    join_all(entries(&peer, &Form::BOTH).iter().map(async |entry| {
+        assert!(
+            ask_plainly(entry, "Short?").await.outcome.is_ok(),
+            "{entry}"
+        );
+        let error = ask_plainly(entry, &"long ".repeat(200)).await.error();
+        assert_eq!(
+            error.kind,
+            ModelErrorKind::ContextOverflow,
+            "{entry}: {error}"
+        );
+        assert_eq!(error.status(), Some(400), "{entry}: {error}");
+        assert_eq!(attempts(&peer, entry).await.len(), 2, "{entry}");
+    }))
+    .await;
+    check_verdict(&peer).await;
+}
