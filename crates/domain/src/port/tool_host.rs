@@ -54,6 +54,18 @@ pub enum ToolHostChange {
         /// The server.
         server: String,
     },
+    /// A tool's definition is not what it was when it was last seen. Whoever approved it approved
+    /// something else.
+    ToolRedefined {
+        /// The server.
+        server: String,
+        /// The tool's name as in the catalog.
+        tool: String,
+        /// A fingerprint of what it was; to be compared only.
+        before: String,
+        /// A fingerprint of what it is now.
+        now: String,
+    },
     /// A server came up, went away or failed.
     ServerState {
         /// The server.
