@@ -9,15 +9,15 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel, ChatRequest, FinishReason, Message, ModelError, ModelErrorKind, ModelEvent, ModelId,
-    Part, ProviderState, Reasoning, Role, ToolChoice, ToolChoiceOutcome, ToolDefinition,
-    ToolResult, WarningKind,
+    ChatModel, ChatRequest, FinishReason, Message, ModelErrorKind, ModelEvent, ModelId, Part,
+    ProviderState, Reasoning, Role, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolResult,
+    WarningKind,
 };
 use switchboard_providers_anthropic::{AnthropicClient, AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate, Say},
-    transcripts,
+    loopback::{failure, held_after, lets_go, question},
 };
 
 async fn server() -> FakeModel {
@@ -42,31 +42,8 @@ fn model(fake: &FakeModel) -> AnthropicModel {
     AnthropicModel::new(config(fake), "claude-opus-5-5").expect("a valid configuration")
 }
 
-fn question() -> ChatRequest {
-    let object = || json!({"type": "object", "properties": {}});
-    ChatRequest::new([Message::user("Weather in Hamburg and Kiel?")])
-        .with_tools([ToolDefinition::new("get_weather", "", object())])
-}
-
 fn stored(name: &str) -> Answer {
     Answer::transcript(&format!("anthropic/{name}")).expect("it is stored")
-}
-
-/// A stored stream that is held after so many of its frames.
-fn in_two(transcript: &str, frames: usize, gate: &Gate) -> Answer {
-    let stored = transcripts::read(&format!("anthropic/{transcript}.sse")).expect("it is stored");
-    let text = String::from_utf8(stored.bytes).expect("it is text");
-    let held = text
-        .split_inclusive("\n\n")
-        .take(frames)
-        .map(str::len)
-        .sum();
-    let (before, after) = text.split_at(held);
-    Answer::new(200)
-        .header("content-type", "text/event-stream")
-        .piece(before.to_owned())
-        .gate(gate)
-        .piece(after.to_owned())
 }
 
 fn error(status: u16, class: &str, message: &str) -> Answer {
@@ -75,19 +52,12 @@ fn error(status: u16, class: &str, message: &str) -> Answer {
     Answer::json(status, &body)
 }
 
-async fn failure(model: &AnthropicModel) -> ModelError {
-    match model.complete(&question()).await {
-        Ok(answer) => unreachable!("the server refused: {answer:?}"),
-        Err(error) => error,
-    }
-}
-
 #[tokio::test]
 async fn two_parallel_calls_stream_and_their_results_go_back() {
     let fake = server().await;
     let gate = Gate::new();
     // message_start, ping, the first block and its first two pieces.
-    fake.answer(in_two("two-calls", 5, &gate));
+    fake.answer(held_after("anthropic/two-calls.sse", 5, &gate).unwrap());
     fake.answer(Answer::anthropic([Say::text("12 degrees.")]));
     let model = model(&fake);
     let mut request = question();
@@ -243,7 +213,7 @@ async fn failures_are_told_apart() {
         ),
     ] {
         fake.answer(error(status, class, message).header("retry-after", "7"));
-        let failed = failure(&model).await;
+        let failed = failure(&model, &question()).await.unwrap();
         assert_eq!(failed.kind, expected, "{status} {class}");
         assert_eq!(failed.status(), Some(status));
         assert_eq!(failed.message(), message);
@@ -270,7 +240,7 @@ async fn case_15_an_answer_that_breaks_off_is_no_answer() {
     let fake = server().await;
     let model = model(&fake);
     fake.answer(stored("error-mid-stream.sse"));
-    let failed = failure(&model).await;
+    let failed = failure(&model, &question()).await.unwrap();
     assert_eq!(
         failed.kind,
         ModelErrorKind::Overloaded { retry_after: None }
@@ -280,7 +250,7 @@ async fn case_15_an_answer_that_breaks_off_is_no_answer() {
         (Some(200), Some("req_011CK"))
     );
     fake.answer(stored("eof-early.sse").header("request-id", "req_header"));
-    let failed = failure(&model).await;
+    let failed = failure(&model, &question()).await.unwrap();
     assert_eq!(failed.kind, ModelErrorKind::Interrupted);
     assert_eq!(failed.request_id(), Some("req_header"));
     fake.answer(
@@ -289,23 +259,17 @@ async fn case_15_an_answer_that_breaks_off_is_no_answer() {
             .piece("event: ping\ndata: {\"type\": \"ping\"}\n\n")
             .break_off(),
     );
-    assert_eq!(failure(&model).await.kind, ModelErrorKind::Interrupted);
+    assert_eq!(
+        failure(&model, &question()).await.unwrap().kind,
+        ModelErrorKind::Interrupted
+    );
 }
 
 #[tokio::test]
-async fn a_stream_that_is_dropped_ends_the_request() {
+async fn dropping_the_stream_or_the_question_aborts_the_request() {
     let fake = server().await;
-    let gate = Gate::new();
-    fake.answer(in_two("text", 4, &gate));
-    let model = model(&fake);
-    let mut stream = model.stream(&question()).await.unwrap();
-    let mut said = false;
-    while !said {
-        let event = stream.next().await.unwrap().unwrap();
-        said = matches!(event, ModelEvent::TextDelta { .. });
-    }
-    drop(stream);
-    fake.request(0).await.client_gone().await;
+    let gone = lets_go(&fake, &model(&fake), "anthropic/text.sse", 4).await;
+    gone.unwrap();
 }
 
 fn with_a_thought() -> ChatRequest {
@@ -375,7 +339,7 @@ async fn case_13_a_forced_choice_that_nothing_was_known_against_is_relaxed_once(
 
     // Nothing was forced: the refusal stands.
     fake.answer(refused());
-    let failed = failure(&model).await;
+    let failed = failure(&model, &question()).await.unwrap();
     assert!(matches!(failed.kind, ModelErrorKind::InvalidRequest { .. }));
     assert_eq!(fake.requests().len(), 3);
 }
@@ -389,7 +353,7 @@ async fn a_server_that_does_not_stream_is_understood() {
     let streamed = model(&fake).complete(&question()).await.unwrap();
     assert_eq!(whole, streamed);
     fake.answer(Answer::json(200, &json!({"hello": "world"})));
-    let odd = failure(&model(&fake)).await;
+    let odd = failure(&model(&fake), &question()).await.unwrap();
     assert_eq!(odd.kind, ModelErrorKind::Protocol);
     assert_eq!(odd.status(), Some(200));
 }

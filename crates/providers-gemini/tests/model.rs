@@ -9,13 +9,13 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel, ChatRequest, FinishReason, Message, ModelError, ModelErrorKind, ModelEvent,
-    ToolChoice, ToolDefinition, ToolResult,
+    ChatModel, FinishReason, Message, ModelErrorKind, ModelEvent, ToolChoice, ToolResult,
 };
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_gemini::{GeminiClient, GeminiConfig, GeminiModel};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate},
+    loopback::{failure, held_after, lets_go, question},
     transcripts,
 };
 
@@ -46,45 +46,11 @@ fn text(name: &str) -> String {
     String::from_utf8(stored.bytes).expect("it is text")
 }
 
-fn question() -> ChatRequest {
-    let object = || json!({"type": "object", "properties": {}});
-    ChatRequest::new([Message::user(
-        "Weather in Hamburg, and which cities are there?",
-    )])
-    .with_tools([
-        ToolDefinition::new("get_weather", "", object()),
-        ToolDefinition::new("list_cities", "", object()),
-    ])
-}
-
-/// A stored stream that is held after so many of its frames.
-fn in_two(transcript: &str, frames: usize, gate: &Gate) -> Answer {
-    let text = text(&format!("{transcript}.sse"));
-    let held = text
-        .split_inclusive("\n\n")
-        .take(frames)
-        .map(str::len)
-        .sum();
-    let (before, after) = text.split_at(held);
-    Answer::new(200)
-        .header("content-type", "text/event-stream")
-        .piece(before.to_owned())
-        .gate(gate)
-        .piece(after.to_owned())
-}
-
-async fn failure(model: &GeminiModel) -> ModelError {
-    match model.complete(&question()).await {
-        Ok(answer) => unreachable!("the server refused: {answer:?}"),
-        Err(error) => error,
-    }
-}
-
 #[tokio::test]
 async fn calls_stream_and_go_back_with_their_results_as_they_came() {
     let fake = server().await;
     let gate = Gate::new();
-    fake.answer(in_two("calls-over-chunks", 1, &gate));
+    fake.answer(held_after("gemini/calls-over-chunks.sse", 1, &gate).unwrap());
     fake.answer(stored("text.sse"));
     let model = model(&fake);
     let mut request = question();
@@ -193,7 +159,7 @@ async fn the_request_says_who_asks_and_for_what() {
     assert_eq!(sent.header("x-goog-api-key"), None);
 
     let astray = GeminiModel::new(config(&fake), "../files").unwrap();
-    let error = failure(&astray).await;
+    let error = failure(&astray, &question()).await.unwrap();
     let field = Some("model".to_owned());
     assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
     assert_eq!(fake.requests().len(), 2);
@@ -234,7 +200,7 @@ async fn case_08_a_continued_answer_reads_as_one() {
     let refused =
         json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "Bad token."}});
     fake.answer(Answer::json(400, &refused));
-    let error = failure(&model).await;
+    let error = failure(&model, &question()).await.unwrap();
     assert_eq!(
         (error.kind.clone(), error.status()),
         (ModelErrorKind::Interrupted, Some(400))
@@ -322,7 +288,7 @@ async fn refusals_are_told_apart() {
         let before = fake.requests().len();
         let error = json!([{"error": {"code": code, "status": status, "message": "Because."}}]);
         fake.answer(Answer::json(code, &error).header("x-request-id", "req_7"));
-        let error = failure(&model).await;
+        let error = failure(&model, &question()).await.unwrap();
         assert_eq!(error.kind, expected);
         assert_eq!(error.status(), Some(code));
         assert_eq!(error.provider(), "acme");
@@ -357,7 +323,7 @@ async fn what_may_pass_is_tried_again() {
     fake.answer(Answer::json(429, &later));
     let retry_after = Some(Duration::from_secs(7));
     assert_eq!(
-        failure(&patient).await.kind,
+        failure(&patient, &question()).await.unwrap().kind,
         ModelErrorKind::RateLimited { retry_after }
     );
 }
@@ -365,29 +331,8 @@ async fn what_may_pass_is_tried_again() {
 #[tokio::test]
 async fn dropping_the_stream_or_the_question_aborts_the_request() {
     let fake = server().await;
-    let model = model(&fake);
-    let gate = Gate::new();
-    fake.answer(in_two("text", 1, &gate));
-    let mut stream = model.stream(&question()).await.unwrap();
-    assert!(matches!(
-        stream.next().await,
-        Some(Ok(ModelEvent::Started { .. }))
-    ));
-    gate.reached().await;
-    let request = fake.request(0).await;
-    assert!(!request.is_client_gone());
-    drop(stream);
-    request.client_gone().await;
-
-    // Before the server has said anything.
-    let never = Gate::new();
-    fake.answer(stored("text.sse").held_by(&never));
-    let asked = question();
-    tokio::select! {
-        _ = model.stream(&asked) => unreachable!("the gate is closed"),
-        _ = fake.request(1) => {}
-    }
-    fake.request(1).await.client_gone().await;
+    let gone = lets_go(&fake, &model(&fake), "gemini/text.sse", 1).await;
+    gone.unwrap();
 }
 
 #[tokio::test]
@@ -413,7 +358,7 @@ async fn a_whole_answer_to_a_request_for_a_stream_is_read() {
 
     // An error in a success.
     fake.answer(stored("error-at-once.json").header("x-request-id", "req_8"));
-    let error = failure(&model).await;
+    let error = failure(&model, &question()).await.unwrap();
     let retry_after = Some(Duration::from_secs(7));
     assert_eq!(error.kind, ModelErrorKind::RateLimited { retry_after });
     assert_eq!(
@@ -428,12 +373,15 @@ async fn what_is_no_answer_is_never_taken_for_one() {
     let model = model(&fake);
     let page = Answer::new(200).header("content-type", "text/html; charset=utf-8");
     fake.answer(page.piece("<html>Welcome"));
-    let error = failure(&model).await;
+    let error = failure(&model, &question()).await.unwrap();
     assert_eq!(error.kind, ModelErrorKind::Protocol);
     assert!(error.message().contains("text/html"), "{error}");
 
     fake.answer(Answer::json(200, &json!({"hello": "there"})));
-    assert_eq!(failure(&model).await.kind, ModelErrorKind::Protocol);
+    assert_eq!(
+        failure(&model, &question()).await.unwrap().kind,
+        ModelErrorKind::Protocol
+    );
     for (transcript, expected) in [
         ("eof-early.sse", ModelErrorKind::Interrupted),
         (
@@ -442,14 +390,21 @@ async fn what_is_no_answer_is_never_taken_for_one() {
         ),
     ] {
         fake.answer(stored(transcript));
-        assert_eq!(failure(&model).await.kind, expected, "{transcript}");
+        assert_eq!(
+            failure(&model, &question()).await.unwrap().kind,
+            expected,
+            "{transcript}"
+        );
     }
 
     // The connection breaks.
     let answer = Answer::new(200).header("content-type", "text/event-stream");
     let half = r#"data: {"candidates":[{"content":{"parts":[{"text":"Half"}]}}]}"#;
     fake.answer(answer.piece(format!("{half}\n\n")).break_off());
-    assert_eq!(failure(&model).await.kind, ModelErrorKind::Interrupted);
+    assert_eq!(
+        failure(&model, &question()).await.unwrap().kind,
+        ModelErrorKind::Interrupted
+    );
 }
 
 #[tokio::test]
@@ -500,7 +455,7 @@ async fn the_key_shows_up_nowhere() {
     assert!(!format!("{model:?}").contains("secret-key"), "{model:?}");
     let body = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "API key not valid: secret-key-1"}});
     fake.answer(Answer::json(400, &body));
-    let error = failure(&model).await;
+    let error = failure(&model, &question()).await.unwrap();
     assert_eq!(error.kind, ModelErrorKind::Authentication);
     for shown in [format!("{error}"), format!("{error:?}")] {
         assert!(!shown.contains("secret-key"), "{shown}");

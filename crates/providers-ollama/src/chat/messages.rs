@@ -210,7 +210,8 @@ impl<'a> Mapper<'a, '_> {
                 ..wire::Message::new(RoleName::Assistant, content)
             });
         } else if !thinking.is_empty() {
-            let message = "reasoning left out: nothing came of it, and no answer is reasoning alone";
+            let message =
+                "reasoning left out: nothing came of it, and no answer is reasoning alone";
             self.warn(WarningKind::PartDropped, message.to_owned());
         }
     }

@@ -9,13 +9,14 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel, ChatRequest, FinishReason, Message, ModelError, ModelErrorKind, ModelEvent, Part,
-    ReasoningEffort, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolResult, WarningKind,
+    ChatModel, ChatRequest, FinishReason, Message, ModelErrorKind, ModelEvent, Part,
+    ReasoningEffort, ToolChoice, ToolChoiceOutcome, ToolResult, WarningKind,
 };
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_ollama::{OllamaClient, OllamaConfig, OllamaModel};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate},
+    loopback::{failure, held_after, lets_go, question},
     transcripts,
 };
 use tokio::net::TcpListener;
@@ -45,50 +46,19 @@ fn model(fake: &FakeModel) -> OllamaModel {
     client(fake).model("qwen3:8b")
 }
 
-fn question() -> ChatRequest {
-    let object = || json!({"type": "object", "properties": {}});
-    ChatRequest::new([Message::user(
-        "Weather in Hamburg, and which cities are there?",
-    )])
-    .with_tools([
-        ToolDefinition::new("get_weather", "", object()),
-        ToolDefinition::new("list_cities", "", object()),
-    ])
-}
-
 fn transcript(stem: &str) -> Answer {
     Answer::transcript(&format!("ollama/{stem}")).expect("it is stored")
-}
-
-/// A stored stream that is held after so many of its lines.
-fn in_two(stem: &str, lines: usize, gate: &Gate) -> Answer {
-    let stored = transcripts::read(&format!("ollama/{stem}.ndjson")).expect("it is stored");
-    let text = String::from_utf8(stored.bytes).expect("it is text");
-    let held = text.split_inclusive('\n').take(lines).map(str::len).sum();
-    let (before, after) = text.split_at(held);
-    Answer::new(200)
-        .header("content-type", "application/x-ndjson")
-        .piece(before.to_owned())
-        .gate(gate)
-        .piece(after.to_owned())
 }
 
 fn refusal(status: u16, message: &str) -> Answer {
     Answer::json(status, &json!({ "error": message }))
 }
 
-async fn failure(model: &OllamaModel, request: &ChatRequest) -> ModelError {
-    match model.stream(request).await {
-        Ok(_) => unreachable!("the server refused"),
-        Err(error) => error,
-    }
-}
-
 #[tokio::test]
 async fn thinking_and_calls_stream_and_go_back_with_their_results() {
     let fake = server().await;
     let gate = Gate::new();
-    fake.answer(in_two("thinking-then-call", 2, &gate));
+    fake.answer(held_after("ollama/thinking-then-call.ndjson", 2, &gate).unwrap());
     let model = model(&fake);
     let mut request = question();
 
@@ -136,7 +106,7 @@ async fn thinking_and_calls_stream_and_go_back_with_their_results() {
 async fn a_forced_choice_is_sent_as_a_form_and_read_back_as_a_call_while_it_streams() {
     let fake = server().await;
     let gate = Gate::new();
-    fake.answer(in_two("form-call", 7, &gate));
+    fake.answer(held_after("ollama/form-call.ndjson", 7, &gate).unwrap());
     let model = model(&fake);
     let choice = ToolChoice::Only(vec!["get_weather".into()]);
     let request = question().with_tool_choice(choice);
@@ -236,7 +206,7 @@ async fn a_wish_for_reasoning_is_said_more_poorly_until_it_is_taken() {
 
     // Without a wish there is nothing to leave out.
     fake.answer(refusal(400, "\"qwen3:8b\" does not support thinking"));
-    let error = failure(&model, &question()).await;
+    let error = failure(&model, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
     assert_eq!(fake.requests().len(), 4);
 }
@@ -275,7 +245,8 @@ async fn refusals_are_told_apart_and_say_the_way_out() {
     ] {
         let before = fake.requests().len();
         fake.answer(refusal(status, message));
-        let error = failure(&model, &question()).await;
+        // In place of a stream, not in it.
+        let error = model.stream(&question()).await.err().unwrap();
         assert_eq!(error.kind, expected);
         assert_eq!(error.status(), Some(status));
         assert_eq!(error.provider(), "ollama");
@@ -311,7 +282,9 @@ async fn a_server_that_is_not_running_is_asked_after() {
     let mut config = OllamaConfig::at(&address.to_string()).unwrap();
     config.transport.retry = RetryPolicy::never();
     let client = OllamaClient::new(config).unwrap();
-    let error = failure(&client.model("qwen3:8b"), &question()).await;
+    let error = failure(&client.model("qwen3:8b"), &question())
+        .await
+        .unwrap();
     assert_eq!(error.kind, ModelErrorKind::Connection);
     let expected = format!("is Ollama running at http://{address}?");
     assert!(error.message().starts_with(&expected), "{error}");
@@ -328,7 +301,7 @@ async fn a_server_that_hangs_up_is_not_asked_whether_it_runs() {
     config.transport.retry = RetryPolicy::never();
     let model = OllamaModel::new(config, "qwen3:8b").unwrap();
     fake.answer(Answer::new(200).break_off());
-    let error = failure(&model, &question()).await;
+    let error = failure(&model, &question()).await.unwrap();
     assert_eq!(error.kind, ModelErrorKind::Connection);
     assert!(!error.message().contains("is Ollama running"), "{error}");
 }
@@ -402,29 +375,9 @@ async fn the_servers_models_are_listed_and_shown() {
 #[tokio::test]
 async fn dropping_the_stream_or_the_question_aborts_the_request() {
     let fake = server().await;
-    let model = model(&fake);
-    let gate = Gate::new();
-    fake.answer(in_two("text", 2, &gate));
-    let mut stream = model.stream(&question()).await.unwrap();
-    assert!(matches!(
-        stream.next().await,
-        Some(Ok(ModelEvent::Started { .. }))
-    ));
-    gate.reached().await;
-    let request = fake.request(0).await;
-    assert!(!request.is_client_gone());
-    drop(stream);
-    request.client_gone().await;
-
-    // Before the server has said anything: a model may take long to be loaded.
-    let never = Gate::new();
-    fake.answer(transcript("text.ndjson").held_by(&never));
-    let asked = question();
-    tokio::select! {
-        _ = model.stream(&asked) => unreachable!("the gate is closed"),
-        _ = fake.request(1) => {}
-    }
-    fake.request(1).await.client_gone().await;
+    // The question, too: a model may take long to be loaded.
+    let gone = lets_go(&fake, &model(&fake), "ollama/text.ndjson", 2).await;
+    gone.unwrap();
 }
 
 #[tokio::test]
@@ -460,7 +413,7 @@ async fn what_is_no_answer_is_never_taken_for_one() {
     let model = model(&fake);
     let page = Answer::new(200).header("content-type", "text/html; charset=utf-8");
     fake.answer(page.piece("<html>Welcome"));
-    let error = failure(&model, &question()).await;
+    let error = failure(&model, &question()).await.unwrap();
     assert_eq!(error.kind, ModelErrorKind::Protocol);
     assert!(error.message().contains("text/html"), "{error}");
 
@@ -508,7 +461,7 @@ async fn the_key_shows_up_nowhere() {
     let model = model(&fake);
     assert!(!format!("{model:?}").contains("secret-1"), "{model:?}");
     fake.answer(refusal(401, "unknown key secret-1"));
-    let error = failure(&model, &question()).await;
+    let error = failure(&model, &question()).await.unwrap();
     for shown in [format!("{error}"), format!("{error:?}")] {
         assert!(!shown.contains("secret-1"), "{shown}");
     }

@@ -8,9 +8,12 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
 use switchboard_providers_ollama::{OllamaConfig, OllamaModel, ToolsByPrompt};
-use switchboard_testkit::fake::{Answer, FakeModel, Say};
+use switchboard_testkit::{
+    fake::{Answer, FakeModel, Say},
+    loopback::failure,
+};
 
-use super::{client, config, failure, refusal, server, transcript};
+use super::{client, config, refusal, server, transcript};
 
 const CALL: &str =
     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bonn\"}}\n</tool_call>";
@@ -223,12 +226,14 @@ async fn a_model_of_which_it_is_not_known_is_told_once_the_server_refuses() {
     // Where nobody asked for it, the refusal stands and says the way out.
     let never = telling(&fake, ToolsByPrompt::Never);
     fake.answer(refused());
-    let error = failure(&never, &question()).await;
+    let error = failure(&never, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
     assert!(error.message().contains("tools_by_prompt"), "{error}");
     assert_eq!(fake.requests().len(), 4);
     // What is known needs no question.
-    let error = failure(&never.with_capabilities(toolless()), &question()).await;
+    let error = failure(&never.with_capabilities(toolless()), &question())
+        .await
+        .unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
     assert!(error.message().contains("tools_by_prompt"), "{error}");
     assert_eq!(fake.requests().len(), 4);
@@ -280,7 +285,7 @@ async fn a_forced_call_in_words_is_held_to_a_form() {
 
     // A choice of what is not there is refused before anything is asked.
     let absent = question().with_tool_choice(ToolChoice::Only(vec!["absent".into()]));
-    let error = failure(&free, &absent).await;
+    let error = failure(&free, &absent).await.unwrap();
     assert!(
         matches!(&error.kind, ModelErrorKind::InvalidRequest { field: Some(field) } if field == "tool_choice"),
         "{error:?}"
@@ -350,6 +355,6 @@ async fn a_stop_of_ours_never_replaces_the_models_own() {
     // By itself, a model that the server knows to have no tools is refused them.
     fake.answer(Answer::json(200, &json!({"capabilities": ["completion"]})));
     let refused = client(&fake).model_as_shown("gemma2:2b").await.unwrap();
-    let error = failure(&refused, &question()).await;
+    let error = failure(&refused, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
 }
