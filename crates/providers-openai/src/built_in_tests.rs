@@ -8,6 +8,7 @@ use super::*;
 use crate::{
     Profile, chat,
     responses::{self, ResponsesOptions},
+    server_tool::RemoteMcp,
 };
 
 struct Mapped {
@@ -38,6 +39,21 @@ fn responses_by(
 ) -> Result<Mapped, ModelError> {
     let (model, options) = (ModelId::new("openai", "m"), ResponsesOptions::default());
     let wire = responses::to_wire(request, &model, capabilities, profile, &options)?;
+    Ok(Mapped {
+        body: serde_json::to_value(&wire.body).unwrap(),
+        outcome: wire.tool_choice,
+        warnings: wire.warnings,
+    })
+}
+
+/// With these tools in the options.
+fn configured(request: &ChatRequest, tools: &[ServerTool]) -> Result<Mapped, ModelError> {
+    let (model, unknown) = (ModelId::new("openai", "m"), ModelCapabilities::default());
+    let options = ResponsesOptions {
+        server_tools: tools.to_vec(),
+        ..ResponsesOptions::default()
+    };
+    let wire = responses::to_wire(request, &model, &unknown, &Profile::openai(), &options)?;
     Ok(Mapped {
         body: serde_json::to_value(&wire.body).unwrap(),
         outcome: wire.tool_choice,
@@ -147,6 +163,25 @@ fn functions_and_built_in_tools_are_chosen_among_alike() {
         json!("required")
     );
     assert_eq!(tool(ToolChoice::None), json!("none"));
+}
+
+#[test]
+fn a_name_means_the_function_first() {
+    let own = json!([{"type": "web_search"}]);
+    let choice = || only(&["web_search", "f"]);
+    let mapped = responses(&question(&own, &["web_search", "f"], choice()));
+    let function = |name: &str| json!({"type": "function", "name": name});
+    // Not `required`, which would allow the search of the provider's own.
+    assert_eq!(
+        mapped.body["tool_choice"]["tools"],
+        json!([function("web_search"), function("f")])
+    );
+    assert_eq!(mapped.outcome, ToolChoiceOutcome::Native);
+    let request = question(&own, &["web_search", "f", "g"], choice());
+    let unknown = ModelCapabilities::default();
+    let mapped = responses_by(&request, &unknown, &Profile::xai()).unwrap();
+    assert_eq!(mapped.tools(), ["web_search", "f"]);
+    assert_eq!(mapped.body["tools"][0]["type"], "function");
 }
 
 #[test]
@@ -264,4 +299,279 @@ fn chat_completions_has_them_in_its_own_form() {
     assert!(matches!(mapped.outcome, ToolChoiceOutcome::Emulated { .. }));
     let mapped = chat(&question(&own, &[], ToolChoice::None), &groq);
     assert_eq!(mapped.body["tool_choice"], "none");
+}
+
+/// A question without tools of its own.
+fn plain(choice: ToolChoice) -> ChatRequest {
+    ChatRequest::new([Message::user("hi")]).with_tool_choice(choice)
+}
+
+fn read(tool: Value) -> ServerTool {
+    serde_json::from_value(tool).unwrap()
+}
+
+#[test]
+fn each_configured_tool_is_declared_and_its_findings_asked_for() {
+    let stores = json!(["vs_1"]);
+    let cases = [
+        ("web_search", json!({"type": "web_search"})),
+        (
+            "web_search_in_full",
+            json!({"type": "web_search", "allowed_domains": ["example.org"],
+                   "search_context_size": "low", "external_web_access": false,
+                   "user_location": {"city": "Kiel", "region": "SH", "country": "DE",
+                                     "timezone": "Europe/Berlin"}}),
+        ),
+        ("code_interpreter", json!({"type": "code_interpreter"})),
+        (
+            "code_interpreter_in_full",
+            json!({"type": "code_interpreter", "file_ids": ["file-1"], "memory_limit": "4g"}),
+        ),
+        (
+            "file_search",
+            json!({"type": "file_search", "vector_store_ids": stores, "max_num_results": 5}),
+        ),
+        (
+            "image_generation",
+            json!({"type": "image_generation", "model": "gpt-image-2", "size": "1024x1024",
+                   "quality": "low", "background": "opaque", "output_format": "png"}),
+        ),
+        (
+            "mcp",
+            json!({"type": "mcp", "server_label": "wiki",
+                   "server_url": "https://example.org/mcp"}),
+        ),
+        (
+            "mcp_in_full",
+            json!({"type": "mcp", "server_label": "wiki", "server_url": "https://example.org/mcp",
+                   "server_description": "An encyclopaedia.", "allowed_tools": ["read", "search"],
+                   "require_approval": {"never_for": ["read"]}}),
+        ),
+        (
+            "raw",
+            json!({"type": "raw", "declaration": {"type": "shell",
+                   "environment": {"type": "container_auto"}}}),
+        ),
+    ];
+    for (name, tool) in cases {
+        let Mapped { body, warnings, .. } =
+            configured(&plain(ToolChoice::Auto), &[read(tool)]).unwrap();
+        assert!(warnings.is_empty(), "{name}: {warnings:?}");
+        let sent = json!({"tools": body["tools"], "include": body["include"],
+                          "tool_choice": body["tool_choice"]});
+        insta::assert_json_snapshot!(format!("server_tool__{name}"), sent);
+    }
+}
+
+#[test]
+fn a_choice_among_configured_tools_alone_goes_out() {
+    let tools = [
+        ServerTool::web_search(),
+        ServerTool::code_interpreter(),
+        ServerTool::Mcp(RemoteMcp::new("wiki", "https://example.org/mcp")),
+    ];
+    let search = json!({"type": "web_search"});
+    let wiki = json!({"type": "mcp", "server_label": "wiki"});
+    for (choice, expected) in [
+        (ToolChoice::Auto, json!("auto")),
+        (ToolChoice::None, json!("none")),
+        (ToolChoice::Required, json!("required")),
+        (
+            only(&["code_interpreter"]),
+            json!({"type": "code_interpreter"}),
+        ),
+        (only(&["wiki"]), wiki.clone()),
+        (
+            only(&["web_search"]),
+            json!({"type": "allowed_tools", "mode": "required", "tools": [search]}),
+        ),
+        (
+            only(&["wiki", "web_search"]),
+            json!({"type": "allowed_tools", "mode": "required", "tools": [wiki, search]}),
+        ),
+        (
+            only(&["wiki", "web_search", "code_interpreter"]),
+            json!("required"),
+        ),
+    ] {
+        let mapped = configured(&plain(choice.clone()), &tools).unwrap();
+        assert_eq!(mapped.body["tool_choice"], expected, "{choice:?}");
+        assert_eq!(mapped.outcome, ToolChoiceOutcome::Native, "{choice:?}");
+        assert_eq!(mapped.tools(), ["web_search", "code_interpreter", "wiki"]);
+        assert!(mapped.warnings.is_empty(), "{:?}", mapped.warnings);
+    }
+    let error = configured(&plain(only(&["file_search"])), &tools).err();
+    let field = Some("tool_choice".to_owned());
+    assert_eq!(
+        error.unwrap().kind,
+        ModelErrorKind::InvalidRequest { field }
+    );
+}
+
+#[test]
+fn functions_come_first_and_the_requests_own_last_and_each_once() {
+    let old = json!({"type": "web_search_preview", "search_context_size": "low"});
+    let wiki = json!({"type": "mcp", "server_label": "wiki", "server_url": "https://a.example"});
+    let own = json!([old, wiki, {"type": "shell"}]);
+    let tools = [
+        ServerTool::web_search(),
+        ServerTool::Mcp(RemoteMcp::new("wiki", "https://b.example")),
+        ServerTool::Mcp(RemoteMcp::new("docs", "https://b.example")),
+        ServerTool::code_interpreter(),
+    ];
+    let mapped = configured(&question(&own, &["f"], ToolChoice::Auto), &tools).unwrap();
+    assert_eq!(
+        mapped.tools(),
+        [
+            "f",
+            "docs",
+            "code_interpreter",
+            "web_search_preview",
+            "wiki",
+            "shell"
+        ]
+    );
+    assert_eq!(
+        (&mapped.body["tools"][3], &mapped.body["tools"][4]),
+        (&old, &wiki)
+    );
+    assert!(mapped.warnings.is_empty(), "{:?}", mapped.warnings);
+    // Groups of tools are many of a kind.
+    let group = |name: &str| {
+        let tools = json!([{"type": "custom", "name": "t"}]);
+        json!({"type": "namespace", "name": name, "description": "", "tools": tools})
+    };
+    let configured_group = read(json!({"type": "raw", "declaration": group("a")}));
+    let request = question(&json!([group("b")]), &[], ToolChoice::Auto);
+    let mapped = configured(&request, &[configured_group]).unwrap();
+    assert_eq!(mapped.tools(), ["a", "b"]);
+    // What is sent in place of all tools is all that is sent.
+    let mapped = configured(&question(&json!("all"), &[], ToolChoice::Auto), &tools).unwrap();
+    assert_eq!(mapped.body["tools"], "all");
+    assert_eq!(
+        mapped.body["include"],
+        json!(["reasoning.encrypted_content"])
+    );
+}
+
+#[test]
+fn what_is_configured_twice_or_under_a_functions_name_is_left_out_and_told() {
+    let tools = [
+        ServerTool::code_interpreter(),
+        ServerTool::web_search(),
+        read(json!({"type": "raw", "declaration": {"type": "web_search_2025_08_26"}})),
+    ];
+    let request = question(
+        &json!([]),
+        &["code_interpreter"],
+        only(&["code_interpreter"]),
+    );
+    let mapped = configured(&request, &tools).unwrap();
+    assert_eq!(mapped.tools(), ["code_interpreter", "web_search"]);
+    let function = json!({"type": "function", "name": "code_interpreter"});
+    assert_eq!(mapped.body["tool_choice"], function);
+    let told: Vec<_> = mapped
+        .warnings
+        .iter()
+        .map(|it| (it.kind, it.message.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (
+                WarningKind::ToolUnavailable,
+                "the provider's own `code_interpreter` was left out: a tool of that name is declared"
+            ),
+            (
+                WarningKind::ToolUnavailable,
+                "the provider's own `web_search_2025_08_26` was left out: it is there already"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn findings_are_asked_for_by_what_is_sent() {
+    let include = |own: Value, choice, profile: &Profile| {
+        let unknown = ModelCapabilities::default();
+        let mapped = responses_by(&question(&own, &[], choice), &unknown, profile).unwrap();
+        mapped.body["include"].clone()
+    };
+    let openai = Profile::openai();
+    let all = json!([{"type": "file_search", "vector_store_ids": ["v"]}, {"type": "web_search_2025_08_26"},
+                     {"type": "web_search"}, {"type": "code_interpreter", "container": "c"}]);
+    assert_eq!(
+        include(all.clone(), ToolChoice::Auto, &openai),
+        json!([
+            "reasoning.encrypted_content",
+            "file_search_call.results",
+            "web_search_call.action.sources",
+            "code_interpreter_call.outputs"
+        ])
+    );
+    // Only the allowed ones are sent, where the wire cannot say it.
+    assert_eq!(
+        include(all, only(&["web_search"]), &Profile::xai()),
+        json!([
+            "reasoning.encrypted_content",
+            "web_search_call.action.sources"
+        ])
+    );
+    let none = json!(["reasoning.encrypted_content"]);
+    let others = json!([{"type": "web_search_preview"}, {"type": "shell"}, {"type": "custom", "name": "web_search"}]);
+    assert_eq!(include(others, ToolChoice::Auto, &openai), none);
+    // A model that does not reason, and a wish of the caller's own.
+    let mut request = question(&search_and_code(), &[], ToolChoice::Auto);
+    let own = json!([
+        "message.output_text.logprobs",
+        "code_interpreter_call.outputs"
+    ]);
+    request.extra.insert("include".to_owned(), own);
+    let quiet = ModelCapabilities {
+        reasoning: Some(false),
+        ..ModelCapabilities::default()
+    };
+    let mapped = responses_by(&request, &quiet, &openai).unwrap();
+    assert_eq!(
+        mapped.body["include"],
+        json!([
+            "web_search_call.action.sources",
+            "code_interpreter_call.outputs",
+            "message.output_text.logprobs"
+        ])
+    );
+}
+
+#[test]
+fn what_the_api_would_refuse_is_told_before() {
+    let tool = read(json!({"type": "file_search", "vector_store_ids": []}));
+    let error = configured(&plain(ToolChoice::Auto), &[tool]).err().unwrap();
+    let field = Some("tools".to_owned());
+    assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
+    assert!(error.message().contains("vector_store_ids"), "{error}");
+}
+
+#[test]
+fn a_token_in_a_declaration_is_not_printed() {
+    let secret = json!({"type": "mcp", "server_label": "w", "server_url": "https://e.org",
+                        "authorization": "secret-1"});
+    let options = ResponsesOptions {
+        server_tools: vec![read(json!({"type": "raw", "declaration": secret}))],
+        ..ResponsesOptions::default()
+    };
+    let (request, model) = (plain(ToolChoice::Auto), ModelId::new("openai", "m"));
+    let (unknown, openai) = (ModelCapabilities::default(), Profile::openai());
+    let wire = responses::to_wire(&request, &model, &unknown, &openai, &options).unwrap();
+    assert!(
+        serde_json::to_string(&wire.body)
+            .unwrap()
+            .contains("secret-1")
+    );
+    for printed in [format!("{options:?}"), format!("{wire:?}")] {
+        assert!(
+            printed.contains("mcp") || printed.contains("Mcp"),
+            "{printed}"
+        );
+        assert!(!printed.contains("secret-1"), "{printed}");
+    }
 }

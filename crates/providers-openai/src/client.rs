@@ -54,7 +54,7 @@ impl OpenAiClient {
     }
 
     /// One of its models, by the server's name for it. Whether the server has it shows when it is
-    /// asked.
+    /// asked. Its options are [`OpenAiConfig::chat`].
     pub fn model(&self, name: impl Into<String>) -> OpenAiChatModel {
         let id = ModelId::new(self.server.config.provider.clone(), name);
         OpenAiChatModel::on(self.clone(), id)
@@ -80,7 +80,8 @@ impl OpenAiClient {
     }
 
     /// One of its models over the Responses API. Whether the server has that API shows when it is
-    /// asked: OpenAI, Azure, xAI, OpenRouter, vLLM, llama.cpp and LiteLLM do.
+    /// asked: OpenAI, Azure, xAI, OpenRouter, vLLM, llama.cpp and LiteLLM do. Its options are
+    /// [`OpenAiConfig::responses`].
     pub fn responses_model(&self, name: impl Into<String>) -> OpenAiResponsesModel {
         let id = ModelId::new(self.server.config.provider.clone(), name);
         OpenAiResponsesModel::on(self.clone(), id)

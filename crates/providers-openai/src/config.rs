@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::TransportConfig;
 
-use crate::Profile;
+use crate::{Profile, ServerTool, chat::ChatOptions, responses::ResponsesOptions};
 
 /// OpenAI's own address.
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
@@ -46,6 +46,10 @@ pub struct OpenAiConfig {
     pub project: Option<String>,
     /// How the server differs from others.
     pub profile: Profile,
+    /// What its models are told beside each request over Chat Completions.
+    pub chat: ChatOptions,
+    /// The same over Responses.
+    pub responses: ResponsesOptions,
     /// Time-outs, retries and the like.
     pub transport: TransportConfig,
 }
@@ -59,6 +63,8 @@ impl fmt::Debug for OpenAiConfig {
             .field("organization", &self.organization)
             .field("project", &self.project)
             .field("profile", &self.profile)
+            .field("chat", &self.chat)
+            .field("responses", &self.responses)
             .field("transport", &self.transport)
             .finish()
     }
@@ -83,6 +89,8 @@ impl OpenAiConfig {
             organization: None,
             project: None,
             profile: Profile::generic(),
+            chat: ChatOptions::default(),
+            responses: ResponsesOptions::default(),
             transport: TransportConfig::default(),
         }
     }
@@ -131,6 +139,20 @@ impl OpenAiConfig {
         self
     }
 
+    /// The same with other options of Chat Completions.
+    #[must_use]
+    pub fn with_chat(mut self, options: ChatOptions) -> Self {
+        self.chat = options;
+        self
+    }
+
+    /// The same with other options of Responses.
+    #[must_use]
+    pub fn with_responses(mut self, options: ResponsesOptions) -> Self {
+        self.responses = options;
+        self
+    }
+
     /// Whether the address is OpenAI's own, a regional one included.
     pub fn is_openai(&self) -> bool {
         let uri = self.base_url.parse::<Uri>();
@@ -152,12 +174,7 @@ impl OpenAiConfig {
 
     /// The address without what may hold a secret.
     fn shown(&self) -> &str {
-        let address = self.base_url.split('?').next().unwrap_or_default();
-        if address.contains('@') {
-            "[hidden]"
-        } else {
-            address
-        }
+        shown_address(&self.base_url)
     }
 
     /// The key, unless it is blank.
@@ -187,11 +204,25 @@ impl OpenAiConfig {
         if self.key().is_none() && self.is_openai() {
             return Err(self.wrong(format!("no key for OpenAI: set {API_KEY_VARIABLE}")));
         }
+        let mut tools = self.responses.server_tools.iter();
+        if let Some(fault) = tools.find_map(ServerTool::fault) {
+            return Err(self.wrong(fault));
+        }
         Ok(())
     }
 
     pub(crate) fn wrong(&self, message: impl Into<String>) -> ModelError {
         ModelError::new(&self.provider, ModelErrorKind::Configuration, message)
+    }
+}
+
+/// An address without what may hold a secret.
+pub(crate) fn shown_address(address: &str) -> &str {
+    let address = address.split(['?', '#']).next().unwrap_or_default();
+    if address.contains('@') {
+        "[hidden]"
+    } else {
+        address
     }
 }
 

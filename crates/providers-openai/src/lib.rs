@@ -9,6 +9,7 @@
 //! | [`profile`] | [`Profile`]: where servers of this wire differ, as values |
 //! | [`chat`] | the mapping of Chat Completions, pure: request, stream and whole answer |
 //! | [`responses`] | the mapping of Responses, in the same shape |
+//! | [`server_tool`] | [`ServerTool`]: what the provider runs itself |
 //! | [`mod@capabilities`] | what is known of a model by its name |
 //!
 //! ```
@@ -45,6 +46,7 @@ pub mod responses;
 mod results;
 mod schema;
 mod served;
+pub mod server_tool;
 mod text;
 mod tools;
 mod usage;
@@ -56,3 +58,4 @@ pub use model::{OpenAiChatModel, OpenAiResponsesModel};
 pub use profile::Profile;
 pub use reshaped::Reshaped;
 pub use served::ServedModel;
+pub use server_tool::ServerTool;

@@ -14,7 +14,7 @@ use crate::{
     OpenAiClient, OpenAiConfig,
     answer::{ask, written},
     capabilities,
-    chat::{self, ChatDecoder},
+    chat::{self, ChatDecoder, ChatOptions},
     responses::{
         self, ResponsesDecoder, ResponsesOptions,
         again::{refuses_reasoning, without_reasoning},
@@ -44,6 +44,7 @@ pub struct OpenAiChatModel {
     client: OpenAiClient,
     id: ModelId,
     capabilities: ModelCapabilities,
+    options: ChatOptions,
 }
 
 impl OpenAiChatModel {
@@ -69,12 +70,21 @@ impl OpenAiChatModel {
         self
     }
 
+    /// The same with other options than those of the client's configuration.
+    #[must_use]
+    pub fn with_options(mut self, options: ChatOptions) -> Self {
+        self.options = options;
+        self
+    }
+
     pub(crate) fn on(client: OpenAiClient, id: ModelId) -> Self {
         let capabilities = capabilities(&id.name, &client.config().profile);
+        let options = client.config().chat;
         Self {
             client,
             id,
             capabilities,
+            options,
         }
     }
 
@@ -88,8 +98,8 @@ impl OpenAiChatModel {
     }
 
     async fn ask(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let profile = &self.client.config().profile;
-        let wire = chat::to_wire(request, &self.id, &self.capabilities, profile)?;
+        let profile = self.options.over(&self.client.config().profile);
+        let wire = chat::to_wire(request, &self.id, &self.capabilities, &profile)?;
         let body = written(&self.id.provider, &wire.body)?;
         let decoder = ChatDecoder::new(
             self.id.clone(),
@@ -185,7 +195,7 @@ impl OpenAiResponsesModel {
         self
     }
 
-    /// The same with other options.
+    /// The same with other options than those of the client's configuration.
     #[must_use]
     pub fn with_options(mut self, options: ResponsesOptions) -> Self {
         self.options = options;
@@ -194,11 +204,12 @@ impl OpenAiResponsesModel {
 
     pub(crate) fn on(client: OpenAiClient, id: ModelId) -> Self {
         let capabilities = capabilities(&id.name, &client.config().profile);
+        let options = client.config().responses.clone();
         Self {
             client,
             id,
             capabilities,
-            options: ResponsesOptions::default(),
+            options,
         }
     }
 

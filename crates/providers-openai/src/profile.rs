@@ -294,6 +294,19 @@ impl Profile {
     }
 }
 
+impl Profile {
+    /// The same with another word on `strict_tools`, if there is one.
+    pub(crate) fn with_strict_tools(&self, strict: Option<bool>) -> Cow<'_, Self> {
+        match strict {
+            Some(strict_tools) if strict_tools != self.strict_tools => Cow::Owned(Self {
+                strict_tools,
+                ..self.clone()
+            }),
+            _ => Cow::Borrowed(self),
+        }
+    }
+}
+
 /// How the key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthHeader {

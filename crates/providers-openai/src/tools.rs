@@ -11,7 +11,7 @@ use switchboard_domain::{
 use switchboard_providers_common::tool_names::{NameRule, ToolNames};
 
 use crate::{
-    built_in::{BuiltIn, Form, Named},
+    built_in::{BuiltIn, Named},
     profile::{ForcedToolChoice, Profile},
     reshaped::Reshaped,
     schema::parameters,
@@ -26,8 +26,8 @@ const CHOICE: &str = "tool_choice";
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
     pub(crate) declared: Vec<Function<'a>>,
-    /// The caller's own, as they are.
-    pub(crate) built_in: Vec<&'a Value>,
+    /// The wire's own.
+    pub(crate) built_in: Vec<BuiltIn<'a>>,
     pub(crate) choice: Option<Choice<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
     /// The tools among them whose input comes in another shape.
@@ -55,17 +55,16 @@ pub(crate) enum Choice<'a> {
     Allowed(Vec<Named<'a>>),
 }
 
-/// Maps the tools and the choice among them, those included that `extra.tools` declares.
+/// Maps the tools and the choice among them, the wire's own included.
 pub(crate) fn tools<'a>(
     request: &'a ChatRequest,
     provider: &str,
-    form: Form,
+    built_in: Vec<BuiltIn<'a>>,
     names: &ToolNames,
     capabilities: &ModelCapabilities,
     profile: &Profile,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
-    let built_in = BuiltIn::all(&request.extra, form);
     let forced = among(request, &built_in, provider)?;
     let has_functions = capabilities.tools != Some(false);
     if !request.tools.is_empty() && !has_functions && request.tool_choice != ToolChoice::None {
@@ -164,7 +163,7 @@ fn among<'a>(
     Ok(Some(allowed))
 }
 
-fn invalid(provider: &str, field: &str, message: String) -> ModelError {
+pub(crate) fn invalid(provider: &str, field: &str, message: String) -> ModelError {
     let field = Some(field.to_owned());
     ModelError::new(provider, ModelErrorKind::InvalidRequest { field }, message)
 }
@@ -201,7 +200,7 @@ impl<'a> Offer<'a, '_> {
         let is_allowed = |name: &str| allowed.contains(&name);
         let all = allowed.is_empty()
             || (self.functions.iter().all(|it| is_allowed(&it.name))
-                && self.built_in.iter().all(|it| is_allowed(it.named.name())));
+                && self.built_in.iter().all(|it| self.means(allowed, it)));
         let (choice, native) = match named.as_slice() {
             [one] if profile.named_tool_choice && one.is_choice() => {
                 (Choice::One(one.clone()), true)
@@ -234,18 +233,27 @@ impl<'a> Offer<'a, '_> {
 
     /// What a name means.
     fn named(&self, name: &'a str) -> Named<'a> {
-        let own = self.built_in.iter().find(|it| it.is_called(name));
+        let own = self.built_in.iter().find(|it| self.means(&[name], it));
         match own {
-            Some(own) if !self.functions.iter().any(|it| it.name == name) => own.named.clone(),
-            _ => Named::Function(wire_name(self.names, name)),
+            Some(own) => own.named.clone(),
+            None => Named::Function(wire_name(self.names, name)),
         }
+    }
+
+    /// Whether one of the names means that tool of the wire's own; a function of its name comes first.
+    fn means(&self, names: &[&str], tool: &BuiltIn<'_>) -> bool {
+        let is_function = |name: &str| self.functions.iter().any(|it| it.name == name);
+        let mut called = names.iter().filter(|name| tool.is_called(name));
+        called.any(|name| !is_function(name))
     }
 
     /// Leaves the tools of these names, or all if there are none.
     fn narrow(&mut self, names: &[&str]) {
         if !names.is_empty() {
+            let mut built_in = std::mem::take(&mut self.built_in);
+            built_in.retain(|it| self.means(names, it));
+            self.built_in = built_in;
             self.functions.retain(|it| names.contains(&&*it.name));
-            self.built_in.retain(|it| names.contains(&it.named.name()));
         }
     }
 
@@ -265,7 +273,7 @@ impl<'a> Offer<'a, '_> {
         });
         Tools {
             declared: declared.collect(),
-            built_in: self.built_in.iter().map(|it| it.value).collect(),
+            built_in: self.built_in,
             choice,
             outcome,
             reshaped,

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use switchboard_domain::Message;
 
 use super::*;
-use crate::chat::wire;
+use crate::{built_in::Form, chat::wire};
 
 const FORM: Form = Form::Nested;
 
@@ -32,7 +32,7 @@ fn mapped(
     let mapped = tools(
         &request,
         "p",
-        FORM,
+        BuiltIn::all(&request.extra, FORM),
         &named(&request),
         capabilities,
         profile,
@@ -154,7 +154,7 @@ fn what_cannot_be_asked_names_the_thing() {
         tools(
             request,
             "openai",
-            FORM,
+            BuiltIn::all(&request.extra, FORM),
             &named(request),
             capabilities,
             &profile,
@@ -189,7 +189,7 @@ fn no_tools_means_no_choice_field() {
     let mapped = tools(
         &request,
         "p",
-        FORM,
+        BuiltIn::all(&request.extra, FORM),
         &named(&request),
         &unknown,
         &profile,
@@ -210,7 +210,7 @@ fn a_schema_that_is_refused_is_simplified_and_said() {
         tools(
             &request,
             "p",
-            FORM,
+            BuiltIn::all(&request.extra, FORM),
             &named(&request),
             &unknown,
             &profile,
@@ -235,7 +235,7 @@ fn names_that_the_wire_does_not_take_have_another_one_there() {
     let mapped = tools(
         &request,
         "p",
-        FORM,
+        BuiltIn::all(&request.extra, FORM),
         &names,
         &unknown,
         &profile,

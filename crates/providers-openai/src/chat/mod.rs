@@ -9,12 +9,14 @@
 
 mod calls;
 mod messages;
+mod options;
 pub mod request;
 pub mod response;
 pub mod stream;
 mod thoughts;
 pub mod wire;
 
+pub use options::ChatOptions;
 pub use request::{WireRequest, to_wire};
 pub use response::{events_from_body, from_body};
 pub use stream::ChatDecoder;

@@ -10,7 +10,7 @@ use super::{
     wire::{self, Body},
 };
 use crate::{
-    built_in::{Declared, Form},
+    built_in::{BuiltIn, Declared, Form},
     options::{Options, answer_schema},
     profile::{MaxTokensField, Profile, ReasoningControl, SeedField},
     reshaped::Reshaped,
@@ -61,7 +61,7 @@ pub fn to_wire<'a>(
     } = tools(
         request,
         &model.provider,
-        Form::Nested,
+        BuiltIn::all(&request.extra, Form::Nested),
         &names,
         capabilities,
         profile,

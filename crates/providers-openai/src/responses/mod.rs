@@ -22,11 +22,12 @@
 //! reasoning ("was provided without its required 'reasoning' item"), so the id is sent only where the
 //! reasoning is sent as well.
 //!
-//! Tools that the provider runs itself are declared under the API's own names, in a list `tools` of
-//! [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra). A
+//! Tools that the provider runs itself are declared by [`ResponsesOptions::server_tools`], or under the
+//! API's own names in a list `tools` of [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra). A
 //! [`ToolChoice`](switchboard_domain::ToolChoice) means them too: by the label of an MCP server, the name of
-//! a custom tool, and the type of any other, such as `web_search`. What they did comes as opaque parts, with what the
-//! API says of it: more where `extra.include` asks for it, such as `code_interpreter_call.outputs`.
+//! a custom tool, and the type of any other, such as `web_search`. What they did comes as opaque parts, with
+//! what was found: of a web search, a file search and the code interpreter the API tells it only if
+//! `include` asks for it, which is done for each of them that is declared.
 //!
 //! Reasoning that the API no longer reads, as after a change of the key, is left out and the request sent
 //! once more.

@@ -1,5 +1,6 @@
 //! Domain → wire.
 
+use serde::Deserialize;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
 };
@@ -10,7 +11,8 @@ use super::{
     wire::{self, Body},
 };
 use crate::{
-    built_in::{Declared, Form},
+    ServerTool,
+    built_in::{BuiltIn, Declared},
     chat::wire::ResponseFormat,
     options::{Options, answer_schema},
     profile::Profile,
@@ -22,7 +24,21 @@ use crate::{
 const LEAST_OUTPUT_TOKENS: u32 = 16;
 
 /// What this wire has beyond what every model is asked.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+///
+/// A configuration file may hold any of its fields:
+///
+/// ```
+/// use switchboard_providers_openai::{ServerTool, responses::ResponsesOptions};
+///
+/// let options: ResponsesOptions = serde_json::from_str(
+///     r#"{"server_tools": [{"type": "web_search"}], "reasoning_summary": "auto"}"#,
+/// )?;
+/// assert_eq!(options.server_tools, [ServerTool::web_search()]);
+/// assert!(!options.store);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ResponsesOptions {
     /// Whether the provider keeps the answer (OpenAI: for 30 days). It is off, though the API's own default
     /// is on: the conversation is sent as a whole each time and needs nothing that is kept.
@@ -30,10 +46,17 @@ pub struct ResponsesOptions {
     /// What is shown of the reasoning; `None` leaves it to the provider, and OpenAI then shows nothing.
     /// OpenAI refuses it to organizations that are not verified.
     pub reasoning_summary: Option<ReasoningSummary>,
+    /// Tools that the provider runs on its own side, declared after the request's functions and before
+    /// those of a list `tools` in [`ChatRequest::extra`]. One that this list declares too, by type, label
+    /// or name, is left to it; one whose name a function of the request has is left out, with a warning.
+    pub server_tools: Vec<ServerTool>,
+    /// [`Profile::strict_tools`] for this wire; `None` leaves it to the profile.
+    pub strict_tools: Option<bool>,
 }
 
 /// What is shown of the reasoning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ReasoningSummary {
     /// The most detailed that the model has.
     Auto,
@@ -77,9 +100,9 @@ pub struct WireRequest<'a> {
 /// it; `profile` says how the server differs from others.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest),
-/// naming the field, when the tool choice speaks of a tool that is not declared or the name of a schema
-/// cannot be said on this wire, and with
-/// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when tools are
+/// naming the field, when the tool choice speaks of a tool that is not declared, the API would refuse
+/// one of the options' server tools, or the name of a schema cannot be said on this wire, and with
+/// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when functions are
 /// declared to a model that is known to have none.
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
@@ -89,6 +112,9 @@ pub fn to_wire<'a>(
     options: &ResponsesOptions,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
+    let profile = &*profile.with_strict_tools(options.strict_tools);
+    let provider = &model.provider;
+    let built_in = BuiltIn::with_options(request, &options.server_tools, provider, &mut warnings)?;
     let names = ToolNames::of(request, NAME_RULE);
     let Tools {
         declared,
@@ -98,8 +124,8 @@ pub fn to_wire<'a>(
         mut reshaped,
     } = tools(
         request,
-        &model.provider,
-        Form::Flat,
+        provider,
+        built_in,
         &names,
         capabilities,
         profile,
@@ -152,11 +178,8 @@ pub fn to_wire<'a>(
     let parallel_tool_calls = mapped.parallel(profile, !declared.is_empty());
     mapped.extra();
     // Refused by models that do not reason: "Encrypted content is not supported with this model".
-    let include: &[&str] = if may_reason {
-        &["reasoning.encrypted_content"]
-    } else {
-        &[]
-    };
+    let encrypted = may_reason.then_some("reasoning.encrypted_content");
+    let include = encrypted.into_iter().chain(declared.found()).collect();
     let body = Body {
         model: &model.name,
         input,

@@ -348,6 +348,7 @@ fn nothing_is_kept_and_reasoning_comes_encrypted() {
     let options = ResponsesOptions {
         store: true,
         reasoning_summary: Some(ReasoningSummary::Auto),
+        ..ResponsesOptions::default()
     };
     let plain = ModelId::new("openai", "gpt-4.1");
     let (body, _) = sent_by(&request, &plain, &Profile::openai(), &options);
@@ -572,4 +573,47 @@ fn a_document_keeps_its_name_wherever_its_bytes_are() {
     assert_eq!(at(None), file);
     file["filename"] = json!("Our trip");
     assert_eq!(at(Some("Our trip")), file);
+}
+
+#[test]
+fn options_are_read_from_configuration() {
+    let read = serde_json::from_value::<ResponsesOptions>;
+    assert_eq!(read(json!({})).unwrap(), ResponsesOptions::default());
+    let all = json!({"store": true, "reasoning_summary": "detailed", "strict_tools": true,
+                     "server_tools": [{"type": "web_search"}]});
+    let expected = ResponsesOptions {
+        store: true,
+        reasoning_summary: Some(ReasoningSummary::Detailed),
+        server_tools: vec![ServerTool::web_search()],
+        strict_tools: Some(true),
+    };
+    assert_eq!(read(all).unwrap(), expected);
+    for (written, word) in [
+        (json!({"stor": true}), "stor"),
+        (json!({"reasoning_summary": "Auto"}), "Auto"),
+        (json!({"server_tools": [{"type": "bing"}]}), "bing"),
+    ] {
+        let error = read(written).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[test]
+fn the_options_have_the_last_word_on_strict_tools() {
+    let tool = ToolDefinition::new("f", "", json!({"type": "object", "properties": {}}));
+    let request = ChatRequest::new([Message::user("hi")]).with_tools([tool]);
+    let strict = |of_profile: bool, of_options: Option<bool>| {
+        let profile = Profile {
+            strict_tools: of_profile,
+            ..Profile::openai()
+        };
+        let options = ResponsesOptions {
+            strict_tools: of_options,
+            ..ResponsesOptions::default()
+        };
+        let (body, _) = sent_by(&request, &luna(), &profile, &options);
+        body["tools"][0]["strict"].as_bool().unwrap()
+    };
+    assert!(!strict(false, None) && strict(true, None));
+    assert!(strict(false, Some(true)) && !strict(true, Some(false)));
 }

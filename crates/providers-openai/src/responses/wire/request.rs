@@ -44,7 +44,7 @@ pub struct Body<'a> {
     /// 0.0 to 1.0.
     pub top_p: Option<f64>,
     /// What the answer shall hold beside the usual.
-    pub include: &'static [&'static str],
+    pub include: Vec<&'static str>,
     /// Whether the provider keeps the answer.
     pub store: bool,
     /// Whether the answer is streamed.
@@ -68,7 +68,7 @@ impl Serialize for Body<'_> {
         fields.put("max_output_tokens", self.max_output_tokens)?;
         fields.put("temperature", self.temperature)?;
         fields.put("top_p", self.top_p)?;
-        fields.merge("include", some_if_any(self.include))?;
+        fields.merge("include", some_if_any(&self.include))?;
         fields.put("store", Some(self.store))?;
         fields.end(self.stream)
     }
