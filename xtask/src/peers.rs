@@ -1,12 +1,13 @@
 //! Third-party software that our tests talk to: installed here, used by ignored tests.
 //!
 //! Such a test is marked `#[ignore = "needs peers: cargo xtask test --peers"]`, has `peer_` in its
-//! name, and finds the software in the folder named by `SWITCHBOARD_PEERS`.
+//! name, and finds the software in the folder named by `SWITCHBOARD_PEERS`: what npm installs in its
+//! `node_modules`, what pip installs in the virtual environment `python`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::test::Runner;
 use crate::{files, process};
@@ -15,6 +16,18 @@ use crate::{files, process};
 const NPM_PACKAGES: &[(&str, &str)] = &[
     // The reference MCP server that shows every feature of the protocol.
     ("@modelcontextprotocol/server-everything", "2026.8.31"),
+    // A mock of every wire that we speak, with fixtures and faults.
+    ("@copilotkit/aimock", "1.43.0"),
+];
+
+/// Python packages with their exact versions, as pip takes them.
+const PYTHON_PACKAGES: &[&str] = &[
+    // A mock that breaks answers on demand, and judges how the client took it.
+    "llmock==0.2.2",
+    // A mock by another author, with his own reading of the wires.
+    "llm-mock-api==0.1.2",
+    // The proxy that many people have before their models; it translates one wire into another.
+    "litellm[proxy]==1.106.2",
 ];
 
 /// How such a test is marked; the rest of the reason is for the reader.
@@ -33,6 +46,7 @@ pub(crate) fn run(runner: Runner) -> Result<()> {
     let folder = folder();
     fs::create_dir_all(&folder)?;
     install_npm_packages(&folder)?;
+    install_python_packages(&folder.join("python"))?;
     process::run(runner.ignored(NAME_PART).env("SWITCHBOARD_PEERS", folder))
 }
 
@@ -46,7 +60,7 @@ fn folder() -> PathBuf {
 }
 
 /// Windows has a script there, which is only started by its full name.
-fn npm() -> &'static str {
+pub(crate) fn npm() -> &'static str {
     if cfg!(windows) { "npm.cmd" } else { "npm" }
 }
 
@@ -81,16 +95,77 @@ fn install_npm_packages(folder: &Path) -> Result<()> {
     process::run(install.arg(folder).args(missing))
 }
 
-fn installed_version(folder: &Path, name: &str) -> Option<String> {
+pub(crate) fn installed_version(folder: &Path, name: &str) -> Option<String> {
     let manifest = folder.join("node_modules").join(name).join("package.json");
     let manifest = fs::read_to_string(manifest).ok()?;
     let manifest: serde_json::Value = serde_json::from_str(&manifest).ok()?;
     Some(manifest.get("version")?.as_str()?.to_owned())
 }
 
+/// Makes a virtual environment anew if it does not hold exactly what is wanted.
+fn install_python_packages(folder: &Path) -> Result<()> {
+    // Programs of an environment only run at the place where they were installed.
+    let place = folder.display();
+    let wanted = format!("{place}\n{}", PYTHON_PACKAGES.join("\n"));
+    // Written last: an installation that was interrupted does not count.
+    let mark = folder.join("installed.txt");
+    let installed = fs::read_to_string(&mark).is_ok_and(|text| text == wanted);
+    let python = interpreter(folder);
+    // The environment refers to the system's Python, which may have been replaced meanwhile.
+    if installed && process::works(process::command(&python).arg("--version")) {
+        return Ok(());
+    }
+    let mut create = process::command(system_python()?);
+    create.args(["-m", "venv", "--clear"]).arg(folder);
+    process::run(&mut create).context(
+        "the virtual environment could not be made; on Debian and Ubuntu the module `venv` is in \
+         the package python3-venv",
+    )?;
+    let mut install = process::command(&python);
+    install.args(["-m", "pip", "install"]);
+    install.args(["--quiet", "--disable-pip-version-check"]);
+    process::run(install.args(PYTHON_PACKAGES))?;
+    fs::write(mark, wanted)?;
+    Ok(())
+}
+
+fn interpreter(environment: &Path) -> PathBuf {
+    environment.join(if cfg!(windows) {
+        "Scripts/python.exe"
+    } else {
+        "bin/python"
+    })
+}
+
+fn system_python() -> Result<&'static str> {
+    const NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 10))";
+    ["python3", "python"]
+        .into_iter()
+        .find(|name| process::works(process::command(name).args(["-c", NEW_ENOUGH])))
+        .with_context(|| {
+            format!(
+                "some peers of our tests come from PyPI, and neither `python3` nor `python` is a \
+                 Python 3.10 or newer: install one and try again. Missing: {}",
+                PYTHON_PACKAGES.join(", ")
+            )
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_version_is_exact() {
+        for package in PYTHON_PACKAGES {
+            let (name, version) = package.split_once("==").unwrap();
+            assert!(!name.is_empty() && !version.contains('*'), "{package}");
+        }
+        for (name, version) in NPM_PACKAGES {
+            let exact = version.split('.').all(|part| part.parse::<u32>().is_ok());
+            assert!(exact, "{name}@{version}");
+        }
+    }
 
     #[test]
     fn knows_which_version_is_installed() {

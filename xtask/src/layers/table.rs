@@ -153,6 +153,10 @@ pub(super) const ROWS: &[Row] = &[
             tests("providers-ollama", GOLDEN),
             tests("providers-offline", GOLDEN),
             tests(
+                "orchestration",
+                "whole runs against model servers that others wrote, on every wire",
+            ),
+            tests(
                 "mcp-client",
                 "tests of whole runs need tools behind a real protocol",
             ),

@@ -10,24 +10,33 @@ const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"]
 /// An honest id is much shorter.
 const MAX_REQUEST_ID_BYTES: usize = 200;
 
+/// In which pairs of headers, milliseconds first, it stands when to come back: the provider's own, then
+/// what `LiteLLM` hands on of the provider behind it.
+const RETRY_AFTER: [(&str, &str); 2] = [
+    ("retry-after-ms", "retry-after"),
+    ("llm_provider-retry-after-ms", "llm_provider-retry-after"),
+];
+
 /// When the provider says to come back: `retry-after-ms`, else `retry-after` in seconds or as a
 /// date. What cannot be read counts as not said; a date that has passed is zero.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let number = |name: HeaderName| text(headers, &name)?.parse::<f64>().ok();
+    let header = |name| text(headers, &HeaderName::from_static(name));
+    let number = |name| header(name)?.parse::<f64>().ok();
     // Negative, infinite and absurd numbers are no durations.
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
-    let milliseconds = number(HeaderName::from_static("retry-after-ms"));
-    if let Some(wish) = milliseconds.and_then(|ms| duration(ms / 1000.0)) {
-        return Some(wish);
-    }
-    if let Some(seconds) = number(header::RETRY_AFTER) {
-        return duration(seconds);
-    }
-    let date = |name: HeaderName| httpdate::parse_http_date(text(headers, &name)?).ok();
-    // Its own clock tells best how long it means.
-    let now = date(header::DATE).unwrap_or(now);
-    let wish = date(header::RETRY_AFTER)?;
-    Some(wish.duration_since(now).unwrap_or_default())
+    let date = |name| httpdate::parse_http_date(header(name)?).ok();
+    RETRY_AFTER.iter().find_map(|(milliseconds, seconds)| {
+        let wish = number(milliseconds).and_then(|ms| duration(ms / 1000.0));
+        if wish.is_some() {
+            return wish;
+        }
+        if let Some(seconds) = number(seconds) {
+            return duration(seconds);
+        }
+        // Its own clock tells best how long it means.
+        let now = date("date").unwrap_or(now);
+        Some(date(seconds)?.duration_since(now).unwrap_or_default())
+    })
 }
 
 /// `x-should-retry`, with which a provider overrules what the status says.
@@ -119,6 +128,11 @@ mod tests {
                     ("retry-after", "Sat, 21 Nov 2026 08:00:05 GMT"),
                     ("date", "Sat, 21 Nov 2026 08:00:03 GMT"),
                 ],
+                ms(2000),
+            ),
+            (&[("llm_provider-retry-after", "7")], ms(7000)),
+            (
+                &[("retry-after", "2"), ("llm_provider-retry-after", "7")],
                 ms(2000),
             ),
             (&[("retry-after", "later")], None),

@@ -2,6 +2,7 @@
 
 mod faults;
 mod round_trips;
+mod runs;
 mod streams;
 
 use serde_json::{Value, json};
