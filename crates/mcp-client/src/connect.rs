@@ -1,23 +1,31 @@
 //! Coming to terms with a server: which era it belongs to, and a second try where the first fails.
 
+#![allow(deprecated, reason = "servers of the older era still log")]
+
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     RoleClient,
-    model::ProtocolVersion,
-    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
+    model::{ClientRequest, ProtocolVersion, SetLevelRequest, SetLevelRequestParams},
+    service::{
+        ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions,
+        RunningService,
+    },
     transport::{Transport, async_rw::AsyncRwTransport},
 };
 use tokio::{sync::Notify, time::timeout};
 
 use crate::{
+    auth::AuthorizedClient,
     config::ServerTransport,
     error::StartError,
     handler::ClientSide,
     host::Grace,
     http::{self, Failure, handshake_failure},
-    process::{Pipes, ProcessGroup, Program, ServerProcess},
+    open_requests::OpenRequests,
+    process::{Pipes, Program, ServerProcess},
     server::Server,
+    server_stream::ServerStream,
     wire::{LateDiscovery, Wire},
 };
 
@@ -96,8 +104,10 @@ pub(crate) async fn connect(
         ServerTransport::StreamableHttp { url, headers } => {
             let client = http::client(url, server.config.connect_timeout)?;
             let headers = http::headers(headers)?;
-            over_http(server, || {
-                http::transport(client.clone(), url, headers.clone())
+            over_http(server, |stream| {
+                let session = server.session.clone();
+                let client = AuthorizedClient::new(client.clone(), session, stream);
+                http::transport(client, url, headers.clone())
             })
             .await
         }
@@ -144,8 +154,7 @@ async fn one_process(
     process: &mut Option<ServerProcess>,
     handshake: Handshake,
 ) -> Result<Connected, Failed> {
-    let group = ProcessGroup::default();
-    server.set_group(group.clone());
+    let group = server.new_group();
     let (started, Pipes { stdin, stdout }) = ServerProcess::spawn(
         &server.config.name,
         program,
@@ -155,17 +164,18 @@ async fn one_process(
     )?;
     let process = process.insert(started);
     let lines = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_LINE);
-    let wire = Wire::new(lines);
+    let wire = Wire::new(lines).logging(server.config.log_level);
+    let open = wire.open_requests();
     let mut serving = std::pin::pin!(async {
         match handshake {
             Handshake::Either(late) => {
                 let wire = wire.probed(patience(server), late);
-                shake_hands(server, wire, either()).await
+                shake_hands(server, wire, open, either()).await
             }
-            Handshake::Discover => shake_hands(server, wire, discover()).await,
+            Handshake::Discover => shake_hands(server, wire, open, discover()).await,
             Handshake::Initialize(version) => {
                 let mode = (ClientLifecycleMode::Initialize, version);
-                shake_hands(server, wire, mode).await
+                shake_hands(server, wire, open, mode).await
             }
         }
     });
@@ -196,10 +206,18 @@ async fn one_process(
 async fn over_http<T, F>(server: &Server, transport: F) -> Result<Connected, StartError>
 where
     T: Transport<RoleClient> + 'static,
-    F: Fn() -> T,
+    F: Fn(ServerStream) -> T,
 {
-    let connect =
-        async |(mode, version)| shake_hands(server, Wire::new(transport()), (mode, version)).await;
+    let connect = async |(mode, version)| {
+        let stream = ServerStream::default();
+        let wire = Wire::new(transport(stream.clone())).logging(server.config.log_level);
+        let open = wire.open_requests();
+        let connected = shake_hands(server, wire, open, (mode, version)).await;
+        if connected.is_ok() {
+            stream.settled().await;
+        }
+        connected
+    };
     match fixed(server) {
         Some(Handshake::Initialize(version)) => {
             return connect((ClientLifecycleMode::Initialize, version))
@@ -244,19 +262,43 @@ where
 async fn shake_hands<T>(
     server: &Server,
     transport: T,
+    open: OpenRequests,
     (mode, version): (ClientLifecycleMode, ProtocolVersion),
 ) -> Result<Connected, Failed>
 where
     T: Transport<RoleClient> + 'static,
 {
     let tools_changed = Arc::new(Notify::new());
-    let client = ClientSide::new(&server.config.name, tools_changed.clone(), version);
+    let client = ClientSide::new(server, open, tools_changed.clone(), version);
     match client.serve_with_lifecycle(transport, mode).await {
-        Ok(service) => Ok(Connected {
-            service,
-            tools_changed,
-        }),
+        Ok(service) => {
+            set_log_level(server, service.peer()).await;
+            Ok(Connected {
+                service,
+                tools_changed,
+            })
+        }
         Err(error) => Err(failure(server, &error)),
+    }
+}
+
+/// Tells a server of the older era from which level on its messages are wanted. Nobody waits for the
+/// answer: a server that does not know the request logs as it likes, and less grave messages are dropped
+/// here.
+async fn set_log_level(server: &Server, peer: &Peer<RoleClient>) {
+    let wanted = peer.peer_info().is_some_and(|about| {
+        about.protocol_version.has_initialize() && about.capabilities.logging.is_some()
+    });
+    if !wanted {
+        return;
+    }
+    let params = SetLevelRequestParams::new(server.config.log_level.to_mcp());
+    let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(params));
+    let sent = peer
+        .send_request_with_option(request, PeerRequestOptions::no_options())
+        .await;
+    if let Err(error) = sent {
+        tracing::debug!(server = server.config.name, %error, "no log level was set");
     }
 }
 
@@ -325,6 +367,14 @@ fn failure(server: &Server, error: &ClientInitializeError) -> Failed {
     match handshake_failure(error) {
         Failure::Unauthorized { challenge } => StartError::Unauthorized {
             challenge: server.redactor.clean(challenge),
+        }
+        .into(),
+        Failure::Login {
+            reason,
+            needs_person,
+        } => StartError::Login {
+            reason: server.redactor.clean(reason),
+            needs_person,
         }
         .into(),
         Failure::NotDone { reason }

@@ -13,6 +13,8 @@ use switchboard_domain::{
 
 use crate::names::alias;
 
+pub(crate) mod sampling;
+
 /// A tool as its server lists it.
 pub(crate) fn tool(server: &str, tool: Tool) -> ToolDefinition {
     let annotations = tool.annotations.unwrap_or_default();

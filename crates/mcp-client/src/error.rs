@@ -61,6 +61,9 @@ pub(crate) enum StartError {
         "it asks for authorization ({challenge}): set `authorization` or `headers` in its configuration"
     )]
     Unauthorized { challenge: String },
+    /// There is no token for it; `needs_person`: and there will be none without a person.
+    #[error("{reason}")]
+    Login { reason: String, needs_person: bool },
     #[error("no protocol version in common: it speaks {}", server_supports.join(", "))]
     NoCommonVersion { server_supports: Vec<String> },
     #[error("the handshake failed: {reason}")]

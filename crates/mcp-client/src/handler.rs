@@ -10,43 +10,154 @@ use std::sync::Arc;
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, CreateMessageRequestMethod, CreateMessageRequestParams,
-        CreateMessageResult, ErrorData, Implementation, LoggingMessageNotificationParam,
+        ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomNotification,
+        CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ElicitationAction,
+        ErrorCode, ErrorData, Implementation, ListRootsResult, LoggingMessageNotificationParam,
         ProtocolVersion,
     },
     service::{NotificationContext, RequestContext},
 };
+use serde_json::Value;
 use tokio::sync::Notify;
 
-/// One connection's client side. Elicitation, sampling and roots are not offered as capabilities;
-/// a server that asks anyway is declined at once, so that it does not wait for a person who is not
-/// asked.
+use crate::{
+    asks::Asks,
+    logs::{LogLevel, LogTail},
+    open_requests::OpenRequests,
+    redact::Redactor,
+    server::Server,
+};
+
+/// How a server of 2025-11-25 says that it is done with an address that a person was to visit.
+const DONE: &str = "notifications/elicitation/complete";
+/// Of a question that was withdrawn: nobody waits for what the server would do with an answer.
+const WITHDRAWN: &str = "the request that this belonged to is over";
+
+/// One connection's client side. What nobody answers is not offered as a capability; a server that asks
+/// anyway is declined at once, so that it does not wait for a person who is not asked.
 pub(crate) struct ClientSide {
     server: String,
+    redactor: Redactor,
+    asks: Arc<Asks>,
+    logs: LogTail,
+    log_level: LogLevel,
+    open: OpenRequests,
     tools_changed: Arc<Notify>,
     version: ProtocolVersion,
 }
 
 impl ClientSide {
-    /// `version` is the one named in `initialize`.
-    pub(crate) fn new(server: &str, tools_changed: Arc<Notify>, version: ProtocolVersion) -> Self {
+    /// `open` are our own requests on the connection; `version` is the one named in `initialize`.
+    pub(crate) fn new(
+        server: &Server,
+        open: OpenRequests,
+        tools_changed: Arc<Notify>,
+        version: ProtocolVersion,
+    ) -> Self {
         Self {
-            server: server.to_owned(),
+            server: server.config.name.clone(),
+            redactor: server.redactor.clone(),
+            asks: server.asks.clone(),
+            logs: server.logs.clone(),
+            log_level: server.config.log_level,
+            open,
             tools_changed,
             version,
         }
     }
+
+    /// Waits for an answer as long as the server has a use for it: until it withdraws its question,
+    /// or until every call of ours that was open when it asked is over. `None` after that, and at once
+    /// if there is none, for a question belongs to a call.
+    async fn within_a_call<T>(
+        &self,
+        context: &RequestContext<RoleClient>,
+        answer: impl Future<Output = T>,
+    ) -> Option<T> {
+        let asked_within = self.open.calls();
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => None,
+            () = self.open.ended(&asked_within) => None,
+            answer = answer => Some(answer),
+        }
+    }
+
+    async fn elicitation(
+        &self,
+        params: Value,
+        context: &RequestContext<RoleClient>,
+    ) -> Result<Value, ErrorData> {
+        let asked = self.within_a_call(context, self.asks.elicit(params)).await;
+        asked.unwrap_or_else(|| {
+            tracing::debug!(
+                server = self.server,
+                "a question outside a call, or after it"
+            );
+            Ok(serde_json::json!({"action": "cancel"}))
+        })
+    }
 }
 
 impl ClientHandler for ClientSide {
-    // `create_elicitation` declines and `list_roots` answers with none, both as rmcp has them.
-
     async fn create_message(
         &self,
-        _params: CreateMessageRequestParams,
-        _context: RequestContext<RoleClient>,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        Err(ErrorData::method_not_found::<CreateMessageRequestMethod>())
+        self.within_a_call(&context, self.asks.sample(params))
+            .await
+            .unwrap_or_else(|| Err(ErrorData::new(ErrorCode::INVALID_REQUEST, WITHDRAWN, None)))
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let params = serde_json::to_value(params).unwrap_or_default();
+        let answer = self.elicitation(params, &context).await?;
+        // It is one of ours.
+        serde_json::from_value(answer).or(Ok(ElicitResult::new(ElicitationAction::Cancel)))
+    }
+
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
+        self.asks.list_roots()
+    }
+
+    /// What rmcp could not read as the request that it is.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        let params = request.params.unwrap_or_default();
+        if request.method == "elicitation/create" {
+            return self
+                .elicitation(params, &context)
+                .await
+                .map(CustomResult::new);
+        }
+        self.within_a_call(&context, self.asks.answer_one(&request.method, params))
+            .await
+            .unwrap_or_else(|| Err(ErrorData::new(ErrorCode::INVALID_REQUEST, WITHDRAWN, None)))
+            .map(CustomResult::new)
+    }
+
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let params = notification.params.unwrap_or_default();
+        if notification.method == DONE
+            && let Some(matter) = params.get("elicitationId").and_then(Value::as_str)
+        {
+            self.asks.done_with(matter);
+        }
     }
 
     async fn on_logging_message(
@@ -54,7 +165,8 @@ impl ClientHandler for ClientSide {
         params: LoggingMessageNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        tracing::debug!(server = self.server, level = ?params.level, data = %params.data, "log");
+        self.logs
+            .take(&self.server, &self.redactor, self.log_level, params);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -63,7 +175,7 @@ impl ClientHandler for ClientSide {
 
     fn get_info(&self) -> ClientConfig {
         let identity = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), identity)
+        ClientConfig::new(self.asks.capabilities(), identity)
             .with_protocol_version(self.version.clone())
     }
 }

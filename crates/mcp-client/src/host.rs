@@ -9,13 +9,13 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::{
-    TryStreamExt,
+    StreamExt, TryStreamExt,
     future::join_all,
     stream::{self, FuturesUnordered},
 };
 use switchboard_domain::{
-    JsonObject, ProgressSink, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolDefinition,
-    ToolHost, ToolHostChange, ToolHostChanges, ToolOutput,
+    JsonObject, ProgressSink, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolHost,
+    ToolHostChange, ToolHostChanges, ToolOutput,
 };
 use tokio::{
     runtime::Handle,
@@ -26,13 +26,21 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    asks::{self, Answering, Root},
+    auth::AuthOptions,
     call::{self, Request},
+    circuits::CircuitOptions,
     config::{DEFAULT_CALL_TIMEOUT, ServerConfig},
+    deadline::{Deadline, Limits},
     error::HostError,
+    fingerprint::{KnownTools, ToolChange},
+    gate::Gate,
     life,
+    list::{Found, own_name},
     names::may_belong_to,
     server::Server,
     status::{ServerState, ServerStatus},
+    watchdog::Watchdog,
 };
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
@@ -41,6 +49,10 @@ use switchboard_domain::nearest::{did_you_mean, nearest};
 const CHANGES: usize = 256;
 /// What closing takes at most beyond the grace: the connection, and the end of what was killed.
 const CLOSING: Duration = Duration::from_secs(5);
+/// How long a call may take in all where nobody says anything.
+const LONGEST_CALL: Duration = Duration::from_mins(10);
+/// Enough that fifty servers are there soon, few enough that the machine still does something else.
+const PARALLEL_STARTS: usize = 16;
 /// What [`McpHost::kill`] takes at most.
 const KILLING: Duration = Duration::from_millis(500);
 
@@ -58,8 +70,26 @@ pub struct HostOptions {
     /// How a server's process is ended.
     pub grace: Grace,
     /// How long a call may take that brings no deadline of its own, on servers that do not say it
-    /// themselves ([`ServerConfig::call_timeout`]).
+    /// themselves ([`ServerConfig::call_timeout`]). Progress that the server tells begins it anew, up to
+    /// [`longest_call`](Self::longest_call).
     pub call_timeout: Duration,
+    /// How long such a call may take in all; at least `call_timeout`.
+    pub longest_call: Duration,
+    /// How many times a call is made again that did not leave, or whose connection broke and whose tool
+    /// says that it is read-only or idempotent. All of it within the call's deadline.
+    pub retries: u32,
+    /// Where the tokens of HTTP servers are kept, and who logs in to them.
+    pub auth: AuthOptions,
+    /// When what gives no answers is not called any more, and for how long.
+    pub circuits: CircuitOptions,
+    /// How many servers are started at once. One that is silent holds up the next for half a second at
+    /// most; 0 is taken for 1.
+    pub parallel_starts: usize,
+    /// Tools as they were in earlier runs ([`McpHost::known_tools`]). One whose definition is another now
+    /// is one of [`McpHost::changed_tools`].
+    pub known_tools: KnownTools,
+    /// Who answers what servers ask in the middle of a call.
+    pub answering: Answering,
 }
 
 impl Default for HostOptions {
@@ -69,6 +99,13 @@ impl Default for HostOptions {
             restart_delay: Duration::from_millis(500),
             grace: Grace::default(),
             call_timeout: DEFAULT_CALL_TIMEOUT,
+            longest_call: LONGEST_CALL,
+            retries: 2,
+            auth: AuthOptions::default(),
+            circuits: CircuitOptions::default(),
+            parallel_starts: PARALLEL_STARTS,
+            known_tools: KnownTools::default(),
+            answering: Answering::default(),
         }
     }
 }
@@ -97,8 +134,8 @@ impl Default for Grace {
 pub struct McpHost {
     servers: Vec<Arc<Server>>,
     changes: broadcast::Sender<ToolHostChange>,
-    grace: Grace,
-    call_timeout: Duration,
+    options: Arc<HostOptions>,
+    watchdog: Watchdog,
     stop: CancellationToken,
     /// Cancelled when every server has ended.
     ended: CancellationToken,
@@ -120,26 +157,28 @@ impl McpHost {
             });
         }
         let (changes, _) = broadcast::channel(CHANGES);
+        let watchdog = Watchdog::default();
         let servers: Vec<_> = configs
             .into_iter()
-            .map(|config| Arc::new(Server::new(config, changes.clone())))
+            .map(|config| Server::new(config, &options, changes.clone(), watchdog.clone()))
+            .map(Arc::new)
             .collect();
-        let (grace, call_timeout) = (options.grace, options.call_timeout);
+        let gate = Arc::new(Gate::new(options.parallel_starts));
         let options = Arc::new(options);
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
         let handles = servers
             .iter()
             .map(|server| {
-                let life = life::run(server.clone(), options.clone(), stop.clone());
+                let life = life::run(server.clone(), options.clone(), gate.clone(), stop.clone());
                 tasks.spawn_on(life, &runtime).abort_handle()
             })
             .collect();
         Ok(Self {
             servers,
             changes,
-            grace,
-            call_timeout,
+            options,
+            watchdog,
             stop,
             ended: CancellationToken::new(),
             tasks,
@@ -148,7 +187,8 @@ impl McpHost {
     }
 
     /// Waits until no server is starting any more. Takes no longer than the longest
-    /// [`connect_timeout`](ServerConfig::connect_timeout), except while servers are being restarted.
+    /// [`connect_timeout`](ServerConfig::connect_timeout) and the wait of the last ones for their turn
+    /// ([`HostOptions::parallel_starts`]), except while servers are being restarted.
     pub async fn ready(&self) {
         join_all(self.servers.iter().map(|server| server.settled())).await;
     }
@@ -193,34 +233,62 @@ impl McpHost {
                 ),
             });
         };
-        let limit = self.call_timeout(found);
-        let until = Instant::now() + limit;
-        let _ = timeout_at(until, found.settled()).await;
+        let deadline = Deadline::new(Instant::now(), self.limits(found, tool, None));
+        let _ = timeout_at(deadline.if_silent(), found.settled()).await;
         let now = found.now();
-        let tools = || {
-            now.tools
-                .definitions
-                .iter()
-                .filter_map(|t| t.origin.as_ref())
-        };
-        if !tools().any(|origin| origin.tool == tool) {
-            if now.state != ServerState::Ready {
+        let Some(known) = now.tools.find_own(tool) else {
+            if !now.state.takes_calls() {
                 return Err(found.unavailable(&now));
             }
+            let definitions = now.tools.definitions.iter();
             return Err(ToolCallError::UnknownTool {
                 name: tool.to_owned(),
-                available: tools().map(|origin| origin.tool.clone()).collect(),
+                available: definitions.map(|tool| own_name(tool).to_owned()).collect(),
             });
-        }
+        };
         let request = Request {
-            tool,
+            tool: known,
             input,
-            limit,
-            until,
+            deadline,
+            retries: self.options.retries,
             idempotency_key: None,
             progress: ProgressSink::default(),
         };
         call::call(found, request).await
+    }
+
+    /// Tools whose definitions are not what they were when they were first seen, in this run or in the
+    /// runs before it ([`HostOptions::known_tools`]).
+    ///
+    /// Whoever approved such a tool approved something else. The change itself is told by
+    /// [`ToolHostChange::ToolRedefined`].
+    pub fn changed_tools(&self) -> Vec<ToolChange> {
+        let servers = self.servers.iter();
+        servers.flat_map(|server| server.changed_tools()).collect()
+    }
+
+    /// All tools as they were last seen, for [`HostOptions::known_tools`] of the next run. Those stay in
+    /// it whose servers were not there in this one.
+    pub fn known_tools(&self) -> KnownTools {
+        let mut known = self.options.known_tools.clone();
+        for server in &self.servers {
+            let last = server.seen.last();
+            if !last.is_empty() {
+                known
+                    .0
+                    .entry(server.config.name.clone())
+                    .or_default()
+                    .extend(last);
+            }
+        }
+        known
+    }
+
+    /// Replaces the folders that servers may work in, and tells those that are connected and have none of
+    /// their own. One that was connected while there were none hears of them when it is started again.
+    pub async fn set_roots(&self, roots: Vec<Root>) {
+        let tell = |server| asks::replace_roots(server, &roots);
+        join_all(self.servers.iter().map(|server| tell(server))).await;
     }
 
     /// Ends a server and starts it again, also one that failed. Returns at once; `false` if there is
@@ -239,11 +307,13 @@ impl McpHost {
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
-        let limit = self.grace.after_stdin + self.grace.after_term + CLOSING;
+        let grace = self.options.grace;
+        let limit = grace.after_stdin + grace.after_term + CLOSING;
         if timeout(limit, self.tasks.wait()).await.is_err() {
             tracing::warn!(?limit, "servers were not ended in time and are killed");
             self.kill().await;
         }
+        self.watchdog.end().await;
         self.ended.cancel();
     }
 
@@ -263,6 +333,7 @@ impl McpHost {
                 server.stopped();
             }
         }
+        self.watchdog.end().await;
         self.ended.cancel();
     }
 
@@ -275,47 +346,63 @@ impl McpHost {
         }
     }
 
-    fn call_timeout(&self, server: &Server) -> Duration {
-        server.config.call_timeout.unwrap_or(self.call_timeout)
+    /// What a call is allowed. What is said nearest to it counts: by the call itself, for the tool, for
+    /// the server; and where nothing is said, the host's own.
+    fn limits(&self, server: &Server, tool: &str, own: Option<Duration>) -> Limits {
+        let config = &server.config;
+        let of_tool = || config.tool_timeouts.iter().find(|(name, _)| name == tool);
+        let total = own
+            .or_else(|| of_tool().map(|(_, timeout)| *timeout))
+            .or(config.call_timeout);
+        match total {
+            Some(total) => Limits {
+                total,
+                idle: config.idle_timeout,
+            },
+            None => Limits {
+                total: self.options.longest_call.max(self.options.call_timeout),
+                idle: Some(config.idle_timeout.unwrap_or(self.options.call_timeout)),
+            },
+        }
     }
 
     fn lock_handles(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, name: &str) -> Option<(&Arc<Server>, Arc<ToolDefinition>)> {
-        self.servers.iter().find_map(|server| {
-            let now = server.now();
-            let tool = now
-                .tools
-                .definitions
-                .iter()
-                .find(|tool| tool.name == name)?;
-            Some((server, tool.clone()))
-        })
+    fn find(&self, name: &str) -> Option<(&Arc<Server>, Found)> {
+        let mut servers = self.servers.iter();
+        servers.find_map(|server| Some((server, server.find(name)?)))
     }
 
-    /// Looks a tool up, and waits for servers that may have it and are starting.
+    /// Looks for a tool that is not there, and waits for servers that may have it and are starting.
     async fn look_up(
         &self,
         name: &str,
-        limit: Option<Duration>,
-    ) -> Result<(&Arc<Server>, Arc<ToolDefinition>), ToolCallError> {
-        if let Some(found) = self.find(name) {
-            return Ok(found);
-        }
-        let mut missing = None;
-        for server in &self.servers {
-            if may_belong_to(name, &server.config.name) {
-                let limit = limit.unwrap_or_else(|| self.call_timeout(server));
-                let _ = timeout(limit, server.settled()).await;
-                let now = server.now();
-                if now.state != ServerState::Ready && missing.is_none() {
-                    missing = Some(server.unavailable(&now));
-                }
+        begun: Instant,
+        own: Option<Duration>,
+    ) -> Result<(&Arc<Server>, Found), ToolCallError> {
+        let servers = self.servers.iter();
+        let owners: Vec<_> = servers
+            .filter(|server| may_belong_to(name, &server.config.name))
+            .collect();
+        // Each within the time that a call to it has; all of it at once, and no longer than until the
+        // tool is there.
+        let settled = owners.iter().map(|server| async {
+            let deadline = Deadline::new(begun, self.limits(server, name, own));
+            let _ = timeout_at(deadline.if_silent(), server.settled()).await;
+        });
+        let mut settled: FuturesUnordered<_> = settled.collect();
+        while settled.next().await.is_some() {
+            if let Some(found) = self.find(name) {
+                return Ok(found);
             }
         }
-        match (self.find(name), missing) {
+        let mut missing = owners.iter().filter_map(|server| {
+            let now = server.now();
+            (!now.state.takes_calls()).then(|| server.unavailable(&now))
+        });
+        match (self.find(name), missing.next()) {
             (Some(found), _) => Ok(found),
             (None, Some(unavailable)) => Err(unavailable),
             (None, None) => Err(ToolCallError::UnknownTool {
@@ -343,6 +430,9 @@ impl McpHost {
             };
             if now.state != ServerState::Ready {
                 problem(now.why_not());
+            }
+            for change in server.changed_tools() {
+                problem(format!("the definition of `{}` has changed", change.tool));
             }
             for message in &now.tools.problems {
                 problem(message.clone());
@@ -374,17 +464,16 @@ impl ToolHost for McpHost {
     /// A call to a server that is starting waits for it, within the call's deadline.
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let begun = Instant::now();
-        let (server, tool) = self.look_up(&call.name, call.deadline).await?;
-        let own_name = tool
-            .origin
-            .as_ref()
-            .map_or(tool.name.as_str(), |origin| origin.tool.as_str());
-        let limit = call.deadline.unwrap_or_else(|| self.call_timeout(server));
+        let (server, tool) = match self.find(&call.name) {
+            Some(found) => found,
+            None => Box::pin(self.look_up(&call.name, begun, call.deadline)).await?,
+        };
+        let limits = self.limits(server, own_name(&tool.definition), call.deadline);
         let request = Request {
-            tool: own_name,
+            tool,
             input: call.input,
-            limit,
-            until: begun + limit,
+            deadline: Deadline::new(begun, limits),
+            retries: self.options.retries,
             idempotency_key: call.idempotency_key,
             progress: call.progress,
         };

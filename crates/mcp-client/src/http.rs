@@ -20,9 +20,12 @@ use rmcp::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::error::StartError;
+use crate::{
+    auth::{AuthorizedClient, found_in},
+    error::StartError,
+};
 
-pub(crate) type HttpTransport = WorkerTransport<StreamableHttpClientWorker<Client>>;
+pub(crate) type HttpTransport = WorkerTransport<StreamableHttpClientWorker<AuthorizedClient>>;
 
 /// Requests that may run at once on one server. rmcp's 16 would make a seventeenth call wait for
 /// another one to end.
@@ -96,7 +99,7 @@ pub(crate) fn headers(
 
 /// A fresh transport. It connects with its first message.
 pub(crate) fn transport(
-    client: Client,
+    client: AuthorizedClient,
     url: &str,
     headers: HashMap<HeaderName, HeaderValue>,
 ) -> HttpTransport {
@@ -137,6 +140,12 @@ fn same_origin_redirects() -> Policy {
 pub(crate) enum Failure {
     /// The server wants to know who asks. Nothing was done.
     Unauthorized { challenge: String },
+    /// It wants a token, and there is none to be had. Nothing was done.
+    Login {
+        reason: String,
+        /// A person has to log in.
+        needs_person: bool,
+    },
     /// It did not reach the server, or the server turned it away unread. Nothing was done.
     NotDone { reason: String },
     /// It wants fewer requests. Nothing was done, and the connection is sound.
@@ -165,6 +174,12 @@ impl Failure {
     }
 
     fn of_http(error: &StreamableHttpError<reqwest::Error>) -> Self {
+        if let Some(error) = found_in(error) {
+            return Self::Login {
+                reason: error.to_string(),
+                needs_person: error.needs_login(),
+            };
+        }
         let (status, reason) = match error {
             StreamableHttpError::AuthRequired(AuthRequiredError {
                 www_authenticate_header: challenge,
@@ -214,9 +229,10 @@ impl Failure {
     pub(crate) fn into_reason(self) -> String {
         match self {
             Self::Unauthorized { challenge } => format!("it asks for authorization ({challenge})"),
-            Self::NotDone { reason } | Self::Busy { reason } | Self::Unknown { reason, .. } => {
-                reason
-            }
+            Self::Login { reason, .. }
+            | Self::NotDone { reason }
+            | Self::Busy { reason }
+            | Self::Unknown { reason, .. } => reason,
         }
     }
 }
@@ -242,7 +258,7 @@ pub(crate) fn handshake_failure(error: &ClientInitializeError) -> Failure {
         ClientInitializeError::TransportError { error, .. } => return Failure::of(error),
         ClientInitializeError::LegacyFallbackFailed { discover, fallback } => {
             return match (handshake_failure(discover), handshake_failure(fallback)) {
-                (_, failure @ Failure::Unauthorized { .. }) => failure,
+                (_, failure @ (Failure::Unauthorized { .. } | Failure::Login { .. })) => failure,
                 (discover, fallback) => Failure::Unknown {
                     spoilt: true,
                     reason: format!(
@@ -280,7 +296,7 @@ pub(crate) fn handshake_failure(error: &ClientInitializeError) -> Failure {
 }
 
 /// The innermost cause, which says what happened without the layers above it.
-fn root_cause(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -25,35 +25,55 @@
 //! - [`McpHost`]: starts them all at once, each in a task of its own that connects, watches,
 //!   restarts and ends its server. One dead server takes nothing from the others.
 //! - [`ServerStatus`]: what a person needs to see of a server that does not work.
+//! - [`Answering`]: who answers what servers ask in the middle of a call: a person, a model, or nobody.
 //!
 //! Both eras of the protocol are spoken: 2026-07-28 (`server/discover`, no session) and the versions
 //! before it (`initialize`). Which one a server belongs to is found out, or set per server.
 
 #![deny(missing_docs)]
 
+mod asks;
+pub mod auth;
+mod breaker;
 mod call;
+mod circuits;
 pub mod config;
 mod connect;
 mod convert;
+mod deadline;
 mod environment;
 mod error;
+mod exchange;
+mod fingerprint;
+mod gate;
 mod handler;
 mod host;
 mod http;
 mod life;
 mod list;
+mod logs;
 mod names;
+mod open_requests;
 mod process;
 mod redact;
+mod seen;
 mod server;
+mod server_stream;
 mod status;
 mod stderr;
+mod structured;
+#[cfg_attr(not(unix), path = "watchdog_elsewhere.rs")]
+mod watchdog;
 mod wire;
 
+pub use asks::{Answering, Root, SamplingLimits};
+pub use circuits::CircuitOptions;
 pub use config::{
     ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, PROTOCOL_VERSIONS, ServerConfig,
     ServerTransport, from_document, from_ours, select, select_servers,
 };
 pub use error::HostError;
+pub use fingerprint::{KnownTools, ToolChange, fingerprint};
 pub use host::{Grace, HostOptions, McpHost};
+pub use logs::{LogLevel, LogLine};
 pub use status::{ServerIdentity, ServerState, ServerStatus};

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     connect::{Connected, connect},
     error::{Reason, StartError},
+    gate::Gate,
     host::HostOptions,
     list::{Tools, list},
     process::ServerProcess,
@@ -46,6 +47,8 @@ const TO_CANCEL: Duration = Duration::from_millis(500);
 const TO_CLOSE: Duration = Duration::from_secs(1);
 /// Changes of a list mostly come several at once; they are answered together.
 const SEVERAL_CHANGES: Duration = Duration::from_millis(50);
+/// The same, where the list changes all the time.
+const MANY_CHANGES: Duration = Duration::from_secs(5);
 /// How long to wait before a broken subscription is made again.
 const RESUBSCRIBE: Duration = Duration::from_secs(10);
 /// The same, where making it fails again and again.
@@ -66,13 +69,28 @@ enum End {
 }
 
 /// Runs until the host is closed.
-pub(crate) async fn run(server: Arc<Server>, options: Arc<HostOptions>, stop: CancellationToken) {
+pub(crate) async fn run(
+    server: Arc<Server>,
+    options: Arc<HostOptions>,
+    gate: Arc<Gate>,
+    stop: CancellationToken,
+) {
     let is_process = server.config.transport.is_stdio();
     let mut worked_once = false;
     let mut failures: u32 = 0;
     loop {
         let mut process = None;
-        let end = live(&server, &mut process, &stop).await;
+        let end = Box::pin(live(&server, &mut process, &gate, &stop)).await;
+        let waits_for_person = matches!(
+            &end,
+            End::NotStarted(
+                StartError::Unauthorized { .. }
+                    | StartError::Login {
+                        needs_person: true,
+                        ..
+                    }
+            )
+        );
         let reason = match end {
             End::Stopped => {
                 put_away(process, &options).await;
@@ -83,6 +101,8 @@ pub(crate) async fn run(server: Arc<Server>, options: Arc<HostOptions>, stop: Ca
                 failures = 0;
                 server.starting(Reason::of(AS_ASKED));
                 put_away(process, &options).await;
+                // By now no call of the life before is left that could count.
+                server.circuits.reset();
                 continue;
             }
             End::NotStarted(error) => Reason {
@@ -104,7 +124,10 @@ pub(crate) async fn run(server: Arc<Server>, options: Arc<HostOptions>, stop: Ca
             }
         };
         failures = failures.saturating_add(1);
-        let next = if worked_once && failures <= options.restarts {
+        let next = if waits_for_person {
+            server.blocked(reason);
+            worked_once.then_some(LATER)
+        } else if worked_once && failures <= options.restarts {
             server.starting(Reason {
                 cause: format!(
                     "it is started again ({failures} of {}): {}",
@@ -132,6 +155,7 @@ pub(crate) async fn run(server: Arc<Server>, options: Arc<HostOptions>, stop: Ca
             }
             () = server.again.notified() => {
                 failures = 0;
+                server.circuits.reset();
                 server.starting(Reason::of(AS_ASKED));
             }
             () = due => {}
@@ -161,6 +185,7 @@ fn pause(options: &HostOptions, failures: u32, is_process: bool) -> Duration {
 async fn live(
     server: &Server,
     process: &mut Option<ServerProcess>,
+    gate: &Gate,
     stop: &CancellationToken,
 ) -> End {
     server.stderr.clear();
@@ -170,7 +195,8 @@ async fn live(
         biased;
         () = stop.cancelled() => return End::Stopped,
         () = server.again.notified() => return End::Again,
-        started = timeout(limit, start(server, process, &listing)) => started,
+        // Its time begins when it may start.
+        started = gate.pass(async { timeout(limit, start(server, process, &listing)).await }) => started,
     };
     match started {
         Ok(Ok((connected, tools))) => watch(server, connected, tools, process, stop).await,
@@ -287,9 +313,17 @@ async fn ended(process: &mut Option<ServerProcess>) -> String {
 
 /// Lists the tools anew whenever they changed. Never ends.
 async fn follow_changes(server: &Server, peer: &Peer<RoleClient>, changed: &Notify) {
+    let mut pause = SEVERAL_CHANGES;
+    let mut last: Option<Instant> = None;
     loop {
         changed.notified().await;
-        sleep(SEVERAL_CHANGES).await;
+        // A server that tells of changes all the time is asked ever more rarely.
+        pause = match last {
+            Some(last) if last.elapsed() < 2 * pause => (2 * pause).min(MANY_CHANGES),
+            _ => SEVERAL_CHANGES,
+        };
+        sleep(pause).await;
+        last = Some(Instant::now());
         match timeout(server.config.connect_timeout, list(server, peer)).await {
             Ok(Ok(tools)) => server.relisted(tools),
             Ok(Err(reason)) => server.not_relisted(format!(

@@ -1,6 +1,9 @@
 //! What tools a server has: all pages of its list, and what is wrong with some of them.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use rmcp::{
     RoleClient,
@@ -13,7 +16,10 @@ use rmcp::{
 use serde_json::Value;
 use switchboard_domain::ToolDefinition;
 
-use crate::{config::ServerConfig, convert, http::Failure, server::Server};
+use crate::{
+    config::ServerConfig, convert, fingerprint::fingerprint, http::Failure, server::Server,
+    structured::Promise,
+};
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
 /// A server whose list is longer than this many pages has lost its way.
@@ -26,6 +32,64 @@ pub(crate) struct Tools {
     pub(crate) definitions: Vec<Arc<ToolDefinition>>,
     /// What is missing, and why.
     pub(crate) problems: Vec<String>,
+    /// Where in `definitions` a tool is, by its name in the catalog.
+    index: HashMap<String, usize>,
+    /// By the tools' own names.
+    pub(crate) fingerprints: HashMap<String, String>,
+    /// What those promise that promise something, by their names in the catalog.
+    promises: HashMap<String, Arc<Promise>>,
+}
+
+/// A tool, and what it promises about its results.
+#[derive(Clone)]
+pub(crate) struct Found {
+    pub(crate) definition: Arc<ToolDefinition>,
+    pub(crate) promise: Option<Arc<Promise>>,
+}
+
+impl Tools {
+    pub(crate) fn new(definitions: Vec<Arc<ToolDefinition>>, problems: Vec<String>) -> Self {
+        let mut index = HashMap::new();
+        for (at, tool) in definitions.iter().enumerate() {
+            index.entry(tool.name.clone()).or_insert(at);
+        }
+        let promised = definitions.iter().filter_map(|tool| {
+            let promise = Promise::of(tool)?;
+            Some((tool.name.clone(), Arc::new(promise)))
+        });
+        Self {
+            fingerprints: definitions
+                .iter()
+                .map(|tool| (own_name(tool).to_owned(), fingerprint(tool)))
+                .collect(),
+            promises: promised.collect(),
+            index,
+            definitions,
+            problems,
+        }
+    }
+
+    /// By its name in the catalog.
+    pub(crate) fn find(&self, name: &str) -> Option<Found> {
+        let definition = self.definitions.get(*self.index.get(name)?)?;
+        Some(self.found(definition))
+    }
+
+    /// By the server's own name for it.
+    pub(crate) fn find_own(&self, name: &str) -> Option<Found> {
+        let definition = self
+            .definitions
+            .iter()
+            .find(|tool| own_name(tool) == name)?;
+        Some(self.found(definition))
+    }
+
+    fn found(&self, definition: &Arc<ToolDefinition>) -> Found {
+        Found {
+            definition: definition.clone(),
+            promise: self.promises.get(&definition.name).cloned(),
+        }
+    }
 }
 
 /// Asks for every page. One bad tool is left out alone. Of a list that breaks off after its first
@@ -116,13 +180,10 @@ fn offered(config: &ServerConfig, found: Vec<ToolDefinition>, mut problems: Vec<
             problems.push(format!("it lists `{own_name}` twice; the first one counts"));
         }
     }
-    Tools {
-        definitions,
-        problems,
-    }
+    Tools::new(definitions, problems)
 }
 
-fn own_name(tool: &ToolDefinition) -> &str {
+pub(crate) fn own_name(tool: &ToolDefinition) -> &str {
     tool.origin
         .as_ref()
         .map_or(&tool.name, |origin| &origin.tool)

@@ -1,19 +1,16 @@
 //! A server's process and everything it starts: one process group, ended as a whole.
 //!
-//! The limit: this program has to be alive to do it. If it is killed (`SIGKILL`, out of memory), a
-//! server learns of it only by the end of its standard input. A well-behaved one leaves then, as the
-//! protocol asks; one that ignores it, or a process of its own that never had the pipe, stays. Linux can
-//! have a child killed with its parent (`PR_SET_PDEATHSIG`), but that is set in the child between `fork`
-//! and `exec`, which in Rust is `unsafe` and forbidden in this workspace; and it reaches the child alone,
-//! not what that started. A process that starts a session of its own (`setsid`) has left the group and is
-//! not ended either. Whoever needs more runs this program in something that ends as a whole, such as a
-//! container or a systemd service.
+//! This program has to be alive to do it. If it is killed (`SIGKILL`, out of memory), a small shell does it
+//! instead (`watchdog.rs`). The limit: a process that starts a session of its own (`setsid`) has left the
+//! group and is not ended. Whoever needs more runs this program in something that ends as a whole, such
+//! as a container or a systemd service.
 
+#[cfg(unix)]
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -31,6 +28,7 @@ use crate::{
     host::Grace,
     redact::Redactor,
     stderr::StderrTail,
+    watchdog::Watchdog,
 };
 
 /// How long a killed group may take to disappear.
@@ -206,18 +204,37 @@ fn executable(
 pub(crate) struct ProcessGroup {
     #[cfg(unix)]
     leader: Arc<Mutex<Option<rustix::process::Pid>>>,
+    #[cfg(unix)]
+    watchdog: Watchdog,
+}
+
+impl ProcessGroup {
+    /// One that `watchdog` ends if this program cannot.
+    pub(crate) fn watched_by(watchdog: &Watchdog) -> Self {
+        Self {
+            #[cfg(unix)]
+            watchdog: watchdog.clone(),
+            ..Self::default()
+        }
+    }
 }
 
 #[cfg(unix)]
 impl ProcessGroup {
     fn enter(&self, child: &Child) {
         let pid = child.id().and_then(|id| i32::try_from(id).ok());
-        *self.leader() = pid.and_then(rustix::process::Pid::from_raw);
+        let pid = pid.and_then(rustix::process::Pid::from_raw);
+        *self.leader() = pid;
+        if let Some(pid) = pid {
+            self.watchdog.watch(pid);
+        }
     }
 
     /// The group is gone, and its number may come to belong to somebody else.
     fn leave(&self) {
-        *self.leader() = None;
+        if let Some(pid) = self.leader().take() {
+            self.watchdog.forget(pid);
+        }
     }
 
     /// The id of the process that leads it, while it is known to be there.

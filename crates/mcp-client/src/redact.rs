@@ -18,7 +18,7 @@ impl Redactor {
 
     pub(crate) fn new(config: &ServerConfig) -> Self {
         let mut secrets: Vec<String> = Vec::new();
-        let further = config.secrets.iter();
+        let further = config.secrets.iter().chain(config.authorization.secrets());
         let configured = config.transport.secrets().iter().map(|(_, value)| value);
         for value in configured.chain(further) {
             let value = value.expose_secret();

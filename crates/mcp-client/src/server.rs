@@ -1,6 +1,9 @@
 //! One server as the host, its task and its calls share it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use rmcp::{RoleClient, model::ServerPeerInfo, service::Peer};
 use switchboard_domain::{ToolCallError, ToolHostChange};
@@ -8,28 +11,52 @@ use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::{
+    asks::Asks,
+    auth::HeldSession,
+    circuits::{Circuits, Standing},
     config::ServerConfig,
     error::{HostError, Reason},
-    list::Tools,
+    fingerprint::ToolChange,
+    host::HostOptions,
+    list::{Found, Tools},
+    logs::LogTail,
     process::ProcessGroup,
     redact::Redactor,
+    seen::SeenTools,
     status::{ServerIdentity, ServerState, ServerStatus},
     stderr::StderrTail,
+    watchdog::Watchdog,
 };
 
 pub(crate) const CLOSED: &str = "it was closed";
 
-/// A configured server. Only its own task (`life.rs`) changes its state, and the host when that task is
-/// no more.
+/// Calls that may run at once on a server that says nothing else.
+const CALLS_AT_ONCE: usize = 64;
+
+/// A configured server. Its own task (`life.rs`) changes its state, and the host when that task is no
+/// more; while it is connected, what its calls find out is part of it.
 pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     pub(crate) redactor: Redactor,
     pub(crate) stderr: StderrTail,
+    /// Answers what it asks.
+    pub(crate) asks: Arc<Asks>,
+    /// What it logs through the protocol.
+    pub(crate) logs: LogTail,
     /// Asks its task to end it and start it again.
     pub(crate) again: Notify,
-    /// Held by a call where the server takes one at a time.
+    /// Held by a call while it runs.
     pub(crate) turn: Semaphore,
+    /// Its tokens, where it may ask for some.
+    pub(crate) session: Option<Arc<HeldSession>>,
+    /// How many calls may run at once.
+    pub(crate) turns: usize,
+    pub(crate) circuits: Circuits,
+    pub(crate) seen: SeenTools,
+    /// Whether anybody answers what it asks.
+    is_answered: bool,
     group: Mutex<ProcessGroup>,
+    watchdog: Watchdog,
     now: watch::Sender<Now>,
     changes: broadcast::Sender<ToolHostChange>,
 }
@@ -44,6 +71,8 @@ pub(crate) struct Now {
     /// What it offers. Kept while it is being restarted, so that a run does not lose its tools for
     /// the moment that takes; a call waits.
     pub(crate) tools: Arc<Tools>,
+    /// Why `tools` may not be what it has now.
+    stale_list: Option<String>,
     /// What it last said about itself.
     about: Option<Arc<ServerPeerInfo>>,
 }
@@ -57,6 +86,9 @@ pub(crate) struct Link {
     pub(crate) ended: watch::Sender<Option<String>>,
     /// What a call found wrong with the connection, such as an expired session.
     pub(crate) stale: watch::Sender<Option<String>>,
+    /// Tools that were being called when it ended. That is held against each of them once, however many
+    /// calls there were.
+    blamed: Mutex<HashSet<String>>,
 }
 
 impl Link {
@@ -66,7 +98,19 @@ impl Link {
             calls: TaskTracker::new(),
             ended: watch::Sender::new(None),
             stale: watch::Sender::new(None),
+            blamed: Mutex::default(),
         }
+    }
+
+    /// Whether it is the first time that its end is held against this tool.
+    pub(crate) fn blame(&self, tool: &str) -> bool {
+        let mut blamed = self.blamed.lock().unwrap_or_else(PoisonError::into_inner);
+        blamed.insert(tool.to_owned())
+    }
+
+    /// Whether nothing is to be expected of it any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.ended.borrow().is_some() || self.stale.borrow().is_some()
     }
 
     /// Waits for the connection to end and says why it did.
@@ -76,6 +120,20 @@ impl Link {
 
     pub(crate) async fn stale(&self) -> String {
         heard(&self.stale).await
+    }
+}
+
+/// The state of a server that is connected, and why it is that.
+fn standing(circuits: &Circuits, stale_list: Option<&str>) -> (ServerState, Option<Reason>) {
+    match (circuits.standing(), stale_list) {
+        (Standing::ServerOpen(why), _) => (ServerState::Blocked, Some(Reason::of(why))),
+        (Standing::ToolsOpen(why), None) => (ServerState::Degraded, Some(Reason::of(why))),
+        (Standing::ToolsOpen(why), Some(stale)) => {
+            let both = format!("{why}; and {stale}");
+            (ServerState::Degraded, Some(Reason::of(both)))
+        }
+        (Standing::Sound, Some(stale)) => (ServerState::Degraded, Some(Reason::of(stale))),
+        (Standing::Sound, None) => (ServerState::Ready, None),
     }
 }
 
@@ -116,25 +174,40 @@ impl Now {
 }
 
 impl Server {
-    pub(crate) fn new(config: ServerConfig, changes: broadcast::Sender<ToolHostChange>) -> Self {
+    pub(crate) fn new(
+        config: ServerConfig,
+        options: &HostOptions,
+        changes: broadcast::Sender<ToolHostChange>,
+        watchdog: Watchdog,
+    ) -> Self {
         let at_first = Now {
             state: ServerState::Starting,
             reason: None,
             link: None,
             tools: Arc::default(),
+            stale_list: None,
             about: None,
         };
-        let turns = if config.sequential {
-            1
-        } else {
-            Semaphore::MAX_PERMITS
+        let turns = match config.max_concurrent_calls {
+            _ if config.sequential => 1,
+            Some(most) => most.clamp(1, Semaphore::MAX_PERMITS),
+            None => CALLS_AT_ONCE,
         };
         Self {
             redactor: Redactor::new(&config),
+            asks: Arc::new(Asks::new(&config, &options.answering)),
+            is_answered: options.answering.elicitor.is_some()
+                || options.answering.sampler.is_some(),
+            logs: LogTail::default(),
+            session: HeldSession::new(&config, &options.auth),
+            circuits: Circuits::new(options.circuits),
+            seen: SeenTools::new(options.known_tools.of(&config.name)),
+            watchdog,
             config,
             stderr: StderrTail::default(),
             again: Notify::new(),
             turn: Semaphore::new(turns),
+            turns,
             group: Mutex::default(),
             now: watch::Sender::new(at_first),
             changes,
@@ -143,6 +216,24 @@ impl Server {
 
     pub(crate) fn now(&self) -> Now {
         self.now.borrow().clone()
+    }
+
+    /// A tool by its name in the catalog.
+    pub(crate) fn find(&self, name: &str) -> Option<Found> {
+        self.now.borrow().tools.find(name)
+    }
+
+    /// Its connection, if calls can be made on it.
+    pub(crate) fn sound_link(&self) -> Option<Arc<Link>> {
+        let now = self.now.borrow();
+        let link = now.link.as_ref()?;
+        link.ended.borrow().is_none().then(|| link.clone())
+    }
+
+    /// How many questions of it are before a person or a model; nothing where there is nobody who could
+    /// answer one.
+    pub(crate) fn asking(&self) -> Option<watch::Receiver<usize>> {
+        self.is_answered.then(|| self.asks.asking())
     }
 
     /// Waits until it is not starting.
@@ -173,7 +264,7 @@ impl Server {
     /// Fails if it is required and not ready.
     pub(crate) fn ready_if_required(&self) -> Result<(), HostError> {
         let now = self.now();
-        if !self.config.required || now.state == ServerState::Ready {
+        if !self.config.required || now.link.is_some() {
             return Ok(());
         }
         let stderr_tail = self.stderr.lines();
@@ -205,8 +296,14 @@ impl Server {
                 .map(|text| self.redactor.clean(text)),
             tools: now.tools.definitions.len(),
             warnings: now.tools.problems.clone(),
+            changed_tools: self
+                .changed_tools()
+                .into_iter()
+                .map(|change| change.tool)
+                .collect(),
             pid: self.lock_group().pid(),
             stderr_tail,
+            logs: self.logs.lines(),
             transport: self.redactor.clean(self.config.transport.describe()),
             required: self.config.required,
         }
@@ -221,33 +318,62 @@ impl Server {
     }
 
     pub(crate) fn ready(&self, link: Arc<Link>, tools: Tools) {
+        let tools = Arc::new(tools);
         self.change(|now| {
-            now.state = ServerState::Ready;
-            now.reason = None;
+            (now.state, now.reason) = standing(&self.circuits, None);
             now.about = link.peer.peer_info();
             now.link = Some(link);
-            now.tools = Arc::new(tools);
+            now.tools = tools.clone();
+            now.stale_list = None;
         });
         self.tools_changed();
+        self.look_at(&tools);
     }
 
     pub(crate) fn relisted(&self, tools: Tools) {
-        self.now.send_modify(|now| now.tools = Arc::new(tools));
+        let tools = Arc::new(tools);
+        self.now.send_modify(|now| {
+            now.tools = tools.clone();
+            now.stale_list = None;
+        });
+        self.reassess();
         self.tools_changed();
+        self.look_at(&tools);
     }
 
     /// The old list stays; it is still the best guess.
     pub(crate) fn not_relisted(&self, problem: String) {
-        self.now.send_modify(|now| {
-            let tools = Arc::make_mut(&mut now.tools);
-            tools.problems.clear();
-            tools.problems.push(problem);
+        self.now.send_modify(|now| now.stale_list = Some(problem));
+        self.reassess();
+    }
+
+    /// Its state while it is connected is what its circuits and its list say.
+    pub(crate) fn reassess(&self) {
+        let changed = self.now.send_if_modified(|now| {
+            if now.link.is_none() {
+                return false;
+            }
+            let standing = standing(&self.circuits, now.stale_list.as_deref());
+            if standing.0 == now.state && standing.1 == now.reason {
+                return false;
+            }
+            (now.state, now.reason) = standing;
+            true
         });
+        if changed {
+            self.tell_state();
+        }
     }
 
     pub(crate) fn failed(&self, reason: Reason) {
         tracing::warn!(server = self.config.name, %reason, "an MCP server failed");
         self.gone(ServerState::Failed, Some(reason));
+    }
+
+    /// It waits for a person.
+    pub(crate) fn blocked(&self, reason: Reason) {
+        tracing::warn!(server = self.config.name, %reason, "an MCP server waits for somebody");
+        self.gone(ServerState::Blocked, Some(reason));
     }
 
     pub(crate) fn stopped(&self) {
@@ -269,6 +395,7 @@ impl Server {
             now.reason = reason;
             now.link = None;
             now.tools = Arc::default();
+            now.stale_list = None;
         });
         if had_tools {
             self.tools_changed();
@@ -277,6 +404,10 @@ impl Server {
 
     fn change(&self, change: impl FnOnce(&mut Now)) {
         self.now.send_modify(change);
+        self.tell_state();
+    }
+
+    fn tell_state(&self) {
         let now = self.now();
         self.tell(ToolHostChange::ServerState {
             server: self.config.name.clone(),
@@ -296,9 +427,24 @@ impl Server {
         let _ = self.changes.send(change);
     }
 
+    /// Tells which tools are not what they were when they were last seen.
+    fn look_at(&self, tools: &Tools) {
+        for redefined in self.seen.look_at(&self.config.name, tools) {
+            tracing::warn!(?redefined, "a tool's definition has changed");
+            self.tell(redefined);
+        }
+    }
+
+    /// What of its tools is not what it was when it was first seen.
+    pub(crate) fn changed_tools(&self) -> Vec<ToolChange> {
+        self.seen.changed(&self.config.name, &self.now().tools)
+    }
+
     /// The group of the process that is about to be started.
-    pub(crate) fn set_group(&self, group: ProcessGroup) {
-        *self.lock_group() = group;
+    pub(crate) fn new_group(&self) -> ProcessGroup {
+        let group = ProcessGroup::watched_by(&self.watchdog);
+        *self.lock_group() = group.clone();
+        group
     }
 
     fn lock_group(&self) -> std::sync::MutexGuard<'_, ProcessGroup> {

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::logs::LogLine;
+
 /// One server as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerStatus {
@@ -22,10 +24,16 @@ pub struct ServerStatus {
     pub tools: usize,
     /// What is wrong though it works, such as a tool that had to be left out.
     pub warnings: Vec<String>,
+    /// Tools of it, by their own names, whose definitions are not what they were when they were first
+    /// seen; see [`McpHost::changed_tools`](crate::McpHost::changed_tools).
+    pub changed_tools: Vec<String>,
     /// The id of its process, while there is one.
     pub pid: Option<u32>,
     /// The last lines, at most 20, that it wrote to its standard error.
     pub stderr_tail: Vec<String>,
+    /// The last messages, at most 50, that it logged through the protocol.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<LogLine>,
     /// How it is reached, without secrets.
     pub transport: String,
     /// Whether it is required.
@@ -41,6 +49,13 @@ pub enum ServerState {
     Starting,
     /// It takes calls.
     Ready,
+    /// It takes calls, but something is wrong, such as a tool that gives no answers and is not called
+    /// for a while.
+    Degraded,
+    /// It is there and takes no calls until something happens: a person gives it the authorization that
+    /// it asks for; or, where it answered nothing any more, a call that is let through now and then is
+    /// answered.
+    Blocked,
     /// It did not come up, or went away and did not come back.
     Failed,
     /// It was closed with the host.
@@ -48,11 +63,18 @@ pub enum ServerState {
 }
 
 impl ServerState {
+    /// Whether calls are made to it as they come.
+    pub fn takes_calls(self) -> bool {
+        matches!(self, Self::Ready | Self::Degraded)
+    }
+
     /// The word used in JSON, HTTP and [`ToolHostChange::ServerState`](switchboard_domain::ToolHostChange).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
             Self::Ready => "ready",
+            Self::Degraded => "degraded",
+            Self::Blocked => "blocked",
             Self::Failed => "failed",
             Self::Stopped => "stopped",
         }

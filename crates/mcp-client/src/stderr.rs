@@ -97,7 +97,7 @@ pub(crate) fn last_words(lines: &[String]) -> &[String] {
 }
 
 /// Without colours and control characters: the lines are shown in terminals.
-fn printable(line: &str) -> String {
+pub(crate) fn printable(line: &str) -> String {
     let mut chars = line.trim_end().chars().peekable();
     let mut out = String::with_capacity(line.len());
     while let Some(c) = chars.next() {

@@ -6,6 +6,8 @@
 //! ten seconds for `server/discover`, gives up on an odd answer, and takes a late answer for the one
 //! to `initialize`. It drops errors without an id, and who waits for the answer waits for ever.)
 
+#![allow(deprecated, reason = "servers of both eras still log")]
+
 use std::{
     borrow::Cow,
     sync::{
@@ -19,13 +21,16 @@ use rmcp::{
     RoleClient,
     model::{
         ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData,
-        GetExtensions, GetMeta, JsonRpcMessage, ProgressNotificationParam, ProgressToken,
-        RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerNotification, ServerResult,
+        GetExtensions, GetMeta, JsonRpcMessage, LoggingLevel, ProgressNotificationParam,
+        ProgressToken, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerNotification,
+        ServerResult,
     },
     transport::Transport,
 };
 use switchboard_domain::{ProgressSink, ToolProgress};
 use tokio::time::{Instant, sleep_until};
+
+use crate::{logs::LogLevel, open_requests::OpenRequests};
 
 /// Rides on a request's extensions: whoever wants to hear of its progress.
 #[derive(Clone)]
@@ -46,7 +51,11 @@ pub(crate) struct Wire<T> {
     probe: Probe,
     calls: Vec<Call>,
     /// Requests that wait for their answer, without those that may wait for ever.
-    open: Vec<RequestId>,
+    open: OpenRequests,
+    /// What servers of 2026-07-28 that log are asked to log of each call, in its `_meta`; the older ones
+    /// are told once (`connect.rs`).
+    log_level: Option<LoggingLevel>,
+    logs: bool,
 }
 
 /// A request whose progress is listened to.
@@ -93,8 +102,21 @@ impl<T> Wire<T> {
             inner,
             probe: Probe::Off,
             calls: Vec::new(),
-            open: Vec::new(),
+            open: OpenRequests::default(),
+            log_level: None,
+            logs: false,
         }
+    }
+
+    /// Asks for messages of this level and above.
+    pub(crate) fn logging(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level.to_mcp());
+        self
+    }
+
+    /// Our requests on this connection that were not answered yet.
+    pub(crate) fn open_requests(&self) -> OpenRequests {
+        self.open.clone()
     }
 
     /// Answers `server/discover` in the server's stead, as a server of the older era would, if it
@@ -108,6 +130,7 @@ impl<T> Wire<T> {
     fn outgoing(&mut self, message: &mut ClientJsonRpcMessage) {
         match message {
             JsonRpcMessage::Request(request) => {
+                let method = Asked::of(&request.request);
                 let sink = request.request.extensions_mut().remove::<Listener>();
                 let meta = request.request.get_meta_mut();
                 match (sink, meta.get_progress_token()) {
@@ -123,17 +146,25 @@ impl<T> Wire<T> {
                     }
                     (_, None) => {}
                 }
+                let newer_era = meta
+                    .protocol_version()
+                    .is_some_and(|version| !version.has_initialize());
+                if let Some(level) = self.log_level
+                    && self.logs
+                    && newer_era
+                    && matches!(method, Asked::ToolCall)
+                {
+                    meta.set_log_level(level);
+                }
                 if meta.is_empty() {
                     request
                         .request
                         .extensions_mut()
                         .remove::<RequestMetaObject>();
                 }
-                if !matches!(
-                    request.request,
-                    ClientRequest::SubscriptionsListenRequest(_)
-                ) {
-                    self.open.push(request.id.clone());
+                if !matches!(method, Asked::Unanswered) {
+                    let may_ask = matches!(method, Asked::ToolCall | Asked::Reading);
+                    self.open.begin(request.id.clone(), may_ask);
                 }
                 if let ClientRequest::DiscoverRequest(_) = request.request
                     && let Probe::Armed { patience } | Probe::Waiting { patience, .. } = self.probe
@@ -168,13 +199,18 @@ impl<T> Wire<T> {
                     return None;
                 }
             }
-            JsonRpcMessage::Response(response) => self.close_request(&response.id),
+            JsonRpcMessage::Response(response) => {
+                if let ServerResult::DiscoverResult(about) = &response.result {
+                    self.logs = about.capabilities.logging.is_some();
+                }
+                self.close_request(&response.id);
+            }
             JsonRpcMessage::Error(error) => {
                 // Our ids are numbers. Middleware sends none, or a word of its own.
                 if error.id.as_ref().is_none_or(is_a_word)
-                    && let [sole] = self.open.as_slice()
+                    && let Some(sole) = self.open.sole()
                 {
-                    error.id = Some(sole.clone());
+                    error.id = Some(sole);
                     error.error.data = Some(UNREAD.into());
                 }
                 if let Some(id) = &error.id {
@@ -189,7 +225,7 @@ impl<T> Wire<T> {
     /// It was answered, or nobody waits for the answer any more.
     fn close_request(&mut self, id: &RequestId) {
         self.calls.retain(|call| !same(&call.id, id));
-        self.open.retain(|open| !same(open, id));
+        self.open.end(|open| same(open, id));
     }
 
     fn progress(&mut self, told: &ProgressNotificationParam) {
@@ -207,6 +243,32 @@ impl<T> Wire<T> {
                 total: told.total,
                 message: told.message.clone(),
             });
+        }
+    }
+}
+
+/// What the wire has to know of a request.
+#[derive(Clone, Copy)]
+enum Asked {
+    ToolCall,
+    /// A prompt or a resource, before which a server may ask something as before a tool's answer.
+    Reading,
+    /// Its answer comes at the end of all, or is not waited for.
+    Unanswered,
+    Other,
+}
+
+impl Asked {
+    fn of(request: &ClientRequest) -> Self {
+        match request {
+            ClientRequest::CallToolRequest(_) => Self::ToolCall,
+            ClientRequest::GetPromptRequest(_) | ClientRequest::ReadResourceRequest(_) => {
+                Self::Reading
+            }
+            ClientRequest::SubscriptionsListenRequest(_) | ClientRequest::SetLevelRequest(_) => {
+                Self::Unanswered
+            }
+            _ => Self::Other,
         }
     }
 }
@@ -296,7 +358,10 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Wire<T> {
     // Safe to drop at any point, as rmcp's loop does: nothing is held over an await.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            let message = self.inner.receive().await?;
+            let Some(message) = self.inner.receive().await else {
+                self.open.end_all();
+                return None;
+            };
             if let Some(message) = self.incoming(message) {
                 return Some(message);
             }

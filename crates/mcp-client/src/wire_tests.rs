@@ -7,15 +7,16 @@ use std::{
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
-    DiscoverRequest, DiscoverRequestParams,
+    DiscoverRequest, DiscoverRequestParams, ProtocolVersion,
 };
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Gives what it is given, then is silent; and keeps what is sent.
+/// Gives what it is given, then is silent or ends; and keeps what is sent.
 #[derive(Default)]
 struct Lines {
+    ends: bool,
     incoming: VecDeque<Value>,
     sent: Arc<Mutex<Vec<Value>>>,
 }
@@ -38,6 +39,7 @@ impl Transport<RoleClient> for Lines {
                 message["jsonrpc"] = "2.0".into();
                 Some(serde_json::from_value(message).unwrap())
             }
+            None if self.ends => None,
             None => pending().await,
         }
     }
@@ -277,4 +279,81 @@ async fn an_odd_answer_becomes_a_refusal() {
     assert_eq!(received(&mut wire).await["error"]["code"], -32601);
     assert_eq!(received(&mut wire).await["id"], 1);
     assert!(!late.happened());
+}
+
+fn with_version(mut call: CallToolRequest, version: ProtocolVersion) -> ClientRequest {
+    let mut meta = RequestMetaObject::default();
+    meta.set_protocol_version(version);
+    call.extensions.insert(meta);
+    ClientRequest::CallToolRequest(call)
+}
+
+#[tokio::test]
+async fn servers_of_the_newer_era_that_log_are_told_what_to_log_of_each_call() {
+    let discovered = |capabilities: Value| {
+        json!({"id": 0, "result": {
+            "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            "supportedVersions": ["2026-07-28"], "capabilities": capabilities,
+            "serverInfo": {"name": "s", "version": "0"},
+        }})
+    };
+    let (newer, older) = (ProtocolVersion::V_2026_07_28, ProtocolVersion::V_2025_11_25);
+    for (capabilities, version, expected) in [
+        (json!({"logging": {}}), newer.clone(), json!("warning")),
+        (json!({}), newer, Value::Null),
+        (json!({"logging": {}}), older, Value::Null),
+    ] {
+        let lines = lines([discovered(capabilities)]);
+        let sent = lines.sent.clone();
+        let mut wire = Wire::new(lines).logging(LogLevel::Warning);
+        received(&mut wire).await;
+        let call = CallToolRequest::new(CallToolRequestParams::new("work"));
+        send(&mut wire, with_version(call, version), 1).await;
+        let list = rmcp::model::ListToolsRequest::default();
+        send(&mut wire, ClientRequest::ListToolsRequest(list), 2).await;
+        let sent = sent.lock().unwrap();
+        let level = "/params/_meta/io.modelcontextprotocol~1logLevel";
+        let levels = |at: usize| sent[at].pointer(level).cloned().unwrap_or_default();
+        assert_eq!((levels(0), levels(1)), (expected, Value::Null));
+    }
+}
+
+#[tokio::test]
+async fn calls_are_open_until_their_answer_their_end_or_that_of_the_connection() {
+    let lines = Lines {
+        ends: true,
+        ..lines([result(1)])
+    };
+    let mut wire = Wire::new(lines);
+    let open = wire.open_requests();
+    for id in [1, 2, 3] {
+        send(
+            &mut wire,
+            ClientRequest::CallToolRequest(a_call(None, id)),
+            id,
+        )
+        .await;
+    }
+    let list = rmcp::model::ListToolsRequest::default();
+    send(&mut wire, ClientRequest::ListToolsRequest(list), 4).await;
+    let level = rmcp::model::SetLevelRequestParams::new(LoggingLevel::Info);
+    let level = rmcp::model::SetLevelRequest::new(level);
+    send(&mut wire, ClientRequest::SetLevelRequest(level), 5).await;
+    let ids = |ids: &[i64]| {
+        ids.iter()
+            .copied()
+            .map(RequestId::Number)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(open.calls(), ids(&[1, 2, 3]));
+    received(&mut wire).await;
+    assert_eq!(open.calls(), ids(&[2, 3]));
+    let cancelled = CancelledNotificationParam::new(Some(RequestId::Number(2)), None);
+    let cancelled = CancelledNotification::new(cancelled);
+    let cancelled = ClientJsonRpcMessage::notification(cancelled.into());
+    assert!(wire.send(cancelled).await.is_ok());
+    assert_eq!(open.calls(), ids(&[3]));
+    assert!(wire.receive().await.is_none());
+    assert!(open.calls().is_empty());
+    assert!(open.sole().is_none());
 }

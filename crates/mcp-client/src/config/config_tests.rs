@@ -392,3 +392,34 @@ fn no_document_makes_it_panic() {
         }
     }
 }
+
+#[test]
+fn what_calls_are_allowed_is_read_in_every_form() {
+    let server = json!({
+        "command": "x", "idle_timeout": "20s", "max_concurrent_calls": 4,
+        "tool_timeouts": {"build": "10m", "ping": 2},
+    });
+    let ours = from_ours(&json!({"s": server})).unwrap();
+    let theirs = from_document(&json!({"mcpServers": {"s": server}})).unwrap();
+    for server in [&ours[0], &theirs[0]] {
+        assert_eq!(server.idle_timeout, Some(Duration::from_secs(20)));
+        assert_eq!(server.max_concurrent_calls, Some(4));
+        let tools = [("build", 600), ("ping", 2)];
+        let tools = tools.map(|(tool, seconds)| (tool.to_owned(), Duration::from_secs(seconds)));
+        assert_eq!(server.tool_timeouts, tools);
+    }
+    for (key, value, place) in [
+        ("idle_timeout", json!(0), "s.idle_timeout"),
+        ("tool_timeouts", json!(["build"]), "s.tool_timeouts"),
+        (
+            "tool_timeouts",
+            json!({"build": "soon"}),
+            "s.tool_timeouts.build",
+        ),
+        ("max_concurrent_calls", json!(0), "s.max_concurrent_calls"),
+        ("max_concurrent_calls", json!(1.5), "s.max_concurrent_calls"),
+    ] {
+        let error = from_ours(&json!({"s": {"command": "x", key: value}})).unwrap_err();
+        assert!(error.to_string().contains(place), "{error}");
+    }
+}

@@ -118,6 +118,22 @@ pub enum ConfigError {
         /// Where.
         path: String,
     },
+    /// A secret or a grant of its own without a client.
+    #[error("`{path}` needs a `client_id`: that of the client that is registered with the authorization server")]
+    MissingClient {
+        /// Where.
+        path: String,
+    },
+    /// A word that is none of those that are understood.
+    #[error("`{path}`: `{value}` is not known; there are: {}", choices.join(", "))]
+    UnknownChoice {
+        /// Where.
+        path: String,
+        /// What is written.
+        value: String,
+        /// What may be written.
+        choices: Vec<&'static str>,
+    },
     /// A protocol version that we do not speak.
     #[error("`{path}`: protocol version `{value}` is not known; there are: {}", PROTOCOL_VERSIONS.join(", "))]
     UnknownProtocolVersion {

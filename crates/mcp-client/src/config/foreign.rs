@@ -28,7 +28,7 @@ const TEXTS: [&str; 9] = [
     "url",
 ];
 /// What else is read, besides filters of tools.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 14] = [
     "id",
     "name",
     "enabled",
@@ -40,6 +40,9 @@ const SETTINGS: [&str; 11] = [
     "protocol_version",
     "required",
     "sequential",
+    "idle_timeout",
+    "tool_timeouts",
+    "max_concurrent_calls",
 ];
 /// A bare number as `timeout` is seconds up to this (Cline and Roo Code allow no more), and
 /// milliseconds above (Gemini CLI).

@@ -7,6 +7,7 @@
 
 mod error;
 mod foreign;
+mod oauth;
 mod ours;
 mod read;
 mod select;
@@ -21,7 +22,12 @@ pub use error::ConfigError;
 pub use select::{select, select_servers};
 pub(crate) use show::{hidden_of_url, hidden_values, shown_command, shown_url};
 
-use crate::redact::Redactor;
+use crate::{
+    asks::{Root, SamplingLimits},
+    auth::AuthConfig,
+    logs::LogLevel,
+    redact::Redactor,
+};
 
 /// How long starting a server may take where nothing else is said.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -66,6 +72,25 @@ pub struct ServerConfig {
     pub required: bool,
     /// It takes one call at a time.
     pub sequential: bool,
+    /// How long a call may go without progress that the server tells; `None` is as long as it may take
+    /// in all, or [`HostOptions::call_timeout`](crate::HostOptions::call_timeout) where nobody says how
+    /// long that is.
+    pub idle_timeout: Option<Duration>,
+    /// How long calls of some tools may take, by their own names, instead of `call_timeout`.
+    pub tool_timeouts: Vec<(String, Duration)>,
+    /// How many calls may run at once; further ones wait, within their deadline. `None` is 64.
+    pub max_concurrent_calls: Option<usize>,
+    /// How it is logged in to, if it asks for that: `authorization` as a map. As text `authorization`
+    /// is a header, which is sent as it is, and there is no login.
+    pub authorization: AuthConfig,
+    /// It may ask a model, within these limits; `None`, the default, is that it may not. Whether there is
+    /// a model to ask is [`Answering::sampler`](crate::Answering::sampler).
+    pub sampling: Option<SamplingLimits>,
+    /// The folders that it may work in, instead of the host's
+    /// ([`Answering::roots`](crate::Answering::roots)).
+    pub roots: Option<Vec<Root>>,
+    /// What it logs is asked for, kept and handed on from here upwards.
+    pub log_level: LogLevel,
 }
 
 /// How a server is reached.
@@ -111,6 +136,13 @@ impl ServerConfig {
             protocol_version: None,
             required: false,
             sequential: false,
+            idle_timeout: None,
+            tool_timeouts: Vec::new(),
+            max_concurrent_calls: None,
+            authorization: AuthConfig::default(),
+            sampling: None,
+            roots: None,
+            log_level: LogLevel::default(),
         }
     }
 
@@ -177,6 +209,13 @@ impl fmt::Debug for ServerConfig {
             .field("protocol_version", &self.protocol_version)
             .field("required", &self.required)
             .field("sequential", &self.sequential)
+            .field("authorization", &self.authorization)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("tool_timeouts", &self.tool_timeouts)
+            .field("max_concurrent_calls", &self.max_concurrent_calls)
+            .field("sampling", &self.sampling)
+            .field("roots", &self.roots)
+            .field("log_level", &self.log_level)
             .finish()
     }
 }

@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, ServerConfig, ServerTransport,
+    ConfigError, ServerConfig, ServerTransport, oauth,
     read::{self, join},
 };
 use switchboard_domain::nearest::nearest;
@@ -17,7 +17,7 @@ const HTTP: &str = "streamable-http";
 /// How long a start may take at most, if only the time of calls is said.
 const LONGEST_GUESS: Duration = Duration::from_mins(2);
 
-pub(super) const KEYS: [&str; 16] = [
+pub(super) const KEYS: [&str; 19] = [
     "name",
     "type",
     "command",
@@ -34,6 +34,9 @@ pub(super) const KEYS: [&str; 16] = [
     "protocol_version",
     "required",
     "sequential",
+    "idle_timeout",
+    "tool_timeouts",
+    "max_concurrent_calls",
 ];
 
 pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
@@ -112,7 +115,34 @@ pub(super) fn settings<'a>(
     if let Some((value, path)) = get("sequential") {
         config.sequential = read::boolean(value, &path)?;
     }
+    if let Some((value, path)) = get("authorization").filter(|(value, _)| value.is_object()) {
+        config.authorization = oauth::authorization(value, &path)?;
+        no_fixed_header(config, path)?;
+    }
+    if let Some((value, path)) = get("idle_timeout") {
+        config.idle_timeout = Some(read::duration(value, &path)?);
+    }
+    if let Some((value, path)) = get("tool_timeouts") {
+        config.tool_timeouts = read::object(value, &path)?
+            .iter()
+            .map(|(tool, value)| Ok((tool.clone(), read::duration(value, &join(&path, tool))?)))
+            .collect::<Result<_, ConfigError>>()?;
+    }
+    if let Some((value, path)) = get("max_concurrent_calls") {
+        config.max_concurrent_calls = Some(read::count(value, &path)?);
+    }
     Ok(())
+}
+
+/// A header and a login exclude each other.
+fn no_fixed_header(config: &ServerConfig, path: String) -> Result<(), ConfigError> {
+    let given = |(name, _): &(String, SecretString)| name.eq_ignore_ascii_case("authorization");
+    match &config.transport {
+        ServerTransport::StreamableHttp { headers, .. } if headers.iter().any(given) => {
+            Err(ConfigError::DuplicateAuthorization { path })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn transport(fields: &Map<String, Value>, path: &str) -> Result<ServerTransport, ConfigError> {
@@ -221,12 +251,17 @@ pub(super) fn http(
     };
     let mut headers =
         get("headers").map_or(Ok(Vec::new()), |(value, path)| read::secrets(value, &path))?;
-    if let Some((value, path)) = get("authorization") {
+    // A map says how to log in, which is no part of the transport.
+    if let Some((value, path)) = get("authorization").filter(|(value, _)| !value.is_object()) {
         let given = |(name, _): &(String, SecretString)| name.eq_ignore_ascii_case("authorization");
         if headers.iter().any(given) {
             return Err(ConfigError::DuplicateAuthorization { path });
         }
-        let value = SecretString::from(read::string(value, &path)?);
+        let Some(value) = value.as_str() else {
+            let expected = "text (the header) or a map (how to log in)";
+            return Err(read::wrong(&path, expected, value));
+        };
+        let value = SecretString::from(value);
         headers.push(("Authorization".to_owned(), value));
     }
     Ok(ServerTransport::StreamableHttp {

@@ -33,6 +33,15 @@ pub(super) fn not_empty(name: String, path: &str) -> Result<String, ConfigError>
     Ok(name)
 }
 
+/// Text that says something.
+pub(super) fn not_blank(text: String, path: &str) -> Result<String, ConfigError> {
+    if text.trim().is_empty() {
+        let found = Value::Null;
+        return Err(wrong(path, "text", &found));
+    }
+    Ok(text)
+}
+
 pub(super) fn boolean(value: &Value, path: &str) -> Result<bool, ConfigError> {
     value
         .as_bool()
@@ -102,6 +111,15 @@ pub(super) fn duration(value: &Value, path: &str) -> Result<Duration, ConfigErro
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .filter(|duration| !duration.is_zero())
         .ok_or_else(invalid)
+}
+
+/// A number of things, at least one.
+pub(super) fn count(value: &Value, path: &str) -> Result<usize, ConfigError> {
+    value
+        .as_u64()
+        .and_then(|number| usize::try_from(number).ok())
+        .filter(|number| *number > 0)
+        .ok_or_else(|| wrong(path, "a whole number, at least 1", value))
 }
 
 pub(super) fn url(value: &Value, path: &str) -> Result<String, ConfigError> {

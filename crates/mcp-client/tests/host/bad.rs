@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{self, Lines, StdinLock, Write},
     process, thread,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -30,6 +31,9 @@ pub(crate) fn serve(kind: &str) {
         noise: false,
         tools: vec!["work"],
     };
+    if std::env::var("TOOLS").is_ok_and(|tools| tools == "work,read") {
+        server.tools.push("read");
+    }
     match kind {
         "mute" => server.answer(|_, _| Reply::Nothing),
         "dead" => {
@@ -66,13 +70,6 @@ pub(crate) fn serve(kind: &str) {
             })),
             _ => Reply::Usual,
         }),
-        "dies in a call" => server.answer(|method, _| match method {
-            "tools/call" => {
-                complain("disk full\ngiving up");
-                process::exit(3);
-            }
-            _ => Reply::Usual,
-        }),
         // The first call of its first life ends it.
         "dies once" => {
             let mark = std::env::var("MARK").unwrap();
@@ -96,6 +93,8 @@ pub(crate) fn serve(kind: &str) {
                 _ => Reply::Usual,
             });
         }
+        "plain" => server.answer(|_, _| Reply::Usual),
+        kind if kind.contains("call") => server.serve_call(kind),
         "asks back" => server.asks_back(),
         // Neither the end of its input nor, with the shell's help, a signal makes it leave.
         "stubborn" => {
@@ -108,8 +107,13 @@ pub(crate) fn serve(kind: &str) {
     }
 }
 
+/// One that begins with `read` says that it only reads.
 fn tool(name: &str) -> Value {
-    json!({"name": name, "description": "", "inputSchema": {"type": "object"}})
+    let mut tool = json!({"name": name, "description": "", "inputSchema": {"type": "object"}});
+    if name.starts_with("read") {
+        tool["annotations"] = json!({"readOnlyHint": true});
+    }
+    tool
 }
 
 /// Three pages; a bad tool on the second.
@@ -122,6 +126,37 @@ fn page(cursor: Option<&str>) -> Value {
         }),
         Some(_) => json!({"tools": [tool("e")]}),
     }
+}
+
+/// Thousands of notifications of every kind, asked for by nobody.
+fn flood(out: &mut impl Write, params: &Value) {
+    let token = &params["_meta"]["progressToken"];
+    for n in 0..5000 {
+        for (method, params) in [
+            ("notifications/tools/list_changed", json!({})),
+            (
+                "notifications/message",
+                json!({"level": "debug", "data": n}),
+            ),
+            (
+                "notifications/progress",
+                json!({"progressToken": token, "progress": n}),
+            ),
+            (
+                "notifications/progress",
+                json!({"progressToken": "nobody's", "progress": n}),
+            ),
+            (
+                "notifications/cancelled",
+                json!({"requestId": 10_000_000 + n}),
+            ),
+            ("notifications/nonsense", json!({"n": n})),
+        ] {
+            let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+            writeln!(out, "{message}").unwrap();
+        }
+    }
+    out.flush().unwrap();
 }
 
 fn complain(text: &str) {
@@ -178,6 +213,62 @@ impl Server {
                 "tools/list" => Reply::error(-32602, "unknown cursor"),
                 _ => Reply::Usual,
             }),
+            other => panic!("no server is {other}"),
+        }
+    }
+
+    /// With something wrong about its calls.
+    fn serve_call(&mut self, kind: &str) {
+        match kind {
+            "dies in a call" => self.answer(|method, _| match method {
+                "tools/call" => {
+                    complain("disk full\ngiving up");
+                    process::exit(3);
+                }
+                _ => Reply::Usual,
+            }),
+            "silent in a call" => self.answer(|method, _| match method {
+                "tools/call" => Reply::Nothing,
+                _ => Reply::Usual,
+            }),
+            // `work` is not answered three times; `rest` always is.
+            "silent in three calls" => {
+                self.tools.push("rest");
+                let mut left = 3;
+                self.answer(|method, params| match method {
+                    "tools/call" if params["name"] == "work" && left > 0 => {
+                        left -= 1;
+                        Reply::Nothing
+                    }
+                    _ => Reply::Usual,
+                });
+            }
+            "slow in a call" => self.answer(|method, params| match method {
+                "tools/call" => {
+                    let late = params["arguments"]["ms"].as_u64().unwrap();
+                    // sleep: this server is slow, and does one thing at a time.
+                    thread::sleep(Duration::from_millis(late));
+                    Reply::Usual
+                }
+                _ => Reply::Usual,
+            }),
+            "says much in a call" => self.answer(|method, params| match method {
+                "tools/call" => {
+                    let bytes = params["arguments"]["bytes"].as_u64().unwrap();
+                    let text = "x".repeat(usize::try_from(bytes).unwrap());
+                    Reply::Result(json!({"content": [{"type": "text", "text": text}]}))
+                }
+                _ => Reply::Usual,
+            }),
+            "floods in a call" => {
+                let mut out = io::stdout();
+                self.answer(|method, params| {
+                    if method == "tools/call" {
+                        flood(&mut out, params);
+                    }
+                    Reply::Usual
+                });
+            }
             other => panic!("no server is {other}"),
         }
     }

@@ -96,8 +96,13 @@ async fn progress_is_told_in_order_and_before_the_answer() {
             message: Some(format!("step {n}")),
         };
         assert_eq!(*told.lock().unwrap(), [step(1), step(2), step(3)], "{kind}");
-        // Where nobody listens, none is asked for.
-        assert_eq!(text(&host, "s__count").await, "nobody listens");
+        // Where nobody listens it still says that the server is at work.
+        assert_eq!(text(&host, "s__count").await, "counted");
+        // It is not asked for where that changes nothing either.
+        let mut call = tool_call("s__count", json!({}));
+        call.deadline = Some(Duration::from_secs(20));
+        let output = soon(host.call(call)).await.unwrap();
+        assert_eq!(all_text(&output), "nobody listens");
     }
 }
 
@@ -105,10 +110,14 @@ async fn progress_is_told_in_order_and_before_the_answer() {
 async fn a_repetition_can_be_told_by_its_key() {
     let host = host([program("s", OLDER_ERA)]).await;
     let mut call = tool_call("s__meta", json!({}));
+    // With a deadline of its own no progress is asked for.
+    call.deadline = Some(Duration::from_secs(20));
+    let without = call.clone();
     call.idempotency_key = Some("run-1/call-2".to_owned());
     let meta = all_text(&soon(host.call(call)).await.unwrap());
     assert_eq!(meta, r#"{"switchboard/idempotency-key":"run-1/call-2"}"#);
-    assert_eq!(text(&host, "s__meta").await, "{}");
+    let meta = all_text(&soon(host.call(without)).await.unwrap());
+    assert_eq!(meta, "{}");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use switchboard_mcp_client::{McpHost, ServerConfig, ServerState};
 use crate::stage::*;
 
 /// Runs, and is no zombie that only waits for whoever adopted it.
-fn runs(pid: u32) -> bool {
+pub(crate) fn runs(pid: u32) -> bool {
     let raw = i32::try_from(pid).unwrap();
     if test_kill_process(Pid::from_raw(raw).unwrap()).is_err() {
         return false;
@@ -30,7 +30,7 @@ fn runs(pid: u32) -> bool {
     }
 }
 
-async fn gone(pid: u32) {
+pub(crate) async fn gone(pid: u32) {
     soon(async {
         while runs(pid) {
             // sleep: nobody is told when a process ends that is not one's child.
@@ -41,7 +41,7 @@ async fn gone(pid: u32) {
 }
 
 /// A server with a process of its own, both deaf to `SIGTERM`, and the ids of the two.
-fn stubborn(name: &str) -> ServerConfig {
+pub(crate) fn stubborn(name: &str) -> ServerConfig {
     program_after(
         "trap '' TERM; sleep 1000 </dev/null >/dev/null 2>&1 & echo grandchild $! >&2",
         name,
@@ -64,7 +64,7 @@ async fn grandchild(host: &McpHost, name: &str) -> u32 {
     .await
 }
 
-async fn pids(host: &McpHost, name: &str) -> (u32, u32) {
+pub(crate) async fn pids(host: &McpHost, name: &str) -> (u32, u32) {
     (
         status(host, name).pid.unwrap(),
         grandchild(host, name).await,

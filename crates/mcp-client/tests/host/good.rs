@@ -114,6 +114,18 @@ impl Good {
                 }
                 text("counted".to_owned())
             }
+            // Half a second of work, told ten times.
+            "labour" => {
+                for step in 1..=10_u8 {
+                    // sleep: a tool takes time; it is in the nature of this one.
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    if let Some(token) = context.meta.get_progress_token() {
+                        let progress = ProgressNotificationParam::new(token, f64::from(step));
+                        context.peer.notify_progress(progress).await.unwrap();
+                    }
+                }
+                text("done".to_owned())
+            }
             // How many of these ran at once, this one among them.
             "crowd" => {
                 let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
@@ -167,6 +179,7 @@ impl ServerHandler for Good {
             "endless",
             "await_cancellation",
             "count",
+            "labour",
             "crowd",
             "grow",
         ];
@@ -177,7 +190,13 @@ impl ServerHandler for Good {
         let schema = Arc::new(schema.as_object().unwrap().clone());
         let tools = names
             .into_iter()
-            .map(|name| Tool::new(name, format!("Does {name}."), schema.clone()))
+            .map(|name| match name {
+                // Another one than before, under its old name.
+                "meta" if *self.more_tools.borrow() => {
+                    Tool::new(name, "Does meta, and more.", schema.clone())
+                }
+                name => Tool::new(name, format!("Does {name}."), schema.clone()),
+            })
             .collect();
         Ok(ListToolsResult::with_all_items(tools))
     }

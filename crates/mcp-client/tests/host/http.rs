@@ -34,14 +34,14 @@ use crate::{good::Good, stage::*};
 
 /// An HTTP server of this test, ended with it. It has a runtime of its own, because the tasks that
 /// hold its connections end with nothing else.
-struct Served {
+pub(crate) struct Served {
     address: SocketAddr,
     accepting: JoinHandle<()>,
     runtime: Option<Runtime>,
 }
 
 impl Served {
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
@@ -234,6 +234,12 @@ async fn forgetful(
         "server/discover" => unread(),
         _ => StatusCode::ACCEPTED.into_response(),
     }
+}
+
+/// A server that forgets its first session, and with it a call.
+pub(crate) async fn serve_forgetful() -> Served {
+    let route = post(forgetful).with_state(Seen::default());
+    serve(Router::new().route("/mcp", route), None).await
 }
 
 #[tokio::test]

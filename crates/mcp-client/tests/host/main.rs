@@ -10,8 +10,12 @@
 
 mod bad;
 mod calls;
+mod circuits;
+mod definitions;
 mod endings;
+mod faults;
 mod good;
+mod hosts;
 mod http;
 mod lists;
 mod secrets;
@@ -21,7 +25,7 @@ mod starts;
 /// Which server to be.
 const SERVER: &str = "SWITCHBOARD_TEST_SERVER";
 
-/// Not a test: the program that the tests start as their servers. What the test runner itself writes
+/// Not a test: the program that the tests start as their servers, and as a host of its own. What the test runner itself writes
 /// to the standard output is noise that a client has to put up with.
 #[test]
 #[ignore = "a server that the other tests start"]
@@ -29,9 +33,10 @@ fn server() {
     let Ok(kind) = std::env::var(SERVER) else {
         return;
     };
-    match kind.strip_prefix("good ") {
-        Some(versions) => good::serve_stdio(versions),
-        None => bad::serve(&kind),
+    match kind.split_once(' ') {
+        Some(("good", versions)) => good::serve_stdio(versions),
+        Some(("host", which)) => hosts::be(which),
+        _ => bad::serve(&kind),
     }
     std::process::exit(0);
 }

@@ -1,0 +1,203 @@
+//! The client that `cargo xtask conformance` hands to the protocol's own conformance suite: the host
+//! of this crate as it is, with a person and a model that answer at once.
+//!
+//! The suite starts a server per scenario and this program with the server's address as its last
+//! argument. It names the scenario in `MCP_CONFORMANCE_SCENARIO`, and in `MCP_CONFORMANCE_CONTEXT`
+//! gives what the client is to know beside it, as JSON.
+
+#![allow(
+    clippy::print_stderr,
+    reason = "the suite shows what a client that failed wrote there"
+)]
+
+use std::{env, error::Error, process::ExitCode, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use switchboard_domain::{
+    Elicitation, ElicitationAnswer, Elicitor, JsonObject, ToolCall, ToolDefinition, ToolHost,
+};
+use switchboard_mcp_client::{
+    Answering, HostOptions, McpHost, Root, ServerConfig,
+    auth::{AuthConfig, AuthOptions, GrantType},
+};
+
+const SERVER: &str = "server";
+/// The client id that the suite's authorization servers know where they support such documents.
+const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
+    let url = env::args().next_back().unwrap_or_default();
+    let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let context: Value = match env::var("MCP_CONFORMANCE_CONTEXT") {
+        Ok(text) => serde_json::from_str(&text)?,
+        Err(_) => Value::Null,
+    };
+    let answering = Answering {
+        elicitor: Some(Arc::new(Willing)),
+        roots: Root::folder(&env::current_dir()?).map(|root| vec![root]),
+        ..Answering::default()
+    };
+    let options = HostOptions {
+        answering,
+        auth: AuthOptions {
+            on_url: Some(Arc::new(visit)),
+            client_metadata_url: Some(CLIENT_METADATA.to_owned()),
+            ..AuthOptions::default()
+        },
+        ..HostOptions::default()
+    };
+    let mut server = ServerConfig::http(SERVER, url);
+    server.authorization = authorization(&scenario, &context);
+    let host = McpHost::start(vec![server], options)?;
+    host.ready().await;
+    if scenario == "sse-retry" {
+        // sleep: this server takes any GET for a stream that is taken up again, also the one that a
+        // client of this era opens after the handshake; that one has to be there before the call.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let result = exercise(&host, &scenario, &context).await;
+    host.close().await;
+    result
+}
+
+/// What the suite gives of a client that was registered beforehand.
+fn authorization(scenario: &str, context: &Value) -> AuthConfig {
+    let given = |key: &str| context.get(key).and_then(Value::as_str);
+    let grant = if scenario.starts_with("auth/client-credentials") {
+        GrantType::ClientCredentials
+    } else {
+        GrantType::AuthorizationCode
+    };
+    AuthConfig {
+        grant,
+        client_id: given("client_id").map(str::to_owned),
+        client_secret: given("client_secret").map(Into::into),
+        private_key: given("private_key_pem").map(Into::into),
+        ..AuthConfig::default()
+    }
+}
+
+/// A browser whose person agrees at once: the page sends it back to us.
+fn visit(url: &str) {
+    let url = url.to_owned();
+    tokio::spawn(async move {
+        if let Err(error) = reqwest::get(url).await {
+            eprintln!("the authorization page: {error}");
+        }
+    });
+}
+
+/// A person who agrees to everything and touches no field.
+struct Willing;
+
+#[async_trait]
+impl Elicitor for Willing {
+    async fn elicit(&self, _elicitation: &Elicitation) -> ElicitationAnswer {
+        ElicitationAnswer::Accept {
+            content: JsonObject::new(),
+        }
+    }
+}
+
+/// Does with the server what the scenario wants to see: mostly, calls every tool.
+async fn exercise(host: &McpHost, scenario: &str, context: &Value) -> Result<(), Box<dyn Error>> {
+    for server in host.servers() {
+        if !server.state.takes_calls() {
+            return Err(format!("{}: {:?}", server.state.as_str(), server.reason).into());
+        }
+        for warning in &server.warnings {
+            eprintln!("warning: {warning}");
+        }
+    }
+    let tools = host.tools().await.tools;
+    let mut failed = Vec::new();
+    for (tool, input) in calls(scenario, context, &tools)? {
+        let output = host
+            .call(ToolCall {
+                name: format!("{SERVER}__{tool}"),
+                input,
+                ..ToolCall::default()
+            })
+            .await;
+        if let Err(error) = output {
+            failed.push(error.to_string());
+        }
+    }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("\n").into())
+    }
+}
+
+/// The calls to make, by the tools' own names.
+fn calls(
+    scenario: &str,
+    context: &Value,
+    tools: &[Arc<ToolDefinition>],
+) -> Result<Vec<(String, JsonObject)>, Box<dyn Error>> {
+    if let Some(calls) = context.get("toolCalls").and_then(Value::as_array) {
+        return Ok(calls.iter().filter_map(given).collect());
+    }
+    match scenario {
+        // Its server knows no `tools/call`.
+        "json-schema-ref-no-deref" => Ok(Vec::new()),
+        // The tool wants to see how the schema of another one came through.
+        "json-schema-2020-12-preservation" => {
+            let focal = tools
+                .iter()
+                .find(|tool| own_name(tool) == "json_schema_2020_12_tool")
+                .ok_or("the tool with the schema is not there")?;
+            let input = Map::from_iter([("schema".to_owned(), focal.input_schema.clone())]);
+            Ok(vec![("json_schema_echo".to_owned(), input)])
+        }
+        _ => Ok(tools
+            .iter()
+            .map(|tool| (own_name(tool).to_owned(), input_for(&tool.input_schema)))
+            .collect()),
+    }
+}
+
+/// A call that the suite gives in its context.
+fn given(call: &Value) -> Option<(String, JsonObject)> {
+    let name = call.get("name")?.as_str()?.to_owned();
+    let input = call.get("arguments").and_then(Value::as_object);
+    Some((name, input.cloned().unwrap_or_default()))
+}
+
+fn own_name(tool: &ToolDefinition) -> &str {
+    tool.origin
+        .as_ref()
+        .map_or(&tool.name, |origin| &origin.tool)
+}
+
+/// Something for every property.
+fn input_for(schema: &Value) -> JsonObject {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties
+        .into_iter()
+        .flatten()
+        .map(|(name, property)| {
+            let value = match property.get("type").and_then(Value::as_str) {
+                Some("number" | "integer") => json!(1),
+                Some("boolean") => json!(true),
+                Some("array") => json!([]),
+                Some("object") => json!({}),
+                _ => json!("test"),
+            };
+            (name.clone(), value)
+        })
+        .collect()
+}

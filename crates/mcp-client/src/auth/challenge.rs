@@ -1,0 +1,151 @@
+//! `WWW-Authenticate`: what a server says when it wants to know who asks (RFC 9110, section 11.6.1;
+//! RFC 6750, section 3; RFC 9728, section 5.1).
+
+use std::collections::HashMap;
+
+/// The challenge of scheme `Bearer`, as far as it concerns us. Absent parameters are `None` or empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Challenge {
+    pub(super) error: Option<String>,
+    pub(super) scopes: Vec<String>,
+    pub(super) resource_metadata: Option<String>,
+}
+
+impl Challenge {
+    /// Reads a header's value. Other schemes and what is malformed are passed over.
+    pub(super) fn read(header: &str) -> Self {
+        let mut parameters = bearer_parameters(header);
+        Self {
+            error: parameters.remove("error"),
+            scopes: parameters
+                .remove("scope")
+                .map(|scope| scopes(&scope))
+                .unwrap_or_default(),
+            resource_metadata: parameters.remove("resource_metadata"),
+        }
+    }
+}
+
+/// A list of scopes, each once, in their order.
+pub(super) fn scopes(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for scope in text.split_ascii_whitespace() {
+        add_scope(&mut found, scope);
+    }
+    found
+}
+
+pub(super) fn add_scope(scopes: &mut Vec<String>, scope: &str) {
+    if !scopes.iter().any(|known| known == scope) {
+        scopes.push(scope.to_owned());
+    }
+}
+
+/// The parameters of the first challenge of scheme `Bearer`, names in small letters.
+///
+/// One header may hold several challenges, and a comma separates both them and their parameters: what
+/// has no `=` after its first word begins a challenge.
+fn bearer_parameters(header: &str) -> HashMap<String, String> {
+    let mut found = HashMap::new();
+    let mut in_bearer = false;
+    for item in items(header) {
+        let item = item.trim();
+        let (first, rest) = item.split_once([' ', '\t']).unwrap_or((item, ""));
+        let parameter = if first.contains('=') || rest.trim_start().starts_with('=') {
+            item
+        } else {
+            if in_bearer {
+                break;
+            }
+            in_bearer = first.eq_ignore_ascii_case("bearer");
+            rest.trim()
+        };
+        if !in_bearer {
+            continue;
+        }
+        if let Some((name, value)) = parameter.split_once('=') {
+            let name = name.trim().to_ascii_lowercase();
+            found.entry(name).or_insert_with(|| unquoted(value.trim()));
+        }
+    }
+    found
+}
+
+/// What stands between commas outside of quotes.
+fn items(header: &str) -> Vec<&str> {
+    let (mut quoted, mut escaped, mut start) = (false, false, 0);
+    let mut items = Vec::new();
+    for (at, c) in header.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            ',' if !quoted => {
+                items.push(&header[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items.push(&header[start..]);
+    items
+}
+
+fn unquoted(value: &str) -> String {
+    let Some(inner) = value.strip_prefix('"') else {
+        return value.to_owned();
+    };
+    let mut text = String::new();
+    let mut characters = inner.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '"' => break,
+            '\\' => text.extend(characters.next()),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_read_in_every_spelling() {
+        let all = Challenge {
+            error: Some("insufficient_scope".to_owned()),
+            scopes: vec!["a".to_owned(), "b".to_owned()],
+            resource_metadata: Some("https://h/.well-known/x".to_owned()),
+        };
+        for header in [
+            r#"Bearer error="insufficient_scope", scope="a b", resource_metadata="https://h/.well-known/x""#,
+            r#"bearer  scope="a  b a",error=insufficient_scope ,Resource_Metadata = "https://h/.well-known/x""#,
+            r#"Basic realm="x, Bearer y", Bearer error="insufficient_scope", scope="a b", resource_metadata="https://h/.well-known/x""#,
+            r#"Negotiate, Bearer realm="a\"b", error="insufficient_scope", scope="a b", resource_metadata="https://h/.well-known/x", Basic scope="no""#,
+        ] {
+            assert_eq!(Challenge::read(header), all, "{header}");
+        }
+    }
+
+    #[test]
+    fn nothing_makes_it_panic() {
+        for header in [
+            "",
+            "Bearer",
+            "Bearer ",
+            ",,,",
+            "\"",
+            "Bearer scope",
+            "Bearer =",
+            "Bearer ==\"\\",
+            "Basic realm=\"x\"",
+            "Bearer scope=\"ä",
+            "é=\\\",Bearer",
+        ] {
+            let read = Challenge::read(header);
+            assert_eq!(read.resource_metadata, None, "{header}");
+        }
+        assert_eq!(Challenge::read("Bearer scope=\"ä").scopes, ["ä"]);
+    }
+}

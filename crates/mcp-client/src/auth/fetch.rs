@@ -1,0 +1,198 @@
+//! Requests to addresses that somebody else named: guarded, short, and with a deadline.
+
+use std::time::Duration;
+
+use reqwest::{
+    Client, Response, StatusCode, Url,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION},
+    redirect::Policy,
+};
+use serde_json::Value;
+
+use crate::http::root_cause;
+
+use super::{
+    error::AuthError,
+    guard::{Guard, Targets},
+};
+
+/// How long one request may take with its answer.
+const DEADLINE: Duration = Duration::from_secs(15);
+const TO_CONNECT: Duration = Duration::from_secs(5);
+/// Metadata and tokens are a few kilobytes.
+const MAX_ANSWER: usize = 256 * 1024;
+const MAX_REDIRECTS: usize = 3;
+
+/// Asks authorization servers.
+#[derive(Clone)]
+pub(super) struct Fetch {
+    client: Client,
+    targets: Targets,
+    pub(super) guard: Guard,
+}
+
+/// What to send, and as what.
+pub(super) enum Body {
+    Form(String),
+    Json(String),
+}
+
+/// A JSON answer; `Null` if the body is something else.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) json: Value,
+}
+
+impl Fetch {
+    pub(super) fn new(guard: Guard) -> Result<Self, AuthError> {
+        let targets = Targets::default();
+        let mut builder = Client::builder()
+            .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(TO_CONNECT)
+            .timeout(DEADLINE)
+            // Followed here, each judged; and never with a secret.
+            .redirect(Policy::none())
+            .referer(false)
+            .dns_resolver(guard.resolver(targets.clone()));
+        if guard.is_loopback() {
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|error| AuthError::Configuration {
+            reason: root_cause(&error),
+        })?;
+        Ok(Self {
+            client,
+            targets,
+            guard,
+        })
+    }
+
+    /// Gets a document; `None` if there is none at this address.
+    pub(super) async fn get(
+        &self,
+        what: &'static str,
+        url: &Url,
+    ) -> Result<Option<Value>, AuthError> {
+        let mut url = url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            self.guard.check(what, &url)?;
+            self.targets.add(&url);
+            let request = self
+                .client
+                .get(url.clone())
+                .header(ACCEPT, "application/json");
+            let response = request
+                .send()
+                .await
+                .map_err(|error| unreachable(what, &url, &error))?;
+            let status = response.status();
+            if status.is_redirection() {
+                url = target(what, &url, &response)?;
+                continue;
+            }
+            if !status.is_success() {
+                return if status.is_client_error() {
+                    Ok(None)
+                } else {
+                    Err(bad(what, &url, format!("HTTP {status}")))
+                };
+            }
+            let answer = read(what, &url, response).await?;
+            return match answer.json {
+                Value::Object(_) => Ok(Some(answer.json)),
+                // Many servers answer every address with the page of their web application.
+                _ => Ok(None),
+            };
+        }
+        Err(bad(
+            what,
+            &url,
+            format!("more than {MAX_REDIRECTS} redirects"),
+        ))
+    }
+
+    /// Posts, and follows no redirect: the body is meant for this address only.
+    pub(super) async fn post(
+        &self,
+        what: &'static str,
+        url: &Url,
+        body: Body,
+        authorization: Option<HeaderValue>,
+    ) -> Result<Answer, AuthError> {
+        self.guard.check(what, url)?;
+        self.targets.add(url);
+        let (kind, body) = match body {
+            Body::Form(body) => ("application/x-www-form-urlencoded", body),
+            Body::Json(body) => ("application/json", body),
+        };
+        let mut request = self
+            .client
+            .post(url.clone())
+            .header(ACCEPT, "application/json")
+            .header(CONTENT_TYPE, kind)
+            .body(body);
+        if let Some(authorization) = authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let response = request
+            .send()
+            .await
+            .map_err(|error| unreachable(what, url, &error))?;
+        if response.status().is_redirection() {
+            return Err(bad(what, url, "a redirect".to_owned()));
+        }
+        read(what, url, response).await
+    }
+}
+
+fn target(what: &'static str, url: &Url, response: &Response) -> Result<Url, AuthError> {
+    response
+        .headers()
+        .get(LOCATION)
+        .and_then(|location| location.to_str().ok())
+        .and_then(|location| url.join(location).ok())
+        .ok_or_else(|| bad(what, url, "a redirect to nowhere".to_owned()))
+}
+
+async fn read(what: &'static str, url: &Url, mut response: Response) -> Result<Answer, AuthError> {
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| unreachable(what, url, &error))?
+    {
+        if body.len() + chunk.len() > MAX_ANSWER {
+            return Err(bad(what, url, format!("more than {MAX_ANSWER} bytes")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    let json = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Ok(Answer { status, json })
+}
+
+fn unreachable(what: &'static str, url: &Url, error: &reqwest::Error) -> AuthError {
+    AuthError::Unreachable {
+        what,
+        url: url.to_string(),
+        reason: root_cause(error),
+    }
+}
+
+pub(super) fn bad(what: &'static str, url: &Url, reason: String) -> AuthError {
+    AuthError::BadAnswer {
+        what,
+        url: url.to_string(),
+        reason,
+    }
+}
+
+/// Pairs as `application/x-www-form-urlencoded`.
+pub(super) fn form(pairs: &[(&str, &str)]) -> String {
+    // The crate that does it is only reached through an address.
+    let Ok(mut carrier) = Url::parse("http://h/") else {
+        return String::new();
+    };
+    carrier.query_pairs_mut().extend_pairs(pairs);
+    carrier.query().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,423 @@
+//! Getting tokens: with a person in a browser, or by the client itself.
+
+use reqwest::Url;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+
+use super::{
+    callback::{Callback, Expected},
+    challenge::add_scope,
+    error::{AuthError, foreign},
+    fetch::{Body, Fetch, bad},
+    metadata::{Discovered, ServerMetadata},
+    pkce::{s256, unguessable},
+    settings::{AuthConfig, AuthOptions, ClientAuth, GrantType},
+    store::{GrantKey, Registration, StoredClient, StoredGrant, now},
+    token::{self, Credentials, Issued},
+};
+
+const AUTHORIZATION: &str = "authorization endpoint";
+const TOKEN: &str = "token endpoint";
+const REGISTRATION: &str = "registration endpoint";
+
+/// What one login needs to know.
+pub(super) struct Login<'a> {
+    pub(super) fetch: &'a Fetch,
+    /// The server's address as it is configured.
+    pub(super) server: &'a str,
+    pub(super) config: &'a AuthConfig,
+    pub(super) options: &'a AuthOptions,
+    pub(super) discovered: &'a Discovered,
+    /// What is kept from the login before.
+    pub(super) before: Option<&'a StoredGrant>,
+    /// What the server has asked for just now; empty if it did not say.
+    pub(super) challenged: &'a [String],
+}
+
+impl Login<'_> {
+    pub(super) fn key(&self) -> GrantKey {
+        GrantKey {
+            issuer: self.discovered.server.issuer().to_owned(),
+            resource: self.discovered.resource.clone(),
+            principal: self.config.principal().to_owned(),
+        }
+    }
+
+    /// Lets a person log in: `on_url` is given the address of the page. Returns when the browser was
+    /// sent back and the tokens are there.
+    pub(super) async fn in_browser(
+        &self,
+        on_url: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<StoredGrant, AuthError> {
+        let server = &self.discovered.server;
+        // Without metadata there is nobody to ask; the servers of 2025-03-26 had to support it.
+        if !self.discovered.assumed && !server.has_s256() {
+            return Err(AuthError::NoPkce {
+                issuer: foreign(server.issuer()),
+            });
+        }
+        let page = server.authorization_endpoint.as_deref();
+        let page = server.endpoint(self.fetch, AUTHORIZATION, page)?;
+        let endpoint = self.token_endpoint()?;
+        let callback = self.callback().await?;
+        let client = self.client(&callback.redirect_uri).await?;
+
+        let scopes = self.scopes(true);
+        let (verifier, state) = (unguessable(), unguessable());
+        let redirect_uri = callback.redirect_uri.clone();
+        let page = self.page(page, &client, &redirect_uri, &state, &verifier, &scopes);
+        on_url(page.as_str());
+        let expected = Expected {
+            state: &state,
+            issuer: server.issuer(),
+            names_itself: server.authorization_response_iss_parameter_supported == Some(true),
+        };
+        let code = callback.code(&expected, self.options.login_timeout).await?;
+        let parameters = [
+            ("grant_type", "authorization_code"),
+            ("code", code.expose_secret()),
+            ("redirect_uri", &redirect_uri),
+            ("code_verifier", &verifier),
+            ("resource", &self.discovered.resource),
+        ];
+        let issued = token::request(
+            self.fetch,
+            &endpoint,
+            &credentials(&client, self.config, server.issuer()),
+            &parameters,
+        )
+        .await?;
+        Ok(self.grant(client, &endpoint, issued, scopes))
+    }
+
+    /// Asks for tokens for the client itself.
+    pub(super) async fn as_client(&self) -> Result<StoredGrant, AuthError> {
+        let server = &self.discovered.server;
+        let endpoint = self.token_endpoint()?;
+        let Some(client) = self.configured_client() else {
+            return Err(AuthError::Configuration {
+                reason: "`grant: client_credentials` needs a `client_id`".to_owned(),
+            });
+        };
+        let scopes = self.scopes(false);
+        let joined = scopes.join(" ");
+        let mut parameters = vec![
+            ("grant_type", "client_credentials"),
+            ("resource", &self.discovered.resource),
+        ];
+        if !scopes.is_empty() {
+            parameters.push(("scope", &joined));
+        }
+        let credentials = credentials(&client, self.config, server.issuer());
+        let issued = token::request(self.fetch, &endpoint, &credentials, &parameters).await?;
+        Ok(self.grant(client, &endpoint, issued, scopes))
+    }
+
+    fn token_endpoint(&self) -> Result<Url, AuthError> {
+        let server = &self.discovered.server;
+        server.endpoint(self.fetch, TOKEN, server.token_endpoint.as_deref())
+    }
+
+    /// Where a client that was registered for this redirect is sent back to, if possible.
+    async fn callback(&self) -> Result<Callback, AuthError> {
+        let registered = self
+            .before
+            .and_then(|before| before.client.redirect_uri.as_deref());
+        match (self.config.redirect_port, registered) {
+            (Some(port), _) => Callback::listen(port).await,
+            (None, Some(redirect_uri)) => Callback::listen_again(redirect_uri).await,
+            (None, None) => Callback::listen(0).await,
+        }
+    }
+
+    /// What to ask for. The configuration wins over what the server proposes; what was granted or
+    /// wanted before, and what the server asks for now, is always part of it.
+    fn scopes(&self, may_be_offline: bool) -> Vec<String> {
+        let proposed = if self.challenged.is_empty() {
+            self.discovered.scopes.as_deref().unwrap_or_default()
+        } else {
+            self.challenged
+        };
+        let mut scopes = Vec::new();
+        let mut add = |more: &[String]| more.iter().for_each(|scope| add_scope(&mut scopes, scope));
+        let before = self
+            .before
+            .map(|before| &before.scopes[..])
+            .unwrap_or_default();
+        add(before);
+        match &self.config.scopes {
+            Some(configured) => add(configured),
+            // What a server proposes in general is for a first login.
+            None if before.is_empty() => add(proposed),
+            None => {}
+        }
+        if let Some(before) = self.before {
+            add(&before.wanted_scopes);
+        }
+        add(self.challenged);
+        // It gets refresh tokens where they have to be asked for. Alone it would be instead of the
+        // scopes that the server gives to whoever asks for none.
+        if may_be_offline && !scopes.is_empty() && self.discovered.server.offers_offline_access() {
+            add_scope(&mut scopes, "offline_access");
+        }
+        scopes
+    }
+
+    fn page(
+        &self,
+        mut page: Url,
+        client: &StoredClient,
+        redirect_uri: &str,
+        state: &str,
+        verifier: &str,
+        scopes: &[String],
+    ) -> Url {
+        let mut query = page.query_pairs_mut();
+        query
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &client.id)
+            .append_pair("redirect_uri", redirect_uri)
+            .append_pair("state", state)
+            .append_pair("code_challenge", &s256(verifier))
+            .append_pair("code_challenge_method", "S256")
+            .append_pair("resource", &self.discovered.resource);
+        if !scopes.is_empty() {
+            query.append_pair("scope", &scopes.join(" "));
+        }
+        if scopes.iter().any(|scope| scope == "offline_access") {
+            // OpenID Connect Core, section 11: ignored without it.
+            query.append_pair("prompt", "consent");
+        }
+        drop(query);
+        page
+    }
+
+    fn grant(
+        &self,
+        client: StoredClient,
+        endpoint: &Url,
+        issued: Issued,
+        asked_for: Vec<String>,
+    ) -> StoredGrant {
+        let mut tokens = issued.tokens;
+        if self.config.grant == GrantType::ClientCredentials {
+            // The client can ask again by itself at any time.
+            tokens.refresh = None;
+        }
+        if let Some(granted) = &issued.scopes {
+            tracing::debug!(?granted, "scopes");
+        }
+        StoredGrant {
+            server: self.server.to_owned(),
+            client,
+            token_endpoint: endpoint.to_string(),
+            revocation_endpoint: self.discovered.server.revocation_endpoint.clone(),
+            tokens: Some(tokens),
+            scopes: asked_for,
+            wanted_scopes: Vec::new(),
+            issued_at: now(),
+        }
+    }
+
+    /// The client to be, in the order of MCP: registered beforehand, by its document, dynamically.
+    async fn client(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
+        if let Some(client) = self.configured_client() {
+            return Ok(client);
+        }
+        let server = &self.discovered.server;
+        let document = self.config.client_metadata_url.as_ref();
+        let document = document.or(self.options.client_metadata_url.as_ref());
+        if let (Some(true), Some(document)) =
+            (server.client_id_metadata_document_supported, document)
+        {
+            return Ok(StoredClient {
+                id: document.clone(),
+                secret: None,
+                auth_method: ClientAuth::None,
+                redirect_uri: None,
+                registration: Registration::Document,
+            });
+        }
+        match self.before.map(|before| &before.client) {
+            Some(client)
+                if client.registration == Registration::Dynamic
+                    && client.redirect_uri.as_deref() == Some(redirect_uri) =>
+            {
+                Ok(client.clone())
+            }
+            _ => self.registered(redirect_uri).await,
+        }
+    }
+
+    fn configured_client(&self) -> Option<StoredClient> {
+        let id = self.config.client_id.clone()?;
+        Some(StoredClient {
+            id,
+            secret: None,
+            auth_method: self.config.auth_method.unwrap_or_else(|| {
+                method(
+                    &self.discovered.server,
+                    self.config.client_secret.is_some(),
+                    self.config.private_key.is_some(),
+                )
+            }),
+            redirect_uri: None,
+            registration: Registration::Configured,
+        })
+    }
+
+    /// RFC 7591.
+    async fn registered(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
+        let server = &self.discovered.server;
+        let Some(endpoint) = &server.registration_endpoint else {
+            return Err(AuthError::NoClient {
+                issuer: foreign(server.issuer()),
+            });
+        };
+        let endpoint = self.fetch.guard.parse(REGISTRATION, endpoint)?;
+        let body = json!({
+            "client_name": self.options.client_name,
+            "redirect_uris": [redirect_uri],
+            "grant_types": grant_types(server),
+            "response_types": ["code"],
+            "token_endpoint_auth_method": wished_method(server).name(),
+            // OpenID Connect takes a client for a web site otherwise, which cannot be on loopback.
+            "application_type": "native",
+        });
+        let body = Body::Json(body.to_string());
+        let answer = self.fetch.post(REGISTRATION, &endpoint, body, None).await?;
+        if !answer.status.is_success() {
+            return Err(token::refused("registration", &endpoint, &answer));
+        }
+        let text = |key: &str| answer.json.get(key).and_then(Value::as_str);
+        let Some(id) = text("client_id").filter(|id| !id.is_empty()) else {
+            let reason = "it holds no `client_id`".to_owned();
+            return Err(bad(REGISTRATION, &endpoint, reason));
+        };
+        let secret = text("client_secret")
+            .filter(|secret| !secret.is_empty())
+            .map(SecretString::from);
+        // Only what the server itself can do counts; some answer with a method out of habit.
+        let given = text("token_endpoint_auth_method")
+            .and_then(ClientAuth::of_name)
+            .filter(|given| matches!(given, ClientAuth::None) || secret.is_some());
+        Ok(StoredClient {
+            id: id.to_owned(),
+            auth_method: given.unwrap_or_else(|| method(server, secret.is_some(), false)),
+            secret,
+            redirect_uri: Some(redirect_uri.to_owned()),
+            registration: Registration::Dynamic,
+        })
+    }
+}
+
+fn grant_types(server: &ServerMetadata) -> Vec<&'static str> {
+    let refreshes = server
+        .grant_types_supported
+        .as_deref()
+        .is_none_or(|types| types.iter().any(|kind| kind == "refresh_token"));
+    let mut types = vec!["authorization_code"];
+    if refreshes {
+        types.push("refresh_token");
+    }
+    types
+}
+
+fn supports(server: &ServerMetadata, method: ClientAuth) -> Option<bool> {
+    let methods = server.token_endpoint_auth_methods_supported.as_deref()?;
+    Some(methods.iter().any(|known| known == method.name()))
+}
+
+/// A program on a person's machine keeps no secret, so it rather has none.
+fn wished_method(server: &ServerMetadata) -> ClientAuth {
+    [
+        ClientAuth::None,
+        ClientAuth::ClientSecretBasic,
+        ClientAuth::ClientSecretPost,
+    ]
+    .into_iter()
+    .find(|method| supports(server, *method) != Some(false))
+    .unwrap_or(ClientAuth::None)
+}
+
+/// How a client with these credentials proves itself to this server. Servers that do not say what they
+/// support take `client_secret_basic` (RFC 8414, section 2).
+fn method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
+    let mut able = Vec::new();
+    if has_key {
+        able.push(ClientAuth::PrivateKeyJwt);
+    }
+    if has_secret {
+        able.extend([ClientAuth::ClientSecretBasic, ClientAuth::ClientSecretPost]);
+    }
+    let best = able.first().copied().unwrap_or(ClientAuth::None);
+    able.push(ClientAuth::None);
+    able.into_iter()
+        .find(|method| supports(server, *method) == Some(true))
+        .unwrap_or(best)
+}
+
+/// How this client proves itself; the secret of a configured one is in the configuration only.
+pub(super) fn credentials<'a>(
+    client: &'a StoredClient,
+    config: &'a AuthConfig,
+    issuer: &'a str,
+) -> Credentials<'a> {
+    let configured = client.registration == Registration::Configured;
+    Credentials {
+        id: &client.id,
+        secret: if configured {
+            config.client_secret.as_ref()
+        } else {
+            client.secret.as_ref()
+        },
+        private_key: config.private_key.as_ref().filter(|_| configured),
+        method: client.auth_method,
+        issuer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_prove_themselves_as_the_server_can_take_it() {
+        let none = ServerMetadata::default();
+        let only = |name: &str| ServerMetadata {
+            token_endpoint_auth_methods_supported: Some(vec![name.to_owned()]),
+            ..ServerMetadata::default()
+        };
+        for (server, has_secret, has_key, expected) in [
+            (&none, false, false, ClientAuth::None),
+            (&none, true, false, ClientAuth::ClientSecretBasic),
+            (&none, true, true, ClientAuth::PrivateKeyJwt),
+            (&only("none"), true, false, ClientAuth::None),
+            (
+                &only("client_secret_post"),
+                true,
+                true,
+                ClientAuth::ClientSecretPost,
+            ),
+            (
+                &only("client_secret_basic"),
+                true,
+                true,
+                ClientAuth::ClientSecretBasic,
+            ),
+            (
+                &only("tls_client_auth"),
+                true,
+                false,
+                ClientAuth::ClientSecretBasic,
+            ),
+        ] {
+            assert_eq!(method(server, has_secret, has_key), expected);
+        }
+        assert_eq!(wished_method(&none), ClientAuth::None);
+        assert_eq!(
+            wished_method(&only("client_secret_post")),
+            ClientAuth::ClientSecretPost
+        );
+    }
+}

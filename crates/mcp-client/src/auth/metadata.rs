@@ -1,0 +1,379 @@
+//! Finding the authorization server of an MCP server and what it can do (RFC 9728, RFC 8414, `OpenID`
+//! Connect Discovery), in the order that MCP gives (2026-07-28, basic/authorization).
+
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    challenge::Challenge,
+    error::{AuthError, foreign},
+    fetch::{Fetch, bad},
+    settings::AuthConfig,
+};
+
+const RESOURCE: &str = "protected-resource metadata";
+const SERVER: &str = "authorization-server metadata";
+
+/// RFC 9728, section 2, as far as it is used.
+#[derive(Debug, Default, Deserialize)]
+struct ResourceMetadata {
+    resource: Option<String>,
+    authorization_servers: Option<Vec<String>>,
+    scopes_supported: Option<Vec<String>>,
+}
+
+/// RFC 8414, section 2, as far as it is used.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct ServerMetadata {
+    #[serde(default)]
+    pub(super) issuer: String,
+    pub(super) authorization_endpoint: Option<String>,
+    pub(super) token_endpoint: Option<String>,
+    pub(super) registration_endpoint: Option<String>,
+    pub(super) revocation_endpoint: Option<String>,
+    pub(super) scopes_supported: Option<Vec<String>>,
+    pub(super) grant_types_supported: Option<Vec<String>>,
+    pub(super) code_challenge_methods_supported: Option<Vec<String>>,
+    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    pub(super) client_id_metadata_document_supported: Option<bool>,
+    pub(super) authorization_response_iss_parameter_supported: Option<bool>,
+}
+
+/// Where to log in to a server.
+#[derive(Debug, Clone)]
+pub(super) struct Discovered {
+    /// The resource that tokens are asked for.
+    pub(super) resource: String,
+    /// What the server proposes to ask for.
+    pub(super) scopes: Option<Vec<String>>,
+    pub(super) server: ServerMetadata,
+    /// There are no metadata anywhere; these are the defaults of MCP 2025-03-26.
+    pub(super) assumed: bool,
+}
+
+impl ServerMetadata {
+    pub(super) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// An endpoint that is there and may be asked.
+    pub(super) fn endpoint(
+        &self,
+        fetch: &Fetch,
+        what: &'static str,
+        endpoint: Option<&str>,
+    ) -> Result<Url, AuthError> {
+        let Some(endpoint) = endpoint else {
+            return Err(AuthError::NoMetadata {
+                reason: format!("`{}` names no {what}", foreign(&self.issuer)),
+            });
+        };
+        fetch.guard.parse(what, endpoint)
+    }
+
+    pub(super) fn has_s256(&self) -> bool {
+        let methods = self.code_challenge_methods_supported.as_deref();
+        methods.is_some_and(|methods| methods.iter().any(|method| method == "S256"))
+    }
+
+    pub(super) fn offers_offline_access(&self) -> bool {
+        let scopes = self.scopes_supported.as_deref();
+        scopes.is_some_and(|scopes| scopes.iter().any(|scope| scope == "offline_access"))
+    }
+}
+
+/// Finds out where to log in to the server at `url`, which has answered with `challenge` if at all.
+/// Of several authorization servers one of `known` is taken, or else the first.
+pub(super) async fn discover(
+    fetch: &Fetch,
+    url: &Url,
+    config: &AuthConfig,
+    challenge: &Challenge,
+    known: &[String],
+) -> Result<Discovered, AuthError> {
+    if let Some(address) = &config.metadata_url {
+        return configured(fetch, url, config, address).await;
+    }
+    let Some(found) = resource_metadata(fetch, url, challenge).await? else {
+        return without_resource_metadata(fetch, url, config).await;
+    };
+    let resource = matching_resource(url, found.resource)?;
+    let servers = found.authorization_servers.unwrap_or_default();
+    let issuer = chosen(&servers, config, known)?;
+    let server = server_metadata(fetch, issuer)
+        .await?
+        .ok_or_else(|| AuthError::NoMetadata {
+            reason: format!("`{}` has no metadata", foreign(issuer)),
+        })?;
+    Ok(Discovered {
+        resource,
+        scopes: found.scopes_supported,
+        server,
+        assumed: false,
+    })
+}
+
+async fn configured(
+    fetch: &Fetch,
+    url: &Url,
+    config: &AuthConfig,
+    address: &str,
+) -> Result<Discovered, AuthError> {
+    let address = fetch.guard.parse(SERVER, address)?;
+    let found = fetch.get(SERVER, &address).await?;
+    let found = found.ok_or_else(|| bad(SERVER, &address, "there is nothing".to_owned()))?;
+    let server = read_server(&address, found)?;
+    if let Some(expected) = &config.issuer {
+        same_issuer(expected, &server.issuer)?;
+    }
+    Ok(Discovered {
+        resource: canonical(url),
+        scopes: None,
+        server,
+        assumed: false,
+    })
+}
+
+/// Servers before 2025-06-18 have no such metadata: they are their own authorization server, with
+/// metadata at the root or with endpoints of fixed names (MCP 2025-03-26, basic/authorization).
+async fn without_resource_metadata(
+    fetch: &Fetch,
+    url: &Url,
+    config: &AuthConfig,
+) -> Result<Discovered, AuthError> {
+    let origin = url.origin().ascii_serialization();
+    let issuer = config.issuer.as_deref().unwrap_or(&origin);
+    let found = server_metadata(fetch, issuer).await?;
+    let assumed = found.is_none();
+    let server = match found {
+        Some(server) => server,
+        None if config.issuer.is_some() => {
+            return Err(AuthError::NoMetadata {
+                reason: format!("`{issuer}` has no metadata"),
+            });
+        }
+        None => ServerMetadata {
+            issuer: origin.clone(),
+            authorization_endpoint: Some(format!("{origin}/authorize")),
+            token_endpoint: Some(format!("{origin}/token")),
+            registration_endpoint: Some(format!("{origin}/register")),
+            ..ServerMetadata::default()
+        },
+    };
+    Ok(Discovered {
+        resource: canonical(url),
+        scopes: None,
+        server,
+        assumed,
+    })
+}
+
+async fn resource_metadata(
+    fetch: &Fetch,
+    url: &Url,
+    challenge: &Challenge,
+) -> Result<Option<ResourceMetadata>, AuthError> {
+    let mut addresses = Vec::new();
+    if let Some(named) = &challenge.resource_metadata {
+        addresses.push(fetch.guard.parse(RESOURCE, named)?);
+    } else {
+        let path = url.path().trim_end_matches('/');
+        addresses.push(well_known(url, "oauth-protected-resource", path));
+        if !path.is_empty() {
+            addresses.push(well_known(url, "oauth-protected-resource", ""));
+        }
+    }
+    for address in &addresses {
+        if let Some(found) = fetch.get(RESOURCE, address).await? {
+            return read(RESOURCE, address, found).map(Some);
+        }
+    }
+    match &challenge.resource_metadata {
+        Some(named) => Err(AuthError::BadAnswer {
+            what: RESOURCE,
+            url: named.clone(),
+            reason: "there is nothing".to_owned(),
+        }),
+        None => Ok(None),
+    }
+}
+
+/// The metadata of an issuer, if it has any. They must be its own.
+async fn server_metadata(fetch: &Fetch, issuer: &str) -> Result<Option<ServerMetadata>, AuthError> {
+    let url = fetch.guard.parse("issuer", issuer)?;
+    let path = url.path().trim_end_matches('/');
+    let mut addresses = vec![
+        well_known(&url, "oauth-authorization-server", path),
+        well_known(&url, "openid-configuration", path),
+    ];
+    if !path.is_empty() {
+        let mut appended = url.clone();
+        appended.set_path(&format!("{path}/.well-known/openid-configuration"));
+        appended.set_query(None);
+        addresses.push(appended);
+    }
+    for address in addresses {
+        if let Some(found) = fetch.get(SERVER, &address).await? {
+            let found = read_server(&address, found)?;
+            same_issuer(issuer, &found.issuer)?;
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn well_known(url: &Url, name: &str, path: &str) -> Url {
+    let mut address = url.clone();
+    address.set_path(&format!("/.well-known/{name}{path}"));
+    address.set_query(None);
+    address.set_fragment(None);
+    address
+}
+
+fn read<T: serde::de::DeserializeOwned>(
+    what: &'static str,
+    address: &Url,
+    found: Value,
+) -> Result<T, AuthError> {
+    // Its text may hold what the document says.
+    serde_json::from_value(found).map_err(|error| bad(what, address, foreign(&error.to_string())))
+}
+
+fn read_server(address: &Url, found: Value) -> Result<ServerMetadata, AuthError> {
+    read(SERVER, address, found)
+}
+
+/// No normalization: issuers are compared as they are written.
+fn same_issuer(expected: &str, found: &str) -> Result<(), AuthError> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(AuthError::IssuerMismatch {
+        what: SERVER,
+        expected: foreign(expected),
+        found: foreign(if found.is_empty() { "(none)" } else { found }),
+    })
+}
+
+fn chosen<'a>(
+    servers: &'a [String],
+    config: &'a AuthConfig,
+    known: &[String],
+) -> Result<&'a str, AuthError> {
+    if let Some(expected) = &config.issuer {
+        return match servers.iter().find(|server| *server == expected) {
+            Some(server) => Ok(server),
+            None if servers.is_empty() => Ok(expected),
+            None => Err(AuthError::IssuerChanged {
+                expected: foreign(expected),
+                found: foreign(&servers.join(", ")),
+            }),
+        };
+    }
+    servers
+        .iter()
+        .find(|server| known.contains(server))
+        .or(servers.first())
+        .map(String::as_str)
+        .ok_or_else(|| AuthError::NoMetadata {
+            reason: "its metadata name no authorization server".to_owned(),
+        })
+}
+
+/// The resource that the metadata describe must be this server or contain it: the same origin, and a
+/// path that begins the server's. Otherwise a server could get tokens that are meant for another one.
+fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthError> {
+    let Some(found) = found else {
+        return Ok(canonical(url));
+    };
+    let contains = |resource: &Url| {
+        let begin = resource.path().trim_end_matches('/');
+        let rest = url.path().strip_prefix(begin);
+        resource.origin() == url.origin()
+            && resource.fragment().is_none()
+            && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    match Url::parse(&found) {
+        Ok(resource) if contains(&resource) => Ok(found),
+        _ => Err(AuthError::ResourceMismatch {
+            expected: canonical(url),
+            found: foreign(&found),
+        }),
+    }
+}
+
+/// The server's address as a resource identifier (RFC 8707, section 2).
+pub(super) fn canonical(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    url.set_query(None);
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    let text = url.to_string();
+    if url.path() == "/" {
+        text.trim_end_matches('/').to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_resource_contains_the_server_or_is_refused() {
+        let server = url("https://h.example/a/mcp?key=x");
+        for resource in [
+            "https://h.example/a/mcp",
+            "https://H.example/a/",
+            "https://h.example/a",
+            "https://h.example",
+            "https://h.example:443/",
+        ] {
+            let matched = matching_resource(&server, Some(resource.to_owned()));
+            assert_eq!(matched.unwrap(), resource);
+        }
+        for resource in [
+            "https://evil.example/a/mcp",
+            "http://h.example/a/mcp",
+            "https://h.example:8443/a/mcp",
+            "https://h.example/a/mc",
+            "https://h.example/b",
+            "https://h.example/a/mcp/more",
+            "https://h.example/a/mcp#f",
+            "no address",
+        ] {
+            let error = matching_resource(&server, Some(resource.to_owned())).unwrap_err();
+            assert!(
+                matches!(error, AuthError::ResourceMismatch { .. }),
+                "{resource}"
+            );
+        }
+        let own = matching_resource(&server, None).unwrap();
+        assert_eq!(own, "https://h.example/a/mcp");
+        assert_eq!(
+            canonical(&url("HTTPS://U:p@H.example/#f")),
+            "https://h.example"
+        );
+    }
+
+    #[test]
+    fn of_several_authorization_servers_the_known_one_is_taken() {
+        let servers = ["https://a/".to_owned(), "https://b/".to_owned()];
+        let mut config = AuthConfig::default();
+        assert_eq!(chosen(&servers, &config, &[]).unwrap(), "https://a/");
+        let known = ["https://b/".to_owned()];
+        assert_eq!(chosen(&servers, &config, &known).unwrap(), "https://b/");
+        config.issuer = Some("https://b".to_owned());
+        let error = chosen(&servers, &config, &known).unwrap_err();
+        assert!(matches!(error, AuthError::IssuerChanged { .. }));
+        config.issuer = None;
+        assert!(chosen(&[], &config, &[]).is_err());
+    }
+}

@@ -1,0 +1,227 @@
+//! The token endpoint (OAuth 2.1, section 3.2): what is sent, how the client proves itself, and what
+//! comes back.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use reqwest::{Url, header::HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use super::{
+    challenge::scopes,
+    error::{AuthError, foreign},
+    fetch::{Answer, Body, Fetch, bad, form},
+    jwt,
+    settings::ClientAuth,
+    store::{StoredTokens, now},
+};
+
+const TOKEN: &str = "token";
+
+/// A client that proves itself.
+pub(super) struct Credentials<'a> {
+    pub(super) id: &'a str,
+    pub(super) secret: Option<&'a SecretString>,
+    pub(super) private_key: Option<&'a SecretString>,
+    pub(super) method: ClientAuth,
+    /// Who the statement of `private_key_jwt` is for.
+    pub(super) issuer: &'a str,
+}
+
+/// What a token endpoint gave.
+pub(super) struct Issued {
+    pub(super) tokens: StoredTokens,
+    /// The scopes it granted, if it said so.
+    pub(super) scopes: Option<Vec<String>>,
+}
+
+/// Asks for tokens. `parameters` say by which grant.
+pub(super) async fn request(
+    fetch: &Fetch,
+    endpoint: &Url,
+    client: &Credentials<'_>,
+    parameters: &[(&str, &str)],
+) -> Result<Issued, AuthError> {
+    let answer = post(fetch, endpoint, client, parameters).await?;
+    if !answer.status.is_success() {
+        return Err(refused(TOKEN, endpoint, &answer));
+    }
+    issued(endpoint, &answer.json)
+}
+
+/// Revokes a token (RFC 7009).
+pub(super) async fn revoke(
+    fetch: &Fetch,
+    endpoint: &Url,
+    client: &Credentials<'_>,
+    (token, hint): (&SecretString, &str),
+) -> Result<(), AuthError> {
+    let parameters = [("token", token.expose_secret()), ("token_type_hint", hint)];
+    let answer = post(fetch, endpoint, client, &parameters).await?;
+    if answer.status.is_success() {
+        Ok(())
+    } else {
+        Err(refused("revocation", endpoint, &answer))
+    }
+}
+
+async fn post(
+    fetch: &Fetch,
+    endpoint: &Url,
+    client: &Credentials<'_>,
+    parameters: &[(&str, &str)],
+) -> Result<Answer, AuthError> {
+    let mut parameters = parameters.to_vec();
+    let missing = |what: &str| AuthError::Configuration {
+        reason: format!("`{}` needs a {what}", client.method.name()),
+    };
+    let mut authorization = None;
+    let assertion;
+    match client.method {
+        ClientAuth::None => parameters.push(("client_id", client.id)),
+        ClientAuth::ClientSecretPost => {
+            let secret = client.secret.ok_or_else(|| missing("client_secret"))?;
+            parameters.push(("client_id", client.id));
+            parameters.push(("client_secret", secret.expose_secret()));
+        }
+        ClientAuth::ClientSecretBasic => {
+            let secret = client.secret.ok_or_else(|| missing("client_secret"))?;
+            authorization = Some(basic(client.id, secret)?);
+        }
+        ClientAuth::PrivateKeyJwt => {
+            let key = client.private_key.ok_or_else(|| missing("private_key"))?;
+            assertion = jwt::client_assertion(key, client.id, client.issuer)?;
+            parameters.push(("client_id", client.id));
+            parameters.push(("client_assertion_type", jwt::ASSERTION_TYPE));
+            parameters.push(("client_assertion", assertion.expose_secret()));
+        }
+    }
+    let body = Body::Form(form(&parameters));
+    fetch
+        .post("token endpoint", endpoint, body, authorization)
+        .await
+}
+
+/// RFC 6749, section 2.3.1: both halves are encoded as in a form before they are joined.
+fn basic(id: &str, secret: &SecretString) -> Result<HeaderValue, AuthError> {
+    let encoded = |text: &str| form(&[("", text)]).trim_start_matches('=').to_owned();
+    let pair = format!("{}:{}", encoded(id), encoded(secret.expose_secret()));
+    let mut value =
+        HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair))).map_err(|_| {
+            AuthError::Configuration {
+                reason: "`client_secret` cannot be sent".to_owned(),
+            }
+        })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn issued(endpoint: &Url, json: &Value) -> Result<Issued, AuthError> {
+    let text = |key: &str| json.get(key).and_then(Value::as_str);
+    let Some(access) = text("access_token").filter(|token| is_token(token)) else {
+        let reason = "it holds no usable `access_token`".to_owned();
+        return Err(bad(TOKEN, endpoint, reason));
+    };
+    match text("token_type") {
+        Some(kind) if !kind.eq_ignore_ascii_case("bearer") => {
+            let reason = format!("tokens of type `{}` are not understood", foreign(kind));
+            return Err(bad(TOKEN, endpoint, reason));
+        }
+        _ => {}
+    }
+    // A number in the standard, text in some servers.
+    let lasts = match json.get("expires_in") {
+        Some(Value::Number(number)) => number.as_f64(),
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        _ => None,
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is in range, and what is below a second does not matter"
+    )]
+    let lasts = lasts
+        .filter(|seconds| seconds.is_finite())
+        .map(|seconds| seconds.clamp(0.0, 1e12) as u64);
+    Ok(Issued {
+        tokens: StoredTokens {
+            access: access.into(),
+            refresh: text("refresh_token")
+                .filter(|token| !token.is_empty())
+                .map(Into::into),
+            expires_at: lasts.map(|lasts| now().saturating_add(lasts)),
+        },
+        scopes: text("scope").map(scopes),
+    })
+}
+
+/// What fits into a header (RFC 6750, section 2.1, is narrower).
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// RFC 6749, section 5.2.
+pub(super) fn refused(what: &'static str, endpoint: &Url, answer: &Answer) -> AuthError {
+    let text = |key: &str| answer.json.get(key).and_then(Value::as_str).map(foreign);
+    match text("error") {
+        Some(error) => AuthError::Refused {
+            what,
+            error,
+            description: text("error_description"),
+        },
+        None => bad(what, endpoint, format!("HTTP {}", answer.status)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn answers_are_read_and_unusable_ones_refused() {
+        let endpoint = Url::parse("https://h/token").unwrap();
+        let read = |json: Value| issued(&endpoint, &json);
+        let full = read(json!({
+            "access_token": "a.b-c", "token_type": "bearer", "expires_in": "60",
+            "refresh_token": "r", "scope": "x y x",
+        }))
+        .unwrap();
+        assert_eq!(full.tokens.access.expose_secret(), "a.b-c");
+        assert_eq!(full.scopes.unwrap(), ["x", "y"]);
+        let left = full.tokens.expires_at.unwrap() - now();
+        assert!((58..=60).contains(&left), "{left}");
+        assert!(!full.tokens.is_stale());
+
+        let ended =
+            read(json!({"access_token": "a", "expires_in": -5, "refresh_token": ""})).unwrap();
+        assert!(ended.tokens.is_stale());
+        assert!(ended.tokens.refresh.is_none());
+        let endless = read(json!({"access_token": "a", "expires_in": null})).unwrap();
+        assert_eq!(endless.tokens.expires_at, None);
+
+        for json in [
+            json!(null),
+            json!({}),
+            json!({"access_token": ""}),
+            json!({"access_token": "a\r\nX: y"}),
+            json!({"access_token": 5}),
+            json!({"access_token": "secret-token", "token_type": "DPoP"}),
+        ] {
+            let error = read(json.clone()).err().unwrap().to_string();
+            assert!(!error.contains("secret-token"), "{error}");
+        }
+    }
+
+    #[test]
+    fn both_halves_of_basic_are_encoded() {
+        let value = basic("https://c/a", &"p:ä+ %".into()).unwrap();
+        let encoded = value.to_str().unwrap().strip_prefix("Basic ").unwrap();
+        let pair = STANDARD.decode(encoded).unwrap();
+        assert_eq!(
+            String::from_utf8(pair).unwrap(),
+            "https%3A%2F%2Fc%2Fa:p%3A%C3%A4%2B+%25"
+        );
+        assert!(value.is_sensitive());
+    }
+}

@@ -1,0 +1,89 @@
+//! What a server's tools were when they were first and last seen.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use switchboard_domain::ToolHostChange;
+
+use crate::{
+    fingerprint::ToolChange,
+    list::{Tools, own_name},
+};
+
+/// By the tools' own names. A tool that vanishes stays in it: it may come back as another one.
+pub(crate) struct SeenTools(Mutex<HashMap<String, Seen>>);
+
+/// Fingerprints of a tool.
+struct Seen {
+    first: String,
+    last: String,
+}
+
+impl Seen {
+    fn new(fingerprint: &str) -> Self {
+        Self {
+            first: fingerprint.to_owned(),
+            last: fingerprint.to_owned(),
+        }
+    }
+}
+
+impl SeenTools {
+    /// With what is known from earlier runs, by the tools' own names.
+    pub(crate) fn new<'a>(known: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let known = known.map(|(tool, fingerprint)| (tool.to_owned(), Seen::new(fingerprint)));
+        Self(Mutex::new(known.collect()))
+    }
+
+    /// Notes what the tools are, and says which of them are not what they were when they were last seen.
+    pub(crate) fn look_at(&self, server: &str, tools: &Tools) -> Vec<ToolHostChange> {
+        let mut seen = self.lock();
+        let redefined = tools.definitions.iter().filter_map(|definition| {
+            let tool = own_name(definition);
+            let now = tools.fingerprints.get(tool)?;
+            let Some(seen) = seen.get_mut(tool) else {
+                seen.insert(tool.to_owned(), Seen::new(now));
+                return None;
+            };
+            (seen.last != *now).then(|| ToolHostChange::ToolRedefined {
+                server: server.to_owned(),
+                tool: definition.name.clone(),
+                before: std::mem::replace(&mut seen.last, now.clone()),
+                now: now.clone(),
+            })
+        });
+        redefined.collect()
+    }
+
+    /// What of these tools is not what it was when it was first seen.
+    pub(crate) fn changed(&self, server: &str, tools: &Tools) -> Vec<ToolChange> {
+        let seen = self.lock();
+        let changed = tools.definitions.iter().filter_map(|definition| {
+            let tool = own_name(definition);
+            let seen = seen.get(tool)?;
+            let now = tools.fingerprints.get(tool)?;
+            (seen.first != *now).then(|| ToolChange {
+                server: server.to_owned(),
+                tool: tool.to_owned(),
+                name: definition.name.clone(),
+                before: seen.first.clone(),
+                now: now.clone(),
+            })
+        });
+        changed.collect()
+    }
+
+    /// By the tools' own names, what they were when they were last seen.
+    pub(crate) fn last(&self) -> Vec<(String, String)> {
+        let seen = self.lock();
+        seen.iter()
+            .map(|(tool, seen)| (tool.clone(), seen.last.clone()))
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

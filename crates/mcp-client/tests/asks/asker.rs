@@ -1,0 +1,306 @@
+//! A server that asks before it answers, made with the SDK's own server side.
+
+#![allow(
+    deprecated,
+    reason = "sampling, roots and logging are what is tested, and servers still have them"
+)]
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use rmcp::{
+    RoleServer, ServerHandler, ServiceExt,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,
+        CustomNotification, ErrorCode, ErrorData, InputRequest, InputRequiredResult,
+        ListToolsResult, LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams,
+        ProtocolVersion, ServerCapabilities, ServerConfig, ServerNotification, ServerRequest,
+        SetLevelRequestParams, Tool,
+    },
+    service::{NotificationContext, Peer, RequestContext},
+};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// Its state is shared by all connections.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    version: ProtocolVersion,
+    /// Asks outside every call, and lists its tools when it has the answer.
+    eager: bool,
+    /// What came of a question that it asked outside every call, or whose call was given up.
+    unheard: Arc<watch::Sender<Option<Value>>>,
+    roots_changed: Arc<watch::Sender<bool>>,
+    level: Arc<Mutex<Option<LoggingLevel>>>,
+    visited: Arc<AtomicBool>,
+}
+
+pub(crate) fn serve_stdio(version: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let transport = (tokio::io::stdin(), tokio::io::stdout());
+        let serving = Asker::new(version).serve(transport).await.unwrap();
+        serving.waiting().await.unwrap();
+    });
+}
+
+/// What each tool asks, as the protocol has it in either era.
+fn question(tool: &str) -> Option<Value> {
+    Some(match tool {
+        "form" | "endless" => json!({
+            "method": "elicitation/create",
+            "params": {
+                "mode": "form",
+                "message": "Who are you?",
+                "requestedSchema": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string", "minLength": 2},
+                        "colour": {"type": "string", "enum": ["red", "blue"], "default": "blue"},
+                        "age": {"type": "integer", "minimum": 0},
+                    },
+                    "required": ["name"],
+                },
+            },
+        }),
+        "visit" => json!({
+            "method": "elicitation/create",
+            "params": {
+                "mode": "url",
+                "message": "Log in there.",
+                "url": "https://example.org/login",
+                "elicitationId": "matter-1",
+            },
+        }),
+        "sample" => json!({
+            "method": "sampling/createMessage",
+            "params": {
+                "messages": [{"role": "user", "content": {"type": "text", "text": "Say hello"}}],
+                "systemPrompt": "Be brief.",
+                "maxTokens": 5000,
+            },
+        }),
+        "roots" => json!({"method": "roots/list"}),
+        _ => return None,
+    })
+}
+
+impl Asker {
+    /// `version` may end with ` eager`.
+    pub(crate) fn new(version: &str) -> Self {
+        let (version, eager) = match version.strip_suffix(" eager") {
+            Some(version) => (version, true),
+            None => (version, false),
+        };
+        let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+        Self {
+            version: known
+                .clone()
+                .find(|known| known.as_str() == version)
+                .unwrap()
+                .clone(),
+            eager,
+            unheard: Arc::new(watch::Sender::new(None)),
+            roots_changed: Arc::new(watch::Sender::new(false)),
+            level: Arc::default(),
+            visited: Arc::default(),
+        }
+    }
+
+    fn is_older(&self) -> bool {
+        self.version.has_initialize()
+    }
+
+    /// Asks in the middle of a call, as servers of the older era do. An error is an answer, too.
+    async fn ask(peer: &Peer<RoleServer>, question: Value) -> Value {
+        let request: ServerRequest = serde_json::from_value(question).unwrap();
+        match peer.send_request(request).await {
+            Ok(answer) => serde_json::to_value(answer).unwrap(),
+            Err(error) => json!({"error": error.to_string()}),
+        }
+    }
+
+    /// Answers what was answered, in the way of the era.
+    async fn asking(
+        &self,
+        tool: &str,
+        question: Value,
+        params: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResponse {
+        if self.is_older() {
+            let answer = Self::ask(&context.peer, question).await;
+            if tool == "endless" {
+                self.unheard.send_replace(Some(answer.clone()));
+            }
+            return text(&answer).into();
+        }
+        match (params.input_responses, params.request_state) {
+            (Some(mut answers), Some(state)) if state == format!("{tool} \u{e4}\n") => {
+                text(&answers.remove("it").unwrap_or_default()).into()
+            }
+            (None, None) => {
+                let request: InputRequest = serde_json::from_value(question).unwrap();
+                let requests = BTreeMap::from([("it".to_owned(), request)]);
+                // Any text is a good state.
+                let state = format!("{tool} \u{e4}\n");
+                InputRequiredResult::new(Some(requests), Some(state)).into()
+            }
+            (answers, state) => text(&json!({"unexpected": [answers.is_some(), state]})).into(),
+        }
+    }
+
+    /// Needs an address to be visited first, which is done as soon as it was said.
+    async fn gated(&self, context: &RequestContext<RoleServer>) -> Result<Value, ErrorData> {
+        if self.visited.swap(true, Ordering::SeqCst) {
+            return Ok(json!("welcome"));
+        }
+        let peer = context.peer.clone();
+        let data = json!({"elicitations": [{
+            "mode": "url", "message": "Log in there.", "url": "https://example.org/login",
+            "elicitationId": "matter-2",
+        }]});
+        let params = json!({"elicitationId": "matter-2"});
+        let done = CustomNotification::new("notifications/elicitation/complete", Some(params));
+        peer.send_notification(ServerNotification::CustomNotification(done))
+            .await
+            .unwrap();
+        Err(ErrorData::new(
+            ErrorCode(-32042),
+            "log in first",
+            Some(data),
+        ))
+    }
+
+    async fn log(&self, context: &RequestContext<RoleServer>) {
+        for (level, data) in [
+            (LoggingLevel::Debug, json!("details")),
+            (LoggingLevel::Info, json!("key sk-secret-77 \u{1b}[31mused")),
+            (LoggingLevel::Error, json!({"disk": "full"})),
+        ] {
+            let message = LoggingMessageNotificationParam::new(level, data).with_logger("db");
+            context.peer.notify_logging_message(message).await.unwrap();
+        }
+    }
+
+    /// What the client says that it can do.
+    fn offered(&self, context: &RequestContext<RoleServer>) -> ClientCapabilities {
+        if self.is_older() {
+            context.peer.peer_info().unwrap().capabilities.clone()
+        } else {
+            context.meta.client_capabilities().unwrap()
+        }
+    }
+}
+
+fn text(value: &Value) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(value.to_string())])
+}
+
+impl ServerHandler for Asker {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(
+            ServerCapabilities::builder()
+                .enable_logging()
+                .enable_tools()
+                .build(),
+        )
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        vec![self.version.clone()].into()
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        *self.level.lock().unwrap() = Some(request.level);
+        Ok(())
+    }
+
+    /// Asks somebody who has not called anything.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if self.eager {
+            let answer = Self::ask(&context.peer, question("form").unwrap()).await;
+            self.unheard.send_replace(Some(answer));
+        }
+    }
+
+    async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
+        self.roots_changed.send_replace(true);
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if self.eager {
+            let mut unheard = self.unheard.subscribe();
+            unheard.wait_for(Option::is_some).await.unwrap();
+        }
+        let schema = json!({"type": "object"});
+        let schema = Arc::new(schema.as_object().unwrap().clone());
+        let tools = [
+            "form",
+            "visit",
+            "endless",
+            "sample",
+            "roots",
+            "roots_changed",
+            "gated",
+            "unheard",
+            "log",
+            "level",
+            "offered",
+        ]
+        .map(|name| Tool::new(name, format!("Does {name}."), schema.clone()));
+        Ok(ListToolsResult::with_all_items(tools.to_vec()))
+    }
+
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tool = params.name.clone();
+        if let Some(question) = question(&tool) {
+            return Ok(self.asking(&tool, question, params, &context).await);
+        }
+        let answer = match tool.as_ref() {
+            "gated" => self.gated(&context).await?,
+            // Once there is one.
+            "unheard" => {
+                let mut unheard = self.unheard.subscribe();
+                let answer = unheard.wait_for(Option::is_some).await.unwrap();
+                answer.clone().unwrap()
+            }
+            "roots_changed" => {
+                let mut changed = self.roots_changed.subscribe();
+                json!(*changed.wait_for(|changed| *changed).await.unwrap())
+            }
+            "log" => {
+                self.log(&context).await;
+                json!("logged")
+            }
+            "level" if self.is_older() => json!(*self.level.lock().unwrap()),
+            "level" => json!(context.meta.log_level()),
+            "offered" => serde_json::to_value(self.offered(&context)).unwrap(),
+            other => {
+                return Err(ErrorData::invalid_params(format!("no tool {other}"), None));
+            }
+        };
+        Ok(text(&answer).into())
+    }
+}

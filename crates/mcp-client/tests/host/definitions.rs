@@ -1,0 +1,100 @@
+//! That a tool is still what it was.
+
+use futures_util::StreamExt;
+use switchboard_domain::{ToolHost, ToolHostChange};
+use switchboard_mcp_client::{McpHost, fingerprint};
+
+use crate::stage::*;
+
+#[tokio::test]
+async fn a_definition_that_changes_while_it_is_there_is_seen() {
+    for kind in [OLDER_ERA, NEWER_ERA] {
+        let host = host([program("s", kind)]).await;
+        assert!(host.changed_tools().is_empty());
+        let told = host.changes();
+        let before = host.known_tools();
+        assert_eq!(text(&host, "s__grow").await, "grown");
+        status_when(&host, "s", |status| !status.changed_tools.is_empty()).await;
+
+        let changes = host.changed_tools();
+        let [change] = changes.as_slice() else {
+            panic!("{changes:?}");
+        };
+        assert_eq!(
+            (change.server.as_str(), change.tool.as_str()),
+            ("s", "meta")
+        );
+        assert_eq!(change.name, "s__meta");
+        assert_eq!(Some(change.before.as_str()), before.get("s", "meta"));
+        let catalog = host.tools().await;
+        let meta = catalog
+            .tools
+            .iter()
+            .find(|tool| tool.name == "s__meta")
+            .unwrap();
+        assert_eq!(change.now, fingerprint(meta));
+        assert_eq!(status(&host, "s").changed_tools, ["meta"]);
+        assert_eq!(
+            problems(&host).await,
+            ["s: the definition of `meta` has changed"]
+        );
+        // A new tool is no changed one.
+        assert!(tool_names(&host).await.contains(&"s__grown".to_owned()));
+        let after = host.known_tools();
+        assert_eq!(after.get("s", "meta"), Some(change.now.as_str()));
+        assert_eq!(after.get("s", "echo"), before.get("s", "echo"));
+        // It is told once, after the new list is there.
+        soon(host.close()).await;
+        let told: Vec<ToolHostChange> = soon(told.collect()).await;
+        let told: Vec<_> = told
+            .into_iter()
+            .filter(|told| matches!(told, ToolHostChange::ToolRedefined { .. }))
+            .collect();
+        let expected = ToolHostChange::ToolRedefined {
+            server: "s".to_owned(),
+            tool: "s__meta".to_owned(),
+            before: change.before.clone(),
+            now: change.now.clone(),
+        };
+        assert_eq!(told, [expected]);
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_changed_between_two_runs_is_seen() {
+    let first = host([program("s", BOTH_ERAS)]).await;
+    let mut known = first.known_tools();
+    assert!(known.get("s", "echo").is_some());
+    soon(first.close()).await;
+
+    let mut options = options();
+    options.known_tools = known.clone();
+    let second = McpHost::start(vec![program("s", BOTH_ERAS)], options.clone()).unwrap();
+    soon(second.ready()).await;
+    assert!(second.changed_tools().is_empty());
+    assert_eq!(second.known_tools(), known);
+
+    // As it was approved once, and as nobody offers it any more.
+    let of_s = known.0.get_mut("s").unwrap();
+    of_s.insert("echo".to_owned(), "another".to_owned());
+    of_s.insert("vanished".to_owned(), "kept".to_owned());
+    known
+        .0
+        .entry("absent".to_owned())
+        .or_default()
+        .insert("t".to_owned(), "kept".to_owned());
+    options.known_tools = known;
+    let third = McpHost::start(vec![program("s", BOTH_ERAS)], options).unwrap();
+    soon(third.ready()).await;
+    let changes = third.changed_tools();
+    assert_eq!(changes.len(), 1);
+    assert_eq!(
+        (changes[0].tool.as_str(), changes[0].before.as_str()),
+        ("echo", "another")
+    );
+    // Servers that were not there in this run are not forgotten, and neither are their tools.
+    let known = third.known_tools();
+    assert_eq!(known.get("absent", "t"), Some("kept"));
+    assert_eq!(known.get("s", "vanished"), Some("kept"));
+    assert_eq!(known.get("s", "echo"), Some(changes[0].now.as_str()));
+}

@@ -1,0 +1,301 @@
+//! Misbehaving servers, one test each. What holds for every one of them:
+//!
+//! - what comes of it is a typed error or a recovery, within its deadline;
+//! - another server is called all the while, and answers;
+//! - after the host is closed no process is left, whoever started it, and no task.
+//!
+//! | server | what comes of it |
+//! |---|---|
+//! | silent from the start | it fails within its connect time-out |
+//! | silent in a call | `Timeout` within the deadline, and the server stays |
+//! | slow | `Timeout` within the deadline; its late answer is nobody else's |
+//! | crashing in a call | `Broken` at once, with its last words, and a new life |
+//! | garbage on its standard output | works |
+//! | a line of 20 MiB | arrives |
+//! | a line that is too long for anybody | `Timeout` within the deadline |
+//! | pages without end | the list is ended, with a problem |
+//! | `null` as a schema | that tool is left out, with a problem |
+//! | unknown content | is kept as it came |
+//! | an error without an id after a restart | a new session, and the call is made again |
+//! | deaf to `SIGTERM`, with grandchildren | is killed, with them |
+//! | a flood of notifications | works |
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use switchboard_domain::{ToolCallError, ToolContent};
+use switchboard_mcp_client::{Grace, McpHost, ServerConfig, ServerState, ServerTransport};
+use tokio::runtime::Handle;
+
+#[cfg(unix)]
+use crate::endings::stubborn;
+use crate::{http::serve_forgetful, stage::*};
+
+/// In the environment of a test's servers, and so of whatever those start: whose they are.
+const OWNER: &str = "SWITCHBOARD_TEST_OWNER";
+/// How long the healthy server may take to answer beside a sick one, on a busy machine.
+const HEALTHY: Duration = Duration::from_secs(10);
+
+/// Runs `check` on a host with the server and a healthy one, within `limit`, then everything that holds
+/// for all.
+async fn fault(mut sick: ServerConfig, limit: Duration, check: impl AsyncFnOnce(&McpHost)) {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let owner = format!("{}-{count}", std::process::id());
+    let mut good = program("good", BOTH_ERAS);
+    for config in [&mut sick, &mut good] {
+        if matches!(config.transport, ServerTransport::Stdio { .. }) {
+            set_env(config, OWNER, &owner);
+        }
+    }
+    let tasks = alive_tasks();
+    let mut options = options();
+    options.grace = Grace {
+        after_stdin: Duration::from_millis(300),
+        after_term: Duration::from_millis(300),
+    };
+    let host = McpHost::start(vec![sick, good], options).unwrap();
+    status_when(&host, "good", |status| status.state == ServerState::Ready).await;
+    {
+        let begun = Instant::now();
+        let mut check = std::pin::pin!(check(&host));
+        let mut answers = 0;
+        loop {
+            let asked = Instant::now();
+            tokio::select! {
+                biased;
+                () = &mut check => break,
+                output = call(&host, "good__echo", json!({"n": answers})) => {
+                    assert_eq!(output.unwrap().structured, Some(json!({"n": answers})));
+                    assert!(asked.elapsed() < HEALTHY, "{:?}", asked.elapsed());
+                    answers += 1;
+                }
+            }
+        }
+        assert!(begun.elapsed() < limit, "{:?}", begun.elapsed());
+        let last = call(&host, "good__echo", json!({})).await;
+        assert!(last.is_ok(), "{last:?}");
+    }
+    soon(host.close()).await;
+    drop(host);
+    no_process_of(&owner).await;
+    soon(async {
+        while alive_tasks() > tasks {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+fn alive_tasks() -> usize {
+    Handle::current().metrics().num_alive_tasks()
+}
+
+/// Where the system tells the environment of processes; elsewhere the tests of `endings.rs` have to do.
+async fn no_process_of(owner: &str) {
+    let mark = format!("{OWNER}={owner}");
+    soon(async {
+        while !processes_with(&mark).is_empty() {
+            // sleep: nobody is told when a process ends that is not one's child.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+fn processes_with(mark: &str) -> Vec<String> {
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    processes
+        .filter_map(|process| {
+            let process = process.ok()?;
+            let environment = std::fs::read(process.path().join("environ")).ok()?;
+            let mut variables = environment.split(|byte| *byte == 0);
+            let has = variables.any(|variable| variable == mark.as_bytes());
+            has.then(|| process.file_name().to_string_lossy().into_owned())
+        })
+        .collect()
+}
+
+async fn error(host: &McpHost, tool: &str, input: serde_json::Value) -> ToolCallError {
+    call(host, tool, input).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn silent_from_the_start() {
+    let mut sick = program("s", "mute");
+    sick.connect_timeout = Duration::from_millis(600);
+    fault(sick, Duration::from_secs(10), async |host| {
+        let error = error(host, "s__work", json!({})).await;
+        assert!(
+            matches!(error, ToolCallError::Unavailable { .. }),
+            "{error:?}"
+        );
+        assert_eq!(status(host, "s").state, ServerState::Failed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn silent_in_a_call() {
+    let mut sick = program("s", "silent in a call");
+    sick.call_timeout = Some(Duration::from_millis(300));
+    fault(sick, Duration::from_secs(10), async |host| {
+        let error = error(host, "s__work", json!({})).await;
+        assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
+        assert_ready(host, "s");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn slow() {
+    let mut sick = program("s", "slow in a call");
+    sick.call_timeout = Some(Duration::from_millis(300));
+    fault(sick, Duration::from_secs(20), async |host| {
+        let error = error(host, "s__work", json!({"ms": 600})).await;
+        assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
+        // The late answer of the first call comes before that of the second.
+        let mut patient = tool_call("s__work", json!({"ms": 0}));
+        patient.deadline = Some(Duration::from_secs(20));
+        let output = soon(switchboard_domain::ToolHost::call(host, patient)).await;
+        assert_eq!(all_text(&output.unwrap()), "did \"work\"");
+        assert_ready(host, "s");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn crashing_in_a_call() {
+    let sick = program("s", "dies in a call");
+    fault(sick, Duration::from_secs(20), async |host| {
+        let error = error(host, "s__work", json!({})).await;
+        assert!(matches!(error, ToolCallError::Broken { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(
+            text.contains("exit code 3") && text.contains("disk full"),
+            "{text}"
+        );
+        status_when(host, "s", |status| status.state == ServerState::Ready).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn garbage_on_its_standard_output() {
+    fault(
+        program("s", "noisy"),
+        Duration::from_secs(20),
+        async |host| {
+            status_when(host, "s", |status| status.state == ServerState::Ready).await;
+            assert_eq!(text(host, "s__work").await, "did \"work\"");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_line_of_20_mib() {
+    let sick = program("s", "says much in a call");
+    fault(sick, Duration::from_secs(60), async |host| {
+        let bytes = 20 * 1024 * 1024;
+        let output = call(host, "s__work", json!({"bytes": bytes}))
+            .await
+            .unwrap();
+        assert_eq!(all_text(&output).len(), bytes);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_for_anybody() {
+    let mut sick = program("s", "says much in a call");
+    sick.call_timeout = Some(Duration::from_secs(1));
+    fault(sick, Duration::from_secs(60), async |host| {
+        let error = error(host, "s__work", json!({"bytes": 70 * 1024 * 1024})).await;
+        assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
+        // What comes after it is read again.
+        let mut patient = tool_call("s__work", json!({"bytes": 3}));
+        patient.deadline = Some(Duration::from_secs(20));
+        let output = soon(switchboard_domain::ToolHost::call(host, patient)).await;
+        assert_eq!(all_text(&output.unwrap()), "xxx");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pages_without_end() {
+    for (kind, tools) in [("lists in a circle", 2), ("lists without end", 1000)] {
+        fault(program("s", kind), Duration::from_secs(30), async |host| {
+            status_when(host, "s", |status| status.state == ServerState::Ready).await;
+            assert_eq!(status(host, "s").tools, tools);
+            assert!(problems(host).await[0].contains("does not end"));
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn null_as_a_schema() {
+    fault(
+        program("s", "lists pages"),
+        Duration::from_secs(20),
+        async |host| {
+            status_when(host, "s", |status| status.state == ServerState::Ready).await;
+            let problem = "tool `bad` has no JSON object as its inputSchema, so it is left out";
+            assert_eq!(status(host, "s").warnings, [problem]);
+            assert_eq!(text(host, "s__e").await, "did \"e\"");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn unknown_content() {
+    fault(
+        program("s", "odd result"),
+        Duration::from_secs(20),
+        async |host| {
+            let output = call(host, "s__work", json!({})).await.unwrap();
+            let hologram = json!({"type": "hologram", "beams": 3});
+            assert_eq!(output.content[1], ToolContent::Unknown { value: hologram });
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_error_without_an_id_after_a_restart() {
+    let served = serve_forgetful().await;
+    let sick = ServerConfig::http("s", served.url());
+    fault(sick, Duration::from_secs(20), async |host| {
+        assert_eq!(text(host, "s__work").await, "done");
+        assert_ready(host, "s");
+    })
+    .await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn deaf_to_sigterm_with_grandchildren() {
+    fault(stubborn("s"), Duration::from_secs(20), async |host| {
+        assert_eq!(text(host, "s__work").await, "did \"work\"");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_flood_of_notifications() {
+    let sick = program("s", "floods in a call");
+    fault(sick, Duration::from_secs(60), async |host| {
+        for _ in 0..3 {
+            assert_eq!(text(host, "s__work").await, "did \"work\"");
+        }
+        assert_ready(host, "s");
+    })
+    .await;
+}
