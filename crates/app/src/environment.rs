@@ -11,6 +11,8 @@ pub struct Environment {
     variables: HashMap<String, String>,
     /// Where the user's configuration lives, if the platform has such a place.
     pub config_dir: Option<PathBuf>,
+    /// Where what the program keeps for the user lives, if the platform has such a place.
+    pub data_dir: Option<PathBuf>,
     /// The working directory.
     pub working_dir: PathBuf,
 }
@@ -22,11 +24,12 @@ impl Environment {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
+        let folders = etcetera::choose_base_strategy().ok();
+        let folders = folders.as_ref();
         Ok(Self {
             variables,
-            config_dir: etcetera::choose_base_strategy()
-                .ok()
-                .map(|strategy| strategy.config_dir().join("switchboard")),
+            config_dir: folders.map(|it| it.config_dir().join("switchboard")),
+            data_dir: folders.map(|it| it.data_dir().join("switchboard")),
             working_dir: std::env::current_dir()?,
         })
     }
@@ -63,6 +66,7 @@ impl fmt::Debug for Environment {
         f.debug_struct("Environment")
             .field("variables", &self.variables.len())
             .field("config_dir", &self.config_dir)
+            .field("data_dir", &self.data_dir)
             .field("working_dir", &self.working_dir)
             .finish()
     }

@@ -10,5 +10,6 @@ pub mod cli;
 pub mod config;
 pub mod environment;
 pub mod model;
+pub mod sampler;
 pub mod servers;
 pub mod terminal;

@@ -1,10 +1,14 @@
 //! Which MCP servers run.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use switchboard_mcp_client::{HostOptions, config::ServerConfig};
+use switchboard_mcp_client::{
+    HostOptions,
+    auth::{AuthOptions, FileStore},
+    config::ServerConfig,
+};
 
-use crate::config::Config;
+use crate::{config::Config, environment::Environment};
 
 /// The bundled server that runs where none is configured, so that there is something to try.
 pub const DEFAULT_BUNDLED: &str = "customer-service";
@@ -23,8 +27,13 @@ pub struct Servers {
 impl Servers {
     /// The configured ones; the bundled one, as another process of `program`, if no file says
     /// anything about servers.
-    pub fn of(config: &Config, program: &Path) -> Self {
+    pub fn of(config: &Config, program: &Path, environment: &Environment) -> Self {
         let mut options = HostOptions::default();
+        // Without such a place, logins hold for one run.
+        if let Some(folder) = &environment.data_dir {
+            let store = FileStore::new(folder.join("logins"));
+            options.auth = AuthOptions::with_store(Arc::new(store));
+        }
         if let Some(timeout) = config.tool_timeout {
             options.call_timeout = timeout;
         }

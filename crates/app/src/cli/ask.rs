@@ -10,8 +10,8 @@ use std::{
 use clap::Args;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use switchboard_domain::{ModelId, Sampling, ToolHost as _, Usage};
-use switchboard_mcp_client::{HostError, McpHost, ServerState};
+use switchboard_domain::{ChatModel, Elicitor, ModelId, Sampling, ToolHost as _, Usage};
+use switchboard_mcp_client::{Answering, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Limits, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind,
     RunOptions, RunReport, RunStream,
@@ -27,8 +27,9 @@ use super::{
 use crate::{
     environment::Environment,
     model::Because,
+    sampler::ModelSampler,
     servers::Servers,
-    terminal::{self, Screen, TerminalApprover},
+    terminal::{self, Screen, TerminalApprover, TerminalElicitor},
 };
 
 /// Answers one question.
@@ -76,14 +77,15 @@ pub(super) async fn run(
         )),
         Because::Named | Because::Key(_) => {}
     }
-    let servers = if args.no_tools {
+    let mut servers = if args.no_tools {
         Servers::none()
     } else {
         context.servers()?
     };
     let options = options(&args, &context);
-    let host = Arc::new(context::start(servers)?);
     let screen = Screen::new(args.output == AskOutput::Text);
+    servers.options.answering = answering(&screen, &chosen.model);
+    let host = Arc::new(context::start(servers)?);
     let model = chosen.model.id().clone();
     let mut agent = Agent::new(chosen.model)
         .with_tools(Arc::clone(&host) as _)
@@ -100,6 +102,18 @@ pub(super) async fn run(
     };
     context::close(&host, interrupts).await;
     result
+}
+
+/// Who answers what servers ask: the person, if one is there, and for servers that are allowed to ask
+/// it, the model.
+fn answering(screen: &Screen, model: &Arc<dyn ChatModel>) -> Answering {
+    let elicitor = terminal::is_somebody_there()
+        .then(|| Arc::new(TerminalElicitor::new(screen.clone())) as Arc<dyn Elicitor>);
+    Answering {
+        elicitor,
+        sampler: Some(Arc::new(ModelSampler::new(Arc::clone(model)))),
+        ..Answering::default()
+    }
 }
 
 /// Why a run ended before its first step.

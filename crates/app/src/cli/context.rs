@@ -51,7 +51,7 @@ impl Context {
         } else {
             program
         };
-        Ok(Servers::of(&self.config, &program))
+        Ok(Servers::of(&self.config, &program, &self.environment))
     }
 }
 

@@ -5,6 +5,7 @@ mod context;
 mod doctor;
 mod failure;
 mod interrupt;
+mod login;
 mod mcp_server;
 mod models;
 mod output;
@@ -64,7 +65,7 @@ enum Command {
     Ask(ask::AskArgs),
     /// List the tools that the MCP servers offer, or call one by hand
     Tools(tools::ToolsArgs),
-    /// Show the state of every MCP server
+    /// Show the state of every MCP server, or log in to one
     Servers(servers::ServersArgs),
     /// Show what is configured, reachable and missing, and what to do about it
     Doctor(doctor::DoctorArgs),

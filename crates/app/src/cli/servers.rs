@@ -1,15 +1,15 @@
-//! `servers`: the state of every MCP server.
+//! `servers`: the state of every MCP server, and logins.
 
 use std::fmt::Write as _;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use switchboard_mcp_client::{ServerState, ServerStatus};
 
 use super::{
     Code, Failure, Global, ListOutput,
     context::{self, Context},
     interrupt::Interrupts,
-    output,
+    login, output,
 };
 use crate::{
     environment::Environment,
@@ -18,7 +18,10 @@ use crate::{
 
 /// Shows the servers.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct ServersArgs {
+    #[command(subcommand)]
+    command: Option<ServersCommand>,
     /// The form of the list
     #[arg(short, long, value_enum, default_value_t)]
     output: ListOutput,
@@ -26,11 +29,40 @@ pub(super) struct ServersArgs {
     global: Global,
 }
 
+#[derive(Debug, Subcommand)]
+enum ServersCommand {
+    /// Log in to a server that asks for it, and keep the tokens
+    Login {
+        /// The server, as `servers` names it
+        server: String,
+        #[command(flatten)]
+        global: Global,
+    },
+    /// Forget the tokens of a server
+    Logout {
+        /// The server, as `servers` names it
+        server: String,
+        #[command(flatten)]
+        global: Global,
+    },
+}
+
 pub(super) async fn run(
     args: ServersArgs,
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
+    match args.command {
+        Some(ServersCommand::Login { server, global }) => {
+            let servers = Context::load(&global, environment)?.servers()?;
+            return login::login(&servers, &server, interrupts).await;
+        }
+        Some(ServersCommand::Logout { server, global }) => {
+            let servers = Context::load(&global, environment)?.servers()?;
+            return login::logout(&servers, &server, interrupts).await;
+        }
+        None => {}
+    }
     let context = Context::load(&args.global, environment)?;
     let servers = context.servers()?;
     if servers.bundled {

@@ -80,7 +80,7 @@ pub(super) async fn run(
                 return Err(Failure::usage(no_server(&server, &names)));
             }
             let host = context::start(servers)?;
-            let work = call(&host, &server, &tool, input, output);
+            let work = Box::pin(call(&host, &server, &tool, input, output));
             let result = until_interrupted(work, interrupts).await;
             context::close(&host, interrupts).await;
             result

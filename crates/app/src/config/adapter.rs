@@ -5,6 +5,7 @@ use serde_json::Value;
 use switchboard_providers_anthropic::MessagesOptions;
 use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
 use switchboard_providers_gemini::GeminiOptions;
+use switchboard_providers_openai::{chat::ChatOptions, responses::ResponsesOptions};
 
 use super::{
     document::Fields,
@@ -20,6 +21,10 @@ pub enum AdapterOptions {
     Anthropic(MessagesOptions),
     /// Gemini's.
     Gemini(GeminiOptions),
+    /// Those of Chat Completions.
+    Chat(ChatOptions),
+    /// Those of Responses.
+    Responses(ResponsesOptions),
 }
 
 impl AdapterOptions {
@@ -27,9 +32,13 @@ impl AdapterOptions {
         match kind {
             ProviderKind::Anthropic => adapters(value, place).map(Self::Anthropic),
             ProviderKind::Gemini => adapters(value, place).map(Self::Gemini),
-            _ => Err(Problem::wrong(
+            ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
+                adapters(value, place).map(Self::Chat)
+            }
+            ProviderKind::OpenAiResponses => adapters(value, place).map(Self::Responses),
+            ProviderKind::Ollama => Err(Problem::wrong(
                 format!("{place}.options"),
-                "given for providers of type anthropic or gemini only",
+                "left out: this wire has nothing beyond the others",
             )),
         }
     }
@@ -111,6 +120,22 @@ impl ProviderEntry {
     pub fn anthropic(&self) -> Option<&MessagesOptions> {
         match &self.options {
             Some(AdapterOptions::Anthropic(options)) => Some(options),
+            _ => None,
+        }
+    }
+
+    /// The options of Chat Completions, if they are given.
+    pub fn chat(&self) -> Option<&ChatOptions> {
+        match &self.options {
+            Some(AdapterOptions::Chat(options)) => Some(options),
+            _ => None,
+        }
+    }
+
+    /// The options of Responses, if they are given.
+    pub fn responses(&self) -> Option<&ResponsesOptions> {
+        match &self.options {
+            Some(AdapterOptions::Responses(options)) => Some(options),
             _ => None,
         }
     }

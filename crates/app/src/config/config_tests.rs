@@ -187,6 +187,17 @@ fn what_anthropic_alone_has_is_under_options() {
 }
 
 #[test]
+fn what_openai_alone_has_is_under_options() {
+    let text = "providers: {openai: {options: {strict_tools: true}}, openai-responses: {options: {server_tools: [{type: web_search}], reasoning_summary: auto}}}";
+    let place = Place::with(&[("project/switchboard.yaml", text)]);
+    let providers = place.load().unwrap().providers;
+    assert_eq!(providers[0].chat().unwrap().strict_tools, Some(true));
+    let responses = providers[1].responses().unwrap();
+    assert_eq!(responses.server_tools.len(), 1);
+    assert!(responses.reasoning_summary.is_some());
+}
+
+#[test]
 fn what_gemini_alone_has_is_under_options() {
     let text = "providers: {gemini: {options: {server_tools: [{type: google_search}]}}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
@@ -295,6 +306,7 @@ fn what_is_wrong_is_named_with_its_file_and_the_way_out() {
             "switchboard.yaml",
             "providers: {gemini: {options: {server_tools: [{type: bing}]}}}",
         ),
+        ("switchboard.yaml", "providers: {ollama: {options: {}}}"),
         (
             "switchboard.yaml",
             "providers: {l: {base_url: 'http://a', text_calls: [xml]}}",

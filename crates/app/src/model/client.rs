@@ -115,6 +115,12 @@ impl Client {
             ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
                 let mut config = OpenAiConfig::from_lookup(lookup)?;
                 config.provider.clone_from(&entry.name);
+                if let Some(options) = entry.chat() {
+                    config.chat.clone_from(options);
+                }
+                if let Some(options) = entry.responses() {
+                    config.responses.clone_from(options);
+                }
                 let client = OpenAiClient::new(config)?;
                 if entry.kind == ProviderKind::OpenAi {
                     Self::Chat(client)
@@ -232,7 +238,10 @@ fn compatible(
     environment: &Environment,
 ) -> Result<OpenAiConfig, ModelError> {
     let address = entry.base_url.as_deref().unwrap_or_default();
-    let config = OpenAiConfig::compatible(&entry.name, address).with_profile(profile(entry));
+    let mut config = OpenAiConfig::compatible(&entry.name, address).with_profile(profile(entry));
+    if let Some(options) = entry.chat() {
+        config.chat.clone_from(options);
+    }
     let Some(variable) = &entry.api_key_env else {
         return Ok(config);
     };

@@ -15,6 +15,7 @@ use std::io::Write as _;
 pub use approver::TerminalApprover;
 pub use elicitor::TerminalElicitor;
 pub use plain::{is_harmful, one_line, without_controls};
+pub use prompt::is_somebody_there;
 pub use screen::Screen;
 
 use anstyle::{AnsiColor, Style};

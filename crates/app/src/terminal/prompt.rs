@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 /// Whether a person can be asked: both ways must be a terminal.
-pub(super) fn is_somebody_there() -> bool {
+pub fn is_somebody_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod logins;
 mod offline;
 mod peers;
 mod server_tools;
