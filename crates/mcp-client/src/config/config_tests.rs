@@ -423,3 +423,39 @@ fn what_calls_are_allowed_is_read_in_every_form() {
         assert!(error.to_string().contains(place), "{error}");
     }
 }
+
+#[test]
+fn what_a_server_may_ask_is_said_per_server() {
+    let configs = from_ours(&json!({
+        "a": {"command": "a", "sampling": true, "roots": ["/srv/data"], "log_level": "warning"},
+        "b": {"command": "b", "sampling": {"calls": 3}},
+        "c": {"command": "c", "sampling": false},
+    }))
+    .unwrap();
+    let usual = SamplingLimits::default();
+    assert_eq!(configs[0].sampling, Some(usual));
+    assert_eq!(
+        configs[0].roots.as_ref().unwrap()[0].uri,
+        "file:///srv/data"
+    );
+    assert_eq!(configs[0].log_level, LogLevel::Warning);
+    assert_eq!(
+        configs[1].sampling,
+        Some(SamplingLimits { calls: 3, ..usual })
+    );
+    assert_eq!((configs[2].sampling, &configs[2].roots), (None, &None));
+
+    for (wrong, named) in [
+        (json!({"sampling": {"cals": 3}}), "a.sampling"),
+        (json!({"roots": ["data"]}), "a.roots"),
+        (json!({"log_level": "loud"}), "a.log_level"),
+    ] {
+        let mut server = json!({"command": "a"});
+        server
+            .as_object_mut()
+            .unwrap()
+            .extend(wrong.as_object().unwrap().clone());
+        let error = from_ours(&json!({"a": server})).unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    }
+}

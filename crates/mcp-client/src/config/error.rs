@@ -119,7 +119,9 @@ pub enum ConfigError {
         path: String,
     },
     /// A secret or a grant of its own without a client.
-    #[error("`{path}` needs a `client_id`: that of the client that is registered with the authorization server")]
+    #[error(
+        "`{path}` needs a `client_id`: that of the client that is registered with the authorization server"
+    )]
     MissingClient {
         /// Where.
         path: String,

@@ -1,13 +1,18 @@
 //! Our own `mcp_servers:`. Strict: a key that does not exist is an error.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use secrecy::SecretString;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::{
     ConfigError, ServerConfig, ServerTransport, oauth,
     read::{self, join},
+};
+use crate::{
+    asks::{Root, SamplingLimits},
+    logs::LogLevel,
 };
 use switchboard_domain::nearest::nearest;
 
@@ -17,7 +22,7 @@ const HTTP: &str = "streamable-http";
 /// How long a start may take at most, if only the time of calls is said.
 const LONGEST_GUESS: Duration = Duration::from_mins(2);
 
-pub(super) const KEYS: [&str; 19] = [
+pub(super) const KEYS: [&str; 22] = [
     "name",
     "type",
     "command",
@@ -37,6 +42,9 @@ pub(super) const KEYS: [&str; 19] = [
     "idle_timeout",
     "tool_timeouts",
     "max_concurrent_calls",
+    "sampling",
+    "roots",
+    "log_level",
 ];
 
 pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
@@ -131,7 +139,34 @@ pub(super) fn settings<'a>(
     if let Some((value, path)) = get("max_concurrent_calls") {
         config.max_concurrent_calls = Some(read::count(value, &path)?);
     }
+    if let Some((value, path)) = get("sampling") {
+        config.sampling = sampling(value, &path)?;
+    }
+    if let Some((value, path)) = get("roots") {
+        let folders = read::scalars(value, &path)?;
+        let roots = folders.iter().map(|folder| Root::folder(Path::new(folder)));
+        let roots: Option<Vec<Root>> = roots.collect();
+        let wrong = || read::wrong(&path, "a list of absolute paths", value);
+        config.roots = Some(roots.ok_or_else(wrong)?);
+    }
+    if let Some((value, path)) = get("log_level") {
+        config.log_level = LogLevel::deserialize(value).map_err(|_| {
+            let levels = "debug, info, notice, warning, error, critical, alert or emergency";
+            read::wrong(&path, levels, value)
+        })?;
+    }
     Ok(())
+}
+
+/// `true` for the usual limits, or a map of them.
+fn sampling(value: &Value, path: &str) -> Result<Option<SamplingLimits>, ConfigError> {
+    match value {
+        Value::Bool(allowed) => Ok(allowed.then(SamplingLimits::default)),
+        limits => SamplingLimits::deserialize(limits).map(Some).map_err(|_| {
+            let expected = "true, false, or a map of `calls` and `max_tokens`, both whole numbers";
+            read::wrong(path, expected, limits)
+        }),
+    }
 }
 
 /// A header and a login exclude each other.
