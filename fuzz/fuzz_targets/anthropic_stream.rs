@@ -2,10 +2,27 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+
 use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
-use switchboard_providers_anthropic::messages::{LocalIds, MessagesDecoder, events_from_body};
+use switchboard_providers_anthropic::{
+    MessagesOptions, capabilities,
+    messages::{LocalIds, MessagesDecoder, Reshaped, events_from_body, to_wire},
+};
 use switchboard_providers_common::decode_sse;
+
+/// What a strict request leaves to its decoder.
+static RESHAPED: LazyLock<Reshaped> = LazyLock::new(|| {
+    let model = streams::model("anthropic");
+    let options = MessagesOptions {
+        strict_tools: true,
+        ..MessagesOptions::default()
+    };
+    let (request, capabilities) = (streams::request(), capabilities(&model.name));
+    let wire = to_wire(&request, &model, &capabilities, &options);
+    wire.map(|wire| wire.reshaped).unwrap_or_default()
+});
 
 const WIRE: Wire = Wire {
     stream: |body| decode_sse("anthropic", body, decoder()),
@@ -20,6 +37,7 @@ fn decoder() -> MessagesDecoder {
         Vec::new(),
         LocalIds::default(),
     )
+    .reshaping(RESHAPED.clone())
 }
 
 fuzz_target!(|input: &[u8]| streams::check(&WIRE, input));

@@ -2,10 +2,19 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+
 use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::decode_sse;
-use switchboard_providers_gemini::generate::{GenerateDecoder, LocalIds, events_from_body};
+use switchboard_providers_gemini::{
+    SchemaForm,
+    generate::{Declared, GenerateDecoder, LocalIds, events_from_body},
+};
+
+/// What a request leaves to its decoder.
+static DECLARED: LazyLock<Declared> =
+    LazyLock::new(|| Declared::of(&streams::request(), SchemaForm::OpenApi));
 
 const WIRE: Wire = Wire {
     stream: |body| decode_sse("gemini", body, decoder()),
@@ -20,6 +29,7 @@ fn decoder() -> GenerateDecoder {
         Vec::new(),
         LocalIds::default(),
     )
+    .with_declared(DECLARED.clone())
 }
 
 fuzz_target!(|input: &[u8]| streams::check(&WIRE, input));

@@ -2,10 +2,25 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+
 use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::decode_sse;
-use switchboard_providers_openai::chat::{ChatDecoder, LocalIds, events_from_body};
+use switchboard_providers_openai::{
+    Profile, Reshaped, capabilities,
+    chat::{ChatDecoder, LocalIds, events_from_body, to_wire},
+};
+
+/// What a strict request leaves to its decoder.
+static RESHAPED: LazyLock<Reshaped> = LazyLock::new(|| {
+    let (model, request) = (streams::model("openai"), streams::request());
+    let mut profile = Profile::openai();
+    profile.strict_tools = true;
+    let capabilities = capabilities(&model.name, &profile);
+    let wire = to_wire(&request, &model, &capabilities, &profile);
+    wire.map(|wire| wire.reshaped).unwrap_or_default()
+});
 
 const WIRE: Wire = Wire {
     stream: |body| decode_sse("openai", body, decoder()),
@@ -20,6 +35,7 @@ fn decoder() -> ChatDecoder {
         Vec::new(),
         LocalIds::default(),
     )
+    .reshaping(RESHAPED.clone())
 }
 
 fuzz_target!(|input: &[u8]| streams::check(&WIRE, input));

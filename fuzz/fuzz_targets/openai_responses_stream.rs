@@ -2,10 +2,26 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+
 use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::decode_sse;
-use switchboard_providers_openai::responses::{LocalIds, ResponsesDecoder, events_from_body};
+use switchboard_providers_openai::{
+    Profile, Reshaped, capabilities,
+    responses::{LocalIds, ResponsesDecoder, ResponsesOptions, events_from_body, to_wire},
+};
+
+/// What a strict request leaves to its decoder.
+static RESHAPED: LazyLock<Reshaped> = LazyLock::new(|| {
+    let (model, request) = (streams::model("openai"), streams::request());
+    let mut profile = Profile::openai();
+    profile.strict_tools = true;
+    let capabilities = capabilities(&model.name, &profile);
+    let options = ResponsesOptions::default();
+    let wire = to_wire(&request, &model, &capabilities, &profile, &options);
+    wire.map(|wire| wire.reshaped).unwrap_or_default()
+});
 
 const WIRE: Wire = Wire {
     stream: |body| decode_sse("openai", body, decoder()),
@@ -20,6 +36,7 @@ fn decoder() -> ResponsesDecoder {
         Vec::new(),
         LocalIds::default(),
     )
+    .reshaping(RESHAPED.clone())
 }
 
 fuzz_target!(|input: &[u8]| streams::check(&WIRE, input));

@@ -5,7 +5,8 @@ use std::error::Error as _;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use switchboard_domain::{
-    GrammarViolation, ModelError, ModelEvent, ModelId, ModelStream, ResponseAccumulator,
+    ChatRequest, GrammarViolation, Message, ModelError, ModelEvent, ModelId, ModelStream,
+    ResponseAccumulator, ToolDefinition,
 };
 use switchboard_testkit::replay::{Arrival, Body, Cutting, Delivery, Replayed, play};
 
@@ -22,6 +23,22 @@ pub struct Wire {
 /// A model's name, for a decoder that is asked for nothing in particular.
 pub fn model(provider: &str) -> ModelId {
     ModelId::new(provider, "any-model")
+}
+
+/// A request whose answer is not read as it comes: calls of its tools are held back until they are whole
+/// and given another shape (optional fields), and come under other names than were asked for.
+pub fn request() -> ChatRequest {
+    let weather = serde_json::json!({
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "fahrenheit"]}},
+        "required": ["city"],
+        "additionalProperties": false,
+    });
+    let tools = [
+        ToolDefinition::new("get_weather", "", weather.clone()),
+        ToolDefinition::new("list/cities", "", weather),
+    ];
+    ChatRequest::new([Message::user("Rain?")]).with_tools(tools)
 }
 
 /// Feeds the bytes of an input to a decoder in four ways, and as a whole body.
