@@ -198,6 +198,15 @@ fn what_openai_alone_has_is_under_options() {
 }
 
 #[test]
+fn another_server_of_responses_has_a_profile() {
+    let text =
+        "providers: {local: {type: openai-responses, base_url: 'http://a', profile: llamacpp}}";
+    let place = Place::with(&[("project/switchboard.yaml", text)]);
+    let providers = place.load().unwrap().providers;
+    assert_eq!(providers[0].profile.as_ref().unwrap().name, "llamacpp");
+}
+
+#[test]
 fn what_gemini_alone_has_is_under_options() {
     let text = "providers: {gemini: {options: {server_tools: [{type: google_search}]}}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);

@@ -105,6 +105,14 @@ pub(super) fn read(value: &Value) -> Result<Vec<ProviderEntry>, Problem> {
         .collect()
 }
 
+/// Whether servers of other vendors speak the wire, which differ.
+fn takes_profile(kind: ProviderKind) -> bool {
+    matches!(
+        kind,
+        ProviderKind::OpenAiCompatible | ProviderKind::OpenAiResponses
+    )
+}
+
 fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
     let place = format!("providers.{name}");
     if name.is_empty() || name.contains('/') || name == OFFLINE {
@@ -125,10 +133,10 @@ fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
     let base_url = fields.text("base_url")?;
     let profile = match fields.text("profile")? {
         None => None,
-        Some(_) if kind != ProviderKind::OpenAiCompatible => {
+        Some(_) if !takes_profile(kind) => {
             return Err(Problem::wrong(
                 format!("{place}.profile"),
-                "given for servers of type openai-compatible only",
+                "given for servers of type openai-compatible or openai-responses only",
             ));
         }
         Some(name) => Some(Profile::named(&name).ok_or_else(|| {

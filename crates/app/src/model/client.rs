@@ -118,6 +118,9 @@ impl Client {
                 if let Some(options) = entry.chat() {
                     config.chat.clone_from(options);
                 }
+                if let Some(profile) = &entry.profile {
+                    config.profile.clone_from(profile);
+                }
                 if let Some(options) = entry.responses() {
                     config.responses.clone_from(options);
                 }
@@ -207,7 +210,8 @@ pub(super) fn capabilities(entry: &ProviderEntry, model: &str) -> ModelCapabilit
     match entry.kind {
         ProviderKind::Anthropic => anthropic::capabilities(model),
         ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
-            openai::capabilities(model, &Profile::openai())
+            let profile = entry.profile.clone().unwrap_or_else(Profile::openai);
+            openai::capabilities(model, &profile)
         }
         ProviderKind::OpenAiCompatible => openai::capabilities(model, &profile(entry)),
         ProviderKind::Gemini => gemini::capabilities(model),

@@ -49,8 +49,8 @@ const ROWS: [(Row, &str); 21] = [
         "structured output beside tools",
     ),
     (
-        Fixture("strict_schema"),
-        "schemas with `$ref`, unions, bounds",
+        Special(special::schemas),
+        "schemas of tools: unions, bounds, patterns, `not`",
     ),
     (Fixture("images_in_a_dialogue"), "images"),
     (Fixture("documents_over_turns"), "documents"),

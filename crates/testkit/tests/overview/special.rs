@@ -1,7 +1,9 @@
 //! Rows that no single request can tell.
 
 use serde_json::json;
-use switchboard_domain::{ChatRequest, Message, ModelEvent, Part, Role, ToolResult, WarningKind};
+use switchboard_domain::{
+    ChatRequest, Message, ModelEvent, Part, Role, ToolDefinition, ToolResult, WarningKind,
+};
 use switchboard_providers_anthropic::{CachePolicy, MessagesOptions, ServerTool};
 use switchboard_providers_gemini::{GeminiOptions, generate};
 use switchboard_testkit::{
@@ -80,6 +82,31 @@ pub(crate) fn reasoning_replay(wire: Wire) -> String {
         "left out"
     } else {
         "native"
+    };
+    said.to_owned()
+}
+
+/// Whether the rules of a tool's schema are sent as such. Those that are not stand in a description.
+pub(crate) fn schemas(wire: Wire) -> String {
+    let rules = json!({
+        "type": "object",
+        "properties": {
+            "place": {"anyOf": [{"type": "string", "pattern": "^[A-Z]"}, {"type": "integer", "minimum": 1}]},
+            "days": {"type": "integer", "not": {"const": 13}},
+        },
+        "additionalProperties": false,
+    });
+    let keywords = ["anyOf", "pattern", "minimum", "not", "additionalProperties"];
+    let tool = ToolDefinition::new("forecast", "", rules);
+    let request = ChatRequest::new([Message::user("Rain?")]).with_tools([tool]);
+    let sent = send(wire, &request).unwrap();
+    let there = keywords
+        .iter()
+        .filter(|keyword| sent.bytes.contains(&format!("\"{keyword}\":")));
+    let said = match there.count() {
+        0 => "in words",
+        all if all == keywords.len() => "native",
+        _ => "partly in words",
     };
     said.to_owned()
 }
