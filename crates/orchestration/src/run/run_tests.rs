@@ -298,6 +298,23 @@ fn the_step_limit_keeps_what_there_is() {
 }
 
 #[test]
+fn an_end_that_nobody_knows_is_told() {
+    let mut run = run(RunOptions::default());
+    run.begin_model_call(Vec::new());
+    let finish = FinishReason::Other("engine_crashed".into());
+    let events = run
+        .model_answered(answer(vec![Part::text("The total is 5")], finish))
+        .unwrap();
+    let told = events.iter().any(|event| {
+        matches!(event, RunEventKind::Warning { warning } if warning.message.contains("engine_crashed"))
+    });
+    assert!(told, "{events:?}");
+    let report = run.report().unwrap();
+    assert_eq!(report.outcome, Outcome::Completed);
+    assert_eq!(report.warnings.len(), 1);
+}
+
+#[test]
 fn how_an_answer_without_tools_ends_a_run() {
     let cases = [
         (FinishReason::Stop, "x", Outcome::Completed, None),

@@ -54,6 +54,15 @@ impl Run {
         self.usage.add(answer.usage);
         self.warnings.extend(answer.warnings);
         self.finish = Some(answer.finish.clone());
+        if let FinishReason::Other(word) = &answer.finish {
+            // It may be a new word for a good end or one for a crash: nobody here can tell.
+            let message = format!(
+                "the answer ended with `{word}`, which is not known here; it may be incomplete"
+            );
+            let warning = Warning::new(WarningKind::UnknownWireValue, message);
+            self.warnings.push(warning.clone());
+            events.push(RunEventKind::Warning { warning });
+        }
 
         let mut message = answer.message;
         self.make_ids_unique(&mut message);
