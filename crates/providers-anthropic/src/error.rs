@@ -100,6 +100,13 @@ impl ApiError {
         if is_refused && says_account_is_empty(&self.message) {
             return ModelErrorKind::QuotaExhausted;
         }
+        // LiteLLM's proxy, which answers 400 to both: a wrong key without a database, and no such model.
+        if self.class == "no_db_connection" || self.message.contains("No connected db.") {
+            return ModelErrorKind::Authentication;
+        }
+        if is_refused && self.message.contains("Invalid model name passed in model=") {
+            return ModelErrorKind::NotFound;
+        }
         // Gateways that speak OpenAI's wire too call everything so: a status that says more counts.
         if self.class == "invalid_request_error"
             && let Some(status @ (401..)) = status

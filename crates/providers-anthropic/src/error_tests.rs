@@ -187,3 +187,20 @@ fn a_refusal_of_a_forced_choice_is_recognised() {
     assert!(!said("tool_choice: Tool `x` not found in provided tools"));
     assert!(!said("temperature is not supported for this model"));
 }
+
+#[test]
+fn what_litellm_calls_a_bad_request_is_told_apart() {
+    for (kind, message, expected) in [
+        (
+            "invalid_request_error",
+            "/v1/messages: Invalid model name passed in model=claude-unknown. Call `/v1/models`",
+            Kind::NotFound,
+        ),
+        ("no_db_connection", "No connected db.", Kind::Authentication),
+        ("None", "No connected db.", Kind::Authentication),
+    ] {
+        let body = json!({"error": {"message": message, "type": kind, "param": null,
+                                    "code": "400"}});
+        assert_eq!(classify(400, &body.to_string()).kind, expected, "{message}");
+    }
+}

@@ -10,7 +10,7 @@ use switchboard_domain::{
     ToolChoice,
 };
 use switchboard_providers_common::{
-    ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_sse, read_to_end,
+    ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_sse, read_to_end, tallied,
 };
 
 use crate::{
@@ -122,6 +122,7 @@ impl AnthropicModel {
             self.error(kind, "the request cannot be written as JSON")
                 .with_source(fault)
         })?;
+        let warnings = tallied(warnings);
         let decoder = MessagesDecoder::new(self.id.clone(), tool_choice, warnings, local_ids)
             .reshaping(reshaped);
         Ok((body, betas, decoder))
@@ -177,15 +178,8 @@ impl ChatModel for AnthropicModel {
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let (answer, decoder) = self.ask(request).await?;
-        let (status, request_id) = (answer.status, answer.request_id.clone());
-        // An error within the answer may not know which request it is about.
-        let about = move |error: ModelError| match (error.status(), error.request_id()) {
-            (Some(_), _) => error,
-            (None, Some(_)) => error.with_status(status),
-            (None, None) => error
-                .with_status(status)
-                .with_request_id(request_id.clone()),
-        };
+        let context = answer.context();
+        let about = move |error| context.apply(error);
         match self.read(answer, decoder).await {
             Ok(stream) => Ok(Box::pin(stream.map_err(about))),
             Err(error) => Err(about(error)),

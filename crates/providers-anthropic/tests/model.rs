@@ -411,3 +411,35 @@ async fn a_property_that_the_api_does_not_take_comes_back_under_its_name() {
     let input = switchboard_domain::ToolInput::from_json(json!({"größe": "5"}));
     assert_eq!(call.input, input);
 }
+
+/// Gateways answer 200 and then say what their upstream said, with the key in it.
+#[tokio::test]
+async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
+    const KEY: &str = "sk-secret-1";
+    let fake = server().await;
+    let model = model(&fake);
+    for body in [
+        Answer::sse(format!(
+            "event: error\ndata: {}\n\n",
+            json!({"type": "error", "error": {"type": "authentication_error",
+                   "message": format!("Incorrect API key provided: {KEY}")}})
+        )),
+        Answer::sse(format!("data: not json {KEY}\n\n")),
+        Answer::json(200, &json!({ "oops": KEY })),
+    ] {
+        let shown = format!("{body:?}");
+        fake.answer(body);
+        let error = model.complete(&question()).await.unwrap_err();
+        let mut told = format!("{error:?}");
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = cause {
+            told = format!("{told} {error}");
+            cause = error.source();
+        }
+        assert!(
+            !told.contains(KEY) && told.contains("[redacted]"),
+            "{told}: {shown}"
+        );
+        assert_eq!(error.status(), Some(200), "{error}");
+    }
+}

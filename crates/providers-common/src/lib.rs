@@ -16,11 +16,13 @@
 //! | [`catalogue`] | what models can do and cost |
 //! | [`decode`] | [`decode_sse`], [`decode_ndjson`]: a body and a decoder make a model's stream |
 //! | [`local_ids`] | [`LocalIds`]: ids of tool uses where the server gives none |
+//! | [`tally`] | [`tallied`]: warnings, each said once |
 //! | [`mod@lenient`] | fields of answers that forgive a value of the wrong type |
 //!
 //! An adapter joins them so:
 //!
 //! ```no_run
+//! # use futures_util::TryStreamExt as _;
 //! # use switchboard_domain::{ModelError, port::ModelStream};
 //! # use switchboard_providers_common::*;
 //! # async fn ask(
@@ -33,7 +35,9 @@
 //!     .with_json("{}")
 //!     .expecting(&["text/event-stream"]);
 //! let answer = transport.post(&request, &StatusClassifier).await?;
-//! Ok(decode_sse("example", answer.body, decoder))
+//! let context = answer.context();
+//! let events = decode_sse("example", answer.body, decoder);
+//! Ok(Box::pin(events.map_err(move |error| context.apply(error))))
 //! # }
 //! ```
 #![deny(missing_docs)]
@@ -51,6 +55,7 @@ pub mod prompted;
 pub mod recovery;
 pub mod schema;
 pub mod sse;
+pub mod tally;
 pub mod text_calls;
 pub mod tool_names;
 pub mod transport;
@@ -60,9 +65,10 @@ pub use classify::{Classified, ErrorClassifier, HttpFailure, StatusClassifier};
 pub use decode::{assembled, decode_ndjson, decode_sse};
 pub use decoder::WireDecoder;
 pub use local_ids::LocalIds;
+pub use tally::tallied;
 pub use text_calls::TextCalls;
 pub use transport::{
-    Headers, HttpAnswer, HttpRequest, HttpTransport, RetryPolicy, TransportConfig,
+    AnswerContext, Headers, HttpAnswer, HttpRequest, HttpTransport, RetryPolicy, TransportConfig,
 };
 
 /// Bytes of one frame (an event, a line) that are read at most: 16 MiB. The largest honest frames

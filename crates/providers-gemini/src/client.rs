@@ -7,7 +7,8 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind, ModelId};
 use switchboard_providers_common::{
-    ByteStream, Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, read_to_end,
+    AnswerContext, ByteStream, Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES,
+    read_to_end,
 };
 
 use crate::{
@@ -40,8 +41,7 @@ pub(crate) struct Opened {
     /// Its events; an answer that came whole is one.
     pub(crate) events: ByteStream,
     pub(crate) is_whole: bool,
-    pub(crate) status: u16,
-    pub(crate) request_id: Option<String>,
+    pub(crate) context: AnswerContext,
 }
 
 impl GeminiClient {
@@ -144,19 +144,13 @@ impl GeminiClient {
             ])
             .with_json(body);
         let answer = transport.post(&request, &GeminiErrors).await?;
-        let (status, request_id) = (answer.status, answer.request_id.clone());
-        let about = |error: ModelError| match error.status() {
-            Some(_) => error,
-            None => error
-                .with_status(status)
-                .with_request_id(request_id.clone()),
-        };
-        let (events, is_whole) = opened(&config.provider, answer).await.map_err(about)?;
+        let context = answer.context();
+        let opened = opened(&config.provider, answer).await;
+        let (events, is_whole) = opened.map_err(|error| context.apply(error))?;
         Ok(Opened {
             events,
             is_whole,
-            status,
-            request_id,
+            context,
         })
     }
 

@@ -133,6 +133,13 @@ impl ApiError {
         if self.reason == "API_KEY_INVALID" || says(&["api key not valid", "api key expired"]) {
             return ModelErrorKind::Authentication;
         }
+        // LiteLLM's proxy, which answers 400 to both: a wrong key without a database, and no such model.
+        if says(&["no connected db."]) {
+            return ModelErrorKind::Authentication;
+        }
+        if says(&["invalid model name passed in model="]) {
+            return ModelErrorKind::NotFound;
+        }
         if says(&[
             "exceeds the maximum number of tokens",
             "input token count exceeds",

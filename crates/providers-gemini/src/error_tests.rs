@@ -231,3 +231,19 @@ fn what_is_no_error_of_the_api_goes_by_its_status() {
         assert_eq!(ApiError::from_body(&nothing), None, "{nothing}");
     }
 }
+
+#[test]
+fn what_litellm_calls_a_bad_request_is_told_apart() {
+    for (kind_of_error, message, expected) in [
+        (
+            "invalid_request_error",
+            "generate_content: Invalid model name passed in model=gemini-unknown. Call `/v1/models`",
+            NotFound,
+        ),
+        ("no_db_connection", "No connected db.", Authentication),
+    ] {
+        let body = json!({"error": {"message": message, "type": kind_of_error, "param": null,
+                                    "code": "400"}});
+        assert_eq!(kind(400, &body), expected, "{message}");
+    }
+}

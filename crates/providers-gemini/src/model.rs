@@ -8,7 +8,7 @@ use futures_util::TryStreamExt as _;
 use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ModelStream,
 };
-use switchboard_providers_common::decode_sse;
+use switchboard_providers_common::{decode_sse, tallied};
 
 use crate::{
     GeminiClient, GeminiConfig, GeminiOptions, capabilities,
@@ -107,6 +107,7 @@ impl GeminiModel {
             let message = "the request cannot be written as JSON";
             ModelError::new(&self.id.provider, kind, message).with_source(fault)
         })?;
+        let warnings = tallied(warnings);
         let decoder = GenerateDecoder::new(self.id.clone(), tool_choice, warnings, local_ids)
             .with_declared(declared);
         Ok((Bytes::from(body), decoder))
@@ -146,15 +147,8 @@ impl ChatModel for GeminiModel {
             continuation,
         };
         let events = continued(source, opened.events);
-        let (status, request_id) = (opened.status, opened.request_id);
-        // An error within the answer does not know which request it is about.
-        let about = move |error: ModelError| match error.status() {
-            Some(_) => error,
-            None => error
-                .with_status(status)
-                .with_request_id(request_id.clone()),
-        };
+        let context = opened.context;
         let stream = decode_sse(&self.id.provider, events, decoder);
-        Ok(Box::pin(stream.map_err(about)))
+        Ok(Box::pin(stream.map_err(move |error| context.apply(error))))
     }
 }

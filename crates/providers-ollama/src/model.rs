@@ -11,6 +11,7 @@ use switchboard_providers_common::{
     prompted::concerns_tools,
     read_text,
     recovery::{Recovery, recover},
+    tallied,
 };
 
 use crate::{
@@ -142,7 +143,7 @@ impl OllamaModel {
         let ids = LocalIds::after(request);
         // The answer in a form may be any JSON, also such as looks like a call.
         let searched = form.as_ref().is_none_or(|form| !form.may_answer);
-        let decoder = ChatDecoder::new(self.id.clone(), tool_choice, warnings, ids);
+        let decoder = ChatDecoder::new(self.id.clone(), tool_choice, tallied(warnings), ids);
         Ok(Attempt {
             body,
             thinks,
@@ -223,14 +224,8 @@ impl ChatModel for OllamaModel {
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let (answer, decoder, recovery) = self.ask(request).await?;
-        let (status, request_id) = (answer.status, answer.request_id.clone());
-        // An error within the answer does not know which request it is about.
-        let about = move |error: ModelError| match error.status() {
-            Some(_) => error,
-            None => error
-                .with_status(status)
-                .with_request_id(request_id.clone()),
-        };
+        let context = answer.context();
+        let about = move |error| context.apply(error);
         let stream = self.read(answer, decoder).await.map_err(&about)?;
         let stream: ModelStream = Box::pin(stream.map_err(about));
         Ok(match recovery {

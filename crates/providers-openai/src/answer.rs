@@ -35,14 +35,8 @@ pub(crate) async fn ask(
 ) -> Result<ModelStream, ModelError> {
     let provider = &client.config().provider;
     let answer = client.post(endpoint, body).await?;
-    let (status, request_id) = (answer.status, answer.request_id.clone());
-    // An error within the answer does not know which request it is about.
-    let about = move |error: ModelError| match error.status() {
-        Some(_) => error,
-        None => error
-            .with_status(status)
-            .with_request_id(request_id.clone()),
-    };
+    let context = answer.context();
+    let about = move |error| context.apply(error);
     match read(provider, answer, decoder).await {
         Ok(stream) => Ok(Box::pin(stream.map_err(about))),
         Err(error) => Err(about(error)),

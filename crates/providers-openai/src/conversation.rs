@@ -6,6 +6,7 @@ use switchboard_domain::{Document, Media, Message, Part, Role, ToolResult};
 
 use crate::{
     losses::Losses,
+    media::DataUrl,
     text::{PARAGRAPH, Text},
 };
 
@@ -28,6 +29,8 @@ pub(crate) trait Conversation<'a, 'm> {
 
     fn text(&mut self, text: Cow<'a, str>) -> Self::Piece;
     fn image(&mut self, media: &'a Media) -> Self::Piece;
+    /// An image of a result, for a model that sees.
+    fn shown(&mut self, image: DataUrl<'a>) -> Self::Piece;
     fn audio(&mut self, media: &'a Media) -> Self::Piece;
     fn document(&mut self, document: &'a Document) -> Self::Piece;
 
@@ -58,14 +61,14 @@ pub(crate) trait Conversation<'a, 'm> {
     }
 
     /// Images of a result that follow it.
-    fn show(&mut self, lead: String, images: impl Iterator<Item = &'a Media>)
+    fn show(&mut self, lead: String, images: impl Iterator<Item = DataUrl<'a>>)
     where
         Self: Sized,
     {
         let lead = self.text(lead.into());
         self.waiting().push(lead);
-        for media in images {
-            let image = self.image(media);
+        for image in images {
+            let image = self.shown(image);
             self.waiting().push(image);
         }
     }

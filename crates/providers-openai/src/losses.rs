@@ -1,6 +1,8 @@
 //! What a conversation loses on its way to the wire, in the same words on both.
 
-use switchboard_domain::{Media, Part, Warning, WarningKind};
+use switchboard_domain::{Media, Part, ToolContent, Warning, WarningKind};
+
+use crate::results::is_more_than_words;
 
 /// Where losses are told.
 pub(crate) struct Losses<'m> {
@@ -49,6 +51,21 @@ impl<'m> Losses<'m> {
             &format!("{images} image(s) of {from}"),
             &format!("a user message after it: results are text on this {whose}"),
         );
+    }
+
+    /// Pieces of a result go in words: those of them that are more than words are told.
+    pub(crate) fn in_words_only<'c>(
+        &mut self,
+        pieces: impl Iterator<Item = &'c ToolContent>,
+        from: &str,
+    ) {
+        for piece in pieces.filter(|piece| is_more_than_words(piece)) {
+            let words = piece.as_text();
+            let message = format!(
+                "{words} of {from} was sent as these words: a result takes no such media here"
+            );
+            self.warn(WarningKind::PartDowngraded, message);
+        }
     }
 
     /// So many reasoning parts are left out.

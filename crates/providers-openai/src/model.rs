@@ -7,6 +7,7 @@ use switchboard_domain::{
 use switchboard_providers_common::{
     prompted::PromptedTools,
     recovery::{Recovery, recover},
+    tallied,
     tool_names::ToolNames,
 };
 
@@ -104,7 +105,7 @@ impl OpenAiChatModel {
         let decoder = ChatDecoder::new(
             self.id.clone(),
             wire.tool_choice,
-            wire.warnings,
+            tallied(wire.warnings),
             wire.local_ids,
         )
         .reshaping(wire.reshaped);
@@ -226,7 +227,7 @@ impl OpenAiResponsesModel {
         let decoder = ResponsesDecoder::new(
             self.id.clone(),
             wire.tool_choice,
-            wire.warnings,
+            tallied(wire.warnings),
             wire.local_ids,
         )
         .with_silent_limit(wire.silent_limit)

@@ -1,8 +1,8 @@
 //! What a tool gave, in words.
 
-use switchboard_domain::{Media, ToolContent, ToolResult};
+use switchboard_domain::{ToolContent, ToolResult};
 
-use crate::text::Text;
+use crate::{media::DataUrl, text::Text};
 
 /// A piece of a result.
 #[derive(Debug)]
@@ -87,9 +87,33 @@ fn says_error(text: &str) -> bool {
             .is_none_or(|next| *next == b':' || next.is_ascii_whitespace())
 }
 
-pub(crate) fn as_image(content: &ToolContent) -> Option<&Media> {
+/// The image in a piece of a result: one that is meant as such, or a resource of a type that the API
+/// takes for one.
+pub(crate) fn as_image(content: &ToolContent) -> Option<DataUrl<'_>> {
     match content {
-        ToolContent::Image(media) => Some(media),
+        ToolContent::Image(media) => DataUrl::of(media),
+        ToolContent::Resource {
+            media_type: Some(media_type),
+            text: None,
+            blob: Some(base64),
+            ..
+        } if is_image(media_type) => Some(DataUrl::Data { media_type, base64 }),
         _ => None,
     }
+}
+
+/// Whether a piece holds more than the words that stand for it where it cannot be sent.
+pub(crate) fn is_more_than_words(content: &ToolContent) -> bool {
+    match content {
+        ToolContent::Image(_) | ToolContent::Audio(_) => true,
+        ToolContent::Resource { text, blob, .. } => text.is_none() && blob.is_some(),
+        _ => false,
+    }
+}
+
+fn is_image(media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    ["image/png", "image/jpeg", "image/gif", "image/webp"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(essence))
 }

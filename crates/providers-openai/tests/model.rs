@@ -451,3 +451,41 @@ async fn the_key_shows_up_nowhere() {
         assert!(!shown.contains("sk-secret"), "{shown}");
     }
 }
+
+/// Gateways answer 200 and then say what their upstream said, with the key in it.
+#[tokio::test]
+async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
+    const KEY: &str = "sk-secret-1";
+    let fake = server().await;
+    let model = model(&fake);
+    for body in [
+        Answer::sse(format!(
+            "data: {{\"error\":{{\"message\":\"bad key {KEY}\"}}}}\n\n"
+        )),
+        Answer::sse(format!(
+            "data: {}\n\nevent: error\ndata: {{\"error\":{{\"message\":\"bad key {KEY}\"}}}}\n\n",
+            json!({"id": "x", "choices": [{"index": 0, "delta": {"content": "hi"}}]})
+        )),
+        Answer::sse(format!("data: not json {KEY}\n\n")),
+        Answer::json(200, &json!({ "oops": KEY })),
+        Answer::json(
+            200,
+            &json!({"error": {"message": format!("bad key {KEY}")}}),
+        ),
+    ] {
+        let shown = format!("{body:?}");
+        fake.answer(body);
+        let error = model.complete(&question()).await.unwrap_err();
+        let mut told = format!("{error:?}");
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = cause {
+            told = format!("{told} {error}");
+            cause = error.source();
+        }
+        assert!(
+            !told.contains(KEY) && told.contains("[redacted]"),
+            "{told}: {shown}"
+        );
+        assert_eq!(error.status(), Some(200), "{error}");
+    }
+}

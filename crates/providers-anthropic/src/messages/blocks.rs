@@ -28,6 +28,8 @@ pub(crate) enum OpenBlock {
         block: JsonObject,
         input: String,
     },
+    /// A call without a name: what comes of it is not read.
+    LeftOut,
 }
 
 /// What comes before the end of a text: what it cites. Any model of the provider may read it again.

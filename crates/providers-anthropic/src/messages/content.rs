@@ -225,15 +225,16 @@ impl Mapper<'_> {
             }
             ToolContent::Resource {
                 uri,
-                media_type: Some(media_type),
+                media_type,
                 blob: Some(data),
                 ..
             } => {
+                let media_type = media_type.as_deref().unwrap_or_default();
                 let source = self.bytes(media_type, data);
                 if let Some(block) = source {
                     return Some(block);
                 }
-                let name = format!("[resource {uri} {media_type}]");
+                let name = format!("[resource {}]", format!("{uri} {media_type}").trim_end());
                 let message =
                     format!("{name} was sent as these words: the wire takes no such bytes");
                 self.warn(WarningKind::PartDowngraded, message);

@@ -1,11 +1,12 @@
 //! Wire events → domain events.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use switchboard_domain::{
     FinishReason, JsonObject, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart,
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
+    accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT,
 };
 use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
 
@@ -16,6 +17,9 @@ use super::{
     wire::{Envelope, MessageHead, StopDetails, UsageReport, WireDelta},
 };
 use crate::error::{ApiError, says_something};
+
+/// Odd things that are warned of at most.
+const MAX_ODD: usize = 32;
 
 /// The stream's state machine: wire events in, domain events out.
 ///
@@ -32,10 +36,12 @@ pub struct MessagesDecoder {
     done: bool,
     next_part: u32,
     /// The blocks being written, by the wire's number for them.
-    open: Vec<(u64, OpenBlock)>,
+    open: BTreeMap<u64, OpenBlock>,
     /// The call that ended last, as long as it may have been cut off.
     last_call: Option<u32>,
     any_call: bool,
+    /// Calls that came without a name, which nobody could run.
+    nameless: usize,
     stop_reason: Option<String>,
     stop_details: Option<StopDetails>,
     container: Option<JsonObject>,
@@ -62,9 +68,10 @@ impl MessagesDecoder {
             started: false,
             done: false,
             next_part: 0,
-            open: Vec::new(),
+            open: BTreeMap::new(),
             last_call: None,
             any_call: false,
+            nameless: 0,
             stop_reason: None,
             stop_details: None,
             container: None,
@@ -191,7 +198,7 @@ impl MessagesDecoder {
     }
 
     fn begin(&mut self, index: u64, mut block: JsonObject, events: &mut Vec<ModelEvent>) {
-        if self.open.iter().any(|(open, _)| *open == index) {
+        if self.open.contains_key(&index) {
             self.odd("two blocks under one number", events);
             self.end_block(index, events);
         }
@@ -229,13 +236,17 @@ impl MessagesDecoder {
                 input: String::new(),
             },
         };
-        self.open.push((index, opened));
+        self.open.insert(index, opened);
     }
 
     fn begin_call(&mut self, mut block: JsonObject, events: &mut Vec<ModelEvent>) -> OpenBlock {
+        let name = text(&mut block, "name");
+        if name.trim().is_empty() {
+            self.nameless += 1;
+            return OpenBlock::LeftOut;
+        }
         let more = blocks::more_of_call(&block);
         let id = self.ids.claim(Some(text(&mut block, "id").trim()));
-        let name = text(&mut block, "name");
         let name = self.reshaped.declared(&name).to_owned();
         let held = self.reshaped.hold(&name);
         let part = self.open(PartStart::ToolUse { id, name }, events);
@@ -253,8 +264,7 @@ impl MessagesDecoder {
 
     fn delta(&mut self, index: u64, mut delta: JsonObject, events: &mut Vec<ModelEvent>) {
         let kind = text(&mut delta, "type");
-        let known = self.open.iter().any(|(open, _)| *open == index);
-        if !known {
+        if !self.open.contains_key(&index) {
             // Some servers do not say that a block begins.
             let block = match kind.as_str() {
                 "text_delta" => json!({"type": "text"}),
@@ -267,11 +277,10 @@ impl MessagesDecoder {
             self.odd("a block without a beginning", events);
             self.begin(index, block, events);
         }
-        let open = self.open.iter_mut().find(|(open, _)| *open == index);
-        let Some((_, block)) = open else {
+        let Some(block) = self.open.get_mut(&index) else {
             return;
         };
-        match (block, kind.as_str()) {
+        match (&mut *block, kind.as_str()) {
             (OpenBlock::Text { part, .. }, "text_delta") => {
                 push_text(*part, text(&mut delta, "text"), events);
             }
@@ -302,17 +311,28 @@ impl MessagesDecoder {
                 }
             }
             (OpenBlock::Opaque { input, .. }, "input_json_delta") => {
-                input.push_str(&text(&mut delta, "partial_json"));
+                let json = text(&mut delta, "partial_json");
+                if input.len().saturating_add(json.len()) <= MAX_INPUT {
+                    input.push_str(&json);
+                } else {
+                    *block = OpenBlock::LeftOut;
+                    let message = format!(
+                        "a call of the provider's own tool was left out: its input is longer than \
+                         {MAX_INPUT} bytes"
+                    );
+                    let warning = Warning::new(WarningKind::PartDropped, message);
+                    events.push(ModelEvent::Warning { warning });
+                }
             }
+            (OpenBlock::LeftOut, _) => {}
             (OpenBlock::Opaque { block, .. }, _) => blocks::merge(block, delta),
             (_, other) => self.odd(&format!("`{other}` in a block of another type"), events),
         }
     }
 
     fn end_block(&mut self, index: u64, events: &mut Vec<ModelEvent>) {
-        let at = self.open.iter().position(|(open, _)| *open == index);
-        match at.map(|at| self.open.remove(at)) {
-            Some((_, block)) => self.close(block, events),
+        match self.open.remove(&index) {
+            Some(block) => self.close(block, events),
             None => self.odd("the end of a block that had not begun", events),
         }
     }
@@ -331,6 +351,7 @@ impl MessagesDecoder {
                 self.settle(events);
                 self.last_call = Some(part);
             }
+            OpenBlock::LeftOut => {}
             OpenBlock::Opaque { block, input } => {
                 let index = self.next_index();
                 blocks::opaque(&self.model, index, block, &input, events);
@@ -377,7 +398,7 @@ impl MessagesDecoder {
             reason,
             FinishReason::Length | FinishReason::ContextOverflow | FinishReason::Refusal
         );
-        for (_, block) in std::mem::take(&mut self.open) {
+        for block in std::mem::take(&mut self.open).into_values() {
             match (cut_off, block) {
                 // It stays open, and with that malformed.
                 (true, OpenBlock::ToolUse { part, held, .. }) => {
@@ -408,8 +429,26 @@ impl MessagesDecoder {
             let index = self.next_index();
             blocks::opaque(&self.model, index, container, "", events);
         }
+        let reason = self.without_nameless(reason, events);
         let reason = reason.given_tool_uses(self.any_call);
         events.push(ModelEvent::Finished { reason, raw });
+    }
+
+    /// Tells of calls without a name. If no other call came, the reason is that they were malformed.
+    fn without_nameless(&self, reason: FinishReason, events: &mut Vec<ModelEvent>) -> FinishReason {
+        if self.nameless == 0 {
+            return reason;
+        }
+        let count = self.nameless;
+        let message = format!("{count} call(s) came without a name and were left out");
+        let warning = Warning::new(WarningKind::UnknownWireValue, message);
+        events.push(ModelEvent::Warning { warning });
+        let meant = matches!(reason, FinishReason::Stop | FinishReason::ToolUse);
+        if meant && !self.any_call {
+            FinishReason::MalformedToolCall
+        } else {
+            reason
+        }
     }
 
     /// The provider's words for why the model declined.
@@ -433,7 +472,8 @@ impl MessagesDecoder {
     }
 
     fn odd(&mut self, what: &str, events: &mut Vec<ModelEvent>) {
-        if !self.odd.insert(what.to_owned()) {
+        // Names of events are the server's: there may be any number of them.
+        if self.odd.len() >= MAX_ODD || !self.odd.insert(what.to_owned()) {
             return;
         }
         let message = format!("the server sent {what}, which was not expected");

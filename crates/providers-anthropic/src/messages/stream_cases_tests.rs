@@ -350,3 +350,89 @@ fn case_27_a_call_that_ends_with_the_message_is_kept() {
     let response = assemble(&events).finish().unwrap();
     assert_eq!(inputs(&response), [Some(json!({"a": 1}))]);
 }
+
+#[test]
+fn a_call_without_a_name_is_left_out_and_told() {
+    let nameless = |index| {
+        begin(
+            index,
+            &json!({"type": "tool_use", "id": "t", "name": " ", "input": {}}),
+        )
+    };
+    let events = [
+        start(&json!({})),
+        nameless(0),
+        arguments(0, "{\"x\":1}"),
+        end(0),
+        nameless(1),
+        stopped("tool_use"),
+        last(),
+    ];
+    let answer = read(&events);
+    assert_eq!(answer.message.parts, []);
+    assert_eq!(answer.finish, FinishReason::MalformedToolCall);
+    assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
+    assert!(answer.warnings[0].message.starts_with("2 call(s)"));
+
+    // Beside a call that can be run.
+    let events = [
+        start(&json!({})),
+        nameless(0),
+        end(0),
+        call(1, "u", &json!({"x": 1})),
+        end(1),
+        stopped("tool_use"),
+        last(),
+    ];
+    let answer = read(&events);
+    assert_eq!(answer.finish, FinishReason::ToolUse);
+    assert_eq!(inputs(&answer), [Some(json!({"x": 1}))]);
+    assert_eq!(answer.warnings.len(), 1);
+}
+
+/// With a search per call this takes minutes.
+#[test]
+fn very_many_open_calls_take_no_longer_per_call() {
+    let count = 60_000;
+    let mut events = vec![start(&json!({}))];
+    for index in 0..count {
+        events.push(call(index, &format!("t{index}"), &json!({})));
+        events.push(arguments(0, " "));
+    }
+    let (events, end) = of(&events);
+    assert_eq!(end.unwrap_err().kind, ModelErrorKind::Interrupted);
+    let started = events
+        .iter()
+        .filter(|event| matches!(event, ModelEvent::PartStarted { .. }));
+    assert_eq!(u64::try_from(started.count()).unwrap(), count);
+}
+
+#[test]
+fn an_input_of_the_providers_own_tool_is_held_up_to_a_limit() {
+    let block = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
+    let long = "x".repeat(MAX_INPUT / 2);
+    let read = |pieces: usize| {
+        let mut events = vec![
+            start(&json!({})),
+            begin(0, &block),
+            arguments(0, "{\"q\":\""),
+        ];
+        events.extend((0..pieces).map(|_| arguments(0, &long)));
+        events.extend([arguments(0, "\"}"), end(0), stopped("end_turn"), last()]);
+        read(&events)
+    };
+    let answer = read(1);
+    assert_eq!((answer.message.parts.len(), answer.warnings.len()), (1, 0));
+    let answer = read(5);
+    assert_eq!(answer.message.parts, []);
+    let kinds: Vec<_> = answer.warnings.iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [WarningKind::PartDropped]);
+}
+
+#[test]
+fn unknown_events_are_warned_of_up_to_a_limit() {
+    let mut events = vec![start(&json!({}))];
+    events.extend((0..200).map(|number| json!({ "type": format!("new_{number}") })));
+    events.extend([stopped("end_turn"), last()]);
+    assert_eq!(read(&events).warnings.len(), MAX_ODD);
+}

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchboard_domain::{Message, Part, Role, ToolContent, ToolInput, ToolResult, ToolUse};
+use switchboard_domain::{
+    Document, Media, Message, Part, Role, ToolContent, ToolInput, ToolResult, ToolUse,
+};
 
 const CLOSE_RESPONSE: &str = "</tool_response";
 /// What a closing tag within a result becomes, so that a result cannot end itself and speak on.
@@ -84,10 +86,34 @@ fn response_parts(message: &Message) -> Vec<Part> {
         parts.extend(result.content.iter().filter_map(|content| match content {
             ToolContent::Image(media) => Some(Part::Image(media.clone())),
             ToolContent::Audio(media) => Some(Part::Audio(media.clone())),
+            ToolContent::Resource {
+                uri,
+                media_type: Some(media_type),
+                text: None,
+                blob: Some(data),
+            } => resource(uri, media_type, data),
             _ => None,
         }));
     }
     parts
+}
+
+/// The bytes of a resource as the person would show them, where they are such: what becomes of them
+/// is then the wire's to do or to tell.
+fn resource(uri: &str, media_type: &str, data: &str) -> Option<Part> {
+    let media = || Media::base64(media_type, data);
+    let sort = media_type.split(['/', ';']).next().unwrap_or_default();
+    match sort.to_ascii_lowercase().as_str() {
+        "image" => Some(Part::Image(media())),
+        "audio" => Some(Part::Audio(media())),
+        sort if sort == "text" || media_type.starts_with("application/pdf") => {
+            Some(Part::Document(Document {
+                media: media(),
+                title: Some(uri.to_owned()),
+            }))
+        }
+        _ => None,
+    }
 }
 
 fn response(result: &ToolResult) -> String {

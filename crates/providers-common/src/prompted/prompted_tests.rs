@@ -472,3 +472,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn bytes_that_a_result_brings_as_a_resource_are_shown_where_a_person_could_show_them() {
+    let blob = |media_type: &str| ToolContent::Resource {
+        uri: "file:///a".into(),
+        media_type: Some(media_type.into()),
+        text: None,
+        blob: Some("AA==".into()),
+    };
+    let shown = |media_type: &str| {
+        let result = ToolResult {
+            content: vec![blob(media_type)],
+            ..ToolResult::text("1", "get_map", "")
+        };
+        let request = ChatRequest::new([Message::tool_results([result])]);
+        let told = with_history_as_text(&request);
+        told.messages[0].parts.get(1).cloned()
+    };
+    let media = |media_type: &str| Media::base64(media_type, "AA==");
+    let png = media("image/png");
+    assert_eq!(shown("image/png"), Some(Part::Image(png)));
+    let wav = media("audio/wav");
+    assert_eq!(shown("audio/wav"), Some(Part::Audio(wav)));
+    for media_type in ["application/pdf", "text/plain"] {
+        let Some(Part::Document(document)) = shown(media_type) else {
+            panic!("{media_type}");
+        };
+        assert_eq!(document.media, media(media_type));
+        assert_eq!(document.title.as_deref(), Some("file:///a"));
+    }
+    assert_eq!(shown("application/octet-stream"), None);
+}

@@ -1,6 +1,9 @@
 //! One request, from its address to the answer or the reason why there is none.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -28,7 +31,7 @@ pub(super) struct Call<'a> {
     headers: HeaderMap,
     body: Option<Bytes>,
     expected: &'static [&'static str],
-    redactor: Redactor,
+    redactor: Arc<Redactor>,
     /// The address as it may be shown.
     address: String,
     /// How long the first byte may take.
@@ -84,7 +87,7 @@ impl<'a> Call<'a> {
         })?;
         Ok(Self {
             transport,
-            redactor: Redactor::new(&url, built.headers()),
+            redactor: Arc::new(Redactor::new(&url, built.headers())),
             method: built.method().clone(),
             url: built.url().clone(),
             headers: built.headers().clone(),
@@ -143,6 +146,7 @@ impl<'a> Call<'a> {
                 headers: opened.headers,
                 request_id,
                 body: body::watched(opened.first, opened.rest, idle, origin),
+                redactor: Arc::clone(&self.redactor),
             })
         } else {
             Err(self.explain(opened, classifier).await)

@@ -15,7 +15,7 @@ use http::{HeaderMap, Method};
 use reqwest::Client;
 use switchboard_domain::{ModelError, ModelErrorKind};
 
-use self::call::Call;
+use self::{call::Call, redact::Redactor};
 pub use self::{
     config::{RetryPolicy, TransportConfig},
     request::{Headers, HttpRequest},
@@ -36,7 +36,8 @@ const GET_TIMEOUT: Duration = Duration::from_secs(30);
 /// - **Redirects are not followed**: the key would go along, and a POST may become a GET. The
 ///   error names where it leads, because the configured address is then the wrong one.
 /// - **Secrets** (headers given as such, user and password and well-known query parameters of the
-///   address) are not in errors and logs; what a provider echoes of them is replaced.
+///   address) are not in errors and logs; what a provider echoes of them is replaced, in a failed
+///   answer here and in one that began well by [`AnswerContext::apply`].
 /// - Dropping the future or the body aborts the request.
 #[derive(Clone)]
 pub struct HttpTransport {
@@ -61,9 +62,56 @@ pub struct HttpAnswer {
     /// [`ModelErrorKind::Timeout`] in phase [`Idle`](switchboard_domain::TimeoutPhase::Idle) when it
     /// stalls.
     pub body: ByteStream,
+    redactor: Arc<Redactor>,
+}
+
+/// Which answer an error was met in, once its body is being read.
+#[derive(Clone)]
+pub struct AnswerContext {
+    status: u16,
+    request_id: Option<String>,
+    redactor: Arc<Redactor>,
+}
+
+impl AnswerContext {
+    /// Says of an error that it was met in this answer: it gets the status and the request id where
+    /// it has none. What the provider echoed of the request's secrets is replaced, in the error's
+    /// words and in those of its causes: gateways pass an upstream's refusal on within an answer
+    /// that began as a success.
+    pub fn apply(&self, error: ModelError) -> ModelError {
+        let mut error = self.redactor.clean_error(error);
+        if error.request_id().is_none() {
+            // An error that knows the status of another answer is not about this request.
+            let id = self.request_id.clone().filter(|_| error.status().is_none());
+            error = error.with_request_id(id);
+        }
+        match error.status() {
+            Some(_) => error,
+            None => error.with_status(self.status),
+        }
+    }
+}
+
+impl fmt::Debug for AnswerContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnswerContext")
+            .field("status", &self.status)
+            .field("request_id", &self.request_id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl HttpAnswer {
+    /// What errors within the body are about. Every error that an adapter makes of the body's content
+    /// goes through [`AnswerContext::apply`].
+    pub fn context(&self) -> AnswerContext {
+        AnswerContext {
+            status: self.status,
+            request_id: self.request_id.clone(),
+            redactor: Arc::clone(&self.redactor),
+        }
+    }
+
     /// The media type without parameters, in lower case, such as `text/event-stream`.
     pub fn media_type(&self) -> Option<String> {
         hints::media_type(&self.headers)

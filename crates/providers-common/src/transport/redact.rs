@@ -1,13 +1,23 @@
 //! What must not be shown.
 
+use std::{error::Error, iter};
+
 use http::HeaderMap;
 use reqwest::Url;
+use switchboard_domain::{ModelError, ModelErrorKind};
 
 /// What stands where a secret stood.
 const REDACTED: &str = "[redacted]";
 
 /// Shorter values are placeholders (`ollama`, `none`, `EMPTY`), and words of a message too.
 const MIN_SECRET_BYTES: usize = 8;
+
+/// What marks that an excerpt was cut off there.
+const CUT: char = '…';
+
+/// So much of a secret's beginning is hidden where an excerpt was cut off within it; less tells
+/// nothing.
+const MIN_CUT_BYTES: usize = 4;
 
 /// Query parameters that hold keys: Gemini's, Azure's, and what gateways call them.
 const SECRET_PARAMETERS: [&str; 10] = [
@@ -58,9 +68,81 @@ impl Redactor {
             if clean.contains(secret) {
                 clean = clean.replace(secret, REDACTED);
             }
+            if clean.contains(CUT) {
+                clean = without_beginning(&clean, secret);
+            }
         }
         clean
     }
+
+    /// `error` without them, in its words and those of its causes.
+    pub(super) fn clean_error(&self, error: ModelError) -> ModelError {
+        if !self.is_in(&error) {
+            return error;
+        }
+        let kind = match error.kind.clone() {
+            ModelErrorKind::InvalidRequest { field: Some(field) } => {
+                ModelErrorKind::InvalidRequest {
+                    field: Some(self.clean(&field)),
+                }
+            }
+            ModelErrorKind::Unsupported { feature } => ModelErrorKind::Unsupported {
+                feature: self.clean(&feature),
+            },
+            other => other,
+        };
+        let request_id = error.request_id().map(|id| self.clean(id));
+        let mut clean = ModelError::new(error.provider(), kind, self.clean(error.message()))
+            .with_request_id(request_id);
+        if let Some(status) = error.status() {
+            clean = clean.with_status(status);
+        }
+        // A cause cannot be taken out of an error, and not be changed.
+        let causes: Vec<String> = causes(&error)
+            .skip(1)
+            .map(|cause| self.clean(&cause.to_string()))
+            .collect();
+        if causes.is_empty() {
+            clean
+        } else {
+            clean.with_source(causes.join(": "))
+        }
+    }
+
+    /// Whether an error would show one of them.
+    fn is_in(&self, error: &ModelError) -> bool {
+        let shows = |text: &str| self.clean(text) != text;
+        !self.secrets.is_empty()
+            && (shows(&format!("{error:?}"))
+                || causes(error).any(|cause| shows(&cause.to_string())))
+    }
+}
+
+/// An error and what caused it.
+fn causes(error: &ModelError) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    let first: &(dyn Error + 'static) = error;
+    iter::successors(Some(first), |&cause| cause.source())
+}
+
+/// `text` without the beginnings of `secret` at which it was cut off.
+fn without_beginning(text: &str, secret: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for piece in text.split_inclusive(CUT) {
+        let before = piece.strip_suffix(CUT).and_then(|piece| {
+            let lengths = (MIN_CUT_BYTES..secret.len()).rev();
+            let mut beginnings = lengths.filter_map(|length| secret.get(..length));
+            beginnings.find_map(|beginning| piece.strip_suffix(beginning))
+        });
+        match before {
+            Some(before) => {
+                clean.push_str(before);
+                clean.push_str(REDACTED);
+                clean.push(CUT);
+            }
+            None => clean.push_str(piece),
+        }
+    }
+    clean
 }
 
 /// An address as people may see it: without user, password, query and fragment.
@@ -131,5 +213,71 @@ mod tests {
         );
         let harmless = "not-a-secret, 2026-01-01, pull it with ollama";
         assert_eq!(redactor.clean(harmless), harmless);
+    }
+
+    fn redactor() -> Redactor {
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", sensitive("Bearer token-123"));
+        Redactor::new(&Url::parse("https://a.example").unwrap(), &headers)
+    }
+
+    #[test]
+    fn a_secret_within_which_an_excerpt_was_cut_off_is_found_too() {
+        for (text, expected) in [
+            ("wrong: token-12…", "wrong: [redacted]…"),
+            (
+                "wrong: toke… and token-1… (cut)",
+                "wrong: [redacted]… and [redacted]… (cut)",
+            ),
+            ("a token…", "a [redacted]…"),
+            ("a tok…", "a tok…"),
+            (
+                "token-1 is not cut, this is…",
+                "token-1 is not cut, this is…",
+            ),
+            ("…token-12", "…token-12"),
+        ] {
+            assert_eq!(redactor().clean(text), expected);
+        }
+    }
+
+    #[test]
+    fn an_error_shows_no_secret_in_its_words_and_causes() {
+        let field = |text: &str| ModelErrorKind::InvalidRequest {
+            field: Some(text.to_owned()),
+        };
+        let table = [
+            ModelError::new("acme", ModelErrorKind::Authentication, "no token-123"),
+            ModelError::new("acme", field("token-123"), "no"),
+            ModelError::new("acme", ModelErrorKind::Protocol, "no")
+                .with_source("invalid type: string \"token-123\""),
+            ModelError::new("acme", ModelErrorKind::Protocol, "no").with_source(
+                ModelError::new("acme", ModelErrorKind::Protocol, "in").with_source("token-123"),
+            ),
+        ];
+        for error in table {
+            let error = error
+                .with_status(200)
+                .with_request_id(Some("req-1".to_owned()));
+            let (shown, causes_before) = (error.to_string(), causes(&error).count());
+            let clean = redactor().clean_error(error);
+            let all: Vec<String> = causes(&clean).map(ToString::to_string).collect();
+            assert!(
+                !format!("{clean:?} {all:?}").contains("token-123"),
+                "{clean:?}"
+            );
+            assert!(format!("{clean:?} {all:?}").contains(REDACTED), "{clean:?}");
+            assert_eq!(clean.to_string(), shown.replace("token-123", REDACTED));
+            assert_eq!(causes_before > 1, all.len() > 1);
+        }
+    }
+
+    #[test]
+    fn an_error_without_a_secret_keeps_its_causes() {
+        let fault = serde_json::from_str::<u8>("x").unwrap_err();
+        let error = ModelError::new("acme", ModelErrorKind::Protocol, "no").with_source(fault);
+        let error = redactor().clean_error(error);
+        let cause = error.source().unwrap();
+        assert!(cause.is::<serde_json::Error>(), "{cause:?}");
     }
 }

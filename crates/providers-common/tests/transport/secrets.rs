@@ -7,7 +7,7 @@ use std::{
 };
 
 use secrecy::SecretString;
-use switchboard_domain::ModelErrorKind;
+use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::{
     Classified, ErrorClassifier, HttpFailure, HttpRequest, StatusClassifier,
 };
@@ -168,4 +168,42 @@ async fn the_most_detailed_log_has_every_attempt_and_no_key() {
     ] {
         assert!(log.contains(part), "`{part}` is missing: {log}");
     }
+}
+
+#[tokio::test]
+async fn a_key_that_comes_back_in_an_answer_that_began_well_is_replaced_too() {
+    let server = Server::start(vec![vec![answer(200, "x-request-id: req-1\r\n", "hello")]]).await;
+    let request = request(&server).with_bearer(&key());
+    let answer = transport(&once()).post(&request, &StatusClassifier).await;
+    let context = answer.unwrap().context();
+    let told = |error: ModelError| {
+        let error = context.apply(error);
+        let shown = format!("{error:?} {:?}", error.source().map(ToString::to_string));
+        assert!(!shown.contains("hidden"), "{shown}");
+        error
+    };
+    let protocol = |message: &str| ModelError::new("acme", ModelErrorKind::Protocol, message);
+
+    let error = told(protocol(&format!("wrong key {KEY}")));
+    assert_eq!(error.message(), "wrong key [redacted]");
+    assert_eq!(
+        (error.status(), error.request_id()),
+        (Some(200), Some("req-1"))
+    );
+    let error = told(protocol("unreadable: sk-hidden-01…"));
+    assert_eq!(error.message(), "unreadable: [redacted]…");
+    let error = told(protocol("unreadable").with_source(format!("unknown field `{KEY}`")));
+    let cause = error.source().map(ToString::to_string);
+    assert_eq!(cause.as_deref(), Some("unknown field `[redacted]`"));
+
+    // What an error knows itself stays.
+    let own = protocol("x").with_request_id(Some("own".to_owned()));
+    let error = told(own);
+    assert_eq!(
+        (error.status(), error.request_id()),
+        (Some(200), Some("own"))
+    );
+    let error = told(protocol("x").with_status(503));
+    assert_eq!((error.status(), error.request_id()), (Some(503), None));
+    assert!(!format!("{context:?}").contains("hidden"));
 }

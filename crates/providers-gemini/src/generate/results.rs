@@ -36,6 +36,19 @@ impl Mapper<'_> {
         let mut after = Vec::new();
         for content in &result.content {
             let Some(medium) = medium(content) else {
+                if let ToolContent::Resource {
+                    text: None,
+                    blob: Some(_),
+                    ..
+                } = content
+                {
+                    let message = format!(
+                        "{} of the result of `{}` was sent as these words: nobody says what it is",
+                        content.as_text(),
+                        result.name
+                    );
+                    self.warn(WarningKind::PartDowngraded, message);
+                }
                 continue;
             };
             if !is_taken(medium.media_type(), self.capabilities) {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_domain::{Warning, WarningKind};
 use switchboard_providers_common::schema::{Change, ChangeKind, Dialect, compile};
 
@@ -33,10 +33,24 @@ pub(crate) fn parameters<'a>(
         !same
     });
     warn(&format!("the schema of tool `{tool}`"), other, warnings);
-    let schema = compiled.schema;
+    let mut schema = compiled.schema;
+    if !is_of_objects(&schema) {
+        let message = format!(
+            "the schema of tool `{tool}` is not sent as it is: arguments are an object, and the root \
+             is none"
+        );
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+        schema = Cow::Owned(json!({"type": "object"}));
+    }
     let properties = schema.get("properties").and_then(Value::as_object);
     let is_empty = properties.is_none_or(serde_json::Map::is_empty);
     (form == SchemaForm::JsonSchema || !is_empty).then_some(schema)
+}
+
+/// Whether all values of a compiled schema are objects.
+fn is_of_objects(schema: &Value) -> bool {
+    let name = schema.get("type").and_then(Value::as_str);
+    name.is_some_and(|name| name.eq_ignore_ascii_case("object"))
 }
 
 /// The schema of an answer, which the caller reads as it comes.
@@ -115,6 +129,34 @@ mod tests {
                 "{schema}"
             );
         }
+    }
+
+    #[test]
+    fn arguments_are_an_object_whatever_the_schema_says() {
+        for schema in [
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": "string"}),
+            json!({"type": ["object", "array"], "properties": {"a": {"type": "string"}}}),
+        ] {
+            for form in [SchemaForm::JsonSchema, SchemaForm::OpenApi] {
+                let mut warnings = Vec::new();
+                let sent = parameters(&schema, form, "t", &mut warnings);
+                let sent = sent.map(Cow::into_owned);
+                let expected = json!({"type": "object"});
+                let expected = Some(expected).filter(|_| form == SchemaForm::JsonSchema);
+                assert_eq!(sent, expected, "{schema}");
+                assert!(
+                    warnings
+                        .iter()
+                        .any(|it| it.message.contains("the root is none")),
+                    "{schema}: {warnings:?}"
+                );
+            }
+        }
+        // An answer may be anything.
+        let list = json!({"type": "array", "items": {"type": "string"}});
+        let sent = answer(&list, SchemaForm::JsonSchema, "a", &mut Vec::new());
+        assert_eq!(sent["type"], "array");
     }
 
     #[test]

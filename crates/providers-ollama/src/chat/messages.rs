@@ -232,6 +232,18 @@ impl<'a> Mapper<'a, '_> {
             let sent = match piece {
                 ToolContent::Image(media) => self.image(media),
                 ToolContent::Audio(media) => self.audio(media),
+                ToolContent::Resource {
+                    uri,
+                    media_type,
+                    text: None,
+                    blob: Some(data),
+                } => match self.blob(uri, media_type.as_deref().unwrap_or_default(), data) {
+                    Blob::Text(words) => {
+                        content.push("\n", words);
+                        continue;
+                    }
+                    Blob::Bytes(bytes) => Ok(bytes),
+                },
                 other => {
                     text_of(&mut content, other);
                     continue;
@@ -276,6 +288,30 @@ impl<'a> Mapper<'a, '_> {
             MediaSource::Base64(data) => Ok(data),
             _ => Err(self.in_words("audio", media, "this wire takes audio as bytes only")),
         }
+    }
+
+    /// The bytes of a resource: those of a medium go where images do, a text as it is, anything else
+    /// by its name.
+    fn blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Blob<'a> {
+        let sort = media_type.split('/').next().unwrap_or_default();
+        let is_taken = match sort.to_ascii_lowercase().as_str() {
+            // Drawings in XML are no pictures to the server, and texts to the model.
+            "image" => !is_text(media_type) && self.capabilities.images != Some(false),
+            "audio" => self.capabilities.audio != Some(false),
+            _ => false,
+        };
+        if is_taken {
+            return Blob::Bytes(data);
+        }
+        if is_text(media_type)
+            && let Some(text) = base64::text(data)
+        {
+            return Blob::Text(text);
+        }
+        let name = format!("[resource {}]", format!("{uri} {media_type}").trim_end());
+        let message = format!("{name} was sent as these words: the model takes no such bytes");
+        self.warn(WarningKind::PartDowngraded, message);
+        Blob::Text(name)
     }
 
     /// A document: its text if it is one of text, else its name.
@@ -323,6 +359,12 @@ impl<'a> Mapper<'a, '_> {
     fn warn(&mut self, kind: WarningKind, message: String) {
         self.warnings.push(Warning::new(kind, message));
     }
+}
+
+/// What the bytes of a resource go as.
+enum Blob<'a> {
+    Bytes(&'a str),
+    Text(String),
 }
 
 /// Whether a medium of that type can be read as it is.

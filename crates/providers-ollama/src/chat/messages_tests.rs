@@ -323,3 +323,52 @@ fn what_others_attached_is_left_out_and_told_once() {
         ]
     );
 }
+
+#[test]
+fn bytes_that_a_result_brings_as_a_resource_are_sent_or_told() {
+    let sent_of = |capabilities: &ModelCapabilities, media_type: Option<&str>, blob: &str| {
+        let content = ToolContent::Resource {
+            uri: "file:///a".into(),
+            media_type: media_type.map(str::to_owned),
+            text: None,
+            blob: Some(blob.to_owned()),
+        };
+        let result = ToolResult {
+            content: vec![content],
+            ..ToolResult::text("1", "t", "")
+        };
+        let (mut messages, kinds) = sent_to(capabilities, [Message::tool_results([result])]);
+        let message = messages[0].take();
+        (message["content"].clone(), message["images"].clone(), kinds)
+    };
+    let any = ModelCapabilities::default();
+    let told = vec![WarningKind::PartDowngraded];
+    for media in ["image/png", "audio/wav"] {
+        let (content, images, kinds) = sent_of(&any, Some(media), PNG);
+        assert_eq!((content, images), (json!(""), json!([PNG])), "{media}");
+        assert_eq!(kinds, [], "{media}");
+    }
+    let (content, images, kinds) = sent_of(&any, Some("text/plain"), "YWJj");
+    assert_eq!(
+        (content, images, kinds),
+        (json!("abc"), Value::Null, vec![])
+    );
+    let blind = ModelCapabilities {
+        images: Some(false),
+        audio: Some(false),
+        ..ModelCapabilities::default()
+    };
+    for (capabilities, media) in [
+        (&any, Some("application/pdf")),
+        (&any, Some("application/octet-stream")),
+        (&any, None),
+        (&blind, Some("image/png")),
+        (&blind, Some("audio/wav")),
+    ] {
+        let (content, images, kinds) = sent_of(capabilities, media, PNG);
+        let words = format!("[resource file:///a {}", media.unwrap_or_default());
+        let words = format!("{}]", words.trim_end());
+        assert_eq!((content, images), (json!(words), Value::Null), "{media:?}");
+        assert_eq!(kinds, told, "{media:?}");
+    }
+}

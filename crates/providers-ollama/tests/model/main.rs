@@ -466,3 +466,31 @@ async fn the_key_shows_up_nowhere() {
         assert!(!shown.contains("secret-1"), "{shown}");
     }
 }
+
+/// Gateways answer 200 and then say what their upstream said, with the key in it.
+#[tokio::test]
+async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
+    const KEY: &str = "secret-1";
+    let fake = server().await;
+    let model = model(&fake);
+    for body in [
+        Answer::ndjson(format!("{{\"error\":\"bad key {KEY}\"}}\n")),
+        Answer::ndjson(format!("not json {KEY}\n")),
+        Answer::json(200, &json!({"error": format!("bad key {KEY}")})),
+    ] {
+        let shown = format!("{body:?}");
+        fake.answer(body);
+        let error = model.complete(&question()).await.unwrap_err();
+        let mut told = format!("{error:?}");
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = cause {
+            told = format!("{told} {error}");
+            cause = error.source();
+        }
+        assert!(
+            !told.contains(KEY) && told.contains("[redacted]"),
+            "{told}: {shown}"
+        );
+        assert_eq!(error.status(), Some(200), "{error}");
+    }
+}

@@ -4,7 +4,7 @@
 //! 0 for all, leave the id out or blank or make up a new one per chunk, and repeat the name in each
 //! chunk. The rules are in [`Calls::find`].
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -26,14 +26,13 @@ pub(crate) struct Calls {
     ids: LocalIds,
     reshaped: Reshaped,
     list: Vec<Call>,
+    places: Places,
     /// The call that is being written.
     current: Option<usize>,
 }
 
 #[derive(Debug, Default)]
 struct Call {
-    /// The server's number for it.
-    index: Option<u64>,
     /// The server's id for it.
     wire_id: Option<String>,
     name: String,
@@ -60,6 +59,7 @@ impl Calls {
             ids,
             reshaped: Reshaped::default(),
             list: Vec::new(),
+            places: Places::default(),
             current: None,
         }
     }
@@ -81,8 +81,8 @@ impl Calls {
         let found = self.find(&piece, chunk);
         let at = found.map_or(self.list.len(), |(at, _)| at);
         if found.is_none() {
+            self.places.note(at, piece.id, piece.index);
             self.list.push(Call {
-                index: piece.index,
                 wire_id: piece.id.map(str::to_owned),
                 ..Call::default()
             });
@@ -173,11 +173,12 @@ impl Calls {
     }
 
     /// Closes the calls. If the answer was cut off, the one being written stays open: its input may
-    /// read like a whole object and yet lack its end.
+    /// read like a whole object and yet lack its end. So does one whose input is not whole: servers
+    /// announce several calls before they write the input of any.
     pub(crate) fn finish(&mut self, cut_off: bool, events: &mut Vec<ModelEvent>) {
         for (at, call) in self.list.iter_mut().enumerate() {
             let Some(index) = call.part else { continue };
-            let is_open = cut_off && self.current == Some(at);
+            let is_open = cut_off && (self.current == Some(at) || !call.json.is_whole());
             let json = if is_open {
                 broken(&mut call.held)
             } else {
@@ -201,14 +202,9 @@ impl Calls {
 
     /// The call that a piece continues; `None` if it begins one.
     fn find(&self, piece: &Piece<'_>, chunk: u64) -> Option<(usize, Match)> {
-        let same_id = |call: &Call| {
-            let indices_agree =
-                call.index == piece.index || call.index.is_none() || piece.index.is_none();
-            piece.id.is_some() && call.wire_id.as_deref() == piece.id && indices_agree
-        };
-        let by_id = self.list.iter().rposition(same_id);
+        let by_id = self.places.of_id(piece.id, piece.index);
         let at = by_id.or_else(|| match piece.index {
-            Some(_) => self.list.iter().rposition(|it| it.index == piece.index),
+            Some(index) => self.places.by_index.get(&index).copied(),
             // No number at all: it goes on with the call being written.
             None => self.current.or_else(|| self.list.len().checked_sub(1)),
         })?;
@@ -255,6 +251,50 @@ impl Call {
         let room = (MAX_INPUT + 1).saturating_sub(self.early.len());
         let end = arguments.ceil_char_boundary(room);
         self.early.push_str(&arguments[..end]);
+    }
+}
+
+/// Where calls stand in the list, so that an answer of many calls takes no longer per call.
+#[derive(Debug, Default)]
+struct Places {
+    /// The last call of a number.
+    by_index: HashMap<u64, usize>,
+    by_id: HashMap<String, Named>,
+}
+
+/// Where calls of one id stand: the last one of each number, of none, and of all.
+#[derive(Debug, Default)]
+struct Named {
+    last: usize,
+    unnumbered: Option<usize>,
+    numbered: HashMap<u64, usize>,
+}
+
+impl Places {
+    /// A call begins at `at`.
+    fn note(&mut self, at: usize, id: Option<&str>, index: Option<u64>) {
+        if let Some(index) = index {
+            self.by_index.insert(index, at);
+        }
+        if let Some(id) = id {
+            let named = self.by_id.entry(id.to_owned()).or_default();
+            named.last = at;
+            match index {
+                Some(index) => {
+                    named.numbered.insert(index, at);
+                }
+                None => named.unnumbered = Some(at),
+            }
+        }
+    }
+
+    /// The last call of that id whose number does not say otherwise.
+    fn of_id(&self, id: Option<&str>, index: Option<u64>) -> Option<usize> {
+        let named = self.by_id.get(id?)?;
+        match index {
+            Some(index) => named.unnumbered.max(named.numbered.get(&index).copied()),
+            None => Some(named.last),
+        }
     }
 }
 

@@ -369,3 +369,85 @@ fn no_more_is_kept_than_tells_that_it_is_too_much() {
     assert_eq!(call.early.len(), MAX_INPUT + 1);
     assert!(call.early.ends_with("aé"));
 }
+
+#[test]
+fn a_call_of_which_no_input_came_is_not_complete_when_the_limit_strikes() {
+    let deltas = json!([
+        [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}},
+         {"index": 1, "id": "b", "function": {"name": "g", "arguments": "{}"}},
+         {"index": 2, "id": "c", "function": {"name": "h", "arguments": ""}}],
+        [{"index": 2, "function": {"arguments": "{\"city\":\"Ki"}}],
+    ]);
+    for (cut_off, expected) in [(true, [false, true, false]), (false, [true, true, false])] {
+        let mut calls = Calls::new(model(), LocalIds::default());
+        let (mut events, mut next_part) = (Vec::new(), 0);
+        for (number, chunk) in (1..).zip(deltas.as_array().unwrap()) {
+            for delta in chunk.as_array().unwrap() {
+                let delta = serde_json::from_value(delta.clone()).unwrap();
+                calls.delta(&delta, number, &mut next_part, &mut events);
+            }
+        }
+        calls.finish(cut_off, &mut events);
+        let reason = FinishReason::Length;
+        events.push(ModelEvent::Finished { reason, raw: None });
+        let response = collect(&events);
+        let whole: Vec<bool> = response
+            .message
+            .tool_uses()
+            .map(|it| it.input.as_object().is_some())
+            .collect();
+        assert_eq!(whole, expected, "cut off: {cut_off}");
+    }
+}
+
+#[test]
+fn pieces_find_the_last_call_of_their_id_and_number() {
+    let places = |calls: &[(&str, Option<u64>)]| {
+        let mut places = Places::default();
+        for (at, (id, index)) in calls.iter().enumerate() {
+            places.note(at, Some(*id).filter(|id| !id.is_empty()), *index);
+        }
+        places
+    };
+    let calls = [
+        ("a", Some(0)),
+        ("a", Some(1)),
+        ("b", None),
+        ("b", Some(2)),
+        ("", Some(1)),
+    ];
+    let places = places(&calls);
+    for (id, index, expected) in [
+        (Some("a"), Some(0), Some(0)),
+        (Some("a"), Some(1), Some(1)),
+        (Some("a"), Some(2), None),
+        (Some("a"), None, Some(1)),
+        (Some("b"), Some(2), Some(3)),
+        (Some("b"), Some(7), Some(2)),
+        (Some("b"), None, Some(3)),
+        (Some("c"), Some(0), None),
+        (None, Some(0), None),
+    ] {
+        assert_eq!(places.of_id(id, index), expected, "{id:?} {index:?}");
+    }
+    assert_eq!(places.by_index.get(&1), Some(&4));
+}
+
+/// With a search per call this takes minutes.
+#[test]
+fn very_many_calls_take_no_longer_per_call() {
+    let count = 60_000_u64;
+    let mut calls = Calls::new(model(), LocalIds::default());
+    let (mut events, mut next_part) = (Vec::new(), 0);
+    for index in 0..count {
+        let deltas = [
+            json!({"index": index, "id": "t", "function": {"name": "f", "arguments": ""}}),
+            json!({"index": 0, "function": {"arguments": " "}}),
+        ];
+        for delta in deltas {
+            let delta = serde_json::from_value(delta).unwrap();
+            calls.delta(&delta, index, &mut next_part, &mut events);
+        }
+    }
+    assert_eq!(u64::from(next_part), count);
+}

@@ -180,11 +180,13 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
             tool_call_id: self.profile.tool_ids.apply(&result.tool_use_id),
             content: result_text(result),
         });
-        let images: Vec<&Media> = result.content.iter().filter_map(as_image).collect();
+        let from = format!("the result of tool `{}`", result.name);
+        let others = result.content.iter().filter(|it| as_image(it).is_none());
+        self.losses.in_words_only(others, &from);
+        let images: Vec<DataUrl<'a>> = result.content.iter().filter_map(as_image).collect();
         if images.is_empty() {
             return;
         }
-        let from = format!("the result of tool `{}`", result.name);
         if self.capabilities.images == Some(false) {
             self.losses.unseen(images.len(), &from);
             return;
@@ -205,6 +207,12 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
                 image_url: wire::ImageUrl { url },
             },
             _ => self.in_words("image", media, "the model sees no images"),
+        }
+    }
+
+    fn shown(&mut self, url: DataUrl<'a>) -> ContentPart<'a> {
+        ContentPart::ImageUrl {
+            image_url: wire::ImageUrl { url },
         }
     }
 

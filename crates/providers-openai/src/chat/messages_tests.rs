@@ -350,3 +350,56 @@ fn an_answer_of_reasoning_alone_is_left_out_and_told() {
         assert!(message.starts_with("1 reasoning part(s) left out: nothing came"));
     }
 }
+
+/// A result of one piece.
+fn gave(content: ToolContent) -> ChatRequest {
+    let result = ToolResult {
+        content: vec![content],
+        ..ToolResult::text("1", "t", "")
+    };
+    ChatRequest::new([Message::tool_results([result])])
+}
+
+fn blob(media_type: Option<&str>) -> ToolContent {
+    ToolContent::Resource {
+        uri: "file:///a".into(),
+        media_type: media_type.map(str::to_owned),
+        text: None,
+        blob: Some("AA==".into()),
+    }
+}
+
+#[test]
+fn what_a_result_cannot_hold_is_named_and_warned_of() {
+    let audio = ToolContent::Audio(Media::base64("audio/wav", "AA=="));
+    for (content, words) in [
+        (audio, "[audio audio/wav]"),
+        (blob(Some("application/pdf")), "[resource file:///a]"),
+        (
+            blob(Some("application/octet-stream")),
+            "[resource file:///a]",
+        ),
+        (blob(Some("image/svg+xml")), "[resource file:///a]"),
+        (blob(None), "[resource file:///a]"),
+    ] {
+        let request = gave(content);
+        let messages = body(&request)["messages"].take();
+        let expected = json!([{"role": "tool", "tool_call_id": "1", "content": words}]);
+        assert_eq!(messages, expected);
+        let warnings = warnings(&request);
+        assert_eq!(warnings.len(), 1, "{words}");
+        assert_eq!(warnings[0].0, PartDowngraded);
+        assert!(warnings[0].1.contains(words), "{warnings:?}");
+    }
+}
+
+#[test]
+fn an_image_that_comes_as_a_resource_is_shown_like_any_other() {
+    let request = gave(blob(Some("image/png")));
+    let messages = body(&request)["messages"].take();
+    assert_eq!(messages[0]["content"], "[resource file:///a]");
+    let url = &messages[1]["content"][1]["image_url"]["url"];
+    assert_eq!(url, "data:image/png;base64,AA==");
+    let kinds: Vec<_> = warnings(&request).into_iter().map(|it| it.0).collect();
+    assert_eq!(kinds, [PartDowngraded]);
+}

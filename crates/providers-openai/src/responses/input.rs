@@ -151,11 +151,17 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
         let images = result.content.iter().filter_map(as_image).count();
         let sees = self.capabilities.images != Some(false);
         let reads = self.capabilities.documents != Some(false);
+        let from = format!("the result of tool `{}`", result.name);
+        let is_media = |content: &ToolContent| match as_image(content) {
+            Some(_) => sees,
+            None => reads && as_pdf(content).is_some(),
+        };
+        // What becomes of images is told below.
+        let in_words = result.content.iter().filter(|content| {
+            as_image(content).is_none() && !(self.profile.result_media && is_media(content))
+        });
+        self.losses.in_words_only(in_words, &from);
         let output = if self.profile.result_media {
-            let is_media = |content: &ToolContent| match content {
-                ToolContent::Image(media) => sees && DataUrl::of(media).is_some(),
-                other => reads && as_pdf(other).is_some(),
-            };
             let pieces = result_pieces(result, is_media).into_iter();
             content_of(pieces.filter_map(result_part).collect(), "\n")
         } else {
@@ -169,7 +175,6 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
         if images == 0 {
             return;
         }
-        let from = format!("the result of tool `{}`", result.name);
         if !sees {
             self.losses.unseen(images, &from);
         } else if !self.profile.result_media {
@@ -188,6 +193,10 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
             Some(image_url) if self.capabilities.images != Some(false) => image_part(image_url),
             _ => self.in_words("image", media, "the model sees no images"),
         }
+    }
+
+    fn shown(&mut self, image: DataUrl<'a>) -> InputPart<'a> {
+        image_part(image)
     }
 
     fn audio(&mut self, media: &'a Media) -> InputPart<'a> {

@@ -1,11 +1,13 @@
 //! The items of an answer, and which part is what of them.
 
 mod closing;
+mod places;
 
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, PartStart};
 use switchboard_providers_common::LocalIds;
 
+use self::places::Places;
 use super::{
     members::{json_text, text},
     wire::Event,
@@ -52,6 +54,9 @@ pub(crate) struct Items {
     ids: LocalIds,
     reshaped: Reshaped,
     list: Vec<Item>,
+    places: Places,
+    /// Calls that were said to be complete, but may have been cut off.
+    ended: Vec<usize>,
     next_part: u32,
     /// The id of the last reasoning.
     reasoned: Option<String>,
@@ -103,7 +108,7 @@ struct Piece {
 }
 
 /// What an item is, by its type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Sort {
     Message,
     Reasoning,
@@ -161,6 +166,8 @@ impl Items {
             ids,
             reshaped: Reshaped::default(),
             list: Vec::new(),
+            places: Places::default(),
+            ended: Vec::new(),
             next_part: 0,
             reasoned: None,
             nameless: 0,
@@ -195,11 +202,7 @@ impl Items {
         item: &JsonObject,
         events: &mut Vec<ModelEvent>,
     ) {
-        let again = |known: &Item| {
-            let same_id = address.id.is_some() && known.id.as_deref() == address.id;
-            !known.done && same_id && known.index == address.index
-        };
-        if !self.list.iter().any(again) {
+        if !self.places.has_begun(address) {
             self.begin(address, Sort::of(item), Some(item), events);
         }
     }
@@ -351,32 +354,25 @@ impl Items {
 
     /// The item that an event is about, if it is not complete.
     fn find(&self, address: Address<'_>, sort: Sort) -> Option<usize> {
-        let open = |item: &Item| !item.done && item.kind.sort() == sort;
-        let by_id =
-            |item: &Item| address.id.is_some() && item.id.as_deref() == address.id && open(item);
-        let by_index =
-            |item: &Item| address.index.is_some() && item.index == address.index && open(item);
-        // Ids that change from event to event (LiteLLM, vLLM) leave the number, and without one the
-        // item that is being written.
-        let by_turn = |item: &Item| {
-            let unnamed = address.id.is_none() || item.id.is_none();
-            let unnumbered = address.index.is_none() || item.index.is_none();
-            open(item) && unnumbered && (unnamed || address.index.is_none())
-        };
-        let list = &self.list;
-        list.iter()
-            .rposition(by_id)
-            .or_else(|| list.iter().rposition(by_index))
-            .or_else(|| list.iter().rposition(by_turn))
+        self.places.find(address, sort)
     }
 
     /// Whether that item is complete.
     fn knows(&self, address: Address<'_>, sort: Sort) -> bool {
-        let same = |item: &Item| {
-            let same_place = item.id.as_deref() == address.id && item.index == address.index;
-            item.done && same_place && item.kind.sort() == sort
-        };
-        address.id.is_some() && self.list.iter().any(same)
+        self.places.is_done(address, sort)
+    }
+
+    /// The item at `at` is complete.
+    fn complete(&mut self, at: usize) {
+        if let Some(item) = self.list.get_mut(at)
+            && !std::mem::replace(&mut item.done, true)
+        {
+            let address = Address {
+                id: item.id.as_deref(),
+                index: item.index,
+            };
+            self.places.end(at, item.kind.sort(), address);
+        }
     }
 
     fn find_or_begin(
@@ -417,6 +413,8 @@ impl Items {
         if sort == Sort::Reasoning {
             self.reasoned = address.id.map(str::to_owned);
         }
+        let at = self.list.len();
+        self.places.begin(at, sort, address);
         self.list.push(Item {
             id: address.id.map(str::to_owned),
             index: address.index,
@@ -424,18 +422,18 @@ impl Items {
             after,
             kind,
         });
-        self.list.len() - 1
+        at
     }
 
     /// Something else begins: a call before it that was said to be over was not cut off.
     fn settle(&mut self, events: &mut Vec<ModelEvent>) {
-        for item in &mut self.list {
-            if let Kind::Call {
+        for at in std::mem::take(&mut self.ended) {
+            if let Some(Kind::Call {
                 part: Some(index),
                 ended,
                 held,
                 ..
-            } = &mut item.kind
+            }) = self.list.get_mut(at).map(|item| &mut item.kind)
                 && std::mem::take(ended)
             {
                 end_call(*index, held, events);

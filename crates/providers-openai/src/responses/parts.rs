@@ -9,7 +9,7 @@ use super::{
     state::Own,
     wire::{Content, DataUrl, InputPart, Item, Output, OutputContent, Text},
 };
-use crate::results::Piece;
+use crate::results::{Piece, as_image};
 
 /// The item as it came. One that was stored without its type or summary gets them.
 pub(crate) fn reasoning_item<'a>(item: &'a JsonObject, text: &str) -> Cow<'a, JsonObject> {
@@ -83,9 +83,11 @@ pub(crate) fn content_of<'a>(parts: Vec<InputPart<'a>>, separator: &'static str)
 pub(crate) fn result_part(piece: Piece<'_>) -> Option<InputPart<'_>> {
     match piece {
         Piece::Text(text) => Some(InputPart::InputText { text }),
-        Piece::Media(ToolContent::Image(media)) => DataUrl::of(media).map(image_part),
-        Piece::Media(other) => {
-            let (uri, data) = as_pdf(other)?;
+        Piece::Media(content) => {
+            if let Some(image) = as_image(content) {
+                return Some(image_part(image));
+            }
+            let (uri, data) = as_pdf(content)?;
             let name = uri.rsplit('/').find(|name| !name.is_empty());
             Some(file_part(name.unwrap_or("document.pdf").into(), data))
         }

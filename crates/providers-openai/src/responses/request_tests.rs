@@ -617,3 +617,59 @@ fn the_options_have_the_last_word_on_strict_tools() {
     assert!(!strict(false, None) && strict(true, None));
     assert!(strict(false, Some(true)) && !strict(true, Some(false)));
 }
+
+#[test]
+fn what_a_result_cannot_hold_is_named_and_warned_of() {
+    let blob = |media_type: &str| ToolContent::Resource {
+        uri: "file:///a".into(),
+        media_type: Some(media_type.to_owned()),
+        text: None,
+        blob: Some("AA==".into()),
+    };
+    let output = |content: ToolContent, profile: &Profile| {
+        let result = ToolResult {
+            content: vec![content],
+            ..ToolResult::text("1", "f", "")
+        };
+        let request = ChatRequest::new([Message::tool_results([result])]);
+        let options = ResponsesOptions::default();
+        let (mut body, warnings) = sent_by(&request, &luna(), profile, &options);
+        let kinds: Vec<_> = warnings.into_iter().map(|it| it.kind).collect();
+        (body["input"].take(), kinds)
+    };
+    let audio = || ToolContent::Audio(Media::base64("audio/wav", "AA=="));
+    let openai = Profile::openai();
+    let told = vec![WarningKind::PartDowngraded];
+    for content in [audio(), blob("application/octet-stream")] {
+        let (input, warnings) = output(content, &openai);
+        assert!(
+            input[0]["output"].as_str().unwrap().starts_with('['),
+            "{input}"
+        );
+        assert_eq!(warnings, told, "{input}");
+    }
+    let (input, warnings) = output(blob("image/png"), &openai);
+    assert_eq!(
+        input[0]["output"][0]["image_url"],
+        "data:image/png;base64,AA=="
+    );
+    assert_eq!(warnings, []);
+    let (input, warnings) = output(blob("application/pdf"), &openai);
+    assert_eq!(
+        input[0]["output"][0]["file_data"],
+        "data:application/pdf;base64,AA=="
+    );
+    assert_eq!(warnings, []);
+
+    // A server whose results are text.
+    let plain = Profile::generic();
+    let (input, warnings) = output(blob("application/pdf"), &plain);
+    assert_eq!(input[0]["output"], "[resource file:///a]");
+    assert_eq!(warnings, told);
+    let (input, warnings) = output(blob("image/png"), &plain);
+    assert_eq!(
+        input[1]["content"][1]["image_url"],
+        "data:image/png;base64,AA=="
+    );
+    assert_eq!(warnings, told);
+}

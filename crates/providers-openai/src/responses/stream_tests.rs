@@ -498,3 +498,32 @@ mod laws {
         }
     }
 }
+
+/// With a search per call this takes minutes.
+#[test]
+fn very_many_calls_take_no_longer_per_call() {
+    let count = 30_000;
+    let mut decoder = decoder();
+    let mut events = Vec::new();
+    let mut send = |frame: Value| {
+        let name = frame["type"].as_str().unwrap().to_owned();
+        decoder
+            .frame(&name, &frame.to_string(), &mut events)
+            .unwrap();
+    };
+    for index in 0..count {
+        let item = json!({"type": "function_call", "id": format!("fc{index}"), "call_id": "t",
+                          "name": "f", "arguments": ""});
+        send(json!({"type": "response.output_item.added", "output_index": index, "item": item}));
+        send(
+            json!({"type": "response.function_call_arguments.delta", "item_id": "fc0",
+                    "output_index": 0, "delta": " "}),
+        );
+        // Said to be complete without a status, so that it may have been cut off.
+        if index % 2 == 1 {
+            send(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
+        }
+    }
+    let started = |event: &&ModelEvent| matches!(event, ModelEvent::PartStarted { .. });
+    assert_eq!(events.iter().filter(started).count(), count);
+}

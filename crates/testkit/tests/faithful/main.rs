@@ -14,6 +14,7 @@ mod canonical;
 mod choice;
 mod draft;
 mod read;
+mod results;
 #[path = "../wires/mod.rs"]
 mod wires;
 

@@ -16,8 +16,12 @@ impl Items {
     /// The answer is over. What is open is complete, unless the answer was `cut_off`: then a call
     /// that nobody said to be complete stays open.
     pub(crate) fn finish(&mut self, cut_off: bool, events: &mut Vec<ModelEvent>) {
-        for item in &mut self.list {
-            let was_done = std::mem::replace(&mut item.done, true);
+        for at in 0..self.list.len() {
+            let was_done = self.list.get(at).is_some_and(|item| item.done);
+            self.complete(at);
+            let Some(item) = self.list.get_mut(at) else {
+                continue;
+            };
             match &mut item.kind {
                 Kind::Message(pieces) if !was_done => {
                     for piece in pieces {
@@ -82,10 +86,10 @@ impl Items {
                 }
             }
         }
+        self.complete(at);
         let Some(known) = self.list.get_mut(at) else {
             return;
         };
-        known.done = true;
         let after = known.after.as_deref();
         let Kind::Message(pieces) = &mut known.kind else {
             return;
@@ -117,16 +121,10 @@ impl Items {
             let words = text(content, "text").unwrap_or_default();
             self.thought(address, Thought::Content(index), words, events);
         }
-        if let Some(known) = self.list.get_mut(at) {
-            known.done = true;
-            if let Kind::Reasoning { part, .. } = known.kind {
-                close(
-                    part,
-                    &mut None,
-                    state::of_reasoning(&self.model, item),
-                    events,
-                );
-            }
+        self.complete(at);
+        if let Some(Kind::Reasoning { part, .. }) = self.list.get(at).map(|it| &it.kind) {
+            let state = state::of_reasoning(&self.model, item);
+            close(*part, &mut None, state, events);
         }
         // The id at the end is the one that is replayed.
         if let Some(id) = text(item, "id") {
@@ -148,10 +146,10 @@ impl Items {
                 *held = holds;
             }
         }
+        self.complete(at);
         let Some(known) = self.list.get_mut(at) else {
             return;
         };
-        known.done = true;
         let Kind::Call {
             part: Some(index),
             said,
@@ -174,7 +172,10 @@ impl Items {
             // It was cut off, and stays open.
             Some("incomplete") => break_call(index, held, events),
             // Nothing, or not what an item is when it is done.
-            _ => *ended = true,
+            _ => {
+                *ended = true;
+                self.ended.push(at);
+            }
         }
     }
 
@@ -184,13 +185,8 @@ impl Items {
         item: &JsonObject,
         events: &mut Vec<ModelEvent>,
     ) {
-        let after = match self.list.get_mut(at) {
-            Some(known) => {
-                known.done = true;
-                known.after.clone()
-            }
-            None => None,
-        };
+        self.complete(at);
+        let after = self.list.get(at).and_then(|known| known.after.clone());
         let part = Part::Opaque(Opaque {
             kind: text(item, "type").unwrap_or("item").to_owned(),
             text: shown(item),

@@ -96,7 +96,11 @@ async fn peer_aimock_goes_through_whole_runs() {
     let answer = (json!({"content": TEXT}), json!({}));
     let mut fixtures = Fixtures::default();
     for entry in &entries {
-        add(&mut fixtures, &format!("calm, {entry}"), &[answer.clone()]);
+        add(
+            &mut fixtures,
+            &format!("calm, {entry}"),
+            std::slice::from_ref(&answer),
+        );
         let limited = failure(entry.wire, 429, &json!({"retryAfter": 0.3}));
         let faulty = [(limited, json!({})), answer.clone()];
         add(&mut fixtures, &format!("limited, {entry}"), &faulty);
