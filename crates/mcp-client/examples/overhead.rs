@@ -51,17 +51,24 @@ mod bench {
         transport::async_rw::AsyncRwTransport,
     };
     use rustix::time::{ClockId, clock_gettime};
-    use serde_json::{Value, json};
+    use serde_json::json;
     use switchboard_domain::{JsonObject, ToolCall, ToolContent, ToolHost};
     use switchboard_mcp_client::{HostOptions, McpHost, ServerConfig};
     use tokio::process::{Child, Command};
 
     type Outcome<T> = Result<T, Box<dyn Error>>;
 
-    /// Answers with the text that it is given.
-    struct Echo;
+    /// What the tool answers: some two thousand characters, as a short page or a handful of records have.
+    fn answer() -> String {
+        "Order 4711 of customer 42 is late: it left the warehouse on Monday.\n".repeat(30)
+    }
 
-    impl ServerHandler for Echo {
+    /// Answers with the same text, whatever it is asked.
+    struct Orders {
+        text: String,
+    }
+
+    impl ServerHandler for Orders {
         fn get_info(&self) -> About {
             About::new(ServerCapabilities::builder().enable_tools().build())
         }
@@ -72,28 +79,24 @@ mod bench {
             _context: RequestContext<RoleServer>,
         ) -> Result<ListToolsResult, ErrorData> {
             let schema = JsonObject::from_iter([("type".to_owned(), json!("object"))]);
-            let tool = Tool::new("echo", "Says it again.", Arc::new(schema));
+            let tool = Tool::new("find", "Finds orders.", Arc::new(schema));
             Ok(ListToolsResult::with_all_items(vec![tool]))
         }
 
         async fn call_tool(
             &self,
-            params: CallToolRequestParams,
+            _params: CallToolRequestParams,
             _context: RequestContext<RoleServer>,
         ) -> Result<CallToolResponse, ErrorData> {
-            let said = params
-                .arguments
-                .as_ref()
-                .and_then(|input| input.get("text"));
-            let text = said.and_then(Value::as_str).unwrap_or_default();
-            Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
+            let text = ContentBlock::text(self.text.as_str());
+            Ok(CallToolResult::success(vec![text]).into())
         }
     }
 
     pub(super) async fn serve() -> Outcome<()> {
-        let serving = Echo
-            .serve((tokio::io::stdin(), tokio::io::stdout()))
-            .await?;
+        let orders = Orders { text: answer() };
+        let transport = (tokio::io::stdin(), tokio::io::stdout());
+        let serving = orders.serve(transport).await?;
         serving.waiting().await?;
         Ok(())
     }
@@ -126,23 +129,23 @@ mod bench {
     }
 
     async fn call_bare(client: &Bare) -> Outcome<()> {
-        let params = CallToolRequestParams::new("echo").with_arguments(input());
+        let params = CallToolRequestParams::new("find").with_arguments(input());
         let result = client.call_tool(params).await?;
         match result.content.as_slice() {
-            [ContentBlock::Text(text)] if text.text.starts_with("What") => Ok(()),
+            [ContentBlock::Text(text)] if text.text.starts_with("Order") => Ok(()),
             other => Err(format!("odd answer: {other:?}").into()),
         }
     }
 
     async fn call_host(host: &McpHost) -> Outcome<()> {
         let call = ToolCall {
-            name: "s__echo".to_owned(),
+            name: "s__find".to_owned(),
             input: input(),
             ..ToolCall::default()
         };
         let output = host.call(call).await?;
         match output.content.as_slice() {
-            [ToolContent::Text { text }] if text.starts_with("What") => Ok(()),
+            [ToolContent::Text { text }] if text.starts_with("Order") => Ok(()),
             other => Err(format!("odd answer: {other:?}").into()),
         }
     }

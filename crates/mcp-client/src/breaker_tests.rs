@@ -5,7 +5,7 @@ use super::*;
 const POLICY: Policy = Policy {
     failures: 3,
     pause: Duration::from_secs(10),
-    longest: Duration::from_secs(60),
+    longest: Duration::from_mins(1),
 };
 
 const fn at(seconds: u64) -> Moment {

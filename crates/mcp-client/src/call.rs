@@ -157,7 +157,7 @@ pub(crate) async fn call(
 }
 
 /// A turn that has to be waited for.
-async fn turn<'a>(
+pub(crate) async fn turn<'a>(
     server: &'a Server,
     deadline: &Deadline,
 ) -> Result<SemaphorePermit<'a>, ToolCallError> {
@@ -179,7 +179,7 @@ async fn turn<'a>(
     })
 }
 
-fn backoff(attempts: u32) -> Duration {
+pub(crate) fn backoff(attempts: u32) -> Duration {
     BETWEEN_ATTEMPTS * 2_u32.saturating_pow(attempts.saturating_sub(1).min(6))
 }
 
@@ -213,7 +213,7 @@ fn what(error: &ToolCallError) -> String {
 }
 
 /// A connection, if there is one as soon as the deadline asks for.
-async fn link_within(
+pub(crate) async fn link_within(
     server: &Server,
     deadline: &Deadline,
     broken: Option<&Arc<Link>>,

@@ -119,7 +119,7 @@ pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
     }
 }
 
-fn content_from_json(piece: Value) -> ToolContent {
+pub(crate) fn content_from_json(piece: Value) -> ToolContent {
     match ContentBlock::deserialize(&piece) {
         Ok(block) => content(block),
         Err(_) => ToolContent::Unknown { value: piece },

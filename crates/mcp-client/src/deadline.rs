@@ -173,8 +173,8 @@ mod tests {
         }
     }
 
-    fn nobody_asked() -> Option<watch::Receiver<usize>> {
-        Some(watch::channel(0).1)
+    fn nobody_asked() -> watch::Receiver<usize> {
+        watch::channel(0).1
     }
 
     /// Progress every `every` milliseconds, `times` times, then nothing any more; and when the call is
@@ -191,7 +191,7 @@ mod tests {
             pending::<()>().await;
         };
         let after = deadline
-            .hold(nobody_asked(), pin!(working))
+            .hold(Some(nobody_asked()), pin!(working))
             .await
             .unwrap_err();
         (begun.elapsed(), after)
@@ -235,7 +235,7 @@ mod tests {
     async fn an_answer_in_time_is_handed_on() {
         let mut deadline = deadline(1000, Some(100));
         assert_eq!(
-            deadline.hold(nobody_asked(), pin!(async { 7 })).await,
+            deadline.hold(Some(nobody_asked()), pin!(async { 7 })).await,
             Ok(7)
         );
     }
@@ -250,6 +250,7 @@ mod tests {
                 // sleep: the clock is paused; it is the time that a person takes.
                 sleep(ms(50)).await;
                 asking.send_replace(1);
+                // sleep: the same.
                 sleep(ms(5000)).await;
                 asking.send_replace(0);
                 pending::<()>().await;

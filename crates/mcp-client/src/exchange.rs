@@ -16,9 +16,10 @@ use tokio::time::timeout;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
-    asks::Visits,
+    asks::{Visited, Visits},
     call::Request,
     convert,
+    features::tasks,
     http::Failure,
     server::{Link, Server},
     wire::{Listener, is_unread},
@@ -69,6 +70,7 @@ async fn exchange(
     params: &CallToolRequestParams,
 ) -> Attempt {
     let mut answered: Option<Box<CallToolRequestParams>> = None;
+    let mut visited = Visited::default();
     for _ in 0..MOST_ROUNDS {
         let params = answered.as_deref().unwrap_or(params);
         let result = match send(link, params.clone(), request).await {
@@ -77,7 +79,7 @@ async fn exchange(
                 let Some(visits) = Visits::of(&error) else {
                     return Box::pin(failure(server, link, request, error)).await;
                 };
-                match Box::pin(server.asks.visit(visits)).await {
+                match Box::pin(server.asks.visit(visits, &mut visited)).await {
                     Ok(()) => continue,
                     Err(error) => return Attempt::Answered(Err(refused(server, request, error))),
                 }
@@ -96,9 +98,8 @@ async fn exchange(
                     Err(error) => Err(refused(server, request, error)),
                 }
             }
-            ServerResult::CreateTaskResult(_) => {
-                let reason = "it made a task of the call, which it was not asked to";
-                Err(broken(server, request, reason))
+            ServerResult::CreateTaskResult(created) => {
+                Box::pin(tasks::follow(server, link, request, created)).await
             }
             other => {
                 let result = serde_json::to_value(other).unwrap_or_default();
@@ -151,12 +152,12 @@ async fn send(
 }
 
 /// Tells the server that nobody waits for the answer any more.
-struct CancelOnDrop<'a> {
-    peer: &'a Peer<RoleClient>,
-    id: RequestId,
-    answered: bool,
+pub(crate) struct CancelOnDrop<'a> {
+    pub(crate) peer: &'a Peer<RoleClient>,
+    pub(crate) id: RequestId,
+    pub(crate) answered: bool,
     /// The connection is not closed before the server was told.
-    call: TaskTrackerToken,
+    pub(crate) call: TaskTrackerToken,
 }
 
 impl Drop for CancelOnDrop<'_> {
@@ -236,15 +237,28 @@ async fn failure(server: &Server, link: &Link, request: &Request, error: Service
 }
 
 fn refused(server: &Server, request: &Request, error: ErrorData) -> ToolCallError {
+    refused_with(server, request, i64::from(error.code.0), error.message)
+}
+
+pub(crate) fn refused_with(
+    server: &Server,
+    request: &Request,
+    code: i64,
+    message: impl Into<String>,
+) -> ToolCallError {
     ToolCallError::Refused {
         server: server.config.name.clone(),
         tool: request.tool().to_owned(),
-        code: i64::from(error.code.0),
-        message: server.redactor.clean(error.message),
+        code,
+        message: server.redactor.clean(message),
     }
 }
 
-fn broken(server: &Server, request: &Request, reason: impl Into<String>) -> ToolCallError {
+pub(crate) fn broken(
+    server: &Server,
+    request: &Request,
+    reason: impl Into<String>,
+) -> ToolCallError {
     ToolCallError::Broken {
         server: server.config.name.clone(),
         tool: request.tool().to_owned(),

@@ -13,7 +13,7 @@ use rmcp::{
         ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomNotification,
         CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ElicitationAction,
         ErrorCode, ErrorData, Implementation, ListRootsResult, LoggingMessageNotificationParam,
-        ProtocolVersion,
+        ProtocolVersion, ResourceUpdatedNotificationParam,
     },
     service::{NotificationContext, RequestContext},
 };
@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 
 use crate::{
     asks::Asks,
+    features::{Told, offered},
     logs::{LogLevel, LogTail},
     open_requests::OpenRequests,
     redact::Redactor,
@@ -43,6 +44,7 @@ pub(crate) struct ClientSide {
     log_level: LogLevel,
     open: OpenRequests,
     tools_changed: Arc<Notify>,
+    told: Told,
     version: ProtocolVersion,
 }
 
@@ -62,6 +64,7 @@ impl ClientSide {
             log_level: server.config.log_level,
             open,
             tools_changed,
+            told: server.told.clone(),
             version,
         }
     }
@@ -169,13 +172,21 @@ impl ClientHandler for ClientSide {
             .take(&self.server, &self.redactor, self.log_level, params);
     }
 
+    async fn on_resource_updated(
+        &self,
+        params: ResourceUpdatedNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.told.tell(params.uri);
+    }
+
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.tools_changed.notify_one();
     }
 
     fn get_info(&self) -> ClientConfig {
         let identity = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(self.asks.capabilities(), identity)
+        ClientConfig::new(offered(self.asks.capabilities()), identity)
             .with_protocol_version(self.version.clone())
     }
 }

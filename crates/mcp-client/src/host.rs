@@ -143,6 +143,14 @@ pub struct McpHost {
     handles: Mutex<Vec<AbortHandle>>,
 }
 
+/// What of a host others need.
+pub(crate) struct Shared<'a> {
+    pub(crate) servers: &'a [Arc<Server>],
+    pub(crate) options: &'a HostOptions,
+    pub(crate) tasks: &'a TaskTracker,
+    pub(crate) stop: &'a CancellationToken,
+}
+
 impl McpHost {
     /// Starts all servers at once, each in a task of its own, and returns without waiting for them.
     ///
@@ -254,7 +262,7 @@ impl McpHost {
             idempotency_key: None,
             progress: ProgressSink::default(),
         };
-        call::call(found, request).await
+        Box::pin(call::call(found, request)).await
     }
 
     /// Tools whose definitions are not what they were when they were first seen, in this run or in the
@@ -335,6 +343,16 @@ impl McpHost {
         }
         self.watchdog.end().await;
         self.ended.cancel();
+    }
+
+    /// For what servers offer beside tools.
+    pub(crate) fn shared(&self) -> Shared<'_> {
+        Shared {
+            servers: &self.servers,
+            options: &self.options,
+            tasks: &self.tasks,
+            stop: &self.stop,
+        }
     }
 
     fn cut(&self) {

@@ -44,6 +44,7 @@ mod deadline;
 mod environment;
 mod error;
 mod exchange;
+mod features;
 mod fingerprint;
 mod gate;
 mod handler;
@@ -73,6 +74,11 @@ pub use config::{
     ServerTransport, from_document, from_ours, select, select_servers,
 };
 pub use error::HostError;
+pub use features::{
+    APP_MEDIA_TYPE, App, AppPage, Completion, CompletionOf, CompletionRequest, FeatureError,
+    Listing, Prompt, PromptArgument, PromptMessage, PromptRole, RenderedPrompt, Resource,
+    ResourceBody, ResourceContent, ResourceTemplate, ResourceUpdate, ResourceUpdates,
+};
 pub use fingerprint::{KnownTools, ToolChange, fingerprint};
 pub use host::{Grace, HostOptions, McpHost};
 pub use logs::{LogLevel, LogLine};

@@ -18,14 +18,19 @@ struct Open {
 impl OpenRequests {
     /// `may_ask`: whether the server may ask something before it answers.
     pub(crate) fn begin(&self, id: RequestId, may_ask: bool) {
-        self.0.send_modify(|open| open.push(Open { id, may_ask }));
+        self.0.send_if_modified(|open| {
+            open.push(Open { id, may_ask });
+            // Nobody waits for a beginning, so nobody is woken.
+            false
+        });
     }
 
     pub(crate) fn end(&self, is_it: impl Fn(&RequestId) -> bool) {
         self.0.send_if_modified(|open| {
             let before = open.len();
             open.retain(|open| !is_it(&open.id));
-            open.len() < before
+            // Mostly nobody waits; and whoever comes later reads what is open then.
+            open.len() < before && self.0.receiver_count() > 0
         });
     }
 

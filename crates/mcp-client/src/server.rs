@@ -16,6 +16,7 @@ use crate::{
     circuits::{Circuits, Standing},
     config::ServerConfig,
     error::{HostError, Reason},
+    features::{Subscribed, Told},
     fingerprint::ToolChange,
     host::HostOptions,
     list::{Found, Tools},
@@ -43,6 +44,8 @@ pub(crate) struct Server {
     pub(crate) asks: Arc<Asks>,
     /// What it logs through the protocol.
     pub(crate) logs: LogTail,
+    /// Resources that it said to have changed, in the older era.
+    pub(crate) told: Told,
     /// Asks its task to end it and start it again.
     pub(crate) again: Notify,
     /// Held by a call while it runs.
@@ -89,6 +92,8 @@ pub(crate) struct Link {
     /// Tools that were being called when it ended. That is held against each of them once, however many
     /// calls there were.
     blamed: Mutex<HashSet<String>>,
+    /// Resources that are subscribed to on it, in the older era.
+    pub(crate) subscribed: Subscribed,
 }
 
 impl Link {
@@ -99,6 +104,7 @@ impl Link {
             ended: watch::Sender::new(None),
             stale: watch::Sender::new(None),
             blamed: Mutex::default(),
+            subscribed: Subscribed::default(),
         }
     }
 
@@ -199,6 +205,7 @@ impl Server {
             is_answered: options.answering.elicitor.is_some()
                 || options.answering.sampler.is_some(),
             logs: LogTail::default(),
+            told: Told::default(),
             session: HeldSession::new(&config, &options.auth),
             circuits: Circuits::new(options.circuits),
             seen: SeenTools::new(options.known_tools.of(&config.name)),
@@ -252,6 +259,17 @@ impl Server {
                 None => now.state != ServerState::Starting,
             })
             .await;
+    }
+
+    /// Waits for another connection than `old`; `None` once there will be none.
+    pub(crate) async fn next_link(&self, old: &Arc<Link>) -> Option<Arc<Link>> {
+        let mut now = self.now.subscribe();
+        let next = now.wait_for(|now| match &now.link {
+            Some(link) => !Arc::ptr_eq(link, old),
+            None => now.state == ServerState::Stopped,
+        });
+        // Fails only without a sender, which is ours.
+        next.await.ok()?.link.clone()
     }
 
     pub(crate) fn unavailable(&self, now: &Now) -> ToolCallError {

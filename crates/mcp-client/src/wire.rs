@@ -146,13 +146,14 @@ impl<T> Wire<T> {
                     }
                     (_, None) => {}
                 }
-                let newer_era = meta
-                    .protocol_version()
-                    .is_some_and(|version| !version.has_initialize());
+                let newer_era = |meta: &RequestMetaObject| {
+                    let version = meta.protocol_version();
+                    version.is_some_and(|version| !version.has_initialize())
+                };
                 if let Some(level) = self.log_level
                     && self.logs
-                    && newer_era
                     && matches!(method, Asked::ToolCall)
+                    && newer_era(meta)
                 {
                     meta.set_log_level(level);
                 }

@@ -10,7 +10,7 @@
     reason = "the suite shows what a client that failed wrote there"
 )]
 
-use std::{env, error::Error, process::ExitCode, sync::Arc, time::Duration};
+use std::{env, error::Error, process::ExitCode, sync::Arc};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -62,11 +62,6 @@ async fn run() -> Result<(), Box<dyn Error>> {
     server.authorization = authorization(&scenario, &context);
     let host = McpHost::start(vec![server], options)?;
     host.ready().await;
-    if scenario == "sse-retry" {
-        // sleep: this server takes any GET for a stream that is taken up again, also the one that a
-        // client of this era opens after the handshake; that one has to be there before the call.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-    }
     let result = exercise(&host, &scenario, &context).await;
     host.close().await;
     result

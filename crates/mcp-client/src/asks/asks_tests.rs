@@ -106,7 +106,7 @@ fn visit_first(ids: &[&str]) -> Visits {
     let elicitations: Vec<Value> = ids
         .iter()
         .map(|id| {
-            json!({"mode": "url", "message": "Log in", "url": "https://h/", "elicitationId": id})
+            json!({"mode": "url", "message": "Log in", "url": format!("https://h/{id}"), "elicitationId": id})
         })
         .collect();
     let error = ErrorData::new(
@@ -277,14 +277,16 @@ async fn an_open_question_is_counted_until_it_is_answered_or_withdrawn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_needs_a_visit_waits_for_the_server_to_be_done_with_it() {
-    let person = Person::who_says((0..3).map(|_| accept(json!({}))));
+    let person = Person::who_says([accept(json!({})), accept(json!({}))]);
     let asks = asks(&config(), Some(person.clone()), false);
-    let mut visit = Box::pin(asks.visit(visit_first(&["a", "b"])));
+    let mut visited = Visited::default();
+    let begun = Instant::now();
+    let mut visit = Box::pin(asks.visit(visit_first(&["a", "b"]), &mut visited));
     assert!((&mut visit).now_or_never().is_none());
     assert_eq!(
         person.asked()[0].form,
         ElicitationForm::Url {
-            url: "https://h/".to_owned(),
+            url: "https://h/a".to_owned(),
             id: "a".to_owned()
         }
     );
@@ -293,8 +295,19 @@ async fn a_call_that_needs_a_visit_waits_for_the_server_to_be_done_with_it() {
     assert!((&mut visit).now_or_never().is_none());
     asks.done_with("a");
     visit.await.unwrap();
-    // What was done then does not count again.
-    let error = asks.visit(visit_first(&["a"])).await.unwrap_err();
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    // The server has forgotten it, or means something else by it: it is waited for, and nobody is asked
+    // again. In the end that is given up.
+    let mut waits = Vec::new();
+    let error = loop {
+        let begun = Instant::now();
+        match asks.visit(visit_first(&["a"]), &mut visited).await {
+            Ok(()) => waits.push(begun.elapsed().as_secs()),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(waits, [10, 20, 40, 60, 60, 60, 60]);
+    assert_eq!(person.asked().len(), 2);
     assert_eq!(error.code, ErrorCode(-32042));
     assert!(
         error.message.starts_with("log in first (the person agreed"),
@@ -311,7 +324,10 @@ async fn a_visit_that_is_declined_ends_the_call() {
         (None, "log in first (nobody is there to be asked)"),
     ] {
         let asks = asks(&config(), person, false);
-        let error = asks.visit(visit_first(&["a"])).await.unwrap_err();
+        let error = asks
+            .visit(visit_first(&["a"]), &mut Visited::default())
+            .await
+            .unwrap_err();
         assert_eq!(error.message, why);
     }
     let other = ErrorData::new(ErrorCode(-32042), "x", None);

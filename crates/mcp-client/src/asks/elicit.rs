@@ -8,7 +8,7 @@ use rmcp::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchboard_domain::{Elicitation, ElicitationAnswer, ElicitationForm};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Duration, Instant, timeout, timeout_at};
 
 use super::{Asks, form::Form};
 
@@ -18,6 +18,10 @@ const MESSAGE_BYTES: usize = 4000;
 const MOST_TRIES: u32 = 3;
 /// `URLElicitationRequiredError` of 2025-11-25: the call needs the person to visit addresses first.
 const VISIT_FIRST: ErrorCode = ErrorCode(-32042);
+
+/// How many seconds the server is waited for to be done with a visit, before a call is made again to find out;
+/// about five minutes in all. (A call that needs a visit has not run.)
+const PAUSES: [u64; 8] = [5, 10, 20, 40, 60, 60, 60, 60];
 
 /// The parameters of `elicitation/create`. Read by hand: the protocol's own types leave out what they
 /// do not know of a form, and refuse one with a field that is new to them.
@@ -40,6 +44,13 @@ struct Params {
 pub(crate) struct Visits {
     addresses: Vec<Params>,
     error: ErrorData,
+}
+
+/// What the person agreed to visit for one call.
+#[derive(Default)]
+pub(crate) struct Visited {
+    urls: Vec<String>,
+    pauses: usize,
 }
 
 impl Visits {
@@ -83,41 +94,57 @@ impl Asks {
         )
     }
 
-    /// Has the person visit what a call needs visited, and waits until the server says that it is done
-    /// with all of it. Fails with the call's error and why it cannot be made again.
-    pub(crate) async fn visit(&self, visits: Visits) -> Result<(), ErrorData> {
+    /// Has the person visit what a call needs visited, and waits until it may be made again: the server
+    /// says that it is done with all of it, or a while has passed, for not every server says so. Fails
+    /// with the call's error and why there is no use in making it again.
+    pub(crate) async fn visit(
+        &self,
+        visits: Visits,
+        visited: &mut Visited,
+    ) -> Result<(), ErrorData> {
         let Visits { addresses, error } = visits;
-        self.visit_all(addresses).await.map_err(|why| ErrorData {
-            message: format!("{} ({why})", error.message).into(),
-            ..error
-        })
+        self.visit_all(addresses, visited)
+            .await
+            .map_err(|why| ErrorData {
+                message: format!("{} ({why})", error.message).into(),
+                ..error
+            })
     }
 
-    async fn visit_all(&self, addresses: Vec<Params>) -> Result<(), String> {
+    async fn visit_all(&self, addresses: Vec<Params>, visited: &mut Visited) -> Result<(), String> {
         if self.elicitor.is_none() {
             return Err("nobody is there to be asked".to_owned());
         }
+        let Some(&pause) = PAUSES.get(visited.pauses) else {
+            return Err(
+                "the person agreed to visit the address, but the server is not done with it yet; \
+                 call it again after that"
+                    .to_owned(),
+            );
+        };
+        visited.pauses += 1;
         let mut matters = Vec::new();
         for params in addresses {
             let matter = params.elicitation_id.clone();
-            match self.ask(params).await? {
-                Answer::Agreed | Answer::Filled(_) => matters.push(matter),
-                Answer::Declined => return Err("the person declined".to_owned()),
-                Answer::Cancelled => return Err("the person was not there to answer".to_owned()),
+            let url = params.url.clone().unwrap_or_default();
+            // It is the same visit, whatever the server calls it this time.
+            if !visited.urls.contains(&url) {
+                match self.ask(params).await? {
+                    Answer::Agreed | Answer::Filled(_) => visited.urls.push(url),
+                    Answer::Declined => return Err("the person declined".to_owned()),
+                    Answer::Cancelled => {
+                        return Err("the person was not there to answer".to_owned());
+                    }
+                }
             }
+            matters.push(matter);
         }
         // They are on their way there.
         let _asking = self.question();
         let mut done = self.done.subscribe();
         let all_done = done.wait_for(|done| matters.iter().all(|matter| done.contains(matter)));
         // Fails only without a sender, which is borrowed.
-        if timeout(self.patience, all_done).await.is_err() {
-            return Err(
-                "the person agreed to visit the address, but the server did not say in time that it \
-                 is done with; call it again after that"
-                    .to_owned(),
-            );
-        }
+        let _ = timeout(Duration::from_secs(pause), all_done).await;
         // A call that needs the same again is not let through for what was done before.
         self.done
             .send_modify(|done| done.retain(|id| !matters.contains(id)));

@@ -37,7 +37,10 @@ use tokio::{
     time::{Duration, sleep},
 };
 
-pub(crate) use self::{elicit::Visits, roots::replace_roots};
+pub(crate) use self::{
+    elicit::{Visited, Visits},
+    roots::replace_roots,
+};
 pub use self::{roots::Root, sample::SamplingLimits};
 use crate::{config::ServerConfig, redact::Redactor};
 
@@ -60,9 +63,8 @@ pub struct Answering {
     /// The folders that servers may work in, where they have none of their own
     /// ([`ServerConfig::roots`]); `None` is not offered to them.
     pub roots: Option<Vec<Root>>,
-    /// How long a question may wait for its answer, and a visit to an address for its end. That time does
-    /// not count towards the deadline of the call that it belongs to, so it has an end of its own: whoever
-    /// does not answer has gone away.
+    /// How long a question may wait for its answer. That time does not count towards the deadline of the
+    /// call that it belongs to, so it has an end of its own: whoever does not answer has gone away.
     pub patience: Duration,
 }
 
@@ -316,6 +318,14 @@ impl Known {
         }
         params.input_responses = self.responses;
         params.request_state = self.state;
+    }
+
+    /// The same for other requests.
+    pub(crate) async fn into_parts(self) -> (Option<InputResponses>, Option<String>) {
+        if self.responses.is_none() {
+            sleep(BETWEEN_ROUNDS).await;
+        }
+        (self.responses, self.state)
     }
 }
 

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::error::{AuthError, foreign};
@@ -23,6 +23,9 @@ const TO_ASK: Duration = Duration::from_secs(10);
 const MAX_REQUEST: usize = 32 * 1024;
 /// Connections that are listened to at once; more wait.
 const MAX_CONNECTIONS: usize = 32;
+
+/// How long to wait if no connection can be taken, such as for want of files.
+const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 const DONE: &str = "You are logged in as far as this page is concerned. You may close it.";
 const FAILED: &str = "The login did not work. You may close this page.";
@@ -81,8 +84,10 @@ impl Callback {
                     accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                         match accepted {
                             Ok((connection, _)) => connections.push(answer(connection, expected)),
-                            // Such as too many open files: not for ever.
-                            Err(error) => tracing::debug!(%error, "no connection to the callback"),
+                            Err(error) => {
+                                tracing::debug!(%error, "no connection to the callback");
+                                sleep(AFTER_FAILURE).await;
+                            }
                         }
                     }
                     Some(said) = connections.next(), if !connections.is_empty() => {

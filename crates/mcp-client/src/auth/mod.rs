@@ -9,15 +9,16 @@
 //! [`AuthError::NeedsLogin`] as its reason. An `Authorization` header in the configuration wins: such a
 //! server is never logged in to.
 //!
-//! rmcp has an authorization manager too (feature `auth`). This is our own because of what that leaves
-//! open: it renews once per transport, not once for all processes that share the tokens; its store
-//! knows one entry, not one for each issuer, resource and person; it follows what a server names wherever
-//! that leads, also into private networks; and it would add `oauth2` and what that needs to the tree,
-//! for requests of a few parameters.
+//! rmcp has an authorization manager too (feature `auth`), with good rules about addresses. This is our own
+//! because of what that leaves to its user: a renewal there ends with the request that began it, and the
+//! new refresh token with it; one lock holds up all requests of a server while a token is got; the
+//! store knows one login instead of one for each issuer, resource and person; asking for more scopes in
+//! a call, listening for the redirect and keeping tokens is up to the caller. It would add `oauth2` and
+//! older versions of what is in the tree already, for requests of a few parameters each.
 //!
-//! Not done: the keyring of the operating system (its crates bring some thirty packages; a [`TokenStore`]
-//! over one is [`to_record`] and [`from_record`] away), and the extensions for enterprise-managed
-//! authorization, workload identity and `DPoP`.
+//! Not done: the keyring of the operating system, which on Linux brings a D-Bus stack (a [`TokenStore`] over
+//! one is [`to_record`] and [`from_record`] away); and the extensions for enterprise-managed authorization,
+//! workload identity and `DPoP`.
 
 mod callback;
 mod challenge;

@@ -296,7 +296,12 @@ impl ServerHandler for Asker {
             }
             "level" if self.is_older() => json!(*self.level.lock().unwrap()),
             "level" => json!(context.meta.log_level()),
-            "offered" => serde_json::to_value(self.offered(&context)).unwrap(),
+            "offered" => {
+                let mut offered = self.offered(&context);
+                // Not asked for: that calls may become tasks is always said.
+                offered.extensions = None;
+                serde_json::to_value(offered).unwrap()
+            }
             other => {
                 return Err(ErrorData::invalid_params(format!("no tool {other}"), None));
             }

@@ -9,9 +9,11 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
+mod aloof;
 mod asker;
 mod elicitation;
 mod logging;
+mod peers;
 mod roots;
 mod sampling;
 mod stage;

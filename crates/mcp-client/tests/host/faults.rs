@@ -201,7 +201,7 @@ async fn garbage_on_its_standard_output() {
 #[tokio::test]
 async fn a_line_of_20_mib() {
     let sick = program("s", "says much in a call");
-    fault(sick, Duration::from_secs(60), async |host| {
+    fault(sick, Duration::from_mins(1), async |host| {
         let bytes = 20 * 1024 * 1024;
         let output = call(host, "s__work", json!({"bytes": bytes}))
             .await
@@ -215,7 +215,7 @@ async fn a_line_of_20_mib() {
 async fn a_line_that_is_too_long_for_anybody() {
     let mut sick = program("s", "says much in a call");
     sick.call_timeout = Some(Duration::from_secs(1));
-    fault(sick, Duration::from_secs(60), async |host| {
+    fault(sick, Duration::from_mins(1), async |host| {
         let error = error(host, "s__work", json!({"bytes": 70 * 1024 * 1024})).await;
         assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
         // What comes after it is read again.
@@ -291,7 +291,7 @@ async fn deaf_to_sigterm_with_grandchildren() {
 #[tokio::test]
 async fn a_flood_of_notifications() {
     let sick = program("s", "floods in a call");
-    fault(sick, Duration::from_secs(60), async |host| {
+    fault(sick, Duration::from_mins(1), async |host| {
         for _ in 0..3 {
             assert_eq!(text(host, "s__work").await, "did \"work\"");
         }

@@ -213,7 +213,7 @@ async fn fifty() {
     let file = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let number = |key: &str| {
         let line = file.lines().find_map(|line| line.strip_prefix(key));
-        line.and_then(|line| line.split_whitespace().nth(0)?.parse::<u64>().ok())
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
     };
     say(&json!({
         "ready": count(ServerState::Ready),

@@ -1,0 +1,29 @@
+//! What servers offer beside tools: resources, prompts, completions, pages of MCP Apps; and calls that
+//! become tasks.
+//!
+//! Everything is asked for by the server's name in the configuration, when it is wanted: nothing is asked
+//! of a server of which nobody wants it. What is read is read leniently: one bad item is left out alone.
+
+mod apps;
+mod ask;
+mod completions;
+mod error;
+mod pages;
+mod prompts;
+mod resources;
+pub(crate) mod tasks;
+mod updates;
+
+pub use self::{
+    apps::{APP_MEDIA_TYPE, App, AppPage},
+    completions::{Completion, CompletionOf, CompletionRequest},
+    error::FeatureError,
+    pages::Listing,
+    prompts::{Prompt, PromptArgument, PromptMessage, PromptRole, RenderedPrompt},
+    resources::{Resource, ResourceBody, ResourceContent, ResourceTemplate},
+    updates::{ResourceUpdate, ResourceUpdates},
+};
+pub(crate) use self::{
+    tasks::offered,
+    updates::{Subscribed, Told},
+};

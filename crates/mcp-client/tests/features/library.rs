@@ -1,0 +1,448 @@
+//! A server with everything, made with the SDK's own server side.
+
+#![allow(
+    deprecated,
+    reason = "servers of the older era are subscribed to in the older way"
+)]
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+};
+
+use rmcp::{
+    RoleServer, ServerHandler, ServiceExt,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
+        CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, CreateTaskResult,
+        DetailedTask, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
+        GetTaskParams, GetTaskResult, InputRequest, InputRequiredResult, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
+        PaginatedRequestParams, Prompt, PromptArgument, PromptMessage, ProtocolVersion,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+        ResourceContents, ResourceTemplate, ResourceUpdatedNotificationParam, Role,
+        ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Task,
+        TaskPayload, TaskStatus, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    },
+    service::{RequestContext, SubscriptionContext},
+};
+use serde_json::{Value, json};
+use tokio::sync::{broadcast, watch};
+
+pub(crate) const APP: &str = "text/html;profile=mcp-app";
+
+/// Its state is shared by all connections.
+#[derive(Clone)]
+pub(crate) struct Library {
+    version: ProtocolVersion,
+    touched: broadcast::Sender<String>,
+    /// Resources that are subscribed to now.
+    watched: Arc<watch::Sender<Vec<String>>>,
+    /// How often each task was asked after.
+    asked_after: Arc<Mutex<HashMap<String, u32>>>,
+    told: Arc<Mutex<Option<Value>>>,
+    cancelled: Arc<watch::Sender<Vec<String>>>,
+}
+
+pub(crate) fn serve_stdio(version: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let transport = (tokio::io::stdin(), tokio::io::stdout());
+        let serving = Library::new(version).serve(transport).await.unwrap();
+        serving.waiting().await.unwrap();
+    });
+}
+
+fn meta(value: Value) -> MetaObject {
+    serde_json::from_value(value).unwrap()
+}
+
+fn question() -> BTreeMap<String, InputRequest> {
+    let question = json!({
+        "method": "elicitation/create",
+        "params": {
+            "mode": "form",
+            "message": "Who are you?",
+            "requestedSchema": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}},
+                "required": ["name"],
+            },
+        },
+    });
+    BTreeMap::from([("who".to_owned(), serde_json::from_value(question).unwrap())])
+}
+
+fn text(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(text)])
+}
+
+fn task(id: &str) -> Task {
+    let now = "2026-07-28T00:00:00Z";
+    Task::new(id, TaskStatus::Working, now, now).with_poll_interval_ms(20)
+}
+
+impl Library {
+    pub(crate) fn new(version: &str) -> Self {
+        let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+        Self {
+            version: known
+                .clone()
+                .find(|known| known.as_str() == version)
+                .unwrap()
+                .clone(),
+            touched: broadcast::Sender::new(16),
+            watched: Arc::new(watch::Sender::new(Vec::new())),
+            asked_after: Arc::default(),
+            told: Arc::default(),
+            cancelled: Arc::new(watch::Sender::new(Vec::new())),
+        }
+    }
+
+    fn is_older(&self) -> bool {
+        self.version.has_initialize()
+    }
+
+    fn watch(&self, uri: &str) {
+        self.watched
+            .send_modify(|watched| watched.push(uri.to_owned()));
+    }
+
+    fn unwatch(&self, uri: &str) {
+        self.watched.send_modify(|watched| {
+            let at = watched.iter().position(|one| one == uri);
+            watched.remove(at.expect("it was watched"));
+        });
+    }
+}
+
+/// Tells that nobody listens any more, however the stream ends.
+struct Listening<'a>(&'a Library, Vec<String>);
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        for uri in &self.1 {
+            self.0.unwatch(uri);
+        }
+    }
+}
+
+impl ServerHandler for Library {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(
+            ServerCapabilities::builder()
+                .enable_completions()
+                .enable_prompts()
+                .enable_resources()
+                .enable_resources_subscribe()
+                .enable_tools()
+                .enable_tasks()
+                .build(),
+        )
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        vec![self.version.clone()].into()
+    }
+
+    /// Two pages.
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        if request.and_then(|request| request.cursor).as_deref() == Some("2") {
+            let logo = Resource::new("f:///logo", "logo").with_size(4);
+            return Ok(ListResourcesResult::with_all_items(vec![logo]));
+        }
+        let notes = Resource::new("f:///notes", "notes")
+            .with_title("Notes")
+            .with_description("What was noted")
+            .with_mime_type("text/plain");
+        let mut page = Resource::new("ui://report", "report").with_mime_type(APP);
+        page.meta = Some(meta(json!({"ui": {"prefersBorder": true}})));
+        let mut result = ListResourcesResult::with_all_items(vec![notes, page]);
+        result.next_cursor = Some("2".to_owned());
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template = ResourceTemplate::new("f:///{path}", "files").with_mime_type("text/plain");
+        Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri.as_str();
+        let contents = match uri {
+            "f:///notes" => ResourceContents::text("noted", uri),
+            "f:///logo" => ResourceContents::blob("AAECAw==", uri).with_mime_type("image/png"),
+            "ui://report" => ResourceContents::text("<p>report</p>", uri)
+                .with_mime_type(APP)
+                .with_meta(meta(json!({"ui": {"csp": {"connectDomains": []}}}))),
+            "ui://plain" => ResourceContents::text("<p>plain</p>", uri).with_mime_type("text/html"),
+            // Only for those who say who they are.
+            "f:///private" => match request.input_responses {
+                None => {
+                    return Ok(InputRequiredResult::new(Some(question()), None).into());
+                }
+                Some(answers) => ResourceContents::text(answers["who"].to_string(), uri),
+            },
+            other => {
+                let why = format!("there is no {other}");
+                return Err(ErrorData::invalid_params(why, None));
+            }
+        };
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.watch(&request.uri);
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.unwatch(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let mut accepted = requested.clone();
+        let uris = accepted.resource_subscriptions.take();
+        let uris = uris.into_iter().flatten();
+        let known: Vec<String> = uris.filter(|uri| uri.starts_with("f:///")).collect();
+        accepted.resource_subscriptions = (!known.is_empty()).then_some(known);
+        Some(accepted)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let uris = subscription.accepted().resource_subscriptions.clone();
+        let uris = uris.unwrap_or_default();
+        let mut touched = self.touched.subscribe();
+        for uri in &uris {
+            self.watch(uri);
+        }
+        let _listening = Listening(self, uris.clone());
+        loop {
+            tokio::select! {
+                () = subscription.cancelled() => return Ok(()),
+                uri = touched.recv() => {
+                    let uri = uri.unwrap();
+                    if uris.contains(&uri) {
+                        subscription.sink().notify_resource_updated(uri).await.unwrap();
+                    }
+                }
+            }
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let arguments = vec![
+            PromptArgument::new("name")
+                .with_title("Name")
+                .with_description("Who is greeted")
+                .with_required(true),
+            PromptArgument::new("tone"),
+        ];
+        let greet = Prompt::new("greet", Some("Greets somebody"), Some(arguments));
+        Ok(ListPromptsResult::with_all_items(vec![
+            greet.with_title("Greet"),
+        ]))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let Some(name) = arguments.get("name").and_then(Value::as_str) else {
+            return Err(ErrorData::invalid_params("`name` is missing", None));
+        };
+        let messages = vec![
+            PromptMessage::new_text(Role::User, format!("Greet {name}")),
+            PromptMessage::new(Role::Assistant, ContentBlock::image("AA==", "image/png")),
+        ];
+        let mut result = GetPromptResult::new(messages);
+        result.description = Some("A greeting".to_owned());
+        Ok(result.into())
+    }
+
+    /// Repeats what it was asked.
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let asked = vec![
+            serde_json::to_string(&request.r#ref).unwrap(),
+            format!("{}={}", request.argument.name, request.argument.value),
+            serde_json::to_string(&request.context).unwrap(),
+        ];
+        let info = CompletionInfo::with_pagination(asked, Some(7), true).unwrap();
+        Ok(CompleteResult::new(info))
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let schema = json!({"type": "object"});
+        let schema = Arc::new(schema.as_object().unwrap().clone());
+        let names = [
+            "touch",
+            "watched",
+            "crash",
+            "work",
+            "fail",
+            "ask",
+            "endless",
+            "lost",
+            "cancelled",
+            "report",
+        ];
+        let mut tools = names.map(|name| Tool::new(name, format!("Does {name}."), schema.clone()));
+        let report = tools.last_mut().unwrap();
+        let ui = json!({"ui": {"resourceUri": "ui://report", "visibility": ["app"]}});
+        report.meta = Some(meta(ui));
+        Ok(ListToolsResult::with_all_items(tools.to_vec()))
+    }
+
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        Ok(match params.name.as_ref() {
+            "touch" => {
+                let uri = params.arguments.unwrap()["uri"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned();
+                if self.is_older() {
+                    if !self.watched.borrow().is_empty() {
+                        let updated = ResourceUpdatedNotificationParam::new(uri);
+                        context.peer.notify_resource_updated(updated).await.unwrap();
+                    }
+                } else {
+                    // Fails when nobody listens.
+                    let _ = self.touched.send(uri);
+                }
+                text("touched").into()
+            }
+            // Once there are so many subscriptions.
+            "watched" => {
+                let count = &params.arguments.unwrap()["count"];
+                let mut watched = self.watched.subscribe();
+                let is_so = |watched: &Vec<String>| json!(watched.len()) == *count;
+                watched.wait_for(is_so).await.unwrap();
+                text("so it is").into()
+            }
+            "crash" => std::process::exit(3),
+            // Once there is one.
+            "cancelled" => {
+                let mut cancelled = self.cancelled.subscribe();
+                let cancelled = cancelled.wait_for(|ids| !ids.is_empty()).await.unwrap();
+                text(cancelled.join(",")).into()
+            }
+            // Those of the newer era become tasks, for those who follow them.
+            tool => {
+                let offered = context.meta.client_capabilities();
+                if !offered.is_some_and(|offered| offered.supports_tasks()) {
+                    return Ok(text("no task").into());
+                }
+                let task = task(tool).with_status_message("begun");
+                CallToolResponse::Task(CreateTaskResult::new(task))
+            }
+        })
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let asked = {
+            let mut asked_after = self.asked_after.lock().unwrap();
+            let asked = asked_after.entry(request.task_id.clone()).or_default();
+            *asked += 1;
+            *asked
+        };
+        let complete = |said: String| {
+            let result = serde_json::to_value(text(said)).unwrap();
+            let result = result.as_object().unwrap().clone();
+            TaskPayload::Completed { result }
+        };
+        let task = task(&request.task_id);
+        let (task, payload) = match request.task_id.as_str() {
+            "work" if asked < 3 => (task.with_status_message("halfway"), TaskPayload::Working),
+            "work" => (task, complete("done".to_owned())),
+            "fail" => {
+                let error = json!({"code": -32001, "message": "no paper for sk-secret-77"});
+                let error = error.as_object().unwrap().clone();
+                (task, TaskPayload::Failed { error })
+            }
+            "ask" => {
+                let told = self.told.lock().unwrap();
+                let input_requests = question();
+                let wants = TaskPayload::InputRequired { input_requests };
+                let told = told.as_ref().map(|told| complete(told.to_string()));
+                (task, told.unwrap_or(wants))
+            }
+            "endless" => (task, TaskPayload::Working),
+            _ => return Err(ErrorData::invalid_params("there is no such task", None)),
+        };
+        Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let mut answers = request.input_responses;
+        let earlier = self
+            .told
+            .lock()
+            .unwrap()
+            .replace(answers.remove("who").unwrap());
+        assert_eq!(earlier, None, "an answer is told once");
+        Ok(())
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.cancelled.send_modify(|ids| ids.push(request.task_id));
+        Ok(())
+    }
+}

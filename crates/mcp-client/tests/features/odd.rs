@@ -1,0 +1,71 @@
+//! A server by hand, of the older era, with a flaw in everything that it says.
+
+use std::io::{BufRead, Write};
+
+use serde_json::{Value, json};
+
+pub(crate) fn serve() {
+    let mut out = std::io::stdout();
+    for line in std::io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else {
+            continue;
+        };
+        let Some(answer) = answer(method, &message["params"]) else {
+            continue;
+        };
+        let mut answer = answer;
+        answer["jsonrpc"] = "2.0".into();
+        answer["id"] = id.clone();
+        writeln!(out, "{answer}").unwrap();
+        out.flush().unwrap();
+    }
+}
+
+fn answer(method: &str, params: &Value) -> Option<Value> {
+    let result = match method {
+        "initialize" => json!({
+            "protocolVersion": params["protocolVersion"],
+            "serverInfo": {"name": "odd", "version": "1"},
+            "capabilities": {"tools": {}, "resources": {}, "completions": {}, "prompts": {}},
+        }),
+        "tools/list" => json!({"tools": []}),
+        // The list goes on with itself.
+        "resources/list" => json!({
+            "resources": [
+                {"uri": "f:///a", "size": "big", "mimeType": 7},
+                {"name": "nowhere"},
+                7,
+            ],
+            "nextCursor": "again",
+        }),
+        "resources/read" => json!({
+            "contents": [{"text": "no address"}, {"uri": "f:///a#2"}, {"uri": "f:///a#3", "blob": "AA=="}],
+        }),
+        // The second page is none.
+        "prompts/list" if params.get("cursor").is_some() => json!({"prompts": "none"}),
+        "prompts/list" => json!({
+            "prompts": [
+                {"name": "greet", "arguments": [{"name": "who", "required": "yes"}, {"title": "?"}]},
+                {"title": "nameless"},
+            ],
+            "nextCursor": "2",
+        }),
+        "prompts/get" => json!({
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "hologram"}]},
+                {"role": "narrator", "content": {"type": "text", "text": "two"}},
+                {"role": "assistant"},
+                {"role": "assistant", "content": {"type": "text", "text": "three"}},
+            ],
+        }),
+        // It says nothing.
+        "completion/complete" => return None,
+        "resources/templates/list" => {
+            let message = "templates are kept with sk-secret-77";
+            return Some(json!({"error": {"code": -32603, "message": message}}));
+        }
+        _ => return Some(json!({"error": {"code": -32601, "message": "no such method"}})),
+    };
+    Some(json!({"result": result}))
+}

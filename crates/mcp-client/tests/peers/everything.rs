@@ -1,0 +1,128 @@
+//! The reference server that shows every feature of the protocol.
+
+use std::{net::TcpListener, time::Duration};
+
+use futures_util::FutureExt;
+use serde_json::json;
+use switchboard_domain::{ToolCall, ToolCallError, ToolContent, ToolHost};
+use switchboard_mcp_client::{McpHost, ServerConfig};
+use tokio::process::{Child, Command};
+
+use crate::stage::*;
+
+const TOOLS: &[&str] = &[
+    "echo",
+    "get-sum",
+    "get-tiny-image",
+    "get-structured-content",
+    "trigger-long-running-operation",
+];
+
+/// What works the same over both transports.
+async fn exercise(host: &McpHost, peer: &Peer) {
+    let echo = call(host, peer, "echo", json!({"message": "grüße"})).await;
+    assert_eq!(echo.content, [ToolContent::text("Echo: grüße")]);
+
+    let sum = text(host, peer, "get-sum", json!({"a": 2, "b": 40})).await;
+    assert!(sum.contains("42"), "{sum}");
+
+    let image = call(host, peer, "get-tiny-image", json!({})).await;
+    let is_image = |piece: &ToolContent| matches!(piece, ToolContent::Image(_));
+    assert!(image.content.iter().any(is_image), "{image:?}");
+
+    let input = json!({"location": "New York"});
+    let structured = call(host, peer, "get-structured-content", input).await;
+    assert!(structured.structured.unwrap()["temperature"].is_number());
+
+    misuse(host, peer, "get-sum", json!({"a": "x"})).await;
+
+    let input = json!({"duration": 0.3, "steps": 3});
+    let told = progress(host, peer, "trigger-long-running-operation", input).await;
+    assert_eq!(told, [1.0, 2.0, 3.0]);
+
+    // A call that is given up leaves the server as it was.
+    let long = ToolCall {
+        name: format!("{}__trigger-long-running-operation", peer.name()),
+        input: object(json!({"duration": 600, "steps": 2})),
+        deadline: Some(Duration::from_millis(200)),
+        ..ToolCall::default()
+    };
+    let given_up = soon(host.call(long)).await;
+    assert!(
+        matches!(given_up, Err(ToolCallError::Timeout { .. })),
+        "{given_up:?}"
+    );
+    let echo = text(host, peer, "echo", json!({"message": "still here"})).await;
+    assert_eq!(echo, "Echo: still here");
+}
+
+fn peer(config: ServerConfig) -> Peer {
+    Peer {
+        config,
+        version: OLDER,
+        tools: TOOLS,
+        exercise: |host, peer| exercise(host, peer).boxed(),
+        folder: None,
+        process: None,
+    }
+}
+
+pub(crate) fn over_stdio() -> Peer {
+    let script = script("server-everything");
+    peer(ServerConfig::stdio(
+        "everything",
+        "node",
+        [script.as_str(), "stdio"],
+    ))
+}
+
+/// The peer listens on `port`; ended with the returned value.
+async fn listen(port: u16) -> Child {
+    let mut command = Command::new("node");
+    command.args([script("server-everything").as_str(), "streamableHttp"]);
+    command.env("PORT", port.to_string());
+    let listens = |line: &str| line.contains("listening on port").then_some(());
+    serve(&mut command, true, listens).await.0
+}
+
+/// One that is free now. Somebody may take it before the peer does, which fails the test loudly.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+async fn over_http_at(port: u16) -> Peer {
+    let process = Some(listen(port).await);
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    Peer {
+        process,
+        ..peer(ServerConfig::http("everything-http", url))
+    }
+}
+
+pub(crate) async fn over_http() -> Peer {
+    over_http_at(free_port()).await
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_everything_over_stdio() {
+    alone(over_stdio()).await;
+}
+
+#[tokio::test]
+#[ignore = "needs peers: cargo xtask test --peers"]
+async fn peer_everything_over_http_also_after_its_restart() {
+    let port = free_port();
+    let mut peers = [over_http_at(port).await];
+    let host = host(&peers).await;
+    exercise(&host, &peers[0]).await;
+
+    // The new process does not know the old session.
+    let mut process = peers[0].process.take().unwrap();
+    process.kill().await.unwrap();
+    peers[0].process = Some(listen(port).await);
+    let echo = text(&host, &peers[0], "echo", json!({"message": "again"})).await;
+    assert_eq!(echo, "Echo: again");
+    close(&host).await;
+}

@@ -1,0 +1,15 @@
+//! Servers that others wrote, as they are. See `cargo xtask test --peers`.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "the functions around the tests fail as the tests do"
+)]
+
+mod everything;
+mod node;
+mod notes;
+mod python;
+mod stage;
+mod together;

@@ -1,0 +1,267 @@
+//! What the tests share: peers, the hosts they are in, and calls to them.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use switchboard_domain::{
+    Elicitation, ElicitationAnswer, Elicitor, JsonObject, ProgressSink, ToolCall, ToolContent,
+    ToolHost, ToolOutput,
+};
+use switchboard_mcp_client::{Answering, HostOptions, McpHost, ServerConfig, ServerState};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, BufReader},
+    process::{Child, Command},
+    sync::watch,
+    time::timeout,
+};
+
+/// Node and Python need a while to start on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+pub(crate) const OLDER: &str = "2025-11-25";
+pub(crate) const NEWER: &str = "2026-07-28";
+
+/// A server that others wrote, and what is expected of it.
+pub(crate) struct Peer {
+    pub(crate) config: ServerConfig,
+    /// The version of the protocol that is spoken with it.
+    pub(crate) version: &'static str,
+    /// Some of its tools, by their own names.
+    pub(crate) tools: &'static [&'static str],
+    /// Calls it, and looks at what came of that.
+    pub(crate) exercise: for<'a> fn(&'a McpHost, &'a Peer) -> BoxFuture<'a, ()>,
+    /// What it works on, where it has files.
+    pub(crate) folder: Option<TempDir>,
+    /// Where it is an HTTP server; ended with this value.
+    pub(crate) process: Option<Child>,
+}
+
+impl Peer {
+    pub(crate) fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.as_ref().unwrap().path()
+    }
+}
+
+fn installed(path: &str) -> String {
+    let folder = env::var_os("SWITCHBOARD_PEERS").expect("run `cargo xtask test --peers`");
+    let path = PathBuf::from(folder).join(path);
+    assert!(path.is_file(), "{} is not installed", path.display());
+    path.into_os_string().into_string().unwrap()
+}
+
+/// The script of a package of npm.
+pub(crate) fn script(package: &str) -> String {
+    installed(&format!(
+        "node_modules/@modelcontextprotocol/{package}/dist/index.js"
+    ))
+}
+
+/// A program of a virtual environment.
+pub(crate) fn program(environment: &str, name: &str) -> String {
+    if cfg!(windows) {
+        installed(&format!("{environment}/Scripts/{name}.exe"))
+    } else {
+        installed(&format!("{environment}/bin/{name}"))
+    }
+}
+
+pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
+    timeout(PATIENCE, future).await.expect("it hangs")
+}
+
+/// Starts an HTTP server, and gives what `ready` finds in one of its lines. That is its sign that it
+/// listens.
+pub(crate) async fn serve<T>(
+    command: &mut Command,
+    on_stderr: bool,
+    ready: impl Fn(&str) -> Option<T>,
+) -> (Child, T) {
+    let (stdout, stderr) = if on_stderr {
+        (Stdio::null(), Stdio::piped())
+    } else {
+        (Stdio::piped(), Stdio::null())
+    };
+    let command = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    let mut child = command.kill_on_drop(true).spawn().unwrap();
+    let output: Box<dyn AsyncRead + Send + Unpin> = if on_stderr {
+        Box::new(child.stderr.take().unwrap())
+    } else {
+        Box::new(child.stdout.take().unwrap())
+    };
+    let mut lines = BufReader::new(output).lines();
+    let found = soon(async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if let Some(found) = ready(&line) {
+                return found;
+            }
+        }
+        panic!("the peer ended");
+    });
+    let found = found.await;
+    // It may go on writing, and must not be stopped by a full or closed pipe.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    (child, found)
+}
+
+/// Somebody who likes green.
+struct Person;
+
+#[async_trait]
+impl Elicitor for Person {
+    async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
+        assert_eq!(elicitation.message, "Which colour?");
+        ElicitationAnswer::Accept {
+            content: object(json!({"colour": "green"})),
+        }
+    }
+}
+
+/// All of them in one host, up and with the tools that they should have.
+pub(crate) async fn host(peers: &[Peer]) -> McpHost {
+    let configs = peers.iter().map(|peer| {
+        let mut config = peer.config.clone();
+        config.connect_timeout = PATIENCE;
+        config
+    });
+    let options = HostOptions {
+        restart_delay: Duration::from_millis(10),
+        answering: Answering {
+            elicitor: Some(Arc::new(Person)),
+            ..Answering::default()
+        },
+        ..HostOptions::default()
+    };
+    let host = McpHost::start(configs.collect(), options).unwrap();
+    soon(host.ready()).await;
+    let catalog = host.tools().await;
+    assert!(catalog.problems.is_empty(), "{:?}", catalog.problems);
+    for (peer, status) in peers.iter().zip(host.servers()) {
+        assert_eq!(status.state, ServerState::Ready, "{status:#?}");
+        assert_eq!(status.protocol_version.as_deref(), Some(peer.version));
+        assert!(status.server_info.is_some(), "{status:#?}");
+        assert_eq!(status.pid.is_none(), peer.process.is_some(), "{status:#?}");
+        let prefix = format!("{}__", peer.name());
+        let names = catalog.tools.iter().map(|tool| tool.name.as_str());
+        let names: Vec<&str> = names.filter_map(|n| n.strip_prefix(&prefix)).collect();
+        assert_eq!(names.len(), status.tools, "{names:?}");
+        for tool in peer.tools {
+            assert!(names.contains(tool), "{tool}: {names:?}");
+        }
+    }
+    host
+}
+
+/// One of them, from its start to its end.
+pub(crate) async fn alone(peer: Peer) {
+    let peers = [peer];
+    let host = host(&peers).await;
+    (peers[0].exercise)(&host, &peers[0]).await;
+    close(&host).await;
+}
+
+/// Ends all servers. Nothing is left of those that are processes of ours.
+pub(crate) async fn close(host: &McpHost) {
+    let pids: Vec<u32> = host.servers().iter().filter_map(|s| s.pid).collect();
+    soon(host.close()).await;
+    for status in host.servers() {
+        assert_eq!(status.state, ServerState::Stopped, "{status:#?}");
+        assert_eq!(status.pid, None);
+    }
+    #[cfg(unix)]
+    for pid in pids {
+        let group = process_id(pid);
+        let left = rustix::process::test_kill_process_group(group);
+        assert_eq!(left, Err(rustix::io::Errno::SRCH), "group {pid} is there");
+    }
+    #[cfg(not(unix))]
+    drop(pids);
+}
+
+#[cfg(unix)]
+pub(crate) fn process_id(pid: u32) -> rustix::process::Pid {
+    rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap()
+}
+
+pub(crate) fn object(value: Value) -> JsonObject {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("no object: {other}"),
+    }
+}
+
+pub(crate) fn text_of(output: &ToolOutput) -> String {
+    let pieces: Vec<String> = output.content.iter().map(ToolContent::as_text).collect();
+    pieces.join("\n")
+}
+
+/// What a tool answers, whether it worked or not.
+pub(crate) async fn outcome(host: &McpHost, peer: &Peer, tool: &str, input: Value) -> ToolOutput {
+    let answer = soon(host.call_raw(peer.name(), tool, object(input))).await;
+    answer.unwrap_or_else(|error| panic!("{tool}: {error}"))
+}
+
+/// The same, of a tool that worked.
+pub(crate) async fn call(host: &McpHost, peer: &Peer, tool: &str, input: Value) -> ToolOutput {
+    let output = outcome(host, peer, tool, input).await;
+    assert!(!output.is_error, "{tool}: {output:?}");
+    output
+}
+
+pub(crate) async fn text(host: &McpHost, peer: &Peer, tool: &str, input: Value) -> String {
+    text_of(&call(host, peer, tool, input).await)
+}
+
+/// What a tool says that did not work.
+pub(crate) async fn failure(host: &McpHost, peer: &Peer, tool: &str, input: Value) -> String {
+    let output = outcome(host, peer, tool, input).await;
+    assert!(output.is_error, "{tool}: {output:?}");
+    text_of(&output)
+}
+
+/// Input that does not fit the tool's schema: servers say so as a result or as an error of the protocol.
+pub(crate) async fn misuse(host: &McpHost, peer: &Peer, tool: &str, input: Value) {
+    match soon(host.call_raw(peer.name(), tool, object(input))).await {
+        Ok(output) => assert!(output.is_error, "{output:?}"),
+        Err(error) => assert!(error.did_not_run(), "{error}"),
+    }
+}
+
+/// Calls a tool and gives what progress it told.
+pub(crate) async fn progress(host: &McpHost, peer: &Peer, tool: &str, input: Value) -> Vec<f64> {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = told.clone();
+    let call = ToolCall {
+        name: format!("{}__{tool}", peer.name()),
+        input: object(input),
+        progress: ProgressSink::new(move |now| listener.lock().unwrap().push(now.progress)),
+        ..ToolCall::default()
+    };
+    soon(host.call(call)).await.unwrap();
+    told.lock().unwrap().clone()
+}
+
+/// A call that says that it runs, by its first progress.
+pub(crate) fn running(peer: &Peer, tool: &str) -> (ToolCall, watch::Receiver<bool>) {
+    let (tell, runs) = watch::channel(false);
+    let call = ToolCall {
+        name: format!("{}__{tool}", peer.name()),
+        progress: ProgressSink::new(move |_| {
+            tell.send_replace(true);
+        }),
+        ..ToolCall::default()
+    };
+    (call, runs)
+}
