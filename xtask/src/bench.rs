@@ -27,11 +27,23 @@ pub(crate) struct Args {
 type Bench = (&'static str, &'static str, fn(u32) -> Result<()>);
 
 /// Every bench there is.
-const BENCHES: &[Bench] = &[(
-    "startup",
-    "`switchboard --version` against an empty Rust program: what a person waits at every command",
-    startup,
-)];
+const BENCHES: &[Bench] = &[
+    (
+        "startup",
+        "`switchboard --version` against an empty Rust program: what a person waits at every command",
+        startup,
+    ),
+    (
+        "overhead",
+        "CPU time of a tool call through `mcp-client` against one through bare rmcp, over stdio",
+        overhead,
+    ),
+];
+
+/// What a call through `mcp-client` may cost of what it costs bare.
+const MOST_OVERHEAD: f64 = 1.15;
+/// Calls in one batch of the bench of that: some hundred milliseconds.
+const CALLS: &str = "4000";
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.list {
@@ -74,6 +86,42 @@ fn startup(runs: u32) -> Result<()> {
         table("switchboard --version", &ours, "empty program", &empty)?
     );
     Ok(())
+}
+
+fn overhead(runs: u32) -> Result<()> {
+    let example = [
+        "--package",
+        "switchboard-mcp-client",
+        "--example",
+        "overhead",
+    ];
+    process::run(process::cargo(["build", "--release"]).args(example))?;
+    let name = format!("overhead{}", std::env::consts::EXE_SUFFIX);
+    let program = process::target_dir().join("release/examples").join(name);
+    let mut measure = process::command(&program);
+    let measured = process::stdout_of(measure.args([runs.to_string().as_str(), CALLS]))?;
+    let (bare, ours) = pairs(&measured)?;
+    print!(
+        "{}",
+        table_in("µs", "mcp-client", &ours, "bare rmcp", &bare)?
+    );
+    let ratio = series(ratios(&ours, &bare))?.median();
+    if ratio > MOST_OVERHEAD {
+        bail!("a call costs {ratio:.2} times what it costs bare, and {MOST_OVERHEAD} is allowed");
+    }
+    Ok(())
+}
+
+/// The two numbers of every line, each of them in a series of its own.
+fn pairs(lines: &str) -> Result<(Vec<f64>, Vec<f64>)> {
+    let pair = |line: &str| {
+        let (one, other) = line.split_once(' ')?;
+        Some((one.parse::<f64>().ok()?, other.parse::<f64>().ok()?))
+    };
+    lines
+        .lines()
+        .map(|line| pair(line).with_context(|| format!("`{line}` is no pair of numbers")))
+        .collect()
 }
 
 /// What any Rust program pays to be started on this machine.
@@ -121,10 +169,14 @@ fn milliseconds(command: &mut Command) -> Result<f64> {
 
 /// Both series side by side, and the ratio of each pair that was measured together.
 fn table(a_name: &str, a: &[f64], b_name: &str, b: &[f64]) -> Result<String> {
-    let ratios = a.iter().zip(b).map(|(a, b)| a / b).collect();
+    table_in("ms", a_name, a, b_name, b)
+}
+
+/// The same in another unit.
+fn table_in(unit: &str, a_name: &str, a: &[f64], b_name: &str, b: &[f64]) -> Result<String> {
     let row = |name: &str, unit: &str, values: Vec<f64>| -> Result<String> {
         let runs = values.len();
-        let series = Series::new(values).context("nothing was measured")?;
+        let series = series(values)?;
         Ok(format!(
             "| {name} | {runs} | {:.2}{unit} | {:.2}–{:.2}{unit} | {:.2}{unit} |\n",
             series.median(),
@@ -134,13 +186,22 @@ fn table(a_name: &str, a: &[f64], b_name: &str, b: &[f64]) -> Result<String> {
         ))
     };
     let head = "| program | runs | median | p10–p90 | fastest |\n|---|---:|---:|---:|---:|\n";
+    let unit = format!(" {unit}");
     Ok([
         head.to_owned(),
-        row(a_name, " ms", a.to_vec())?,
-        row(b_name, " ms", b.to_vec())?,
-        row("ratio of a pair", "×", ratios)?,
+        row(a_name, &unit, a.to_vec())?,
+        row(b_name, &unit, b.to_vec())?,
+        row("ratio of a pair", "×", ratios(a, b))?,
     ]
     .concat())
+}
+
+fn series(values: Vec<f64>) -> Result<Series> {
+    Series::new(values).context("nothing was measured")
+}
+
+fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a / b).collect()
 }
 
 #[cfg(test)]
@@ -152,6 +213,15 @@ mod tests {
         let table = table("ours", &[4.0, 6.0, 8.0], "empty", &[2.0, 2.0, 2.0]).unwrap();
         assert!(table.contains("| ours | 3 | 6.00 ms |"), "{table}");
         assert!(table.contains("| ratio of a pair | 3 | 3.00× |"), "{table}");
+    }
+
+    #[test]
+    fn the_measurements_of_a_program_are_read_by_pairs() {
+        let (one, other) = pairs("1.5 2\n3 4.25\n").unwrap();
+        assert_eq!((one, other), (vec![1.5, 3.0], vec![2.0, 4.25]));
+        for wrong in ["1.5", "1 2 3", "one 2"] {
+            assert!(pairs(wrong).unwrap_err().to_string().contains(wrong));
+        }
     }
 
     #[test]

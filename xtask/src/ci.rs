@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
 use crate::test::{self, Runner};
-use crate::{docs, layers, lint, oracle, peers, process, snapshots};
+use crate::{conformance, docs, layers, lint, oracle, peers, process, snapshots};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -29,6 +29,7 @@ enum Step {
     Lint,
     Test,
     Peers,
+    Conformance,
     Snapshots,
     Oracle,
     Docs,
@@ -80,6 +81,7 @@ fn perform(step: Step, require_peers: bool) -> Result<()> {
         Step::Lint => lint::run(&lint::Args::default()),
         Step::Test => test::run(&test::Args::default()),
         Step::Peers => run_peers(require_peers),
+        Step::Conformance => run_conformance(require_peers),
         Step::Snapshots => snapshots::check_files(),
         Step::Oracle => oracle::run(),
         Step::Docs => docs::run(),
@@ -93,6 +95,14 @@ fn run_peers(required: bool) -> Result<()> {
         return peers::run(Runner::found());
     }
     println!("SKIPPED: npm cannot be started, so NO test against third-party software ran.");
+    Ok(())
+}
+
+fn run_conformance(required: bool) -> Result<()> {
+    if required || peers::npm_works() {
+        return conformance::run(&conformance::Args::default());
+    }
+    println!("SKIPPED: npm cannot be started, so the MCP conformance suite did NOT run.");
     Ok(())
 }
 

@@ -8,6 +8,7 @@
 mod bench;
 mod catalogue;
 mod ci;
+mod conformance;
 mod docs;
 mod files;
 mod layers;
@@ -54,6 +55,8 @@ enum Task {
     },
     /// Ask the official SDKs whether our golden request bodies are valid
     Oracle,
+    /// Measure the MCP client with the protocol's own conformance suite
+    Conformance(conformance::Args),
     /// Make the model catalogue anew from its source and our overlay
     Catalogue(catalogue::Args),
     /// Build the documentation; any warning is an error
@@ -83,6 +86,7 @@ fn perform(task: Task) -> anyhow::Result<()> {
         Task::Layers { manifest_path } => layers::run(manifest_path.as_deref()),
         Task::Snapshots { action } => snapshots::run(action.unwrap_or_default()),
         Task::Oracle => oracle::run(),
+        Task::Conformance(args) => conformance::run(&args),
         Task::Catalogue(args) => catalogue::run(&args),
         Task::Docs => docs::run(),
         Task::Bench(args) => bench::run(&args),

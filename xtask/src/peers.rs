@@ -2,7 +2,7 @@
 //!
 //! Such a test is marked `#[ignore = "needs peers: cargo xtask test --peers"]`, has `peer_` in its
 //! name, and finds the software in the folder named by `SWITCHBOARD_PEERS`: what npm installs in its
-//! `node_modules`, what pip installs in the virtual environment `python`.
+//! `node_modules`, what pip installs in the virtual environments `python` and `older-python`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,15 @@ use crate::{files, process};
 const NPM_PACKAGES: &[(&str, &str)] = &[
     // The reference MCP server that shows every feature of the protocol.
     ("@modelcontextprotocol/server-everything", "2026.8.31"),
+    // The reference servers that most people start with.
+    ("@modelcontextprotocol/server-filesystem", "2026.8.31"),
+    ("@modelcontextprotocol/server-memory", "2026.8.31"),
+    (
+        "@modelcontextprotocol/server-sequential-thinking",
+        "2026.8.31",
+    ),
+    // An MCP App: its tool has a page to be shown.
+    ("@modelcontextprotocol/server-basic-vanillajs", "2.0.3"),
     // A mock of every wire that we speak, with fixtures and faults.
     ("@copilotkit/aimock", "1.43.0"),
 ];
@@ -28,6 +37,19 @@ const PYTHON_PACKAGES: &[&str] = &[
     "llm-mock-api==0.1.2",
     // The proxy that many people have before their models; it translates one wire into another.
     "litellm[proxy]==1.106.2",
+    // MCP servers upon the newest Python SDK, which speaks 2026-07-28: the version that litellm has.
+    "mcp-server-git==2026.10.19",
+    "mcp-server-time==2026.10.19",
+    // The framework that most MCP servers in Python are written with.
+    "fastmcp==4.1.2",
+];
+
+/// What does not go together with those: the MCP SDK before 2026-07-28, which most servers in Python
+/// still have.
+const OLDER_PYTHON_PACKAGES: &[&str] = &[
+    "mcp==1.30.0",
+    // Cannot be started with a newer SDK.
+    "mcp-server-sqlite==2025.4.25",
 ];
 
 /// How such a test is marked; the rest of the reason is for the reader.
@@ -46,7 +68,8 @@ pub(crate) fn run(runner: Runner) -> Result<()> {
     let folder = folder();
     fs::create_dir_all(&folder)?;
     install_npm_packages(&folder)?;
-    install_python_packages(&folder.join("python"))?;
+    install_python_packages(&folder.join("python"), PYTHON_PACKAGES)?;
+    install_python_packages(&folder.join("older-python"), OLDER_PYTHON_PACKAGES)?;
     process::run(runner.ignored(NAME_PART).env("SWITCHBOARD_PEERS", folder))
 }
 
@@ -103,10 +126,10 @@ pub(crate) fn installed_version(folder: &Path, name: &str) -> Option<String> {
 }
 
 /// Makes a virtual environment anew if it does not hold exactly what is wanted.
-fn install_python_packages(folder: &Path) -> Result<()> {
+fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
     // Programs of an environment only run at the place where they were installed.
     let place = folder.display();
-    let wanted = format!("{place}\n{}", PYTHON_PACKAGES.join("\n"));
+    let wanted = format!("{place}\n{}", packages.join("\n"));
     // Written last: an installation that was interrupted does not count.
     let mark = folder.join("installed.txt");
     let installed = fs::read_to_string(&mark).is_ok_and(|text| text == wanted);
@@ -124,7 +147,7 @@ fn install_python_packages(folder: &Path) -> Result<()> {
     let mut install = process::command(&python);
     install.args(["-m", "pip", "install"]);
     install.args(["--quiet", "--disable-pip-version-check"]);
-    process::run(install.args(PYTHON_PACKAGES))?;
+    process::run(install.args(packages))?;
     fs::write(mark, wanted)?;
     Ok(())
 }
@@ -146,7 +169,7 @@ fn system_python() -> Result<&'static str> {
             format!(
                 "some peers of our tests come from PyPI, and neither `python3` nor `python` is a \
                  Python 3.10 or newer: install one and try again. Missing: {}",
-                PYTHON_PACKAGES.join(", ")
+                [PYTHON_PACKAGES, OLDER_PYTHON_PACKAGES].concat().join(", ")
             )
         })
 }
@@ -157,7 +180,7 @@ mod tests {
 
     #[test]
     fn every_version_is_exact() {
-        for package in PYTHON_PACKAGES {
+        for package in PYTHON_PACKAGES.iter().chain(OLDER_PYTHON_PACKAGES) {
             let (name, version) = package.split_once("==").unwrap();
             assert!(!name.is_empty() && !version.contains('*'), "{package}");
         }
