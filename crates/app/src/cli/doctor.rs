@@ -8,7 +8,6 @@ use switchboard_domain::{
     ModelErrorKind,
     nearest::{did_you_mean, nearest},
 };
-use switchboard_mcp_client::ServerState;
 
 use super::{
     Cli, Code, Failure, Global, ListOutput,
@@ -261,7 +260,7 @@ async fn servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = statuses
         .iter()
         .map(|status| {
-            if status.state == ServerState::Ready {
+            if status.state.takes_calls() {
                 let what = format!("{}: {} tools", status.name, status.tools);
                 let finding = Finding::new(ABOUT, State::Good, what);
                 return match status.warnings.first() {

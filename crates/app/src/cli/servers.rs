@@ -89,7 +89,7 @@ pub(super) async fn run(
     .map_err(Failure::run)?;
     let missing = statuses
         .iter()
-        .any(|status| status.required && status.state != ServerState::Ready);
+        .any(|status| status.required && !status.state.takes_calls());
     Ok(if missing { Code::Failed } else { Code::Success })
 }
 
@@ -99,7 +99,7 @@ pub(super) fn describe(statuses: &[ServerStatus]) -> String {
     for status in statuses {
         let style = match status.state {
             ServerState::Ready => GOOD,
-            ServerState::Starting | ServerState::Stopped => DOUBTFUL,
+            ServerState::Starting | ServerState::Degraded | ServerState::Stopped => DOUBTFUL,
             _ => BAD,
         };
         let _ = write!(
@@ -108,7 +108,7 @@ pub(super) fn describe(statuses: &[ServerStatus]) -> String {
             one_line(&status.name, 64),
             status.state.as_str()
         );
-        if status.state == ServerState::Ready {
+        if status.state.takes_calls() {
             let _ = write!(text, "  {} tools", status.tools);
             if let Some(version) = &status.protocol_version {
                 let _ = write!(text, "  MCP {}", one_line(version, 20));
@@ -129,7 +129,7 @@ pub(super) fn describe(statuses: &[ServerStatus]) -> String {
         for warning in &status.warnings {
             let _ = writeln!(text, "  {DOUBTFUL}!{DOUBTFUL:#} {}", one_line(warning, 200));
         }
-        if status.state != ServerState::Ready {
+        if !status.state.takes_calls() {
             for line in &status.stderr_tail {
                 let _ = writeln!(text, "  {FAINT}| {}{FAINT:#}", one_line(line, 200));
             }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_domain::{JsonObject, ToolCallError, ToolContent, ToolHost as _, ToolOutput};
-use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
+use switchboard_mcp_client::{McpHost, ServerStatus};
 
 use super::{
     Code, Failure, Global, ListOutput,
@@ -175,7 +175,7 @@ async fn call(
         .servers()
         .into_iter()
         .find(|status| status.name == server)
-        && status.state != ServerState::Ready
+        && !status.state.takes_calls()
     {
         screen.hold_still();
         return Err(Failure::run(not_ready(&status)));
