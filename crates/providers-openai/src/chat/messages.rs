@@ -159,6 +159,7 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
                     .dropped(other, "an assistant message is text and calls"),
             }
         }
+        let thought_nothing = thoughts.is_empty();
         if self.blank_reasoning && thoughts.reasoning_content.is_empty() {
             thoughts.reasoning_content.push("", " ");
         }
@@ -170,7 +171,7 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
                 thoughts,
                 tool_calls,
             });
-        } else {
+        } else if !thought_nothing {
             self.loose_reasoning += replayed;
         }
     }

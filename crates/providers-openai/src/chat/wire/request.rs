@@ -139,6 +139,16 @@ pub struct Thoughts<'a> {
     pub thinking_blocks: Vec<&'a Value>,
 }
 
+impl Thoughts<'_> {
+    /// Whether there is nothing to send.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.reasoning_content.is_empty()
+            && self.reasoning.is_empty()
+            && self.reasoning_details.is_empty()
+            && self.thinking_blocks.is_empty()
+    }
+}
+
 /// A call in the conversation's history.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
