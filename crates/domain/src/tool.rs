@@ -25,6 +25,10 @@ pub struct ToolDefinition {
     /// Where the tool lives, if it came through a [`ToolHost`](crate::ToolHost) of several servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
+    /// A call of it runs alone: after the calls before it have ended, and before those after it
+    /// begin. The host says so, by its configuration; no wire carries it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sequential: bool,
 }
 
 impl ToolDefinition {
@@ -42,6 +46,7 @@ impl ToolDefinition {
             output_schema: None,
             annotations: ToolAnnotations::default(),
             origin: None,
+            sequential: false,
         }
     }
 }

@@ -30,6 +30,8 @@ pub(crate) fn tool(server: &str, tool: Tool) -> ToolDefinition {
             server: server.to_owned(),
             tool: tool.name.into_owned(),
         }),
+        // What is configured, not what a server says: whoever makes the list knows.
+        sequential: false,
     }
 }
 
@@ -73,6 +75,8 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ToolDefinit
             server: server.to_owned(),
             tool: name,
         }),
+        // What is configured, not what a server says: whoever makes the list knows.
+        sequential: false,
     })
 }
 

@@ -129,40 +129,64 @@ pub struct ToolProgress {
     pub message: Option<String>,
 }
 
-/// Where a call tells its progress. The default tells nobody.
+/// A call did not get through and is made again by the host, which knows that this does no harm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRetry {
+    /// Which attempt is coming: 2 for the first repetition.
+    pub attempt: u32,
+    /// Why the one before failed.
+    pub reason: String,
+}
+
+/// Where a call tells how it goes. The default tells nobody.
 #[derive(Clone, Default)]
-pub struct ProgressSink(Option<Arc<dyn Fn(ToolProgress) + Send + Sync>>);
+pub struct ProgressSink {
+    progress: Option<Arc<dyn Fn(ToolProgress) + Send + Sync>>,
+    retries: Option<Arc<dyn Fn(ToolRetry) + Send + Sync>>,
+}
 
 impl ProgressSink {
-    /// A sink that calls `listener`, which must not block.
+    /// A sink that calls `listener` for progress, which must not block.
     pub fn new(listener: impl Fn(ToolProgress) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(listener)))
+        Self {
+            progress: Some(Arc::new(listener)),
+            retries: None,
+        }
+    }
+
+    /// Also calls `listener`, which must not block, before the host makes the call again.
+    #[must_use]
+    pub fn with_retries(mut self, listener: impl Fn(ToolRetry) + Send + Sync + 'static) -> Self {
+        self.retries = Some(Arc::new(listener));
+        self
     }
 
     /// Tells progress.
     pub fn report(&self, progress: ToolProgress) {
-        if let Some(listener) = &self.0 {
+        if let Some(listener) = &self.progress {
             listener(progress);
         }
     }
 
-    /// Whether anybody listens; if not, a host need not ask its server for progress.
+    /// Tells that the call is about to be made again.
+    pub fn retrying(&self, retry: ToolRetry) {
+        if let Some(listener) = &self.retries {
+            listener(retry);
+        }
+    }
+
+    /// Whether anybody listens to progress; if not, a host need not ask its server for it.
     pub fn is_listening(&self) -> bool {
-        self.0.is_some()
+        self.progress.is_some()
     }
 }
 
 impl fmt::Debug for ProgressSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "ProgressSink({})",
-            if self.is_listening() {
-                "listening"
-            } else {
-                "none"
-            }
-        )
+        f.debug_struct("ProgressSink")
+            .field("progress", &self.progress.is_some())
+            .field("retries", &self.retries.is_some())
+            .finish()
     }
 }
 
