@@ -59,7 +59,7 @@ pub use port::{
     ElicitationAnswer, ElicitationForm, Elicitor, ModelStream, Principal, ProgressSink,
     SampleError, SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore,
     SessionStoreError, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange,
-    ToolHostChanges, ToolOutput, ToolProgress,
+    ToolHostChanges, ToolOutput, ToolProgress, ToolRetry,
 };
 #[cfg(feature = "mock")]
 pub use port::{

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
-    FinishReason, ModelId, ServerProblem, ToolChoiceOutcome, ToolContent, ToolProgress, Usage,
-    Warning,
+    ApprovalScope, FinishReason, ModelId, ServerProblem, ToolChoiceOutcome, ToolContent,
+    ToolHostChange, ToolProgress, ToolRetry, Usage, Warning,
 };
 
-use crate::RunReport;
+use crate::{RunReport, ToolFailure};
 
 /// One thing that happened. `--output jsonl` prints each as one line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,57 @@ pub enum RunEventKind {
         /// Which and why.
         #[serde(flatten)]
         problem: ServerProblem,
+    },
+    /// A server came up, went away, or its tools changed.
+    ServerChanged {
+        /// What changed.
+        change: ToolHostChange,
+    },
+    /// The run enters a phase of its strategy. A plain loop has none.
+    PhaseStarted {
+        /// Which.
+        phase: RunPhase,
+        /// By which means, where there are several: how the formatter is brought about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<String>,
+    },
+    /// The conversation grew too long for one request; older groups of it are not sent. They stay
+    /// in the history of the run.
+    HistoryTrimmed {
+        /// How many messages are left out.
+        left_out: usize,
+        /// Estimated tokens of the whole history.
+        tokens_before: u64,
+        /// Estimated tokens of what is sent.
+        tokens_after: u64,
+        /// A summary by the model stands in for what is left out.
+        summarised: bool,
+    },
+    /// Another model goes on, because the one before failed and had shown nothing yet.
+    ModelSwitched {
+        /// The one that failed.
+        from: ModelId,
+        /// The one that goes on.
+        to: ModelId,
+        /// Why.
+        reason: String,
+    },
+    /// The model is asked without tools from here on.
+    ToolsDropped {
+        /// Why.
+        reason: String,
+    },
+    /// The answer was of no use and the model is asked again.
+    AskedAgain {
+        /// How often this was done in the run: 1 for the first time.
+        attempt: u32,
+        /// What was wrong with the answer.
+        reason: String,
+    },
+    /// The model's formatted answer was mended before it was read.
+    FormatRepaired {
+        /// What was done, in words.
+        repairs: Vec<String>,
     },
     /// A model is asked.
     ModelCallStarted {
@@ -126,10 +177,31 @@ pub enum RunEventKind {
         /// Its input, or what the model wrote if that was no object.
         input: Value,
     },
+    /// The model's input did not fit and was mended, or a person changed it. Nothing is mended
+    /// silently.
+    ToolInputRepaired {
+        /// The tool use.
+        id: String,
+        /// What was done, in words.
+        repairs: Vec<String>,
+        /// The input as it is now.
+        input: Value,
+    },
     /// A person is asked whether the tool may run.
     ToolAwaitingApproval {
         /// The tool use.
         id: String,
+    },
+    /// The tool may run.
+    ToolApproved {
+        /// The tool use.
+        id: String,
+        /// For how long the answer holds.
+        scope: ApprovalScope,
+        /// The input was changed by whoever decided.
+        edited: bool,
+        /// Nobody was asked: an earlier answer holds.
+        remembered: bool,
     },
     /// The tool will not run; the model is told why.
     ToolDenied {
@@ -151,12 +223,23 @@ pub enum RunEventKind {
         #[serde(flatten)]
         progress: ToolProgress,
     },
+    /// The call did not get through and is made again, which does no harm.
+    ToolRetried {
+        /// The tool use.
+        id: String,
+        /// Which attempt is coming and why.
+        #[serde(flatten)]
+        retry: ToolRetry,
+    },
     /// The tool use has its result, whether the tool ran or not.
     ToolFinished {
         /// The tool use.
         id: String,
         /// It did not run or says that it failed.
         is_error: bool,
+        /// Why there is no proper result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<ToolFailure>,
         /// The result came from the cache.
         cached: bool,
         /// How often it was tried; 0 if it did not run.
@@ -169,9 +252,26 @@ pub enum RunEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         structured: Option<Value>,
     },
-    /// The run is over. The last event, always.
+    /// The run waits for approvals that nobody can give now. The last event of a run that is stored
+    /// to be continued later.
+    RunParked {
+        /// The tool uses that wait.
+        waiting: Vec<String>,
+    },
+    /// The run is over. The last event, unless it was parked.
     RunFinished {
         /// How it ended.
         report: Box<RunReport>,
     },
+}
+
+/// A phase of a strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunPhase {
+    /// The model gathers data with tools and does not answer yet.
+    Gathering,
+    /// The model puts what was gathered into the form of the answer.
+    Formatting,
 }

@@ -25,6 +25,7 @@
 pub mod approval;
 mod driver;
 pub mod event;
+pub mod failure;
 pub mod options;
 pub mod report;
 mod run;
@@ -32,7 +33,8 @@ mod validate;
 
 pub use approval::ApprovalPolicy;
 pub use driver::{Agent, CancelHandle, Clock, RunStream};
-pub use event::{RunEvent, RunEventKind};
+pub use event::{RunEvent, RunEventKind, RunPhase};
+pub use failure::ToolFailure;
 pub use options::{Limits, RunOptions};
 pub use report::{
     AnswerItem, Outcome, RecordedResult, RunError, RunErrorKind, RunReport, ToolCallRecord,

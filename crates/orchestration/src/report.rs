@@ -6,6 +6,8 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelId, ToolContent, Usage, Warning,
 };
 
+use crate::ToolFailure;
+
 /// How a run ended and what it did: the object that `--output json` prints and `POST /chat` gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
@@ -44,6 +46,19 @@ pub enum AnswerItem {
     Text {
         /// The text.
         text: String,
+    },
+    /// Something that stands for itself: a table, a diagram, a program, a page.
+    #[serde(rename_all = "camelCase")]
+    Artifact {
+        /// What it is, in the model's words: `table`, `mermaid`, `code`, `html`…
+        artifact_type: String,
+        /// Its title.
+        title: String,
+        /// Its content.
+        content: String,
+        /// The language of code.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        language: Option<String>,
     },
 }
 
@@ -164,6 +179,9 @@ pub struct ToolCallRecord {
     pub input: Value,
     /// The tool did not run or says that it failed.
     pub is_error: bool,
+    /// Why there is no proper result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<ToolFailure>,
     /// The result came from the cache.
     pub cached: bool,
     /// How often it was tried; 0 if it did not run.

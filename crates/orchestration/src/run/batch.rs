@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
-    ApprovalRequest, JsonObject, ToolAnnotations, ToolInput, ToolOrigin, ToolResult, ToolUse,
+    ApprovalRequest, JsonObject, ToolAnnotations, ToolInput, ToolOrigin, ToolOutput, ToolResult,
+    ToolUse,
 };
 
-use super::PlannedCall;
+use super::{PlannedCall, ToolAnswer};
+use crate::ToolFailure;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PendingCall {
@@ -30,6 +32,61 @@ pub(super) enum CallState {
     Started { input: JsonObject },
     /// Has its result.
     Settled { result: ToolResult },
+}
+
+/// How a call ended: what the model reads and what is known about it.
+#[derive(Debug)]
+pub(super) struct CallEnd {
+    pub(super) output: ToolOutput,
+    pub(super) failure: Option<ToolFailure>,
+    pub(super) attempts: u32,
+    pub(super) duration_ms: u64,
+    pub(super) cached: bool,
+}
+
+impl CallEnd {
+    /// The tool gave no answer; the model is told why.
+    pub(super) fn failed(failure: ToolFailure, message: impl Into<String>) -> Self {
+        Self {
+            output: ToolOutput {
+                is_error: true,
+                ..ToolOutput::text(message)
+            },
+            failure: Some(failure),
+            attempts: 0,
+            duration_ms: 0,
+            cached: false,
+        }
+    }
+
+    /// The same after `attempts` that took so long together.
+    pub(super) fn after(mut self, attempts: u32, duration_ms: u64) -> Self {
+        self.attempts = attempts;
+        self.duration_ms = duration_ms;
+        self
+    }
+}
+
+impl From<ToolAnswer> for CallEnd {
+    fn from(answer: ToolAnswer) -> Self {
+        let (output, failure) = match answer.result {
+            Ok(output) => {
+                let failure = output.is_error.then_some(ToolFailure::ToolError);
+                (output, failure)
+            }
+            Err(error) => {
+                let end = Self::failed(ToolFailure::from(&error), error.to_string());
+                (end.output, end.failure)
+            }
+        };
+        Self {
+            output,
+            failure,
+            attempts: answer.attempts,
+            duration_ms: answer.duration_ms,
+            cached: false,
+        }
+    }
 }
 
 impl PendingCall {

@@ -9,12 +9,16 @@ use std::{
 use serde_json::Value;
 use switchboard_domain::{
     ApprovalDecision, ChatResponse, FinishReason, Message, ModelError, Part, Role, ServerProblem,
-    ToolInput, ToolOutput, ToolResult, ToolUse, Warning, WarningKind,
+    ToolInput, ToolResult, ToolUse, Warning, WarningKind,
 };
 
-use super::{CallState, PendingCall, Phase, Run, ToolAnswer, UnexpectedInput, batch, place};
+use super::{
+    CallState, PendingCall, Phase, Run, ToolAnswer, UnexpectedInput,
+    batch::{self, CallEnd},
+    place,
+};
 use crate::{
-    Outcome, RecordedResult, RunError, RunErrorKind, RunEventKind, ToolCallRecord,
+    Outcome, RecordedResult, RunError, RunErrorKind, RunEventKind, ToolCallRecord, ToolFailure,
     approval::{Verdict, only_reads},
 };
 
@@ -148,28 +152,34 @@ impl Run {
                         self.set_state(position, CallState::Ready { input: edited });
                         return Ok(Vec::new());
                     }
-                    Err(faults) => format!("the edited input does not fit the tool: {faults}"),
+                    Err(faults) => (
+                        ToolFailure::InvalidInput,
+                        format!("the edited input does not fit the tool: {faults}"),
+                    ),
                 }
             }
             ApprovalDecision::Deny {
                 reason: Some(reason),
-            } => {
-                format!("the person declined it: {reason}")
+            } => (
+                ToolFailure::Denied,
+                format!("the person declined it: {reason}"),
+            ),
+            ApprovalDecision::Deny { reason: None } => {
+                (ToolFailure::Denied, "the person declined it".to_owned())
             }
-            ApprovalDecision::Deny { reason: None } => "the person declined it".to_owned(),
-            ApprovalDecision::NobodyThere => {
-                "it needs a person's approval and nobody is there to ask".to_owned()
-            }
+            ApprovalDecision::NobodyThere => (
+                ToolFailure::NotApproved,
+                "it needs a person's approval and nobody is there to ask".to_owned(),
+            ),
         };
+        let (failure, refusal) = refusal;
         let mut events = vec![RunEventKind::ToolDenied {
             id: id.to_owned(),
             reason: refusal.clone(),
         }];
         events.extend(self.settle(
             position,
-            error_output(format!("Not executed: {refusal}.")),
-            0,
-            0,
+            CallEnd::failed(failure, format!("Not executed: {refusal}.")),
         ));
         self.close_batch_if_settled();
         Ok(events)
@@ -207,10 +217,7 @@ impl Run {
                 format!("`{id}` was not started"),
             ));
         }
-        let output = answer
-            .result
-            .unwrap_or_else(|error| error_output(error.to_string()));
-        let event = self.settle(position, output, answer.attempts, answer.duration_ms);
+        let event = self.settle(position, CallEnd::from(answer));
         self.close_batch_if_settled();
         Ok(Vec::from_iter(event))
     }
@@ -239,12 +246,12 @@ impl Run {
                     input: mem::take(input),
                 };
             } else {
-                let output = error_output(
+                let end = CallEnd::failed(
+                    ToolFailure::Interrupted,
                     "Interrupted: the program ended while the tool was running. Whether it did its \
-                     work is not known; check before you try again."
-                        .to_owned(),
+                     work is not known; check before you try again.",
                 );
-                events.extend(self.settle(position, output, 1, 0));
+                events.extend(self.settle(position, end.after(1, 0)));
             }
         }
         self.close_batch_if_settled();
@@ -280,8 +287,8 @@ impl Run {
                     ("Not executed: the run was cancelled.", 0, 0)
                 }
             };
-            let output = error_output(text.to_owned());
-            events.extend(self.settle(position, output, attempts, duration_ms));
+            let end = CallEnd::failed(ToolFailure::Cancelled, text);
+            events.extend(self.settle(position, end.after(attempts, duration_ms)));
         }
         self.close_batch_if_settled();
         self.phase = Phase::Done(Outcome::Cancelled);
@@ -384,6 +391,7 @@ impl Run {
             tool,
             input,
             is_error: false,
+            failure: None,
             cached: false,
             attempts: 0,
             duration_ms: 0,
@@ -391,32 +399,44 @@ impl Run {
         });
 
         let checked = match (withheld, &tool_use.input, &definition) {
-            (Some(why), ..) => Err(format!("Not executed: {why}.")),
-            (None, ToolInput::Malformed { reason, .. }, _) => Err(format!(
-                "Not executed: the input of `{}` is malformed: {reason}. Call the tool again with a \
-                 complete JSON object.",
-                tool_use.name
+            (Some(why), ..) => Err(CallEnd::failed(
+                ToolFailure::Withheld,
+                format!("Not executed: {why}."),
             )),
-            (None, ToolInput::Object(_), None) => Err(self.no_such_tool(&tool_use.name)),
+            (None, ToolInput::Malformed { reason, .. }, _) => Err(CallEnd::failed(
+                ToolFailure::MalformedInput,
+                format!(
+                    "Not executed: the input of `{}` is malformed: {reason}. Call the tool again \
+                     with a complete JSON object.",
+                    tool_use.name
+                ),
+            )),
+            (None, ToolInput::Object(_), None) => Err(CallEnd::failed(
+                ToolFailure::UnknownTool,
+                self.no_such_tool(&tool_use.name),
+            )),
             (None, ToolInput::Object(input), Some(definition)) => self
                 .validators
                 .check(definition, input.clone())
                 .map_err(|faults| {
-                    format!(
-                        "Not executed: the input does not fit the schema of `{}`: {faults}",
-                        tool_use.name
+                    CallEnd::failed(
+                        ToolFailure::InvalidInput,
+                        format!(
+                            "Not executed: the input does not fit the schema of `{}`: {faults}",
+                            tool_use.name
+                        ),
                     )
                 }),
         };
-        let (state, refusal) = match checked {
-            Err(why) => (None, Some(why)),
+        let planned = match checked {
+            Err(end) => Err(end),
             Ok(input) => match self.options.approval.verdict(annotations) {
-                Verdict::Run => (Some(CallState::Ready { input }), None),
+                Verdict::Run => Ok(CallState::Ready { input }),
                 Verdict::Ask => {
                     events.push(RunEventKind::ToolAwaitingApproval {
                         id: tool_use.id.clone(),
                     });
-                    (Some(CallState::Waiting { input }), None)
+                    Ok(CallState::Waiting { input })
                 }
                 Verdict::Refuse => {
                     let reason = "tools that may change something are switched off";
@@ -424,13 +444,15 @@ impl Run {
                         id: tool_use.id.clone(),
                         reason: reason.to_owned(),
                     });
-                    (None, Some(format!("Not executed: {reason}.")))
+                    Err(CallEnd::failed(
+                        ToolFailure::Denied,
+                        format!("Not executed: {reason}."),
+                    ))
                 }
             },
         };
-        let state = state.unwrap_or_else(|| {
-            let output = error_output(refusal.unwrap_or_default());
-            let (event, result) = self.record(record, &tool_use, output, 0, 0);
+        let state = planned.unwrap_or_else(|end| {
+            let (event, result) = self.record(record, &tool_use, end);
             events.push(event);
             CallState::Settled { result }
         });
@@ -483,19 +505,13 @@ impl Run {
         }
     }
 
-    fn settle(
-        &mut self,
-        position: usize,
-        output: ToolOutput,
-        attempts: u32,
-        duration_ms: u64,
-    ) -> Option<RunEventKind> {
+    fn settle(&mut self, position: usize, end: CallEnd) -> Option<RunEventKind> {
         let Phase::Batch(calls) = &self.phase else {
             return None;
         };
         let call = calls.get(position)?;
         let (record, tool_use) = (call.record, call.tool_use.clone());
-        let (event, result) = self.record(record, &tool_use, output, attempts, duration_ms);
+        let (event, result) = self.record(record, &tool_use, end);
         self.set_state(position, CallState::Settled { result });
         Some(event)
     }
@@ -504,12 +520,19 @@ impl Run {
         &mut self,
         record: usize,
         tool_use: &ToolUse,
-        output: ToolOutput,
-        attempts: u32,
-        duration_ms: u64,
+        end: CallEnd,
     ) -> (RunEventKind, ToolResult) {
+        let CallEnd {
+            output,
+            failure,
+            attempts,
+            duration_ms,
+            cached,
+        } = end;
         if let Some(entry) = self.records.get_mut(record) {
             entry.is_error = output.is_error;
+            entry.failure = failure;
+            entry.cached = cached;
             entry.attempts = attempts;
             entry.duration_ms = duration_ms;
             entry.result = RecordedResult {
@@ -520,7 +543,8 @@ impl Run {
         let event = RunEventKind::ToolFinished {
             id: tool_use.id.clone(),
             is_error: output.is_error,
-            cached: false,
+            failure,
+            cached,
             attempts,
             duration_ms,
             content: output.content.clone(),
@@ -594,13 +618,6 @@ fn withheld_calls(finish: &FinishReason) -> Option<&'static str> {
         FinishReason::Interrupted => Some("the answer broke off"),
         // Calls that are complete may run after `Length`; the one that was cut off is malformed.
         _ => None,
-    }
-}
-
-fn error_output(message: String) -> ToolOutput {
-    ToolOutput {
-        is_error: true,
-        ..ToolOutput::text(message)
     }
 }
 
