@@ -65,7 +65,12 @@ impl Approver for TerminalApprover {
                     allowed.insert(name.clone());
                     return allow(ApprovalScope::Session);
                 }
-                Some(Reply::No(reason)) => return ApprovalDecision::Deny { reason },
+                Some(Reply::No(reason)) => {
+                    return ApprovalDecision::Deny {
+                        reason,
+                        scope: ApprovalScope::Once,
+                    };
+                }
                 Some(Reply::Unclear) => {}
                 None => return ApprovalDecision::NobodyThere,
             }

@@ -11,8 +11,9 @@ pub trait Approver: Send + Sync {
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision;
 }
 
-/// What is to be approved.
+/// What is to be approved. Made with [`ApprovalRequest::new`]; what is not known stays as it is there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ApprovalRequest {
     /// The run that waits.
     pub run_id: String,
@@ -24,6 +25,39 @@ pub struct ApprovalRequest {
     /// What the tool says about itself; untrusted.
     #[serde(default)]
     pub annotations: ToolAnnotations,
+    /// What the tool says it does; untrusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The input that will run, where it is not the one in `tool_use`: the model's was repaired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<JsonObject>,
+    /// A fingerprint of the tool's definition, to be compared only: a yes is a yes to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// The definition is not what it was when the tool was last seen or approved.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redefined: bool,
+    /// Until when an answer counts, RFC 3339 in UTC; `None` for ever. An answer after that is
+    /// [`ApprovalDecision::Expired`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}
+
+impl ApprovalRequest {
+    /// A request about one call of which nothing else is known.
+    pub fn new(run_id: impl Into<String>, tool_use: ToolUse) -> Self {
+        Self {
+            run_id: run_id.into(),
+            tool_use,
+            origin: None,
+            annotations: ToolAnnotations::default(),
+            description: None,
+            input: None,
+            fingerprint: None,
+            redefined: false,
+            expires_at: None,
+        }
+    }
 }
 
 /// What was decided.
@@ -44,12 +78,21 @@ pub enum ApprovalDecision {
         /// Why, for the model to see.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// For how long the answer holds.
+        #[serde(default)]
+        scope: ApprovalScope,
     },
     /// Nobody is there to ask. The tool is not run, and the model is told so.
     NobodyThere,
+    /// Nobody answered before [`ApprovalRequest::expires_at`]. The tool is not run, and the model is
+    /// told so.
+    Expired,
+    /// Nobody can answer now, and somebody will later: the question stays open. The run stops here and
+    /// can be stored; whoever continues it is asked again.
+    Later,
 }
 
-/// For how long an approval holds.
+/// For how long an answer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalScope {
@@ -60,4 +103,32 @@ pub enum ApprovalScope {
     Session,
     /// Calls of this tool from now on.
     Always,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ToolInput;
+    use serde_json::json;
+
+    #[test]
+    fn what_was_stored_before_there_were_scopes_and_expiry_can_be_read() {
+        let request: ApprovalRequest = serde_json::from_value(json!({
+            "run_id": "r",
+            "tool_use": {"id": "1", "name": "t", "input": {"object": {}}},
+        }))
+        .unwrap();
+        let tool_use = ToolUse::new("1", "t", ToolInput::parse("{}"));
+        assert_eq!(request, ApprovalRequest::new("r", tool_use));
+
+        let denial: ApprovalDecision =
+            serde_json::from_value(json!({"decision": "deny", "reason": "no"})).unwrap();
+        assert_eq!(
+            denial,
+            ApprovalDecision::Deny {
+                reason: Some("no".into()),
+                scope: ApprovalScope::Once,
+            }
+        );
+    }
 }

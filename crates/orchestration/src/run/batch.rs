@@ -91,12 +91,10 @@ impl From<ToolAnswer> for CallEnd {
 
 impl PendingCall {
     pub(super) fn approval_request(&self, run_id: &str) -> ApprovalRequest {
-        ApprovalRequest {
-            run_id: run_id.to_owned(),
-            tool_use: self.tool_use.clone(),
-            origin: self.origin.clone(),
-            annotations: self.annotations,
-        }
+        let mut request = ApprovalRequest::new(run_id, self.tool_use.clone());
+        request.origin = self.origin.clone();
+        request.annotations = self.annotations;
+        request
     }
 
     pub(super) fn planned(&self, run_id: &str, step: u32) -> Option<PlannedCall> {

@@ -586,7 +586,10 @@ fn play(script: &Script, store: bool) -> (Value, Vec<Arc<Message>>, HashMap<Stri
                     let made = script.decisions[decision % script.decisions.len()];
                     decision += 1;
                     let made = match made {
-                        0 => ApprovalDecision::Deny { reason: None },
+                        0 => ApprovalDecision::Deny {
+                            reason: None,
+                            scope: ApprovalScope::Once,
+                        },
                         1 => ApprovalDecision::NobodyThere,
                         2 => ApprovalDecision::Allow {
                             input: json!({"n": "bad"}).as_object().cloned(),

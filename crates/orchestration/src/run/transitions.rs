@@ -160,17 +160,27 @@ impl Run {
             }
             ApprovalDecision::Deny {
                 reason: Some(reason),
+                ..
             } => (
                 ToolFailure::Denied,
                 format!("the person declined it: {reason}"),
             ),
-            ApprovalDecision::Deny { reason: None } => {
+            ApprovalDecision::Deny { reason: None, .. } => {
                 (ToolFailure::Denied, "the person declined it".to_owned())
             }
             ApprovalDecision::NobodyThere => (
                 ToolFailure::NotApproved,
                 "it needs a person's approval and nobody is there to ask".to_owned(),
             ),
+            ApprovalDecision::Expired => (
+                ToolFailure::NotApproved,
+                "it needs a person's approval and nobody answered in time".to_owned(),
+            ),
+            // The question stays open: nothing changes.
+            ApprovalDecision::Later => {
+                call.state = CallState::Waiting { input };
+                return Ok(Vec::new());
+            }
         };
         let (failure, refusal) = refusal;
         let mut events = vec![RunEventKind::ToolDenied {
