@@ -67,4 +67,8 @@ pub enum WarningKind {
     UnknownWireValue,
     /// A server or tool is not available.
     ToolUnavailable,
+    /// The conversation is longer than it may be, or what was left out of it has no summary.
+    HistoryTooLong,
+    /// A run could not be stored on its way.
+    NotStored,
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
-    ApprovalScope, FinishReason, ModelId, ServerProblem, ToolChoiceOutcome, ToolContent,
-    ToolHostChange, ToolProgress, ToolRetry, Usage, Warning,
+    ApprovalScope, FinishReason, ModelId, ServerProblem, ToolChoice, ToolChoiceOutcome,
+    ToolContent, ToolHostChange, ToolProgress, ToolRetry, Usage, Warning,
 };
 
 use crate::{RunReport, ToolFailure};
@@ -103,6 +103,9 @@ pub enum RunEventKind {
         model: ModelId,
         /// How many tools it was offered.
         tools: usize,
+        /// Which of them it may or must use. What became of that is told when it has answered.
+        #[serde(default)]
+        tool_choice: ToolChoice,
     },
     /// More of the answer's text.
     TextDelta {

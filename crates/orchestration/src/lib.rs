@@ -23,20 +23,40 @@
 #![deny(missing_docs)]
 
 pub mod approval;
+pub mod arguments;
+pub mod audit;
+pub mod checkpoint;
+mod decisions;
 mod driver;
 pub mod event;
 pub mod failure;
+
+pub mod functions;
+pub mod guard;
+pub mod history;
+pub mod limits;
+pub mod metrics;
 pub mod options;
+pub mod pattern;
+mod per_definition;
+pub mod recipe;
 pub mod report;
+pub mod results;
 mod run;
-mod validate;
+pub mod search;
+mod seconds;
+pub mod strategy;
+pub mod tokens;
+pub mod trace;
 
 pub use approval::ApprovalPolicy;
-pub use driver::{Agent, CancelHandle, Clock, RunStream};
+pub use decisions::SharedDecisions;
+pub use driver::{Agent, CancelHandle, Clock, Prices, RunStream};
 pub use event::{RunEvent, RunEventKind, RunPhase};
 pub use failure::ToolFailure;
-pub use options::{Limits, RunOptions};
+pub use limits::Limits;
+pub use options::{Recovery, RunOptions};
 pub use report::{
     AnswerItem, Outcome, RecordedResult, RunError, RunErrorKind, RunReport, ToolCallRecord,
 };
-pub use run::{PlannedCall, Run, Step, ToolAnswer, UnexpectedInput};
+pub use run::{CallPurpose, ModelCall, PlannedCall, Run, Step, ToolAnswer, UnexpectedInput};

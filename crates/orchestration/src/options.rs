@@ -5,16 +5,21 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ReasoningEffort, Sampling, ToolChoice};
 
-use crate::ApprovalPolicy;
+use crate::{
+    approval::Approvals, guard::Guard, history::HistoryPolicy, limits::Limits,
+    results::ResultLimit, search::SearchPolicy, strategy::Strategy,
+};
 
 /// Settings of one run. They are part of the run and travel with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunOptions {
+    /// How the run comes to its answer.
+    pub strategy: Strategy,
     /// What ends a run early.
     pub limits: Limits,
     /// Which tool calls need a person's word.
-    pub approval: ApprovalPolicy,
+    pub approval: Approvals,
     /// Which tools the model must use in its *first* step; later steps are
     /// [`ToolChoice::Auto`], else a forced tool would be called for ever.
     pub tool_choice: ToolChoice,
@@ -30,13 +35,26 @@ pub struct RunOptions {
     pub max_concurrent_tools: usize,
     /// How long one tool call may take; `None` leaves it to the tool host.
     pub tool_timeout: Option<Duration>,
+    /// After a call that a person declined, those behind it in the same answer are not executed.
+    pub stop_after_denial: bool,
+    /// Results after which those behind are not executed.
+    pub guards: Vec<Guard>,
+    /// How much of a result the model reads at once.
+    pub results: ResultLimit,
+    /// How long the conversation may grow.
+    pub history: HistoryPolicy,
+    /// How tools are offered where they are many.
+    pub search: SearchPolicy,
+    /// What is done about answers of no use.
+    pub recovery: Recovery,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
         Self {
+            strategy: Strategy::default(),
             limits: Limits::default(),
-            approval: ApprovalPolicy::default(),
+            approval: Approvals::default(),
             tool_choice: ToolChoice::Auto,
             parallel_tool_use: None,
             sampling: Sampling::default(),
@@ -44,28 +62,51 @@ impl Default for RunOptions {
             reasoning: None,
             max_concurrent_tools: 8,
             tool_timeout: None,
+            stop_after_denial: true,
+            guards: Vec::new(),
+            results: ResultLimit::default(),
+            history: HistoryPolicy::default(),
+            search: SearchPolicy::default(),
+            recovery: Recovery::default(),
         }
     }
 }
 
-/// What ends a run early, keeping what there is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What is done about answers of no use: how often a run asks again for which reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Limits {
-    /// Calls of the model, checked before each.
-    pub max_steps: u32,
+pub struct Recovery {
+    /// After an answer without anything in it.
+    pub empty_answer: u32,
+    /// After a tool call that the provider itself could not read.
+    pub malformed_call: u32,
+    /// After an answer that the model's own output limit cut off, which is then continued. A limit
+    /// that the options set is kept.
+    pub cut_off: u32,
+    /// A model that declined before it showed anything is replaced by the next one, if there is one.
+    pub switch_after_refusal: bool,
 }
 
-impl Default for Limits {
+impl Default for Recovery {
     fn default() -> Self {
-        Self { max_steps: 16 }
+        Self {
+            empty_answer: 1,
+            malformed_call: 2,
+            cut_off: 1,
+            switch_after_refusal: true,
+        }
     }
 }
 
-impl Limits {
-    /// At most this many calls of the model.
-    pub fn steps(max_steps: u32) -> Self {
-        Self { max_steps }
+impl Recovery {
+    /// Never asks again.
+    pub fn none() -> Self {
+        Self {
+            empty_answer: 0,
+            malformed_call: 0,
+            cut_off: 0,
+            switch_after_refusal: false,
+        }
     }
 }

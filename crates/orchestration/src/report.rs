@@ -6,7 +6,7 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelId, ToolContent, Usage, Warning,
 };
 
-use crate::ToolFailure;
+use crate::{ToolFailure, limits::LimitHit};
 
 /// How a run ended and what it did: the object that `--output json` prints and `POST /chat` gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,8 +99,16 @@ pub struct RunError {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunErrorKind {
-    /// [`Limits::max_steps`](crate::Limits::max_steps) was reached.
+    /// [`Limits::max_steps`](crate::limits::Limits::max_steps) was reached.
     StepLimit,
+    /// The run's limit of tool calls was reached.
+    ToolCallLimit,
+    /// A limit of tokens was reached.
+    TokenLimit,
+    /// The cost limit was reached, or nobody knows what the model costs.
+    CostLimit,
+    /// The run's time is up.
+    TimeLimit,
     /// The answer reached the model's output limit and is cut off.
     OutputLimit,
     /// The conversation no longer fits the model's context window.
@@ -126,7 +134,13 @@ impl RunErrorKind {
     /// The outcome of a run that ended so.
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::StepLimit | Self::OutputLimit | Self::ContextOverflow => Outcome::Limited,
+            Self::StepLimit
+            | Self::ToolCallLimit
+            | Self::TokenLimit
+            | Self::CostLimit
+            | Self::TimeLimit
+            | Self::OutputLimit
+            | Self::ContextOverflow => Outcome::Limited,
             _ => Outcome::Failed,
         }
     }
@@ -141,6 +155,21 @@ impl RunError {
             status: None,
             request_id: None,
         }
+    }
+}
+
+impl From<&LimitHit> for RunError {
+    fn from(hit: &LimitHit) -> Self {
+        let kind = match hit {
+            LimitHit::Steps { .. } => RunErrorKind::StepLimit,
+            LimitHit::ToolCalls { .. }
+            | LimitHit::CallsPerResponse { .. }
+            | LimitHit::CallsPerMinute { .. } => RunErrorKind::ToolCallLimit,
+            LimitHit::Cost { .. } | LimitHit::PriceUnknown { .. } => RunErrorKind::CostLimit,
+            LimitHit::WallTime { .. } => RunErrorKind::TimeLimit,
+            _ => RunErrorKind::TokenLimit,
+        };
+        Self::new(kind, hit.to_string())
     }
 }
 

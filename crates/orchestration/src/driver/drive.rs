@@ -1,11 +1,11 @@
 //! Executes the steps of a run.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt};
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ChatRequest, ChatResponse, ModelError, ModelEvent, Part,
-    PartStart, ProgressSink, ResponseAccumulator, ToolCall, ToolCallError, ToolCatalog,
+    ApprovalDecision, ApprovalRequest, ChatModel, ModelCapabilities, ModelId, ToolDefinition,
+    ToolHostChange, ToolHostChanges, Warning, WarningKind,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,61 +14,108 @@ use super::{
     Agent,
     publish::{Publisher, handover},
 };
-use crate::{PlannedCall, Run, RunEventKind, RunReport, Step, ToolAnswer, UnexpectedInput};
-
-/// A tool host keeps deadlines itself and knows more about a time-out than we do; this much later
-/// the call is dropped even if the host does not.
-const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
+use crate::{
+    Run, RunEventKind, RunReport, Step, UnexpectedInput, checkpoint::Checkpoint,
+    recipe::RecipeTools, trace::AgentTrace,
+};
 
 pub(super) struct Driver {
-    agent: Agent,
-    publisher: Publisher,
-    cancel: CancellationToken,
+    pub(super) agent: Agent,
+    pub(super) publisher: Publisher,
+    pub(super) cancel: CancellationToken,
+    /// When the run's time is up.
+    pub(super) deadline: Option<Instant>,
+    /// The tools as their host declares them: what is injected and promised depends on these.
+    pub(super) originals: Vec<Arc<ToolDefinition>>,
+    selection: Option<RecipeTools>,
 }
 
 /// Whether the loop goes on.
-enum Flow {
+pub(super) enum Flow {
     Go,
-    Cancelled,
+    Stopped(Stopped),
+    /// Somebody will decide later.
+    Parked,
 }
 
-enum ModelAnswer {
-    Whole(ChatResponse),
-    Failed(ModelError, Option<ChatResponse>),
-    Cancelled(Option<ChatResponse>),
+/// Why something was not waited for to its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stopped {
+    Cancelled,
+    TimeIsUp,
 }
 
 impl Driver {
     pub(super) fn new(agent: Agent, publisher: Publisher, cancel: CancellationToken) -> Self {
+        let selection = agent.recipe.as_deref().map(RecipeTools::new);
         Self {
             agent,
             publisher,
             cancel,
+            deadline: None,
+            originals: Vec::new(),
+            selection,
         }
     }
 
-    pub(super) async fn drive(self, mut run: Run, resumed: bool) -> Run {
-        let model = self.agent.model.id().clone();
+    pub(super) async fn drive(mut self, mut run: Run, resumed: bool, traced: AgentTrace) -> Run {
+        run.shares_validators(self.agent.validators.clone());
+        if let Some(decisions) = &self.agent.decisions {
+            run.shares_decisions(decisions.clone());
+        }
+        run.tools_redefined(self.agent.redefined.iter().cloned());
+        let model = run.model().clone();
+        if let Some(model) = self.model(&model) {
+            run.knows_model(model.capabilities().clone(), self.price_of(model.id()));
+        }
         self.tell([RunEventKind::RunStarted { model, resumed }])
             .await;
+        run.tick((self.agent.clock)());
         if resumed {
             self.tell(run.recover()).await;
         }
+        // Not in the driver: a stream cannot be shared, and what the driver lends out must be.
+        let mut changes = self.agent.tools.as_ref().map(|host| host.changes());
+        let mut parked = false;
         loop {
+            run.tick((self.agent.clock)());
+            self.deadline = run.time_left().map(|left| Instant::now() + left);
+            self.hear_changes(&mut changes, &mut run).await;
             let done = match run.next_step() {
                 Step::Done => break,
-                _ if self.cancel.is_cancelled() => Ok(Flow::Cancelled),
+                _ if self.cancel.is_cancelled() => Ok(Flow::Stopped(Stopped::Cancelled)),
                 Step::CallModel => self.call_model(&mut run).await,
                 Step::AskApproval(requests) => self.ask(&mut run, &requests).await,
                 Step::CallTools(calls) => self.call_tools(&mut run, calls).await,
             };
             match done {
                 Ok(Flow::Go) => {}
-                Ok(Flow::Cancelled) => self.tell(run.cancel(None, &HashMap::new())).await,
+                Ok(Flow::Parked) => {
+                    parked = true;
+                    break;
+                }
+                Ok(Flow::Stopped(why)) => {
+                    let events = self.stop(&mut run, why, None, &HashMap::new());
+                    self.tell(events).await;
+                }
                 Err(fault) => self.tell(run.abort(&fault)).await,
             }
         }
+        if parked {
+            let waiting = run
+                .waiting()
+                .into_iter()
+                .map(|request| request.tool_use.id.clone())
+                .collect();
+            // Before it is stored: the event is a part of the run, and so is its number.
+            self.publisher.publish(RunEventKind::RunParked { waiting });
+            run.next_event = self.publisher.next_number();
+            self.reached(&mut run, Checkpoint::Waiting).await;
+        } else {
+            self.reached(&mut run, Checkpoint::Over).await;
+        }
         if let Some(report) = run.report() {
+            traced.ended(&report);
             let report: Box<RunReport> = Box::new(report);
             self.publisher.publish(RunEventKind::RunFinished { report });
         }
@@ -78,77 +125,127 @@ impl Driver {
 
     /// Says what happened, and goes on when the reader has heard it. Whatever the reader then
     /// decides, such as to cancel, holds for the very next thing that the driver does.
-    async fn tell(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
+    pub(super) async fn tell(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
         if self.publisher.publish_all(kinds) {
             handover().await;
         }
     }
 
-    async fn call_model(&self, run: &mut Run) -> Result<Flow, UnexpectedInput> {
-        let catalog = match &self.agent.tools {
-            None => ToolCatalog::default(),
-            Some(host) => match self.cancel.run_until_cancelled(host.tools()).await {
-                Some(catalog) => catalog,
-                None => return Ok(Flow::Cancelled),
+    /// Waits, but not when the run is stopped.
+    pub(super) async fn unless_stopped<T>(
+        &self,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Stopped> {
+        let waited = self.cancel.run_until_cancelled(future);
+        match self.deadline {
+            None => waited.await.ok_or(Stopped::Cancelled),
+            Some(deadline) => match tokio::time::timeout_at(deadline, waited).await {
+                Ok(waited) => waited.ok_or(Stopped::Cancelled),
+                Err(_) => Err(Stopped::TimeIsUp),
             },
-        };
-        self.tell(run.tools_unavailable(&catalog.problems)).await;
-        if self.cancel.is_cancelled() {
-            return Ok(Flow::Cancelled);
         }
-        let request = run.begin_model_call(catalog.tools);
-        self.tell([RunEventKind::ModelCallStarted {
-            step: run.steps(),
-            model: self.agent.model.id().clone(),
-            tools: request.tools.len(),
-        }])
-        .await;
-        let events = match self.stream_answer(&request).await {
-            ModelAnswer::Whole(answer) => run.model_answered(answer)?,
-            ModelAnswer::Failed(error, partial) => run.model_failed(&error, partial)?,
-            ModelAnswer::Cancelled(partial) => run.cancel(partial, &HashMap::new()),
-        };
-        self.tell(events).await;
-        Ok(Flow::Go)
     }
 
-    async fn stream_answer(&self, request: &ChatRequest) -> ModelAnswer {
-        let provider = &self.agent.model.id().provider;
-        let mut stream = match self
-            .cancel
-            .run_until_cancelled(self.agent.model.stream(request))
-            .await
-        {
-            None => return ModelAnswer::Cancelled(None),
-            Some(Err(error)) => return ModelAnswer::Failed(error, None),
-            Some(Ok(stream)) => stream,
+    pub(super) fn stop(
+        &self,
+        run: &mut Run,
+        why: Stopped,
+        partial: Option<switchboard_domain::ChatResponse>,
+        elapsed_ms: &HashMap<String, u64>,
+    ) -> Vec<RunEventKind> {
+        run.tick((self.agent.clock)());
+        match why {
+            Stopped::Cancelled => run.cancel(partial, elapsed_ms),
+            Stopped::TimeIsUp => run.time_is_up(partial, elapsed_ms),
+        }
+    }
+
+    /// The model of this name. A stored run may name one that is no longer there; then the first.
+    pub(super) fn model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
+        let models = &self.agent.models;
+        let found = models.iter().find(|model| model.id() == id);
+        found.or_else(|| models.first()).cloned()
+    }
+
+    /// The model that is asked when this one fails.
+    pub(super) fn next_model(&self, id: &ModelId) -> Option<(ModelId, ModelCapabilities)> {
+        let models = &self.agent.models;
+        let position = models.iter().position(|model| model.id() == id)?;
+        let next = models.get(position + 1)?;
+        Some((next.id().clone(), next.capabilities().clone()))
+    }
+
+    pub(super) fn price_of(&self, id: &ModelId) -> Option<crate::limits::Pricing> {
+        self.agent.prices.as_ref().and_then(|prices| prices(id))
+    }
+
+    /// The tools there are now, as the model and the run see them.
+    pub(super) fn visible(
+        &mut self,
+        tools: Vec<Arc<ToolDefinition>>,
+    ) -> (Vec<Arc<ToolDefinition>>, Vec<String>) {
+        let (tools, problems) = match &mut self.selection {
+            None => (tools, Vec::new()),
+            Some(selection) => {
+                let selected = selection.apply(&tools);
+                (selected.tools, selected.problems)
+            }
         };
-        let mut answer = ResponseAccumulator::default();
-        let mut open_tools: Vec<(u32, String)> = Vec::new();
-        let partial =
-            |answer: ResponseAccumulator| answer.has_output().then(|| answer.interrupted());
-        loop {
-            match self.cancel.run_until_cancelled(stream.next()).await {
-                None => return ModelAnswer::Cancelled(partial(answer)),
-                Some(None) => break,
-                Some(Some(Err(error))) => return ModelAnswer::Failed(error, partial(answer)),
-                Some(Some(Ok(event))) => {
-                    if let Err(fault) = answer.push(&event) {
-                        let error = ModelError::from_grammar(provider, fault);
-                        return ModelAnswer::Failed(error, partial(answer));
-                    }
-                    self.tell(shown(event, &mut open_tools)).await;
-                }
+        let context = &self.agent.context;
+        let visible = if context.is_empty() {
+            tools.clone()
+        } else {
+            tools.iter().map(|tool| context.visible(tool)).collect()
+        };
+        self.originals = tools;
+        (visible, problems)
+    }
+
+    pub(super) fn original(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+        self.originals.iter().find(|tool| tool.name == name)
+    }
+
+    /// What changed at the hosts since the last step.
+    async fn hear_changes(&self, changes: &mut Option<ToolHostChanges>, run: &mut Run) {
+        let mut heard = Vec::new();
+        while let Some(stream) = changes {
+            match stream.next().now_or_never() {
+                Some(Some(change)) => heard.push(change),
+                Some(None) => *changes = None,
+                None => break,
             }
         }
-        if !answer.is_finished() {
-            let error =
-                ModelError::from_grammar(provider, switchboard_domain::GrammarViolation::NoFinish);
-            return ModelAnswer::Failed(error, partial(answer));
+        for change in &heard {
+            match change {
+                ToolHostChange::ToolRedefined { tool, server, .. } => {
+                    run.tools_redefined([tool.clone()]);
+                    if let Some(cache) = &self.agent.cache {
+                        cache.invalidate(server);
+                    }
+                }
+                ToolHostChange::ToolsChanged { server } => {
+                    if let Some(cache) = &self.agent.cache {
+                        cache.invalidate(server);
+                    }
+                }
+                _ => {}
+            }
         }
-        match answer.finish() {
-            Ok(answer) => ModelAnswer::Whole(answer),
-            Err(fault) => ModelAnswer::Failed(ModelError::from_grammar(provider, fault), None),
+        let events = heard
+            .into_iter()
+            .map(|change| RunEventKind::ServerChanged { change });
+        self.tell(events).await;
+    }
+
+    /// Stores the run, if somebody does that.
+    pub(super) async fn reached(&self, run: &mut Run, point: Checkpoint) {
+        let Some(checkpoints) = &self.agent.checkpoints else {
+            return;
+        };
+        run.next_event = self.publisher.next_number();
+        if let Err(error) = checkpoints.reached(run, point).await {
+            let warning = Warning::new(WarningKind::NotStored, error.to_string());
+            self.tell(run.warn(warning)).await;
         }
     }
 
@@ -157,147 +254,60 @@ impl Driver {
         run: &mut Run,
         requests: &[ApprovalRequest],
     ) -> Result<Flow, UnexpectedInput> {
+        self.reached(run, Checkpoint::Waiting).await;
         // One question at a time: a person answers them one at a time.
         for request in requests {
+            let is_open = run
+                .waiting()
+                .iter()
+                .any(|waiting| waiting.tool_use.id == request.tool_use.id);
+            if !is_open {
+                // An answer before this one settled it.
+                continue;
+            }
             let decision = match &self.agent.approver {
                 None => ApprovalDecision::NobodyThere,
                 Some(approver) => {
-                    match self
-                        .cancel
-                        .run_until_cancelled(approver.decide(request))
-                        .await
-                    {
+                    let decided = approver.decide(request);
+                    let expires_in = time_until(request, (self.agent.clock)());
+                    // A person's time is not the run's.
+                    run.pause((self.agent.clock)());
+                    let decided = in_time(decided, expires_in);
+                    match self.cancel.run_until_cancelled(decided).await {
                         Some(decision) => decision,
-                        None => return Ok(Flow::Cancelled),
+                        None => return Ok(Flow::Stopped(Stopped::Cancelled)),
                     }
                 }
             };
+            if decision == ApprovalDecision::Later {
+                return Ok(Flow::Parked);
+            }
+            run.tick((self.agent.clock)());
             self.tell(run.decided(&request.tool_use.id, decision)?)
                 .await;
         }
         Ok(Flow::Go)
     }
+}
 
-    async fn call_tools(
-        &self,
-        run: &mut Run,
-        calls: Vec<PlannedCall>,
-    ) -> Result<Flow, UnexpectedInput> {
-        let at_once = run.options().max_concurrent_tools.max(1);
-        let timeout = run.options().tool_timeout;
-        let mut waiting = calls.into_iter();
-        let mut running = stream::FuturesUnordered::new();
-        let mut started: HashMap<String, Instant> = HashMap::new();
-        loop {
-            while running.len() < at_once && !self.cancel.is_cancelled() {
-                let Some(call) = waiting.next() else { break };
-                let events = run.tool_started(&call.id)?;
-                started.insert(call.id.clone(), Instant::now());
-                self.tell(events).await;
-                running.push(self.call_tool(call, timeout));
-            }
-            match self.cancel.run_until_cancelled(running.next()).await {
-                None => break,
-                Some(None) => return Ok(Flow::Go),
-                Some(Some((id, answer))) => self.tell(run.tool_finished(&id, answer)?).await,
-            }
-        }
-        // Dropping what is running cancels it at its servers, which need not wait until the reader
-        // has heard of it.
-        drop(running);
-        let elapsed = started
-            .into_iter()
-            .map(|(id, since)| (id, milliseconds(since.elapsed())))
-            .collect();
-        self.tell(run.cancel(None, &elapsed)).await;
-        Ok(Flow::Go)
-    }
+/// How long an answer to this still counts; `None` for ever.
+fn time_until(request: &ApprovalRequest, now: jiff::Timestamp) -> Option<Duration> {
+    let until: jiff::Timestamp = request.expires_at.as_deref()?.parse().ok()?;
+    Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
+}
 
-    async fn call_tool(
-        &self,
-        planned: PlannedCall,
-        timeout: Option<Duration>,
-    ) -> (String, ToolAnswer) {
-        let started = Instant::now();
-        let PlannedCall {
-            id,
-            name,
-            input,
-            idempotency_key,
-            ..
-        } = planned;
-        let progress = {
-            let (publisher, id) = (self.publisher.clone(), id.clone());
-            ProgressSink::new(move |progress| publisher.progress(&id, progress))
-        };
-        let call = ToolCall {
-            name: name.clone(),
-            input,
-            deadline: timeout,
-            idempotency_key: Some(idempotency_key),
-            progress,
-        };
-        let result = match (&self.agent.tools, timeout) {
-            (None, _) => Err(ToolCallError::UnknownTool {
-                name,
-                available: Vec::new(),
-            }),
-            (Some(host), None) => host.call(call).await,
-            (Some(host), Some(timeout)) => {
-                match tokio::time::timeout(timeout + TOOL_TIMEOUT_GRACE, host.call(call)).await {
-                    Ok(result) => result,
-                    Err(_) => Err(ToolCallError::Timeout {
-                        server: "the tool host".to_owned(),
-                        tool: name,
-                        after: timeout + TOOL_TIMEOUT_GRACE,
-                    }),
-                }
-            }
-        };
-        (
-            id,
-            ToolAnswer {
-                result,
-                attempts: 1,
-                duration_ms: milliseconds(started.elapsed()),
-            },
-        )
+async fn in_time(
+    decided: impl Future<Output = ApprovalDecision>,
+    expires_in: Option<Duration>,
+) -> ApprovalDecision {
+    match expires_in {
+        None => decided.await,
+        Some(expires_in) => tokio::time::timeout(expires_in, decided)
+            .await
+            .unwrap_or(ApprovalDecision::Expired),
     }
 }
 
-fn milliseconds(duration: Duration) -> u64 {
+pub(super) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// What of a model's event whoever watches the run gets to see.
-fn shown(event: ModelEvent, open_tools: &mut Vec<(u32, String)>) -> Option<RunEventKind> {
-    match event {
-        ModelEvent::TextDelta { text, .. } => Some(RunEventKind::TextDelta { text }),
-        ModelEvent::ReasoningDelta { text, .. } => Some(RunEventKind::ReasoningDelta { text }),
-        ModelEvent::PartStarted {
-            index,
-            part: PartStart::ToolUse { id, name },
-        } => {
-            open_tools.push((index, id.clone()));
-            Some(RunEventKind::ToolInputStarted { id, name })
-        }
-        ModelEvent::ToolInputDelta { index, json } => {
-            let (_, id) = open_tools.iter().rev().find(|(open, _)| *open == index)?;
-            Some(RunEventKind::ToolInputDelta {
-                id: id.clone(),
-                json,
-            })
-        }
-        ModelEvent::PartStarted {
-            part: PartStart::Whole {
-                part: Part::Opaque(block),
-            },
-            ..
-        } => Some(RunEventKind::ProviderBlock {
-            kind: block.kind,
-            text: block.text,
-        }),
-        ModelEvent::Warning { warning } => Some(RunEventKind::Warning { warning }),
-        _ => None,
-    }
 }

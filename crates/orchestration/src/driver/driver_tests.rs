@@ -302,7 +302,7 @@ async fn an_error_of_the_provider_ends_the_run_with_its_classification() {
 #[tokio::test]
 async fn with_nobody_to_ask_a_call_is_not_executed() {
     let options = RunOptions {
-        approval: ApprovalPolicy::Ask,
+        approval: ApprovalPolicy::Ask.into(),
         ..RunOptions::default()
     };
     let model = || Scripted::new([calls(&[("a", "add", r#"{"n":1}"#)]), text("ok")]);
@@ -338,6 +338,8 @@ async fn with_nobody_to_ask_a_call_is_not_executed() {
 #[tokio::test]
 async fn a_dead_server_is_told_once_and_stops_nothing() {
     let mut host = MockToolHost::new();
+    host.expect_changes()
+        .returning(|| Box::pin(stream::pending()));
     host.expect_tools().returning(|| ToolCatalog {
         problems: vec![ServerProblem {
             server: "crm".into(),

@@ -1,45 +1,162 @@
 //! Drives a run with the ports.
 
 mod drive;
+mod model_calls;
 mod publish;
 mod stream;
+mod tool_calls;
 
 use std::{fmt, sync::Arc};
 
 use futures_core::Stream;
 use jiff::Timestamp;
-use switchboard_domain::{Approver, ChatModel, Message, ToolHost};
+use switchboard_domain::{Approver, ChatModel, Message, ModelId, Principal, Role, ToolHost};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
-use crate::{Run, RunEvent, RunOptions};
+use crate::{
+    Run, RunEvent, RunOptions, SharedDecisions,
+    arguments::{ContextInjection, Validators},
+    checkpoint::Checkpoints,
+    limits::Pricing,
+    recipe::Recipe,
+    results::{OutputSchemas, ResultCache},
+    trace::AgentTrace,
+};
 pub use stream::{CancelHandle, RunStream};
 
 /// Tells the time for the events of a run.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// Says what a model costs, if that is known.
+pub type Prices = Arc<dyn Fn(&ModelId) -> Option<Pricing> + Send + Sync>;
+
 /// A model with tools: everything that runs have in common. Cheap to clone.
 #[derive(Clone)]
 pub struct Agent {
-    model: Arc<dyn ChatModel>,
+    name: Option<Arc<str>>,
+    /// The first is asked; the others stand in for those before them.
+    models: Vec<Arc<dyn ChatModel>>,
+    prices: Option<Prices>,
     tools: Option<Arc<dyn ToolHost>>,
     approver: Option<Arc<dyn Approver>>,
+    decisions: Option<SharedDecisions>,
+    redefined: Arc<[String]>,
+    checkpoints: Option<Arc<dyn Checkpoints>>,
+    context: ContextInjection,
+    cache: Option<Arc<ResultCache>>,
+    recipe: Option<Arc<Recipe>>,
     instructions: Option<Arc<Message>>,
+    principal: Principal,
+    session: Option<String>,
     options: RunOptions,
     clock: Clock,
+    validators: Validators,
+    outputs: OutputSchemas,
 }
 
 impl Agent {
     /// An agent that has no tools yet.
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {
-            model,
+            name: None,
+            models: vec![model],
+            prices: None,
             tools: None,
             approver: None,
+            decisions: None,
+            redefined: Arc::new([]),
+            checkpoints: None,
+            context: ContextInjection::default(),
+            cache: None,
+            recipe: None,
             instructions: None,
+            principal: Principal::default(),
+            session: None,
             options: RunOptions::default(),
             clock: publish::system_clock(),
+            validators: Validators::default(),
+            outputs: OutputSchemas::default(),
         }
+    }
+
+    /// Names it, for traces.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds a model that goes on when those before it fail before they showed anything.
+    #[must_use]
+    pub fn with_fallback(mut self, model: Arc<dyn ChatModel>) -> Self {
+        self.models.push(model);
+        self
+    }
+
+    /// Says what models cost, for limits of cost.
+    #[must_use]
+    pub fn with_prices(
+        mut self,
+        prices: impl Fn(&ModelId) -> Option<Pricing> + Send + Sync + 'static,
+    ) -> Self {
+        self.prices = Some(Arc::new(prices));
+        self
+    }
+
+    /// Shares what people decided before, so that they are not asked again.
+    #[must_use]
+    pub fn with_decisions(mut self, decisions: SharedDecisions) -> Self {
+        self.decisions = Some(decisions);
+        self
+    }
+
+    /// Names tools whose definition is not what it was when somebody last looked at it.
+    #[must_use]
+    pub fn with_redefined_tools(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.redefined = names.into_iter().collect();
+        self
+    }
+
+    /// Stores runs while they go on.
+    #[must_use]
+    pub fn with_checkpoints(mut self, checkpoints: Arc<dyn Checkpoints>) -> Self {
+        self.checkpoints = Some(checkpoints);
+        self
+    }
+
+    /// Gives tools values that the model neither sees nor writes.
+    #[must_use]
+    pub fn with_context(mut self, context: ContextInjection) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// Gives results of read-only tools again without calling them.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Arc<ResultCache>) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// Follows a recipe in the tools it offers, in its instructions and with its examples. What else a
+    /// recipe says (model, limits, approvals, strategy) is a matter of options.
+    #[must_use]
+    pub fn with_recipe(mut self, recipe: Arc<Recipe>) -> Self {
+        if let Some(instructions) = recipe.instructions() {
+            self.instructions = Some(Arc::new(Message::system(instructions)));
+        }
+        self.recipe = Some(recipe);
+        self
+    }
+
+    /// Works on behalf of somebody, in a session.
+    #[must_use]
+    pub fn on_behalf_of(mut self, principal: Principal, session: Option<String>) -> Self {
+        self.principal = principal;
+        self.session = session;
+        self
     }
 
     /// Gives it tools.
@@ -87,16 +204,24 @@ impl Agent {
         if let Some(instructions) = &self.instructions {
             let has_some = messages
                 .first()
-                .is_some_and(|first| first.role == switchboard_domain::Role::System);
+                .is_some_and(|first| first.role == Role::System);
             if !has_some {
                 messages.insert(0, Arc::clone(instructions));
             }
         }
         let id = Uuid::now_v7().to_string();
-        self.start(
-            Run::new(id, self.model.id().clone(), messages, self.options.clone()),
-            false,
-        )
+        let model = self.first_model();
+        let run = Run::new(id, model, messages, self.options.clone())
+            .on_behalf_of(self.principal.clone(), self.session.clone());
+        self.start(run, false)
+    }
+
+    /// The model that is asked first.
+    fn first_model(&self) -> ModelId {
+        match self.models.first() {
+            Some(model) => model.id().clone(),
+            None => ModelId::new("none", "none"),
+        }
     }
 
     /// Goes on with a run that was stored.
@@ -112,15 +237,18 @@ impl Agent {
     fn start(&self, run: Run, resumed: bool) -> RunStream {
         let cancel = CancellationToken::new();
         let (publisher, events) = publish::Publisher::new(&run, Arc::clone(&self.clock));
+        let traced = AgentTrace::begin(self.name.as_deref(), run.id(), run.model(), run.session());
+        let span = traced.span();
         let driver = drive::Driver::new(self.clone(), publisher, cancel.clone());
-        RunStream::new(events, cancel, Box::pin(driver.drive(run, resumed)))
+        let whole = driver.drive(run, resumed, traced).instrument(span);
+        RunStream::new(events, cancel, Box::pin(whole))
     }
 }
 
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent")
-            .field("model", &self.model.id())
+            .field("model", &self.first_model())
             .field("options", &self.options)
             .finish_non_exhaustive()
     }

@@ -9,10 +9,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use switchboard_domain::ToolProgress;
+use switchboard_domain::{ToolProgress, ToolRetry};
 use tokio::sync::mpsc;
 
-use crate::{Clock, Run, RunEvent, RunEventKind};
+use crate::{Clock, Run, RunEvent, RunEventKind, trace::RunLog};
 
 /// The one source of a run's events. Shared with progress listeners, which may speak from another
 /// thread and too late: number, order and what may still be said are decided under one lock.
@@ -28,6 +28,7 @@ struct Inner {
     /// Tool calls that may still tell progress.
     running: HashSet<String>,
     sender: mpsc::UnboundedSender<RunEvent>,
+    log: RunLog,
 }
 
 impl Publisher {
@@ -41,6 +42,7 @@ impl Publisher {
             clock,
             running: HashSet::new(),
             sender,
+            log: RunLog::default(),
         };
         (
             Self {
@@ -87,6 +89,18 @@ impl Publisher {
         });
     }
 
+    /// Tells that a call is made again, unless it is over.
+    pub(super) fn retry(&self, id: &str, retry: ToolRetry) {
+        self.with(|inner| {
+            if inner.running.contains(id) {
+                inner.send(RunEventKind::ToolRetried {
+                    id: id.to_owned(),
+                    retry,
+                });
+            }
+        });
+    }
+
     pub(super) fn next_number(&self) -> u64 {
         self.with(|inner| inner.next)
     }
@@ -105,6 +119,7 @@ impl Inner {
             kind,
         };
         self.next += 1;
+        self.log.observe(&event);
         // Nobody listens any more: the driver is about to be dropped with its stream.
         let _ = self.sender.send(event);
     }

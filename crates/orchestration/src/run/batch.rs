@@ -19,17 +19,25 @@ pub(super) struct PendingCall {
     pub(super) state: CallState,
     /// Where in the run's records this call stands.
     pub(super) record: usize,
+    /// It runs alone: after those before it, before those behind it.
+    #[serde(default)]
+    pub(super) barrier: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CallState {
     /// Somebody has to say yes.
-    Waiting { input: JsonObject },
+    Waiting {
+        input: JsonObject,
+        request: Box<ApprovalRequest>,
+    },
     /// May start.
     Ready { input: JsonObject },
     /// The intent is recorded: from here on the tool may have done its work.
     Started { input: JsonObject },
+    /// The same call was made before; its result will stand in for this one's.
+    Repeats { of: String },
     /// Has its result.
     Settled { result: ToolResult },
 }
@@ -42,6 +50,8 @@ pub(super) struct CallEnd {
     pub(super) attempts: u32,
     pub(super) duration_ms: u64,
     pub(super) cached: bool,
+    /// The limit of results holds for it. What the loop itself says is short.
+    pub(super) limited: bool,
 }
 
 impl CallEnd {
@@ -56,6 +66,36 @@ impl CallEnd {
             attempts: 0,
             duration_ms: 0,
             cached: false,
+            limited: false,
+        }
+    }
+
+    /// A tool of the loop itself answered at once.
+    pub(super) fn answered_here(output: ToolOutput) -> Self {
+        let failure = output.is_error.then_some(ToolFailure::ToolError);
+        Self {
+            output,
+            failure,
+            attempts: 1,
+            duration_ms: 0,
+            cached: false,
+            limited: false,
+        }
+    }
+
+    /// The result of the same call, made before.
+    pub(super) fn repeated(result: ToolResult) -> Self {
+        Self {
+            output: ToolOutput {
+                content: result.content,
+                structured: result.structured,
+                is_error: result.is_error,
+            },
+            failure: Some(ToolFailure::Repeated),
+            attempts: 0,
+            duration_ms: 0,
+            cached: false,
+            limited: false,
         }
     }
 
@@ -71,7 +111,11 @@ impl From<ToolAnswer> for CallEnd {
     fn from(answer: ToolAnswer) -> Self {
         let (output, failure) = match answer.result {
             Ok(output) => {
-                let failure = output.is_error.then_some(ToolFailure::ToolError);
+                let failure = if output.is_error {
+                    Some(ToolFailure::ToolError)
+                } else {
+                    answer.broke_promise.then_some(ToolFailure::InvalidOutput)
+                };
                 (output, failure)
             }
             Err(error) => {
@@ -84,19 +128,13 @@ impl From<ToolAnswer> for CallEnd {
             failure,
             attempts: answer.attempts,
             duration_ms: answer.duration_ms,
-            cached: false,
+            cached: answer.cached,
+            limited: true,
         }
     }
 }
 
 impl PendingCall {
-    pub(super) fn approval_request(&self, run_id: &str) -> ApprovalRequest {
-        let mut request = ApprovalRequest::new(run_id, self.tool_use.clone());
-        request.origin = self.origin.clone();
-        request.annotations = self.annotations;
-        request
-    }
-
     pub(super) fn planned(&self, run_id: &str, step: u32) -> Option<PlannedCall> {
         let CallState::Ready { input } = &self.state else {
             return None;
@@ -104,6 +142,7 @@ impl PendingCall {
         Some(PlannedCall {
             id: self.tool_use.id.clone(),
             name: self.tool_use.name.clone(),
+            server: self.origin.as_ref().map(|origin| origin.server.clone()),
             input: input.clone(),
             annotations: self.annotations,
             idempotency_key: format!("{run_id}/{step}/{}", self.tool_use.id),

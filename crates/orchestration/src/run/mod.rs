@@ -1,40 +1,90 @@
 //! The loop as a value.
 
+mod answers;
+mod ask;
 mod batch;
-mod transitions;
+mod phases;
+mod plan;
+mod results;
+mod stops;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
-    ApprovalRequest, ChatRequest, FinishReason, JsonObject, Message, ModelId, Role,
-    ToolAnnotations, ToolCallError, ToolChoice, ToolDefinition, ToolOrigin, ToolOutput, Usage,
+    ApprovalRequest, ChatRequest, FinishReason, JsonObject, Message, ModelCapabilities, ModelId,
+    Principal, Role, ToolAnnotations, ToolCallError, ToolDefinition, ToolOrigin, ToolOutput, Usage,
     Warning,
 };
 
 use crate::{
-    AnswerItem, Outcome, RunError, RunErrorKind, RunOptions, RunReport, ToolCallRecord,
-    validate::Validators,
+    AnswerItem, Outcome, RunError, RunEventKind, RunOptions, RunReport, SharedDecisions,
+    ToolCallRecord,
+    arguments::Validators,
+    history::History,
+    limits::{Ledger, Limits, Pricing},
+    results::KeptResults,
+    search::{ToolIndex, ToolSelection},
+    strategy::formatter,
 };
 use batch::{CallState, PendingCall};
+use phases::Stage;
+
+type Events = Vec<RunEventKind>;
 
 /// The tool loop as a serializable state machine without I/O, clock or randomness.
 ///
 /// Ask [`Run::next_step`] what to do, do it, and hand the result to the method that the [`Step`]
 /// names. Between any two of these a run can be stored and go on in another process. What happened
 /// comes back from each method as event kinds, which the driver numbers and publishes.
+///
+/// Time comes in by [`Run::tick`]; a run that is never told the time has no deadline, no rate limit
+/// and no expiry.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Run {
     id: String,
+    #[serde(default)]
+    session: Option<String>,
+    #[serde(default)]
+    principal: Principal,
+    /// The model that is asked next.
     model: ModelId,
+    #[serde(default)]
+    capabilities: ModelCapabilities,
+    #[serde(default)]
+    pricing: Option<Pricing>,
     options: RunOptions,
     messages: Vec<Arc<Message>>,
     /// How many of the messages the run was given; the rest are its own.
     given: usize,
-    /// The tools of the current step: a call is checked against what the model was shown.
+    /// The tools of the current step as the model was shown them.
     tools: Vec<Arc<ToolDefinition>>,
     phase: Phase,
-    steps: u32,
+    stage: Stage,
+    ledger: Ledger,
+    #[serde(default)]
+    history: History,
+    /// Whole results of which the model read the beginning.
+    #[serde(default)]
+    kept: KeptResults,
+    /// Which tools are shown, where there are too many for all.
+    #[serde(default)]
+    selection: ToolSelection,
+    /// Tools whose definition changed since somebody looked at it.
+    #[serde(default)]
+    redefined: HashSet<String>,
+    /// Why the model is no longer offered tools.
+    #[serde(default)]
+    tools_dropped: Option<String>,
+    /// Words that go with the next request and with no other.
+    #[serde(default)]
+    nudge: Option<Arc<Message>>,
+    #[serde(default)]
+    again: Again,
+    /// Estimated tokens of the last request.
+    #[serde(default)]
+    asked_tokens: u64,
     usage: Usage,
     finish: Option<FinishReason>,
     warnings: Vec<Warning>,
@@ -42,10 +92,20 @@ pub struct Run {
     error: Option<RunError>,
     /// Text of an answer that broke off and therefore is no message of the history.
     partial_answer: Option<String>,
+    /// What time it is, as far as the run was told.
+    #[serde(default)]
+    now: Timestamp,
     /// The number of the next event.
     pub(crate) next_event: u64,
     #[serde(skip)]
     validators: Validators,
+    /// What people decided: the run's own, or what it shares with others.
+    #[serde(default)]
+    decisions: SharedDecisions,
+    #[serde(skip)]
+    index: ToolIndex,
+    #[serde(skip)]
+    weight: ask::ToolWeight,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -55,17 +115,27 @@ enum Phase {
     Model,
     /// The model was asked and has not answered.
     Asked,
+    /// The model was asked for a summary of what no longer fits.
+    Summarising,
     /// Tool uses of the last answer are being dealt with.
     Batch(Vec<PendingCall>),
     Done(Outcome),
+}
+
+/// How often the model was asked again, and why.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Again {
+    times: u32,
+    empty: u32,
+    malformed: u32,
+    cut_off: u32,
 }
 
 /// What the driver must do next.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Ask the model: [`Run::begin_model_call`], then [`Run::model_answered`] or
-    /// [`Run::model_failed`].
+    /// Ask the model: [`Run::begin_model_call`], then what the [`ModelCall`] that it gives is for.
     CallModel,
     /// Ask somebody about each of these: [`Run::decided`].
     AskApproval(Vec<ApprovalRequest>),
@@ -83,6 +153,8 @@ pub struct PlannedCall {
     pub id: String,
     /// The tool's name as declared.
     pub name: String,
+    /// The server that offers it.
+    pub server: Option<String>,
     /// The input, checked against the tool's schema.
     pub input: JsonObject,
     /// What the tool says about itself.
@@ -100,6 +172,43 @@ pub struct ToolAnswer {
     pub attempts: u32,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+    /// It is an earlier result of the same call; nothing ran.
+    pub cached: bool,
+    /// The structured part was not what the tool promised and was taken out.
+    pub broke_promise: bool,
+}
+
+impl ToolAnswer {
+    /// What came of one attempt that took so many milliseconds.
+    pub fn new(result: Result<ToolOutput, ToolCallError>, duration_ms: u64) -> Self {
+        Self {
+            result,
+            attempts: 1,
+            duration_ms,
+            cached: false,
+            broke_promise: false,
+        }
+    }
+}
+
+/// A request of a run to its model.
+#[derive(Debug)]
+pub struct ModelCall {
+    /// What to send.
+    pub request: ChatRequest,
+    /// What it is for.
+    pub purpose: CallPurpose,
+    /// What happened on the way.
+    pub events: Vec<RunEventKind>,
+}
+
+/// What a model is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallPurpose {
+    /// The next answer: [`Run::model_answered`] or [`Run::model_failed`].
+    Answer,
+    /// A summary of what no longer fits, which nobody is shown: [`Run::summarised`].
+    Summary,
 }
 
 /// The run did not ask for this now: a fault of the driver.
@@ -122,22 +231,93 @@ impl Run {
     ) -> Self {
         Self {
             id: id.into(),
+            session: None,
+            principal: Principal::default(),
             model,
-            options,
+            capabilities: ModelCapabilities::default(),
+            pricing: None,
             given: messages.len(),
             messages,
             tools: Vec::new(),
             phase: Phase::Model,
-            steps: 0,
+            stage: Stage::of(&options.strategy),
+            options,
+            ledger: Ledger::default(),
+            history: History::default(),
+            kept: KeptResults::default(),
+            selection: ToolSelection::default(),
+            redefined: HashSet::new(),
+            tools_dropped: None,
+            nudge: None,
+            again: Again::default(),
+            asked_tokens: 0,
             usage: Usage::default(),
             finish: None,
             warnings: Vec::new(),
             records: Vec::new(),
             error: None,
             partial_answer: None,
+            now: Timestamp::UNIX_EPOCH,
             next_event: 1,
             validators: Validators::default(),
+            decisions: SharedDecisions::default(),
+            index: ToolIndex::default(),
+            weight: ask::ToolWeight::default(),
         }
+    }
+
+    /// On whose behalf it runs, and in which session.
+    #[must_use]
+    pub fn on_behalf_of(mut self, principal: Principal, session: Option<String>) -> Self {
+        self.principal = principal;
+        self.session = session;
+        self
+    }
+
+    /// Says what the model can do and what it costs. Without, nothing is known of either.
+    pub fn knows_model(&mut self, capabilities: ModelCapabilities, pricing: Option<Pricing>) {
+        self.capabilities = capabilities;
+        self.pricing = pricing;
+    }
+
+    /// Shares what people decided before with other runs. Without, the run remembers for itself.
+    pub fn shares_decisions(&mut self, decisions: SharedDecisions) {
+        self.decisions = decisions;
+    }
+
+    /// Shares compiled schemas with other runs.
+    pub(crate) fn shares_validators(&mut self, validators: Validators) {
+        self.validators = validators;
+    }
+
+    /// The run waits for a person: its own time stands still until the next [`Run::tick`].
+    pub fn pause(&mut self, now: Timestamp) {
+        self.now = now;
+        self.ledger.pause(now);
+    }
+
+    pub(crate) fn knows_model_now(&mut self, pricing: Option<Pricing>) {
+        self.pricing = pricing;
+    }
+
+    /// Adds a warning to the report.
+    pub(crate) fn warn(&mut self, warning: Warning) -> Events {
+        if self.warnings.contains(&warning) {
+            return Vec::new();
+        }
+        self.warnings.push(warning.clone());
+        vec![RunEventKind::Warning { warning }]
+    }
+
+    /// Names tools whose definition is not what it was when somebody last looked at it.
+    pub fn tools_redefined(&mut self, names: impl IntoIterator<Item = String>) {
+        self.redefined.extend(names);
+    }
+
+    /// Says what time it is.
+    pub fn tick(&mut self, now: Timestamp) {
+        self.now = now;
+        self.ledger.start(now);
     }
 
     /// The run's id.
@@ -157,7 +337,39 @@ impl Run {
 
     /// Calls of the model so far.
     pub fn steps(&self) -> u32 {
-        self.steps
+        self.ledger.steps()
+    }
+
+    /// The session it belongs to.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// On whose behalf it runs.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// What it has spent.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// How much of its wall time is left; `None` without a limit.
+    pub fn time_left(&self) -> Option<std::time::Duration> {
+        self.ledger.time_left(&self.options.limits, self.now)
+    }
+
+    /// The tool uses that wait for somebody's word.
+    pub fn waiting(&self) -> Vec<&ApprovalRequest> {
+        let Phase::Batch(calls) = &self.phase else {
+            return Vec::new();
+        };
+        let waiting = calls.iter().filter_map(|call| match &call.state {
+            CallState::Waiting { request, .. } => Some(request.as_ref()),
+            _ => None,
+        });
+        waiting.collect()
     }
 
     /// The whole conversation. After each batch of tools and at the end every tool use in it has
@@ -182,82 +394,71 @@ impl Run {
     /// What to do next.
     pub fn next_step(&mut self) -> Step {
         match &self.phase {
-            Phase::Model | Phase::Asked => {
-                if self.steps >= self.options.limits.max_steps {
-                    let times = match self.options.limits.max_steps {
-                        1 => "once".to_owned(),
-                        limit => format!("{limit} times"),
-                    };
-                    self.end_with(RunError::new(
-                        RunErrorKind::StepLimit,
-                        format!(
-                            "the model was asked {times} without coming to an answer; \
-                             raise the limit with --max-steps or `max_steps`"
-                        ),
-                    ));
-                    return Step::Done;
+            Phase::Model | Phase::Asked | Phase::Summarising => {
+                let limits = &self.options.limits;
+                let checked = if self.is_formatting() {
+                    // It has bounds of its own, and without it what was gathered would be lost.
+                    let mut limits = limits.clone();
+                    limits.max_steps = u32::MAX;
+                    limits.max_tool_calls = None;
+                    self.check(&limits)
+                } else {
+                    self.check(limits)
+                };
+                match checked {
+                    Ok(()) => Step::CallModel,
+                    Err(error) => {
+                        self.end_with(error);
+                        Step::Done
+                    }
                 }
-                Step::CallModel
             }
             Phase::Batch(calls) => {
-                let waiting: Vec<_> = calls
+                let group = next_group(calls);
+                let waiting: Vec<_> = group
                     .iter()
-                    .filter(|call| matches!(call.state, CallState::Waiting { .. }))
-                    .map(|call| call.approval_request(&self.id))
+                    .filter_map(|call| match &call.state {
+                        CallState::Waiting { request, .. } => Some(request.as_ref().clone()),
+                        _ => None,
+                    })
                     .collect();
                 if !waiting.is_empty() {
                     return Step::AskApproval(waiting);
                 }
-                let ready = calls
+                let ready = group
                     .iter()
-                    .filter_map(|call| call.planned(&self.id, self.steps));
+                    .filter_map(|call| call.planned(&self.id, self.ledger.steps()));
                 Step::CallTools(ready.collect())
             }
             Phase::Done(_) => Step::Done,
         }
     }
 
-    /// Begins the next call of the model with the tools there are now, and gives the request.
-    pub fn begin_model_call(&mut self, tools: Vec<Arc<ToolDefinition>>) -> ChatRequest {
-        self.phase = Phase::Asked;
-        self.tools = tools;
-        self.steps += 1;
-        let tool_choice = if self.steps == 1 && !self.tools.is_empty() {
-            self.options.tool_choice.clone()
-        } else {
-            ToolChoice::Auto
-        };
-        ChatRequest {
-            messages: self.messages.clone(),
-            tools: self.tools.clone(),
-            tool_choice,
-            parallel_tool_use: self.options.parallel_tool_use,
-            sampling: self.options.sampling.clone(),
-            max_output_tokens: self.options.max_output_tokens,
-            reasoning: self.options.reasoning,
-            ..ChatRequest::default()
-        }
+    fn check(&self, limits: &Limits) -> Result<(), RunError> {
+        self.ledger
+            .check_before_model_call(limits, &self.model, self.pricing.as_ref(), self.now)
+            .map_err(|hit| RunError::from(&hit))
     }
 
     /// How it ended; `None` while it goes on.
     pub fn report(&self) -> Option<RunReport> {
         let outcome = self.outcome()?;
-        let answer = self.answer();
+        let (answer, content) = if let Some(items) = self.formatted_items() {
+            (formatter::render(items), items.to_vec())
+        } else {
+            let text = self.answer();
+            let item = (!text.is_empty()).then(|| AnswerItem::Text { text: text.clone() });
+            (text, item.into_iter().collect())
+        };
         Some(RunReport {
             run_id: self.id.clone(),
-            session_id: None,
+            session_id: self.session.clone(),
             model: self.model.clone(),
-            content: if answer.is_empty() {
-                Vec::new()
-            } else {
-                vec![AnswerItem::Text {
-                    text: answer.clone(),
-                }]
-            },
             answer,
+            content,
             outcome,
             finish_reason: self.finish.clone(),
-            steps: self.steps,
+            steps: self.steps(),
             usage: self.usage,
             tool_calls: self.records.clone(),
             warnings: self.warnings.clone(),
@@ -288,13 +489,42 @@ impl Run {
             .collect()
     }
 
+    /// A call is checked against all tools there are, not only against those that were shown.
     fn definition(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
-        self.tools.iter().find(|tool| tool.name == name)
+        let shown = self.tools.iter().find(|tool| tool.name == name);
+        shown.or_else(|| self.index.get(name))
     }
 
     fn end_with(&mut self, error: RunError) {
         self.phase = Phase::Done(error.kind.outcome());
         self.error = Some(error);
+    }
+}
+
+/// The calls that may be under way together: up to the next one that runs alone.
+fn next_group(calls: &[PendingCall]) -> &[PendingCall] {
+    let is_open = |call: &PendingCall| {
+        !matches!(
+            call.state,
+            CallState::Settled { .. } | CallState::Repeats { .. }
+        )
+    };
+    let Some(first) = calls.iter().position(is_open) else {
+        return &[];
+    };
+    if calls[first].barrier {
+        return &calls[first..=first];
+    }
+    let behind = calls[first..]
+        .iter()
+        .position(|call| call.barrier && is_open(call));
+    &calls[first..behind.map_or(calls.len(), |behind| first + behind)]
+}
+
+fn unexpected(method: &'static str, reason: impl Into<String>) -> UnexpectedInput {
+    UnexpectedInput {
+        method,
+        reason: reason.into(),
     }
 }
 

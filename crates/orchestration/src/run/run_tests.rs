@@ -3,12 +3,12 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ApprovalDecision, ChatResponse, ModelError, ModelErrorKind, Part, ToolChoiceOutcome, ToolInput,
-    ToolUse,
+    ApprovalDecision, ApprovalScope, ChatResponse, ModelError, ModelErrorKind, Part,
+    ToolChoiceOutcome, ToolInput, ToolUse,
 };
 
 use super::*;
-use crate::{ApprovalPolicy, Limits, RunEventKind};
+use crate::{ApprovalPolicy, Limits, Recovery, RunErrorKind, RunEventKind};
 
 fn tool(name: &str, read_only: Option<bool>) -> Arc<ToolDefinition> {
     let mut tool = ToolDefinition::new(
@@ -54,11 +54,7 @@ fn call(id: &str, name: &str, input: &str) -> Part {
 }
 
 fn done(text: &str) -> ToolAnswer {
-    ToolAnswer {
-        result: Ok(ToolOutput::text(text)),
-        attempts: 1,
-        duration_ms: 1,
-    }
+    ToolAnswer::new(Ok(ToolOutput::text(text)), 1)
 }
 
 /// Every tool use of the history is answered by exactly one result, in the next message, in order.
@@ -130,7 +126,7 @@ fn results_go_back_together_in_call_order() {
 #[test]
 fn what_must_not_run_gets_a_result_that_says_why() {
     let mut run = run(RunOptions {
-        approval: ApprovalPolicy::None,
+        approval: ApprovalPolicy::None.into(),
         ..RunOptions::default()
     });
     run.begin_model_call(tools());
@@ -179,7 +175,7 @@ fn calls_of_a_declined_answer_are_not_run_and_the_run_fails() {
 #[test]
 fn an_edited_input_is_checked_and_recorded() {
     let mut run = run(RunOptions {
-        approval: ApprovalPolicy::Ask,
+        approval: ApprovalPolicy::Ask.into(),
         ..RunOptions::default()
     });
     run.begin_model_call(tools());
@@ -350,7 +346,10 @@ fn how_an_answer_without_tools_ends_a_run() {
         ),
     ];
     for (finish, text, outcome, error) in cases {
-        let mut run = run(RunOptions::default());
+        let mut run = run(RunOptions {
+            recovery: Recovery::none(),
+            ..RunOptions::default()
+        });
         run.begin_model_call(Vec::new());
         let parts = if text.is_empty() {
             Vec::new()
@@ -391,7 +390,7 @@ fn a_broken_answer_is_shown_but_is_no_message() {
         FinishReason::Interrupted,
     );
     let error = ModelError::new("p", ModelErrorKind::Interrupted, "reset").with_status(200);
-    run.model_failed(&error, Some(partial)).unwrap();
+    run.model_failed(&error, Some(partial), None).unwrap();
     let report = run.report().unwrap();
     assert_eq!(
         (report.answer.as_str(), report.outcome),
@@ -460,10 +459,10 @@ fn a_tool_that_contradicts_itself_does_not_count_as_read_only() {
         run
     };
     assert!(matches!(
-        asked(ApprovalPolicy::Ask).next_step(),
+        asked(ApprovalPolicy::Ask.into()).next_step(),
         Step::AskApproval(requests) if requests.len() == 1
     ));
-    let mut refused = asked(ApprovalPolicy::None);
+    let mut refused = asked(ApprovalPolicy::None.into());
     assert_eq!(refused.next_step(), Step::CallModel);
     let result = refused.messages()[2].results().next().unwrap();
     assert!(
@@ -472,7 +471,7 @@ fn a_tool_that_contradicts_itself_does_not_count_as_read_only() {
         result.as_text()
     );
 
-    let mut crashed = asked(ApprovalPolicy::All);
+    let mut crashed = asked(ApprovalPolicy::All.into());
     assert!(matches!(crashed.next_step(), Step::CallTools(calls) if calls.len() == 1));
     crashed.tool_started("a").unwrap();
     crashed.recover();
@@ -490,7 +489,7 @@ fn the_step_limit_counts_in_words_that_read_right() {
         (2, "was asked 2 times without"),
     ] {
         let mut run = run(RunOptions {
-            limits: Limits { max_steps },
+            limits: Limits::steps(max_steps),
             ..RunOptions::default()
         });
         for step in 1..=max_steps {
@@ -536,7 +535,7 @@ fn scripts() -> impl Strategy<Value = Script> {
 /// Plays a script; `store` sends the run through JSON between any two steps.
 fn play(script: &Script, store: bool) -> (Value, Vec<Arc<Message>>, HashMap<String, u32>) {
     let options = RunOptions {
-        approval: ApprovalPolicy::Ask,
+        approval: ApprovalPolicy::Ask.into(),
         limits: Limits::steps(4),
         ..RunOptions::default()
     };
@@ -583,6 +582,11 @@ fn play(script: &Script, store: bool) -> (Value, Vec<Arc<Message>>, HashMap<Stri
             }
             Step::AskApproval(requests) => {
                 for request in requests {
+                    let is_open = |w: &&ApprovalRequest| w.tool_use.id == request.tool_use.id;
+                    if !run.waiting().iter().any(is_open) {
+                        // A denial before it settled it.
+                        continue;
+                    }
                     let made = script.decisions[decision % script.decisions.len()];
                     decision += 1;
                     let made = match made {

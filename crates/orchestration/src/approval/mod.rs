@@ -1,0 +1,245 @@
+//! Which tool calls may run, which need a person's word, and which answers are remembered.
+//!
+//! [`Approvals`] is what is configured: a [policy](ApprovalPolicy) for every tool and [`Rules`] for
+//! some. [`Decisions`] is what people answered so far. [`Approvals::verdict`] holds a call against both:
+//!
+//! 1. A rule that denies, denies.
+//! 2. A remembered no is a no, also for a tool that was redefined since.
+//! 3. A rule that allows, allows.
+//! 4. Where a rule or the policy asks, a remembered yes answers, if the tool's definition is the one that
+//!    was said yes to.
+//! 5. Without a rule, the policy decides.
+//!
+//! So a remembered yes answers a question and lifts no prohibition, and nobody gets out of a no.
+//!
+//! ```
+//! use jiff::Timestamp;
+//! use switchboard_domain::{Principal, ToolDefinition};
+//! use switchboard_orchestration::approval::{
+//!     ApprovalPolicy, Approvals, Asker, Call, Decisions, Rule, Verdict,
+//! };
+//!
+//! let mut approvals = Approvals::from(ApprovalPolicy::Ask);
+//! approvals.rules.push(Rule::deny("production is out of bounds").server("prod*"));
+//! approvals.rules.push(Rule::allow().tool("get_*"));
+//!
+//! let tool = ToolDefinition::new("get_weather", "Tells the weather.", serde_json::json!({}));
+//! let me = Principal::default();
+//! let asker = Asker { principal: &me, session: "s1" };
+//! let verdict = approvals.verdict(&Call::of(&tool), &asker, &Decisions::default(), Timestamp::UNIX_EPOCH);
+//! assert_eq!(verdict, Verdict::Run);
+//! ```
+
+mod decisions;
+mod fingerprint;
+mod rules;
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use switchboard_domain::{
+    ApprovalDecision, Principal, ToolAnnotations, ToolDefinition, ToolOrigin,
+};
+
+pub use decisions::{Answer, Decisions, Remembered};
+pub use fingerprint::fingerprint;
+pub use rules::{Rule, RuleVerdict, Rules};
+
+/// Which tool calls need a person's word, where no rule says. A tool that says it is read-only runs
+/// without asking under every policy; the word is the server's own, so only configure servers you
+/// trust. A tool that says it is read-only and destructive contradicts itself and counts as one that may
+/// change something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalPolicy {
+    /// Every configured tool may run.
+    #[default]
+    All,
+    /// Tools that do not say they are read-only are asked for. With nobody to ask they are not run.
+    Ask,
+    /// Tools that do not say they are read-only are not run.
+    None,
+}
+
+/// What is to become of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It may run.
+    Run,
+    /// Somebody has to say yes.
+    Ask {
+        /// The tool's definition is not what it was when it was last seen or approved.
+        redefined: bool,
+    },
+    /// It is not run.
+    Refuse {
+        /// Why, for the model and the person; a clause without a full stop.
+        reason: String,
+    },
+}
+
+impl ApprovalPolicy {
+    /// What the policy alone says of a call.
+    pub fn verdict(self, annotations: ToolAnnotations) -> Verdict {
+        match self {
+            _ if only_reads(annotations) => Verdict::Run,
+            Self::All => Verdict::Run,
+            Self::Ask => Verdict::Ask { redefined: false },
+            Self::None => Verdict::Refuse {
+                reason: "tools that may change something are switched off".to_owned(),
+            },
+        }
+    }
+}
+
+/// Whether a tool says, without contradicting itself, that it changes nothing.
+pub fn only_reads(annotations: ToolAnnotations) -> bool {
+    annotations.read_only == Some(true) && annotations.destructive != Some(true)
+}
+
+/// What is configured about approvals.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Approvals {
+    /// For tools that no rule is about.
+    pub policy: ApprovalPolicy,
+    /// The first that matches a call decides.
+    pub rules: Rules,
+    /// How long a question waits for its answer; in seconds where it is stored. `None` waits for ever,
+    /// which is for runs that are stored while they wait.
+    #[serde(with = "crate::seconds", skip_serializing_if = "Option::is_none")]
+    pub expire_after: Option<Duration>,
+    /// How long an answer for "always" holds; in seconds where it is stored. `None` is for ever.
+    #[serde(with = "crate::seconds", skip_serializing_if = "Option::is_none")]
+    pub remember_for: Option<Duration>,
+}
+
+impl From<ApprovalPolicy> for Approvals {
+    fn from(policy: ApprovalPolicy) -> Self {
+        Self {
+            policy,
+            ..Self::default()
+        }
+    }
+}
+
+impl Approvals {
+    /// What is to become of a call; see the [module](self) for the order.
+    pub fn verdict(
+        &self,
+        call: &Call<'_>,
+        asker: &Asker<'_>,
+        decisions: &Decisions,
+        now: Timestamp,
+    ) -> Verdict {
+        let rule = self.rules.first_match(call);
+        if let Some(rule) = rule
+            && rule.verdict == RuleVerdict::Deny
+        {
+            return Verdict::Refuse {
+                reason: rule.denial(call),
+            };
+        }
+        let answer = decisions.answer(asker, call, now);
+        if let Some(Answer::Deny { reason }) = &answer {
+            return Verdict::Refuse {
+                reason: declined(reason.as_deref()),
+            };
+        }
+        let verdict = match rule.map(|rule| rule.verdict) {
+            Some(RuleVerdict::Allow) => Verdict::Run,
+            Some(_) => Verdict::Ask { redefined: false },
+            None => self.policy.verdict(call.tool.annotations),
+        };
+        match (verdict, answer) {
+            // The yes was said to just this definition, whatever the host told of older ones.
+            (Verdict::Ask { .. }, Some(Answer::Allow)) => Verdict::Run,
+            (Verdict::Ask { .. }, answer) => Verdict::Ask {
+                redefined: call.redefined || answer == Some(Answer::Redefined),
+            },
+            (verdict, _) => verdict,
+        }
+    }
+
+    /// Until when a question that is asked now can be answered.
+    pub fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.expire_after.map(|after| later(now, after))
+    }
+
+    /// Until when an answer that is given now is remembered, at most.
+    pub fn remembered_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.remember_for.map(|span| later(now, span))
+    }
+}
+
+/// The decision as it counts: one that came too late is [`ApprovalDecision::Expired`].
+pub fn decision_in_time(
+    expires_at: Option<Timestamp>,
+    now: Timestamp,
+    decision: ApprovalDecision,
+) -> ApprovalDecision {
+    match expires_at {
+        Some(end) if now >= end => ApprovalDecision::Expired,
+        _ => decision,
+    }
+}
+
+/// The tool that is to be called.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    tool: &'a ToolDefinition,
+    redefined: bool,
+}
+
+impl<'a> Call<'a> {
+    /// A call of this tool.
+    pub fn of(tool: &'a ToolDefinition) -> Self {
+        Self {
+            tool,
+            redefined: false,
+        }
+    }
+
+    /// The host told that the tool's definition is not what it was.
+    #[must_use]
+    pub fn redefined(mut self, redefined: bool) -> Self {
+        self.redefined = redefined;
+        self
+    }
+
+    fn origin(&self) -> Option<&ToolOrigin> {
+        self.tool.origin.as_ref()
+    }
+}
+
+/// For whom it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asker<'a> {
+    /// The person.
+    pub principal: &'a Principal,
+    /// The session's id, or the run's where there is no session.
+    pub session: &'a str,
+}
+
+/// The end of a span; the end of time if the sum is beyond it.
+fn later(now: Timestamp, span: Duration) -> Timestamp {
+    SignedDuration::try_from(span)
+        .ok()
+        .and_then(|span| now.checked_add(span).ok())
+        .unwrap_or(Timestamp::MAX)
+}
+
+/// What the model is told of a no.
+fn declined(reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("the person declined it: {reason}"),
+        None => "the person declined it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "approval_tests.rs"]
+mod tests;

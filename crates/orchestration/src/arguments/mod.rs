@@ -1,0 +1,28 @@
+//! A tool's arguments, from what a model wrote to what a tool gets.
+//!
+//! | module | does |
+//! |---|---|
+//! | `validators` | checks input against the tool's schema, and asks for repairs if it does not fit |
+//! | `repair`, `text`, `fit` | small repairs, each told in words: of the text, then of the values |
+//! | `canonical` | one text for equal inputs |
+//! | `context`, `scrub` | values that the host gives and the model never sees |
+//!
+//! Everything here is a plain value: no I/O, no clock, no randomness.
+
+mod canonical;
+mod context;
+mod fit;
+mod repair;
+mod schema;
+mod scrub;
+#[cfg(test)]
+pub(crate) mod tests_support;
+mod text;
+mod validators;
+
+pub(crate) use canonical::canonical_value;
+pub use canonical::{canonical, digest};
+pub use context::{ContextInjection, Hidden};
+pub use repair::Repair;
+pub(crate) use validators::compile;
+pub use validators::{Checked, InputFault, Validators};

@@ -1,0 +1,187 @@
+use super::*;
+use crate::arguments::tests_support::json_object;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn check(schema: Value, input: Value) -> Result<JsonObject, String> {
+    let definition = Arc::new(ToolDefinition::new("t", "", schema));
+    let Value::Object(input) = input else {
+        panic!("test input must be an object")
+    };
+    Validators::default().check(&definition, input)
+}
+
+fn examine(schema: &Value, raw: &str) -> Result<(Value, Vec<String>), InputFault> {
+    let definition = Arc::new(ToolDefinition::new("t", "", schema.clone()));
+    let checked = Validators::default().examine(&definition, &ToolInput::parse(raw))?;
+    let repairs = checked.repairs.iter().map(ToString::to_string).collect();
+    Ok((Value::Object(checked.input), repairs))
+}
+
+#[test]
+fn every_fault_is_named_with_its_place() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "customer_id": {"type": "integer"},
+            "priority": {"enum": ["low", "high"]},
+        },
+        "required": ["customer_id"],
+    });
+    let faults = check(schema.clone(), json!({"priority": "urgent"})).unwrap_err();
+    assert!(
+        faults.contains("customer_id") && faults.contains("/priority"),
+        "{faults}"
+    );
+    assert!(check(schema, json!({"customer_id": 42})).is_ok());
+}
+
+#[test]
+fn a_schema_that_cannot_be_compiled_blocks_nothing_and_repairs_nothing() {
+    assert!(check(json!({"type": 3}), json!({"a": 1})).is_ok());
+    let remote = json!({"$ref": "https://example.invalid/schema.json"});
+    assert!(check(remote.clone(), json!({"a": 1})).is_ok());
+    assert!(examine(&remote, r#"{"a": 1}"#).is_ok());
+    assert!(matches!(
+        examine(&remote, r#"{"a": 1,}"#),
+        Err(InputFault::Malformed { .. })
+    ));
+}
+
+#[test]
+fn a_changed_definition_is_compiled_anew() {
+    let validators = Validators::default();
+    let old = Arc::new(ToolDefinition::new("t", "", json!({"required": ["a"]})));
+    let new = Arc::new(ToolDefinition::new("t", "", json!({"required": ["b"]})));
+    for (definition, missing) in [(&old, "\"a\""), (&new, "\"b\"")] {
+        let faults = validators
+            .clone()
+            .check(definition, JsonObject::new())
+            .unwrap_err();
+        assert!(faults.contains(missing), "{faults}");
+    }
+}
+
+#[test]
+fn a_long_value_does_not_make_a_long_fault() {
+    let schema = json!({"properties": {"a": {"type": "integer"}}});
+    let faults = check(schema, json!({"a": "é".repeat(10_000)})).unwrap_err();
+    assert!(faults.len() < 400, "{}", faults.len());
+    assert!(
+        faults.starts_with("/a: \"é") && faults.contains("is not of type \"integer\""),
+        "{faults}"
+    );
+}
+
+#[test]
+fn patterns_with_look_around_are_checked_and_end() {
+    let schema = json!({"properties": {"a": {"pattern": "^(?!no)\\w+$"}}});
+    assert!(check(schema.clone(), json!({"a": "yes"})).is_ok());
+    assert!(check(schema, json!({"a": "no"})).is_err());
+    let bad = json!({"properties": {"a": {"pattern": "^(?=a)(a*)*b$"}}});
+    assert!(check(bad, json!({"a": "a".repeat(5_000)})).is_err());
+}
+
+#[test]
+fn text_is_repaired_first_and_then_the_values() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"customer_id": {"type": "integer"}},
+        "required": ["customer_id"],
+        "additionalProperties": false,
+    });
+    let (input, repairs) = examine(
+        &schema,
+        "```json\n{\"arguments\": {\"customer_id\": \"42\",}}\n```",
+    )
+    .unwrap();
+    assert_eq!(input, json!({"customer_id": 42}));
+    assert_eq!(
+        repairs,
+        [
+            "the code fence around the object was left out",
+            "a trailing comma was left out",
+            "the input was taken out of `arguments`, which the schema does not have",
+            "/customer_id: the text \"42\" was read as a number",
+        ]
+    );
+}
+
+#[test]
+fn what_cannot_be_repaired_keeps_its_own_fault() {
+    let schema = json!({"properties": {"a": {"type": "integer"}}});
+    assert!(matches!(
+        examine(&schema, r#"{"a": "x"}"#),
+        Err(InputFault::Invalid { faults }) if faults.contains("/a")
+    ));
+    // The text could be repaired, but the result does not fit.
+    assert!(matches!(
+        examine(&schema, r#"{"a": "x",}"#),
+        Err(InputFault::Malformed { reason }) if reason.contains("JSON")
+    ));
+    let definition = Arc::new(ToolDefinition::new("t", "", schema));
+    let cut = ToolInput::malformed(r#"{"a": 1}"#, "cut off before it was complete");
+    assert_eq!(
+        Validators::default().examine(&definition, &cut),
+        Err(InputFault::Malformed {
+            reason: "cut off before it was complete".into()
+        })
+    );
+}
+
+fn schema() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!({"type": "integer"})),
+        Just(json!({"type": "number", "minimum": 0})),
+        Just(json!({"type": "string", "maxLength": 5})),
+        Just(json!({"type": ["boolean", "null"]})),
+        Just(json!({"enum": ["a", "B c", 3, null]})),
+        Just(json!({"const": "x"})),
+        Just(json!({"$ref": "#/$defs/node"})),
+        Just(json!(true)),
+    ];
+    let any = leaf.prop_recursive(3, 16, 3, |inner| {
+        prop_oneof![
+            inner
+                .clone()
+                .prop_map(|items| json!({"type": "array", "items": items})),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| json!({
+                "type": "object", "properties": {"a": a, "b": b}, "required": ["a"]
+            })),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| json!({"anyOf": [a, b]})),
+            (inner.clone(), inner).prop_map(|(a, b)| json!({"oneOf": [a, {"type": "null"}, b]})),
+        ]
+    });
+    (any.clone(), any.clone(), any).prop_map(|(a, b, node)| {
+        json!({
+            "type": "object",
+            "properties": {"a": a, "b": b},
+            "required": ["a"],
+            "$defs": {"node": {
+                "type": "object",
+                "properties": {"a": node, "b": {"$ref": "#/$defs/node"}},
+            }},
+        })
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_passes_is_valid_and_what_was_valid_is_untouched(
+        schema in schema(),
+        input in json_object(),
+    ) {
+        let definition = Arc::new(ToolDefinition::new("t", "", schema.clone()));
+        let validators = Validators::default();
+        let valid = validators.check(&definition, input.clone()).is_ok();
+        match validators.examine(&definition, &ToolInput::Object(input.clone())) {
+            Ok(checked) => {
+                let same = checked.input == input;
+                prop_assert_eq!(checked.repairs.is_empty(), valid);
+                prop_assert_eq!(same, valid);
+                prop_assert!(validators.check(&definition, checked.input).is_ok());
+            }
+            Err(_) => prop_assert!(!valid),
+        }
+    }
+}

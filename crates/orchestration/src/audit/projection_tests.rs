@@ -1,0 +1,338 @@
+use serde_json::json;
+use switchboard_domain::{
+    ApprovalScope, FinishReason, ToolChoiceOutcome, ToolContent, ToolProgress, Warning, WarningKind,
+};
+
+use super::*;
+use crate::{Outcome, RunErrorKind, ToolFailure};
+
+/// The events of a run, a hundred milliseconds apart.
+fn events(kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<RunEvent> {
+    let start: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
+    (1..)
+        .zip(kinds)
+        .map(|(seq, kind)| RunEvent {
+            run_id: "run-1".into(),
+            seq,
+            time: start + jiff::SignedDuration::from_millis(100 * i64::try_from(seq).unwrap()),
+            kind,
+        })
+        .collect()
+}
+
+fn lines(options: AuditOptions, kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<Value> {
+    let mut projection = AuditProjection::new(options);
+    let records = events(kinds)
+        .iter()
+        .flat_map(|event| projection.observe(event))
+        .collect::<Vec<_>>();
+    let lines = records.iter().map(|record| {
+        let line = serde_json::to_string(record).unwrap();
+        // One line each, and it can be read back.
+        assert!(!line.contains('\n'));
+        let back: AuditRecord = serde_json::from_str(&line).unwrap();
+        assert_eq!(&back, record);
+        serde_json::from_str(&line).unwrap()
+    });
+    lines.collect()
+}
+
+fn model() -> ModelId {
+    ModelId::new("acme", "large")
+}
+
+fn started() -> RunEventKind {
+    RunEventKind::RunStarted {
+        model: model(),
+        resumed: false,
+    }
+}
+
+fn asked(step: u32) -> RunEventKind {
+    serde_json::from_value(json!({
+        "type": "model_call_started", "step": step, "model": model(), "tools": 2,
+    }))
+    .unwrap()
+}
+
+fn answered(step: u32) -> RunEventKind {
+    RunEventKind::ModelCallFinished {
+        step,
+        model: Some("large-0601".into()),
+        finish_reason: FinishReason::ToolUse,
+        finish_raw: Some("tool_calls".into()),
+        usage: Usage {
+            input_tokens: Some(100),
+            output_tokens: Some(7),
+            ..Usage::default()
+        },
+        tool_choice: ToolChoiceOutcome::Native,
+    }
+}
+
+fn planned(id: &str, input: Value) -> RunEventKind {
+    RunEventKind::ToolPlanned {
+        id: id.into(),
+        server: Some("crm".into()),
+        tool: "create_ticket".into(),
+        input,
+    }
+}
+
+fn tool_finished(id: &str, failure: Option<ToolFailure>) -> RunEventKind {
+    RunEventKind::ToolFinished {
+        id: id.into(),
+        is_error: failure.is_some(),
+        failure,
+        cached: false,
+        attempts: 1,
+        duration_ms: 12,
+        content: vec![ToolContent::text("password: abc")],
+        structured: None,
+    }
+}
+
+fn finished(error: Option<RunError>) -> RunEventKind {
+    let report = RunReport {
+        run_id: "run-1".into(),
+        session_id: None,
+        model: model(),
+        answer: "the answer".into(),
+        content: Vec::new(),
+        outcome: Outcome::Completed,
+        finish_reason: Some(FinishReason::Stop),
+        steps: 1,
+        usage: Usage::default(),
+        tool_calls: Vec::new(),
+        warnings: Vec::new(),
+        error,
+    };
+    RunEventKind::RunFinished {
+        report: Box::new(report),
+    }
+}
+
+#[test]
+fn a_run_leaves_one_line_for_each_thing_that_was_done() {
+    let options = AuditOptions {
+        session_id: Some("s-1".into()),
+        principal: Some(Principal {
+            tenant: "t".into(),
+            user: "ada".into(),
+        }),
+        cost: Some(Arc::new(|model, usage| {
+            assert_eq!(model.to_string(), "acme/large");
+            usage.input_tokens.map(|_| 0.25)
+        })),
+        ..AuditOptions::default()
+    };
+    let lines = lines(
+        options,
+        [
+            started(),
+            asked(1),
+            RunEventKind::TextDelta {
+                text: "Let me look.".into(),
+            },
+            answered(1),
+            planned("c1", json!({"subject": "Broken", "api_key": "k"})),
+            RunEventKind::ToolStarted { id: "c1".into() },
+            RunEventKind::ToolProgressed {
+                id: "c1".into(),
+                progress: ToolProgress {
+                    progress: 1.0,
+                    total: None,
+                    message: None,
+                },
+            },
+            tool_finished("c1", None),
+            finished(None),
+        ],
+    );
+    insta::assert_json_snapshot!("a_run", lines);
+}
+
+#[test]
+fn approvals_say_who_decided_what_and_why() {
+    let denied = |id: &str| RunEventKind::ToolDenied {
+        id: id.into(),
+        reason: "not with token=abc123".into(),
+    };
+    let approved = |id: &str, remembered: bool| RunEventKind::ToolApproved {
+        id: id.into(),
+        scope: ApprovalScope::Session,
+        edited: !remembered,
+        remembered,
+    };
+    let waiting = |id: &str| RunEventKind::ToolAwaitingApproval { id: id.into() };
+    let lines = lines(
+        AuditOptions::default(),
+        [
+            planned("c1", json!({})),
+            waiting("c1"),
+            denied("c1"),
+            planned("c2", json!({})),
+            denied("c2"),
+            planned("c3", json!({"n": 1})),
+            waiting("c3"),
+            RunEventKind::ToolInputRepaired {
+                id: "c3".into(),
+                repairs: vec!["a person changed it".into()],
+                input: json!({"n": 2}),
+            },
+            approved("c3", false),
+            RunEventKind::ToolStarted { id: "c3".into() },
+            planned("c4", json!({})),
+            approved("c4", true),
+        ],
+    );
+    let shown: Vec<Value> = lines
+        .iter()
+        .map(|line| {
+            json!([
+                line["kind"],
+                line["id"],
+                line["decision"],
+                line["by"],
+                line["reason"],
+                line["input"]
+            ])
+        })
+        .collect();
+    assert_eq!(
+        json!(shown),
+        json!([
+            ["approval", "c1", "asked", "policy", null, null],
+            ["approval", "c1", "denied", "approver", "not with token=[redacted]", null],
+            ["approval", "c2", "denied", "policy", "not with token=[redacted]", null],
+            ["approval", "c3", "asked", "policy", null, null],
+            ["approval", "c3", "allowed", "approver", null, null],
+            ["tool_call", "c3", null, null, null, {"n": 2}],
+            ["approval", "c4", "allowed", "remembered", null, null],
+        ])
+    );
+    assert_eq!(lines[4]["scope"], "session");
+    assert_eq!(lines[4]["edited"], true);
+}
+
+#[test]
+fn failures_are_told_by_kind() {
+    let error = RunError {
+        kind: RunErrorKind::Model("rate_limited".into()),
+        message: "slow down".into(),
+        provider: Some("acme".into()),
+        status: Some(429),
+        request_id: Some("req-1".into()),
+    };
+    let lines = lines(
+        AuditOptions::default(),
+        [
+            started(),
+            asked(1),
+            answered(1),
+            planned("c1", json!("not json")),
+            tool_finished("c1", Some(ToolFailure::MalformedInput)),
+            asked(2),
+            RunEventKind::ModelCallFailed {
+                step: 2,
+                error: error.clone(),
+            },
+            finished(Some(error)),
+        ],
+    );
+    assert_eq!(lines[2]["failure"], "malformed_input");
+    assert_eq!(lines[2]["is_error"], true);
+    assert_eq!(lines[2]["moment"], "finished");
+    assert_eq!(lines[3]["end"], "failed");
+    assert_eq!(lines[3]["error"], "rate_limited");
+    assert_eq!(lines[3]["status"], 429);
+    assert_eq!(lines[3]["request_id"], "req-1");
+    assert_eq!(lines[3]["duration_ms"], 100);
+    assert_eq!(lines[4]["error"], "rate_limited");
+    // The price of the first call is not known.
+    assert_eq!(lines[4].get("cost_usd"), None);
+}
+
+#[test]
+fn a_model_call_that_the_run_did_not_wait_for_is_told_as_cancelled() {
+    let lines = lines(
+        AuditOptions::default(),
+        [
+            started(),
+            asked(1),
+            RunEventKind::TextDelta { text: "I".into() },
+            finished(None),
+        ],
+    );
+    let kinds: Vec<_> = lines.iter().map(|line| &line["kind"]).collect();
+    assert_eq!(kinds, ["run", "model_call", "run"]);
+    assert_eq!(lines[1]["end"], "cancelled");
+    assert_eq!(lines[1]["duration_ms"], 200);
+}
+
+#[test]
+fn results_are_kept_only_where_that_is_wanted_and_never_with_secrets() {
+    for results in [false, true] {
+        let options = AuditOptions {
+            results,
+            ..AuditOptions::default()
+        };
+        let lines = lines(
+            options,
+            [planned("c1", json!({})), tool_finished("c1", None)],
+        );
+        assert_eq!(
+            lines[0].get("result").cloned(),
+            results.then(|| json!(["password: [redacted]"]))
+        );
+        let whole = serde_json::to_string(&[ToolContent::text("password: abc")]).unwrap();
+        assert_eq!(lines[0]["result_bytes"], whole.len());
+    }
+}
+
+#[test]
+fn a_run_that_was_planned_elsewhere_can_be_followed_from_here() {
+    let resumed = RunEventKind::RunStarted {
+        model: model(),
+        resumed: true,
+    };
+    let lines = lines(
+        AuditOptions::default(),
+        [
+            resumed,
+            RunEventKind::ToolStarted { id: "c9".into() },
+            tool_finished("c9", Some(ToolFailure::Interrupted)),
+            RunEventKind::RunParked {
+                waiting: vec!["c8".into()],
+            },
+        ],
+    );
+    assert_eq!(lines[0]["moment"], "resumed");
+    assert_eq!(lines[1]["tool"], "unknown");
+    assert_eq!(lines[2]["failure"], "interrupted");
+    assert_eq!(lines[3]["moment"], "parked");
+}
+
+#[test]
+fn nothing_that_was_said_is_kept() {
+    let said = "what the person and the model said";
+    let warning = Warning::new(WarningKind::PartDropped, said);
+    let lines = lines(
+        AuditOptions::default(),
+        [
+            started(),
+            asked(1),
+            RunEventKind::TextDelta { text: said.into() },
+            RunEventKind::ReasoningDelta { text: said.into() },
+            RunEventKind::Warning { warning },
+            answered(1),
+            finished(None),
+        ],
+    );
+    assert_eq!(lines.len(), 3);
+    let all = serde_json::to_string(&lines).unwrap();
+    assert!(
+        !all.contains("said") && !all.contains("the answer"),
+        "{all}"
+    );
+}

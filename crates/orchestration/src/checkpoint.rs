@@ -1,0 +1,39 @@
+//! Where a run is stored while it goes on, so that another process can take it up.
+
+use async_trait::async_trait;
+
+use crate::Run;
+
+/// Stores runs while they go on. What [`Agent::resume`](crate::Agent::resume) is given is what was
+/// stored last.
+#[async_trait]
+pub trait Checkpoints: Send + Sync {
+    /// The run has come to such a point. An error does not end the run; it is told as a warning.
+    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError>;
+}
+
+/// A point of a run at which it may be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Checkpoint {
+    /// Somebody is about to be asked about tool calls, which may take long.
+    Waiting,
+    /// Tool calls are about to leave: their intent is in the run. Whoever stores nothing here may run
+    /// them twice after a crash.
+    Leaving,
+    /// Every tool use has its result; the model is asked next.
+    Settled,
+    /// The run is over and need not be kept.
+    Over,
+}
+
+/// A run could not be stored.
+#[derive(Debug, thiserror::Error)]
+#[error("the run could not be stored: {message}")]
+pub struct CheckpointError {
+    /// What went wrong.
+    pub message: String,
+    /// Why.
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}

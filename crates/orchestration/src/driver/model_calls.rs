@@ -1,0 +1,256 @@
+//! Asks the model.
+
+use futures_util::StreamExt;
+use switchboard_domain::{
+    ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, ModelEvent, Part, PartStart,
+    ResponseAccumulator, ToolCatalog,
+};
+use tracing::Instrument as _;
+
+use super::drive::{Driver, Flow, Stopped};
+use crate::{
+    CallPurpose, ModelCall, Outcome, Run, RunEventKind, RunPhase, UnexpectedInput,
+    strategy::formatter::{FormatterMode, PartialFormatter},
+    trace::ChatTrace,
+};
+
+/// What came of asking.
+enum Answer {
+    Whole(ChatResponse),
+    Failed(ModelError, Option<ChatResponse>),
+    Stopped(Stopped, Option<ChatResponse>),
+}
+
+/// How the events of a model are shown.
+struct Shown {
+    open_tools: Vec<(u32, String)>,
+    /// Text of this answer is work in progress, not the answer.
+    gathers: bool,
+    /// Reads the answer out of its form.
+    formatter: Option<(FormatterMode, PartialFormatter)>,
+}
+
+impl Driver {
+    pub(super) async fn call_model(&mut self, run: &mut Run) -> Result<Flow, UnexpectedInput> {
+        let catalog = match self.agent.tools.clone() {
+            None => ToolCatalog::default(),
+            Some(host) => match self.unless_stopped(host.tools()).await {
+                Ok(catalog) => catalog,
+                Err(why) => return Ok(Flow::Stopped(why)),
+            },
+        };
+        self.tell(run.tools_unavailable(&catalog.problems)).await;
+        if self.cancel.is_cancelled() {
+            return Ok(Flow::Stopped(Stopped::Cancelled));
+        }
+        let (tools, problems) = self.visible(catalog.tools);
+        self.tell(run.tools_missing(problems)).await;
+        if run.steps() == 0
+            && let Some(recipe) = &self.agent.recipe
+        {
+            let examples = recipe.examples(&tools);
+            run.show_examples(examples.messages);
+        }
+        let ModelCall {
+            request,
+            purpose,
+            events,
+        } = run.begin_model_call(tools);
+        self.tell(events).await;
+        let Some(model) = self.model(run.model()) else {
+            let error = ModelError::new(
+                run.model().provider.clone(),
+                ModelErrorKind::Configuration,
+                "there is no model to ask",
+            );
+            let events = match purpose {
+                CallPurpose::Answer => run.model_failed(&error, None, None)?,
+                CallPurpose::Summary => run.summarised(Err(&error))?,
+            };
+            self.tell(events).await;
+            return Ok(Flow::Go);
+        };
+        match purpose {
+            CallPurpose::Answer => self.answer(run, model.as_ref(), request).await,
+            CallPurpose::Summary => self.summary(run, model.as_ref(), &request).await,
+        }
+    }
+
+    async fn answer(
+        &self,
+        run: &mut Run,
+        model: &dyn ChatModel,
+        request: ChatRequest,
+    ) -> Result<Flow, UnexpectedInput> {
+        self.tell([RunEventKind::ModelCallStarted {
+            step: run.steps(),
+            model: model.id().clone(),
+            tools: request.tools.len(),
+            tool_choice: request.tool_choice.clone(),
+        }])
+        .await;
+        let mut shown = Shown {
+            open_tools: Vec::new(),
+            gathers: run.stage() == Some(RunPhase::Gathering),
+            formatter: run.partial_formatter(),
+        };
+        let traced = ChatTrace::begin(run.steps(), model.id(), &request, run.session());
+        let span = traced.span();
+        let answer = self
+            .stream_answer(model, &request, &mut shown, &traced)
+            .instrument(span)
+            .await;
+        run.tick((self.agent.clock)());
+        let events = match answer {
+            Answer::Whole(answer) => {
+                traced.answered(&answer);
+                let mut events = run.model_answered(answer)?;
+                if run.outcome() == Some(Outcome::Failed)
+                    && let Some(switched) = run.declined(self.next_model(run.model()))
+                {
+                    run.knows_model_now(self.price_of(run.model()));
+                    events.push(switched);
+                }
+                if run.outcome() == Some(Outcome::Completed)
+                    && let Some((_, formatter)) = &shown.formatter
+                    && let Some(report) = run.report()
+                    && let Some(rest) = formatter.rest(&report.answer)
+                    && !rest.is_empty()
+                {
+                    events.push(RunEventKind::TextDelta {
+                        text: rest.to_owned(),
+                    });
+                }
+                events
+            }
+            Answer::Failed(error, partial) => {
+                traced.failed(&error);
+                let events = run.model_failed(&error, partial, self.next_model(run.model()))?;
+                run.knows_model_now(self.price_of(run.model()));
+                events
+            }
+            Answer::Stopped(why, partial) => {
+                self.stop(run, why, partial, &std::collections::HashMap::new())
+            }
+        };
+        self.tell(events).await;
+        Ok(Flow::Go)
+    }
+
+    async fn summary(
+        &self,
+        run: &mut Run,
+        model: &dyn ChatModel,
+        request: &ChatRequest,
+    ) -> Result<Flow, UnexpectedInput> {
+        let events = match self.unless_stopped(model.complete(request)).await {
+            Ok(Ok(answer)) => run.summarised(Ok(answer))?,
+            Ok(Err(error)) => run.summarised(Err(&error))?,
+            Err(why) => return Ok(Flow::Stopped(why)),
+        };
+        self.tell(events).await;
+        Ok(Flow::Go)
+    }
+
+    async fn stream_answer(
+        &self,
+        model: &dyn ChatModel,
+        request: &ChatRequest,
+        shown: &mut Shown,
+        traced: &ChatTrace,
+    ) -> Answer {
+        let provider = &model.id().provider;
+        let mut stream = match self.unless_stopped(model.stream(request)).await {
+            Err(why) => return Answer::Stopped(why, None),
+            Ok(Err(error)) => return Answer::Failed(error, None),
+            Ok(Ok(stream)) => stream,
+        };
+        let mut answer = ResponseAccumulator::default();
+        let partial =
+            |answer: ResponseAccumulator| answer.has_output().then(|| answer.interrupted());
+        loop {
+            match self.unless_stopped(stream.next()).await {
+                Err(why) => return Answer::Stopped(why, partial(answer)),
+                Ok(None) => break,
+                Ok(Some(Err(error))) => return Answer::Failed(error, partial(answer)),
+                Ok(Some(Ok(event))) => {
+                    traced.first_chunk();
+                    if let Err(fault) = answer.push(&event) {
+                        let error = ModelError::from_grammar(provider, fault);
+                        return Answer::Failed(error, partial(answer));
+                    }
+                    self.tell(shown.of(event)).await;
+                }
+            }
+        }
+        if !answer.is_finished() {
+            let error =
+                ModelError::from_grammar(provider, switchboard_domain::GrammarViolation::NoFinish);
+            return Answer::Failed(error, partial(answer));
+        }
+        match answer.finish() {
+            Ok(answer) => Answer::Whole(answer),
+            Err(fault) => Answer::Failed(ModelError::from_grammar(provider, fault), None),
+        }
+    }
+}
+
+impl Shown {
+    /// What of a model's event whoever watches the run gets to see.
+    fn of(&mut self, event: ModelEvent) -> Vec<RunEventKind> {
+        match event {
+            ModelEvent::TextDelta { text, .. } => match &mut self.formatter {
+                Some((FormatterMode::Native, formatter)) => read(formatter, &text),
+                // Words beside the form are no part of the answer.
+                Some(_) => vec![RunEventKind::ReasoningDelta { text }],
+                None if self.gathers => vec![RunEventKind::ReasoningDelta { text }],
+                None => vec![RunEventKind::TextDelta { text }],
+            },
+            ModelEvent::ReasoningDelta { text, .. } => vec![RunEventKind::ReasoningDelta { text }],
+            ModelEvent::PartStarted {
+                index,
+                part: PartStart::ToolUse { id, name },
+            } => {
+                self.open_tools.push((index, id.clone()));
+                match self.formatter {
+                    Some(_) => Vec::new(),
+                    None => vec![RunEventKind::ToolInputStarted { id, name }],
+                }
+            }
+            ModelEvent::ToolInputDelta { index, json } => {
+                if let Some((_, formatter)) = &mut self.formatter {
+                    return read(formatter, &json);
+                }
+                let open = self
+                    .open_tools
+                    .iter()
+                    .rev()
+                    .find(|(open, _)| *open == index);
+                open.map(|(_, id)| RunEventKind::ToolInputDelta {
+                    id: id.clone(),
+                    json,
+                })
+                .into_iter()
+                .collect()
+            }
+            ModelEvent::PartStarted {
+                part:
+                    PartStart::Whole {
+                        part: Part::Opaque(block),
+                    },
+                ..
+            } => vec![RunEventKind::ProviderBlock {
+                kind: block.kind,
+                text: block.text,
+            }],
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn read(formatter: &mut PartialFormatter, json: &str) -> Vec<RunEventKind> {
+    let deltas = formatter.push(json).into_iter();
+    deltas
+        .map(|delta| RunEventKind::TextDelta { text: delta.text })
+        .collect()
+}

@@ -1,0 +1,333 @@
+use super::*;
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchboard_domain::{JsonObject, Media, ProgressSink, ToolContent, ToolProgress};
+
+/// An order.
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    /// What is ordered.
+    item: String,
+    #[serde(default)]
+    count: Option<u32>,
+    #[serde(default)]
+    kind: Kind,
+}
+
+#[derive(Deserialize, JsonSchema, Default, Debug)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    #[default]
+    New,
+    Again,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Receipt {
+    text: String,
+    items: u32,
+}
+
+fn order() -> Function {
+    Function::new("order", "Orders.", |order: Order| async move {
+        match order.count.unwrap_or(1) {
+            0 => Err(format!("no {} at all?", order.item)),
+            items => Ok(Receipt {
+                text: format!("{items} × {} ({:?})", order.item, order.kind),
+                items,
+            }),
+        }
+    })
+}
+
+fn call(name: &str, input: Value) -> ToolCall {
+    let Value::Object(input) = input else {
+        panic!("not an object: {input}");
+    };
+    ToolCall {
+        name: name.to_owned(),
+        input,
+        ..ToolCall::default()
+    }
+}
+
+async fn ask(tools: &FunctionTools, name: &str, input: Value) -> ToolOutput {
+    tools.call(call(name, input)).await.unwrap()
+}
+
+fn words(output: &ToolOutput) -> String {
+    output.content.iter().map(ToolContent::as_text).collect()
+}
+
+#[tokio::test]
+async fn the_definition_comes_from_the_types() {
+    let tools = FunctionTools::new().with_function(
+        order()
+            .title("Order something")
+            .idempotent()
+            .destructive()
+            .open_world()
+            .sequential()
+            .output::<Receipt>(),
+    );
+    let catalog = tools.tools().await;
+    insta::assert_json_snapshot!(catalog.tools[0]);
+    assert!(catalog.problems.is_empty());
+    // The same one every time, so that nothing is compiled twice.
+    assert!(Arc::ptr_eq(
+        &catalog.tools[0],
+        &tools.tools().await.tools[0]
+    ));
+    for schema in [
+        &catalog.tools[0].input_schema,
+        catalog.tools[0].output_schema.as_ref().unwrap(),
+    ] {
+        assert!(jsonschema::meta::is_valid(schema));
+    }
+}
+
+#[tokio::test]
+async fn a_result_is_text_and_data() {
+    let tools = FunctionTools::new().with_function(order());
+    let output = ask(
+        &tools,
+        "order",
+        json!({"item": "tea", "count": 2, "kind": "again"}),
+    )
+    .await;
+    let data = json!({"text": "2 × tea (Again)", "items": 2});
+    assert_eq!(words(&output), data.to_string());
+    assert_eq!(output.structured, Some(data));
+    assert!(!output.is_error);
+}
+
+#[tokio::test]
+async fn errors_and_unreadable_input_are_told_to_the_model() {
+    let tools = FunctionTools::new().with_function(order());
+    let refused = ask(&tools, "order", json!({"item": "tea", "count": 0})).await;
+    assert_eq!(
+        (words(&refused).as_str(), refused.is_error),
+        ("no tea at all?", true)
+    );
+    let unreadable = ask(&tools, "order", json!({"count": 2})).await;
+    assert_eq!(
+        words(&unreadable),
+        "The input cannot be read: missing field `item`"
+    );
+    assert!(unreadable.is_error && unreadable.structured.is_none());
+}
+
+#[tokio::test]
+async fn any_kind_of_result_and_no_argument_at_all() {
+    let tools = FunctionTools::new()
+        .with("text", "", |(): ()| async {
+            Ok::<_, String>("plain \"text\"")
+        })
+        .with("nothing", "", |_: Value| async { Ok::<_, String>(()) })
+        .with("list", "", |_: JsonObject| async {
+            Ok::<_, String>([1, 2])
+        })
+        .with("not_json", "", |(): ()| async {
+            Ok::<_, String>(HashMap::from([((1, 2), 3)]))
+        });
+    assert_eq!(
+        words(&ask(&tools, "text", json!({})).await),
+        "plain \"text\""
+    );
+    let nothing = ask(&tools, "nothing", json!({"a": 1})).await;
+    assert_eq!(
+        (words(&nothing).as_str(), &nothing.structured),
+        ("null", &None)
+    );
+    let list = ask(&tools, "list", json!({})).await;
+    assert_eq!(
+        (words(&list).as_str(), list.structured),
+        ("[1,2]", Some(json!([1, 2])))
+    );
+    let not_json = ask(&tools, "not_json", json!({})).await;
+    assert!(not_json.is_error && words(&not_json).contains("cannot be written as JSON"));
+    let schemas: Vec<_> = tools
+        .tools()
+        .await
+        .tools
+        .iter()
+        .map(|tool| tool.input_schema.clone())
+        .collect();
+    assert_eq!(schemas[0], json!({"type": "object", "properties": {}}));
+    assert_eq!(schemas[1], json!({"type": "object"}));
+    assert_eq!(schemas[2]["type"], "object");
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_result_without_its_words() {
+    let tools = FunctionTools::new()
+        .with("at_once", "", |input: JsonObject| {
+            assert!(!input.is_empty(), "secret words");
+            async { Ok::<_, String>(()) }
+        })
+        .with("later", "", |(): ()| async {
+            tokio::task::yield_now().await;
+            let nothing: Option<u8> = None;
+            nothing.map(Ok::<_, String>).expect("secret words")
+        });
+    for name in ["at_once", "later"] {
+        let output = ask(&tools, name, json!({})).await;
+        assert!(output.is_error);
+        assert_eq!(
+            words(&output),
+            "The tool panicked. What it did until then is not known."
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_kept_and_the_function_is_dropped() {
+    struct Dropped(Arc<AtomicBool>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicBool::new(false));
+    let seen = dropped.clone();
+    let tools = FunctionTools::new()
+        .named("local")
+        .with("hang", "", move |(): ()| {
+            let guard = Dropped(seen.clone());
+            async move {
+                let _guard = guard;
+                std::future::pending::<Result<(), String>>().await
+            }
+        });
+    let after = Duration::from_secs(3);
+    let late = ToolCall {
+        deadline: Some(after),
+        ..call("hang", json!({}))
+    };
+    let error = tools.call(late).await.unwrap_err();
+    assert!(
+        matches!(&error, ToolCallError::Timeout { server, tool, after: limit }
+            if server == "local" && tool == "hang" && *limit == after),
+        "{error}"
+    );
+    assert!(dropped.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn a_raw_function_gets_the_whole_call() {
+    let definition = ToolDefinition::new("draw", "Draws.", json!({"type": "object"}));
+    let tools = FunctionTools::new().with_function(Function::raw(
+        definition,
+        |call: ToolCall| async move {
+            call.progress.report(ToolProgress {
+                progress: 1.0,
+                total: None,
+                message: call.idempotency_key,
+            });
+            if call.input.contains_key("fail") {
+                return Err("no pencil");
+            }
+            Ok(ToolOutput {
+                content: vec![ToolContent::Image(Media::base64("image/png", "AA=="))],
+                ..ToolOutput::default()
+            })
+        },
+    ));
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let listener = told.clone();
+    let with_progress = ToolCall {
+        idempotency_key: Some("key".into()),
+        progress: ProgressSink::new(move |progress| {
+            listener.lock().unwrap().push(progress.message)
+        }),
+        ..call("draw", json!({}))
+    };
+    let output = tools.call(with_progress).await.unwrap();
+    assert_eq!(words(&output), "[image image/png]");
+    assert_eq!(*told.lock().unwrap(), [Some("key".to_owned())]);
+    let failed = ask(&tools, "draw", json!({"fail": true})).await;
+    assert_eq!(
+        (words(&failed).as_str(), failed.is_error),
+        ("no pencil", true)
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_offered_is_a_problem_and_not_a_panic() {
+    let nothing = |(): ()| async { Ok::<_, String>(()) };
+    let tools = FunctionTools::new()
+        .named("local")
+        .with("good", "", nothing)
+        .with("good", "another", nothing)
+        .with("not good", "", nothing)
+        .with("", "", nothing)
+        .with("text", "", |_: String| async { Ok::<_, String>(()) })
+        .with("list", "", |_: Vec<u8>| async { Ok::<_, String>(()) });
+    let catalog = tools.tools().await;
+    let names: Vec<_> = catalog
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    assert_eq!(names, ["good"]);
+    let problems: Vec<_> = catalog
+        .problems
+        .iter()
+        .map(|problem| problem.message.as_str())
+        .collect();
+    assert_eq!(
+        problems,
+        [
+            "`good` is offered once only: a second function has the same name",
+            "\"not good\" is not offered: a tool's name has 1 to 64 letters, digits, `_` and `-`",
+            "\"\" is not offered: a tool's name has 1 to 64 letters, digits, `_` and `-`",
+            "`text` is not offered: a tool's input is an object, and the type of its argument is string; use a struct",
+            "`list` is not offered: a tool's input is an object, and the type of its argument is array; use a struct",
+        ]
+    );
+    assert!(
+        catalog
+            .problems
+            .iter()
+            .all(|problem| problem.server == "local")
+    );
+    let error = tools.call(call("text", json!({}))).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no tool `text`; there are: good"
+    );
+}
+
+#[tokio::test]
+async fn a_name_together_is_the_origin_of_all() {
+    let nothing = |(): ()| async { Ok::<_, String>(()) };
+    let unnamed = FunctionTools::new().with("a", "", nothing).tools().await;
+    assert_eq!(unnamed.tools[0].origin, None);
+    let named = FunctionTools::new()
+        .with("a", "", nothing)
+        .named("local")
+        .with("b", "", nothing);
+    let origins: Vec<_> = named
+        .tools()
+        .await
+        .tools
+        .iter()
+        .map(|tool| tool.origin.clone().unwrap())
+        .collect();
+    assert_eq!(origins, [origin("local", "a"), origin("local", "b")]);
+}
+
+#[tokio::test]
+async fn the_stream_of_changes_ends_with_the_host() {
+    let tools = FunctionTools::new();
+    let mut changes = tools.changes();
+    assert_eq!(changes.next().now_or_never(), None, "no change, and no end");
+    drop(tools);
+    assert_eq!(changes.next().await, None);
+}

@@ -1,0 +1,546 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+use switchboard_domain::{
+    Media, Message, ModelId, Part, ProviderState, Reasoning, Role, ToolContent, ToolInput,
+    ToolResult, ToolUse,
+};
+
+use super::*;
+use crate::tokens::estimate_message;
+
+fn words(tokens: usize) -> String {
+    "word ".repeat(tokens)
+}
+
+fn policy(max_tokens: u64) -> HistoryPolicy {
+    HistoryPolicy {
+        max_tokens: Some(max_tokens),
+        ..HistoryPolicy::default()
+    }
+}
+
+fn thought(minter: &str) -> Part {
+    Part::Reasoning(Reasoning {
+        text: "hm".to_owned(),
+        provider_state: Some(ProviderState::minted_by(
+            &ModelId::new(minter, "m"),
+            json!({"signature": "s"}),
+        )),
+    })
+}
+
+/// A thought and some calls, as one model's answer.
+fn calls(minter: &str, ids: &[String]) -> Message {
+    let uses = ids
+        .iter()
+        .map(|id| Part::ToolUse(ToolUse::new(id, "look", ToolInput::parse("{}"))));
+    Message::new(Role::Assistant, [thought(minter)].into_iter().chain(uses))
+}
+
+fn results(ids: &[String], tokens: usize) -> Message {
+    Message::tool_results(
+        ids.iter()
+            .map(|id| ToolResult::text(id, "look", words(tokens))),
+    )
+}
+
+fn ids(prefix: usize, n: usize) -> Vec<String> {
+    (0..n).map(|i| format!("c{prefix}_{i}")).collect()
+}
+
+fn arcs(messages: impl IntoIterator<Item = Message>) -> Vec<Arc<Message>> {
+    messages.into_iter().map(Arc::new).collect()
+}
+
+/// One turn: a question, `rounds` of one call each with a result of `tokens`, and an answer.
+fn turn(n: usize, rounds: usize, tokens: usize) -> Vec<Message> {
+    let mut messages = vec![Message::user(format!("Question {n}?"))];
+    for round in 0..rounds {
+        let ids = ids(n * 100 + round, 1);
+        messages.push(calls("anthropic", &ids));
+        messages.push(results(&ids, tokens));
+    }
+    messages.push(Message::assistant(format!("Answer {n}.")));
+    messages
+}
+
+#[test]
+fn what_fits_is_sent_as_it_is() {
+    let messages = arcs(turn(0, 3, 100));
+    let mut history = History::default();
+    for policy in [HistoryPolicy::default(), policy(10_000)] {
+        let fit = history.fit(&policy, &messages, 500);
+        assert_eq!(fit.trimmed, None);
+        assert_eq!(fit.over, None);
+        let whole: u64 = messages.iter().map(|m| estimate_message(m)).sum();
+        assert_eq!(fit.tokens, whole + 500);
+        let sent = history.messages(&messages);
+        assert!(sent.iter().zip(&messages).all(|(a, b)| Arc::ptr_eq(a, b)));
+        assert_eq!(sent.len(), messages.len());
+    }
+}
+
+#[test]
+fn whole_turns_go_and_the_question_the_instructions_and_the_current_turn_stay() {
+    let mut all = vec![Message::system("Be brief.")];
+    for n in 0..4 {
+        all.extend(turn(n, 2, 100));
+    }
+    all.push(Message::system("Now in German."));
+    all.push(Message::user("And now?"));
+    let messages = arcs(all);
+    let mut history = History::default();
+    let fit = history.fit(&policy(800), &messages, 0);
+    assert!(fit.over.is_none(), "{fit:?}");
+    let sent: Vec<(Role, String)> = history
+        .messages(&messages)
+        .iter()
+        .map(|message| (message.role, message.text()))
+        .collect();
+    let said = |role, text: &str| (role, text.to_owned());
+    assert_eq!(
+        sent,
+        [
+            said(Role::System, "Be brief."),
+            said(Role::User, "Question 0?"),
+            said(Role::User, "Question 3?"),
+            said(Role::Assistant, ""),
+            said(Role::Tool, ""),
+            said(Role::Assistant, ""),
+            said(Role::Tool, ""),
+            said(Role::Assistant, "Answer 3."),
+            said(Role::System, "Now in German."),
+            said(Role::User, "And now?"),
+        ]
+    );
+}
+
+#[test]
+fn a_trim_makes_room_for_many_steps() {
+    let mut messages = Vec::new();
+    let mut history = History::default();
+    let policy = policy(5_000);
+    let (mut trims, mut last) = (0, Vec::<Arc<Message>>::new());
+    for n in 0..200 {
+        messages.extend(arcs(turn(n, 1, 60)));
+        messages.push(Arc::new(Message::user("More?")));
+        let fit = history.fit(&policy, &messages, 200);
+        assert!(fit.tokens <= 5_000 && fit.over.is_none());
+        let sent = history.messages(&messages);
+        if let Some(trimmed) = fit.trimmed {
+            trims += 1;
+            assert!(trimmed.tokens_after <= 3_000, "{trimmed:?}");
+            assert!(trimmed.tokens_before > 5_000);
+        } else {
+            // What was sent before is the beginning of what is sent now, so that a cache holds.
+            assert!(last.iter().zip(&sent).all(|(a, b)| Arc::ptr_eq(a, b)));
+            assert!(sent.len() > last.len());
+        }
+        last = sent;
+    }
+    // A turn has about 110 tokens: 18 of them fit between the marks.
+    assert!((5..=13).contains(&trims), "{trims}");
+}
+
+#[test]
+fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
+    let mut messages = arcs([Message::user("Compare all of them.")]);
+    let mut history = History::default();
+    let policy = policy(14_000);
+    let (mut trims, mut tokens) = (0, 0);
+    for n in 0..20 {
+        let ids = ids(n, 2);
+        messages.extend(arcs([calls("anthropic", &ids), results(&ids, 500)]));
+        let fit = history.fit(&policy, &messages, 0);
+        assert!(fit.over.is_none(), "{n}: {fit:?}");
+        let sent = history.messages(&messages);
+        assert_eq!(sent.len(), messages.len());
+        assert_paired(&sent);
+        // The newest results are whole.
+        assert!(Arc::ptr_eq(sent.last().unwrap(), messages.last().unwrap()));
+        tokens = fit.tokens;
+        if let Some(trimmed) = fit.trimmed {
+            trims += 1;
+            assert_eq!(trimmed.messages, 0);
+            assert!(trimmed.shortened > 0);
+        }
+    }
+    assert!((1..=4).contains(&trims), "{trims} {tokens}");
+    let sent = history.messages(&messages);
+    let oldest = sent[2].results().next().unwrap().as_text();
+    assert!(oldest.starts_with("word word"));
+    assert!(oldest.contains("left out later"), "{oldest}");
+    assert!(!oldest.contains("[… about 0"));
+    assert_eq!(history.shortened().next(), Some(2));
+}
+
+#[test]
+fn a_very_long_turn_keeps_nothing_of_old_results_rather_than_cutting_the_newest() {
+    let mut messages = arcs([Message::user("Compare all of them.")]);
+    let mut history = History::default();
+    for n in 0..60 {
+        let ids = ids(n, 1);
+        messages.extend(arcs([calls("anthropic", &ids), results(&ids, 500)]));
+        let fit = history.fit(&policy(8_000), &messages, 0);
+        assert!(fit.over.is_none(), "{n}: {fit:?}");
+        let sent = history.messages(&messages);
+        assert!(Arc::ptr_eq(sent.last().unwrap(), messages.last().unwrap()));
+    }
+    let sent = history.messages(&messages);
+    let oldest = sent[2].results().next().unwrap().as_text();
+    assert!(
+        oldest.starts_with("[… about 625 tokens of this result"),
+        "{oldest}"
+    );
+}
+
+#[test]
+fn the_newest_results_are_cut_only_as_much_as_they_must_be() {
+    let ids = ids(0, 2);
+    let messages = arcs([
+        Message::user("?"),
+        calls("anthropic", &ids),
+        results(&ids, 5_000),
+    ]);
+    let mut history = History::default();
+    let fit = history.fit(&policy(4_000), &messages, 100);
+    assert_eq!(fit.over, None);
+    assert!((3_500..=4_000).contains(&fit.tokens), "{fit:?}");
+}
+
+#[test]
+fn images_and_data_are_cut_like_text() {
+    let mut seen = ToolResult::text("c", "look", words(50));
+    seen.content
+        .push(ToolContent::Image(Media::base64("image/png", "AA==")));
+    seen.content.push(ToolContent::text(words(500)));
+    let mut data = ToolResult::text("d", "look", "");
+    data.content.clear();
+    data.structured = Some(json!({"rows": vec!["abcdefgh"; 500]}));
+    let message = Message::tool_results([seen, data]);
+    let short = super::shorten::shortened(&message, 100).unwrap();
+    let texts: Vec<String> = short.results().map(ToolResult::as_text).collect();
+    assert!(texts[0].starts_with("word "));
+    assert!(!texts[0].contains("[image"));
+    assert!(texts[1].starts_with(r#"{"rows":["abcdefgh","#));
+    for (result, text) in short.results().zip(&texts) {
+        assert!(result.structured.is_none());
+        assert!(text.contains("left out later"), "{text}");
+    }
+    assert!(estimate_message(&short) < 400);
+    assert_eq!(super::shorten::shortened(&short, 100), None, "only once");
+}
+
+#[test]
+fn what_cannot_fit_is_said_with_the_reason() {
+    let long = words(3_000);
+    let messages = arcs([
+        Message::system("Be brief."),
+        Message::user(long.clone()),
+        Message::assistant("No."),
+        Message::user(long),
+    ]);
+    let mut history = History::default();
+    let fit = history.fit(&policy(2_000), &messages, 700);
+    assert_eq!(fit.trimmed.map(|trimmed| trimmed.messages), Some(1));
+    let over = fit.over.unwrap();
+    assert_eq!(over.tokens, fit.tokens);
+    assert_eq!((over.max_tokens, over.overhead_tokens), (2_000, 700));
+    assert!((3_000..4_000).contains(&over.current_turn_tokens), "{over}");
+    assert_eq!(
+        over.to_string(),
+        "the conversation has about 8215 tokens and may have 2000: 700 are the tools, 3754 the current \
+         turn and 3761 what is always kept before it"
+    );
+    // It goes on being said, and nothing more is trimmed.
+    let again = history.fit(&policy(2_000), &messages, 700);
+    assert_eq!(again.trimmed, None);
+    assert_eq!(again.over, Some(over));
+}
+
+#[test]
+fn pinned_messages_stay_and_keep_what_they_cannot_be_parted_from() {
+    let mut all = Vec::new();
+    for n in 0..6 {
+        all.extend(turn(n, 1, 200));
+    }
+    all.push(Message::user("And now?"));
+    let messages = arcs(all);
+    let mut history = History::default();
+    // The question of turn 1 alone; a result of turn 2, so the turn.
+    history.pin(4);
+    history.pin(10);
+    history.fit(&policy(1_000), &messages, 0);
+    let sent = history.messages(&messages);
+    let is_sent = |at: usize| {
+        sent.iter()
+            .any(|message| Arc::ptr_eq(message, &messages[at]))
+    };
+    assert!(is_sent(4) && !is_sent(5) && !is_sent(7));
+    assert!((8..12).all(is_sent));
+    assert!(!is_sent(12));
+}
+
+#[test]
+fn a_summary_stands_where_messages_were_left_out() {
+    let mut messages = Vec::new();
+    for n in 0..6 {
+        messages.extend(arcs(turn(n, 1, 200)));
+    }
+    messages.push(Arc::new(Message::user("And now?")));
+    let mut history = History::default();
+    let policy = policy(1_000);
+    history.with_summary("Too early: nothing is left out.");
+    assert!(history.summary_source(&messages).is_empty());
+    history.fit(&policy, &messages, 0);
+    let source = history.summary_source(&messages);
+    assert!(Arc::ptr_eq(&source[0], &messages[1]));
+    let before = history.tokens();
+    history.with_summary("Five questions were answered.");
+    assert!(history.tokens() > before);
+    assert!(history.summary_source(&messages).is_empty());
+    let sent = history.messages(&messages);
+    assert_eq!(sent[0].text(), "Question 0?");
+    assert_eq!(sent[1].role, Role::User);
+    assert!(sent[1].text().ends_with("Five questions were answered."));
+
+    // It survives being stored, and the next one covers the last one and what came after it.
+    let stored = serde_json::to_string(&history).unwrap();
+    let mut restored: History = serde_json::from_str(&stored).unwrap();
+    assert_eq!(restored.messages(&messages), sent);
+    assert_eq!(restored.fit(&policy, &messages, 0).tokens, history.tokens());
+    for n in 6..10 {
+        messages.extend(arcs(turn(n, 1, 200)));
+    }
+    messages.push(Arc::new(Message::user("And now?")));
+    restored.fit(&policy, &messages, 0);
+    let source = restored.summary_source(&messages);
+    assert!(source[0].text().contains("Five questions"));
+    assert!(source.len() > 2);
+    restored.with_summary("x".repeat(100_000));
+    assert!(
+        restored.tokens() < 3_000,
+        "a summary is no way around the limit"
+    );
+}
+
+#[test]
+fn a_summary_is_asked_for_without_calls_and_with_everything_that_was_said() {
+    let mut dropped = turn(1, 1, 3_000);
+    dropped.push(Message::new(
+        Role::User,
+        [Part::Image(Media::base64("image/png", "AA=="))],
+    ));
+    let request = summary_request(&arcs(dropped));
+    assert_eq!(request.len(), 2);
+    let text = request[1].text();
+    assert!(
+        request
+            .iter()
+            .all(|message| message.tool_uses().count() == 0)
+    );
+    for said in [
+        "Person: Question 1?",
+        "Assistant calls look: {}",
+        "look answers: word word",
+        "Assistant: Answer 1.",
+        "Person gives an image.",
+    ] {
+        assert!(text.contains(said), "{said} is not in {text}");
+    }
+    assert!(!text.contains("hm"), "thoughts are nobody's facts");
+    assert!(estimate_message(&request[1]) < 600);
+}
+
+#[test]
+fn another_conversation_begins_anew() {
+    let mut history = History::default();
+    let long = arcs((0..9).flat_map(|n| turn(n, 1, 200)));
+    history.fit(&policy(500), &long, 0);
+    assert!(!history.left_out().is_empty());
+    let short = arcs(turn(0, 0, 0));
+    let fit = history.fit(&policy(500), &short, 0);
+    assert_eq!(fit.trimmed, None);
+    assert_eq!(history.messages(&short).len(), 2);
+    assert!(History::default().messages(&[]).is_empty());
+}
+
+#[test]
+fn messages_that_were_seen_are_not_looked_at_again() {
+    // A second look would see that this message is another one now.
+    let mut messages = arcs(turn(0, 1, 10));
+    let mut history = History::default();
+    let before = history.fit(&policy(100_000), &messages, 0).tokens;
+    messages[0] = Arc::new(Message::user(words(5_000)));
+    assert_eq!(history.fit(&policy(100_000), &messages, 0).tokens, before);
+    messages.push(Arc::new(Message::user("x")));
+    let grown = history.fit(&policy(100_000), &messages, 0).tokens;
+    assert_eq!(grown, before + estimate_message(&messages[4]));
+}
+
+/// What happens in a conversation, one thing after the other.
+#[derive(Debug, Clone)]
+enum Happens {
+    Asked(usize),
+    AskedTwice,
+    Instructed,
+    Called { parallel: usize, tokens: usize },
+    Paused(usize),
+    Answered(usize),
+}
+
+fn any_history() -> impl Strategy<Value = Vec<Happens>> {
+    let thing = prop_oneof![
+        3 => (1_usize..120).prop_map(Happens::Asked),
+        1 => Just(Happens::AskedTwice),
+        1 => Just(Happens::Instructed),
+        6 => (1_usize..4, 0_usize..300)
+            .prop_map(|(parallel, tokens)| Happens::Called { parallel, tokens }),
+        1 => (1_usize..50).prop_map(Happens::Paused),
+        3 => (1_usize..120).prop_map(Happens::Answered),
+    ];
+    prop::collection::vec(thing, 1..60)
+}
+
+/// What happens, as messages; the model changes in the middle of it.
+fn told(n: usize, thing: &Happens) -> Vec<Message> {
+    let minter = if n < 15 { "anthropic" } else { "openai" };
+    match thing {
+        Happens::Asked(tokens) => vec![Message::user(words(*tokens))],
+        Happens::AskedTwice => vec![Message::user("One thing."), Message::user("Another.")],
+        Happens::Instructed => vec![Message::system("By the way.")],
+        Happens::Called { parallel, tokens } => {
+            let ids = ids(n, *parallel);
+            vec![calls(minter, &ids), results(&ids, *tokens)]
+        }
+        Happens::Paused(tokens) => vec![Message::new(
+            Role::Assistant,
+            [thought(minter), Part::text(words(*tokens))],
+        )],
+        Happens::Answered(tokens) => vec![Message::assistant(words(*tokens))],
+    }
+}
+
+/// Every call has exactly one result, in the message after it, in order; and no result is without.
+fn assert_paired(sent: &[Arc<Message>]) {
+    for (at, message) in sent.iter().enumerate() {
+        let uses: Vec<&str> = message.tool_uses().map(|call| call.id.as_str()).collect();
+        let after = sent.get(at + 1);
+        if !uses.is_empty() {
+            let answers: Vec<&str> = after
+                .iter()
+                .flat_map(|message| message.results())
+                .map(|result| result.tool_use_id.as_str())
+                .collect();
+            assert_eq!(uses, answers);
+        }
+        if message.results().next().is_some() {
+            assert!(at > 0 && sent[at - 1].tool_uses().next().is_some());
+        }
+    }
+}
+
+/// Where each sent message comes from; a shortened one by its calls.
+fn origins(sent: &[Arc<Message>], messages: &[Arc<Message>], history: &History) -> Vec<usize> {
+    let shortened: Vec<usize> = history.shortened().collect();
+    let same = |message: &Arc<Message>, at: usize| {
+        let by_calls = shortened.contains(&at)
+            && message
+                .results()
+                .map(|r| &r.tool_use_id)
+                .eq(messages[at].results().map(|r| &r.tool_use_id));
+        Arc::ptr_eq(message, &messages[at]) || by_calls
+    };
+    sent.iter()
+        .map(|message| {
+            (0..messages.len())
+                .find(|at| same(message, *at))
+                .expect("nothing is made up")
+        })
+        .collect()
+}
+
+proptest! {
+    /// Whatever was said, at every step: pairs are whole, order is kept, what must stay stays, turns go
+    /// whole, the limit is kept or the reason given, and a stored history goes on like one in memory.
+    #[test]
+    fn the_laws_hold_at_every_step(
+        things in any_history(),
+        max in 50_u64..2_000,
+        low in 0_u8..=120,
+        overhead in 0_u64..200,
+        pins in prop::collection::vec(0_usize..40, 0..3),
+    ) {
+        let policy = HistoryPolicy {
+            low_water_percent: low,
+            shortened_tokens: 40,
+            ..policy(max)
+        };
+        let mut history = History::default();
+        let mut stored = serde_json::to_string(&history).unwrap();
+        for pin in &pins {
+            history.pin(*pin);
+        }
+        let mut messages: Vec<Arc<Message>> = Vec::new();
+        let mut before: Vec<usize> = Vec::new();
+        for (n, thing) in things.iter().enumerate() {
+            messages.extend(arcs(told(n, thing)));
+            let fit = history.fit(&policy, &messages, overhead);
+            let sent = history.messages(&messages);
+            assert_paired(&sent);
+
+            let origins = origins(&sent, &messages, &history);
+            prop_assert!(origins.is_sorted(), "order is kept");
+            let tokens: u64 = sent.iter().map(|m| estimate_message(m)).sum();
+            prop_assert_eq!(fit.tokens, tokens + overhead);
+            prop_assert_eq!(fit.over.is_some(), fit.tokens > max);
+
+            // Consecutive messages of the person are one; the last such group begins the turn.
+            let spoken: Vec<usize> = (0..messages.len())
+                .filter(|at| messages[*at].role != Role::System)
+                .collect();
+            let mut begins: Vec<usize> = Vec::new();
+            for (i, at) in spoken.iter().enumerate() {
+                let asks = |at: usize| messages[at].role == Role::User;
+                if i == 0 || (asks(*at) && !asks(spoken[i - 1])) {
+                    begins.push(*at);
+                }
+            }
+            let current = begins.last().copied().unwrap_or(0);
+            let first = (0..messages.len()).find(|at| messages[*at].role == Role::User);
+            for (at, message) in messages.iter().enumerate() {
+                let must_stay = message.role == Role::System
+                    || Some(at) == first
+                    || at >= current
+                    || pins.contains(&at);
+                prop_assert!(!must_stay || origins.contains(&at), "{at} is gone");
+            }
+            // Of a turn the model's and the tools' messages are all there or all gone.
+            for (i, start) in begins.iter().enumerate() {
+                let end = begins.get(i + 1).copied().unwrap_or(messages.len());
+                let theirs: Vec<bool> = (*start..end)
+                    .filter(|at| matches!(messages[*at].role, Role::Assistant | Role::Tool))
+                    .map(|at| origins.contains(&at))
+                    .collect();
+                prop_assert!(theirs.iter().all(|kept| *kept == theirs[0]), "half a turn");
+            }
+            // Only results of the current turn are shortened now; older ones may have been before.
+            // What was sent is untouched until the next trim.
+            let known = before.len().min(origins.len());
+            if fit.trimmed.is_none() {
+                prop_assert_eq!(&origins[..known], &before[..known]);
+            }
+            before = origins;
+
+            if n > 0 {
+                let mut restored: History = serde_json::from_str(&stored).unwrap();
+                let again = restored.fit(&policy, &messages, overhead);
+                prop_assert_eq!(&again, &fit);
+                prop_assert_eq!(restored.messages(&messages), sent);
+            }
+            stored = serde_json::to_string(&history).unwrap();
+        }
+    }
+}

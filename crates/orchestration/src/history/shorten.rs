@@ -1,0 +1,84 @@
+//! Tool results that keep their beginning only.
+
+use switchboard_domain::{Message, Part, ToolContent, ToolResult};
+
+use crate::tokens::{estimate, estimate_content, prefix_of};
+
+/// A result that is longer by less than this stays whole: the marker would eat what is saved.
+const WORTHWHILE: u64 = 60;
+
+/// The message with each of its tool results cut down to about `keep` tokens; `None` if none of them is
+/// long enough. The same message and number give the same result, to the byte.
+pub(super) fn shortened(message: &Message, keep: u64) -> Option<Message> {
+    let mut changed = false;
+    let parts = message
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::ToolResult(result) => match cut(result, keep) {
+                Some(result) => {
+                    changed = true;
+                    Part::ToolResult(result)
+                }
+                None => part.clone(),
+            },
+            other => other.clone(),
+        })
+        .collect::<Vec<_>>();
+    changed.then(|| Message::new(message.role, parts))
+}
+
+fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
+    let structured;
+    let content = match &result.structured {
+        // The data is what the model reads if there is nothing else.
+        Some(data) if result.content.is_empty() => {
+            structured = [ToolContent::text(data.to_string())];
+            &structured[..]
+        }
+        _ => &result.content[..],
+    };
+    let whole = estimate_content(content);
+    if whole <= keep.saturating_add(WORTHWHILE) {
+        return None;
+    }
+    let mut left = keep;
+    let mut kept = Vec::new();
+    for piece in content {
+        let tokens = estimate_content(std::slice::from_ref(piece));
+        if tokens <= left {
+            left -= tokens;
+            kept.push(piece.clone());
+            continue;
+        }
+        if let ToolContent::Text { text }
+        | ToolContent::Resource {
+            text: Some(text), ..
+        } = piece
+        {
+            let end = prefix_of(text, left);
+            if end > 0 {
+                kept.push(ToolContent::text(&text[..end]));
+            }
+        }
+        break;
+    }
+    let lost = whole.saturating_sub(estimate_content(&kept));
+    kept.push(ToolContent::text(format!(
+        "[… about {lost} tokens of this result were left out later, because the conversation became too \
+         long. Call the tool again if they are needed.]"
+    )));
+    Some(ToolResult {
+        content: kept,
+        structured: None,
+        ..result.clone()
+    })
+}
+
+/// The beginning of a text, of at most `tokens` tokens, with an ellipsis where it was cut.
+pub(super) fn beginning(text: &str, tokens: u64) -> String {
+    if estimate(text) <= tokens {
+        return text.to_owned();
+    }
+    format!("{} …", text[..prefix_of(text, tokens)].trim_end())
+}

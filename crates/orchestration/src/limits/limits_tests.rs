@@ -1,0 +1,423 @@
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::json;
+use switchboard_domain::{ModelId, Usage};
+
+use super::*;
+
+fn at_ms(ms: i64) -> Timestamp {
+    Timestamp::from_millisecond(1_800_000_000_000 + ms).unwrap()
+}
+
+fn at(second: i64) -> Timestamp {
+    at_ms(second * 1000)
+}
+
+fn model() -> ModelId {
+    ModelId::new("anthropic", "claude")
+}
+
+fn used(input: u64, output: u64) -> Usage {
+    Usage {
+        input_tokens: Some(input),
+        output_tokens: Some(output),
+        ..Usage::default()
+    }
+}
+
+fn limits(set: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    set(&mut limits);
+    limits
+}
+
+const PRICE: Pricing = Pricing {
+    input: 3.0,
+    output: 15.0,
+    cache_read: Some(0.3),
+    cache_write: Some(3.75),
+    cache_write_long: None,
+    server_tool_request: None,
+};
+
+impl Ledger {
+    fn check(&self, limits: &Limits) -> Result<(), LimitHit> {
+        self.check_before_model_call(limits, &model(), Some(&PRICE), at(0))
+    }
+
+    fn used(&mut self, usage: &Usage) {
+        self.record_usage(usage, TokenEstimate::default(), Some(&PRICE), at(0));
+    }
+}
+
+#[test]
+fn by_default_there_are_sixteen_steps_and_no_other_limit() {
+    let limits = Limits::default();
+    let mut ledger = Ledger::default();
+    for _ in 0..16 {
+        assert_eq!(ledger.check(&limits), Ok(()));
+        ledger.begin_step();
+        ledger.begin_response();
+        for _ in 0..1_000 {
+            ledger.admit_call(&limits, at(0)).unwrap();
+        }
+        ledger.used(&used(1 << 40, 1 << 40));
+    }
+    let hit = ledger.check(&limits).unwrap_err();
+    assert_eq!(hit, LimitHit::Steps { max: 16 });
+    assert_eq!(
+        hit.to_string(),
+        "the model was asked 16 times without coming to an answer; \
+         raise the limit with --max-steps or `max_steps`"
+    );
+    ledger.undo_step();
+    assert_eq!(ledger.check(&limits), Ok(()));
+}
+
+#[test]
+fn calls_beyond_the_runs_limit_are_refused_and_end_it_only_then() {
+    let limits = limits(|limits| limits.max_tool_calls = Some(2));
+    let mut ledger = Ledger::default();
+    ledger.admit_call(&limits, at(0)).unwrap();
+    ledger.admit_call(&limits, at(0)).unwrap();
+    assert_eq!(
+        ledger.check(&limits),
+        Ok(()),
+        "the model sees the last results"
+    );
+    let hit = ledger.admit_call(&limits, at(0)).unwrap_err();
+    assert_eq!(hit, LimitHit::ToolCalls { max: 2 });
+    assert_eq!(ledger.tool_calls(), 2);
+    assert_eq!(ledger.check(&limits), Err(hit));
+}
+
+#[test]
+fn calls_of_one_answer_are_limited_and_the_next_answer_begins_anew() {
+    let limits = limits(|limits| limits.max_calls_per_response = Some(1));
+    let mut ledger = Ledger::default();
+    ledger.begin_response();
+    ledger.admit_call(&limits, at(0)).unwrap();
+    let hit = ledger.admit_call(&limits, at(0)).unwrap_err();
+    assert!(hit.is_passing());
+    assert_eq!(
+        hit.for_model(),
+        "only 1 tool call may be made in one answer; make the others in the next one if they are \
+         still needed"
+    );
+    assert_eq!(ledger.check(&limits), Ok(()));
+    ledger.begin_response();
+    ledger.admit_call(&limits, at(0)).unwrap();
+}
+
+#[test]
+fn a_minute_slides() {
+    let limits = limits(|limits| limits.max_calls_per_minute = Some(2));
+    let mut ledger = Ledger::default();
+    ledger.admit_call(&limits, at(0)).unwrap();
+    ledger.admit_call(&limits, at(30)).unwrap();
+    assert_eq!(
+        ledger.admit_call(&limits, at(45)),
+        Err(LimitHit::CallsPerMinute {
+            max: 2,
+            retry_after_ms: 15_000
+        })
+    );
+    assert!(ledger.admit_call(&limits, at_ms(59_999)).is_err());
+    ledger.admit_call(&limits, at(60)).unwrap();
+    assert!(ledger.admit_call(&limits, at(89)).is_err());
+    ledger.admit_call(&limits, at(90)).unwrap();
+    assert_eq!(ledger.tool_calls(), 4);
+    // The clock was set back by a day: nobody waits for a day.
+    ledger.admit_call(&limits, at(-86_400)).unwrap();
+}
+
+#[test]
+fn tokens_are_limited_one_by_one_and_together() {
+    let mut ledger = Ledger::default();
+    ledger.used(&used(100, 20));
+    ledger.used(&used(150, 30));
+    let hit = |set: fn(&mut Limits)| ledger.check(&limits(set)).err();
+    assert_eq!(
+        hit(|limits| limits.max_input_tokens = Some(250)),
+        Some(LimitHit::InputTokens {
+            used: 250,
+            max: 250
+        })
+    );
+    assert_eq!(hit(|limits| limits.max_input_tokens = Some(251)), None);
+    assert_eq!(
+        hit(|limits| limits.max_output_tokens = Some(50)),
+        Some(LimitHit::OutputTokens { used: 50, max: 50 })
+    );
+    assert_eq!(
+        hit(|limits| limits.max_total_tokens = Some(300)),
+        Some(LimitHit::TotalTokens {
+            used: 300,
+            max: 300
+        })
+    );
+    assert_eq!(hit(|limits| limits.max_total_tokens = Some(301)), None);
+    let both = limits(|limits| {
+        limits.max_output_tokens = Some(90);
+        limits.max_total_tokens = Some(310);
+    });
+    assert_eq!(ledger.output_left(&both), Some(10));
+    assert_eq!(ledger.output_left(&Limits::default()), None);
+}
+
+#[test]
+fn what_a_provider_does_not_report_is_estimated_not_free() {
+    let limits = limits(|limits| {
+        limits.max_input_tokens = Some(1_000);
+        limits.max_cost_usd = Some(1.0);
+    });
+    let mut ledger = Ledger::default();
+    let estimate = TokenEstimate {
+        input: 1_000,
+        output: 100,
+    };
+    ledger.record_usage(&Usage::default(), estimate, Some(&PRICE), at(0));
+    assert!(ledger.has_estimates());
+    assert_eq!(
+        (ledger.input_tokens(), ledger.output_tokens()),
+        (1_000, 100)
+    );
+    assert!((ledger.cost_usd() - 0.0045).abs() < 1e-12);
+    assert!(matches!(
+        ledger.check(&limits),
+        Err(LimitHit::InputTokens { .. })
+    ));
+}
+
+#[test]
+fn the_cost_counts_every_kind_of_token_at_its_price() {
+    let usage = Usage {
+        input_tokens: Some(1_000_000),
+        output_tokens: Some(100_000),
+        cache_read_tokens: Some(500_000),
+        cache_write_tokens: Some(300_000),
+        cache_write_long_tokens: Some(100_000),
+        reasoning_tokens: Some(50_000),
+        server_tool_requests: Some(3),
+    };
+    // 0.2 M plain, 0.5 M read, 0.2 M written, 0.1 M written for long at twice the input's price.
+    let expected = 0.2 * 3.0 + 0.5 * 0.3 + 0.2 * 3.75 + 0.1 * 6.0 + 0.1 * 15.0;
+    let cost = PRICE.cost(&usage);
+    assert!((cost.usd - expected).abs() < 1e-9, "{cost:?}");
+    assert_eq!(cost.unpriced_requests, 3);
+
+    let with_searches = Pricing {
+        server_tool_request: Some(0.01),
+        ..PRICE
+    };
+    let cost = with_searches.cost(&usage);
+    assert!((cost.usd - expected - 0.03).abs() < 1e-9, "{cost:?}");
+    assert_eq!(cost.unpriced_requests, 0);
+
+    let plain = Pricing::from_list(Some(3.0), Some(15.0), None, None).unwrap();
+    let cost = plain.cost(&usage);
+    let expected = 0.9 * 3.0 + 0.1 * 6.0 + 0.1 * 15.0;
+    assert!((cost.usd - expected).abs() < 1e-9, "{cost:?}");
+}
+
+#[test]
+fn a_cost_limit_ends_the_run_when_it_is_spent() {
+    let limits = limits(|limits| limits.max_cost_usd = Some(0.01));
+    let mut ledger = Ledger::default();
+    ledger.used(&used(1_000, 400));
+    assert_eq!(ledger.check(&limits), Ok(()));
+    ledger.used(&used(1_000, 0));
+    let hit = ledger.check(&limits).unwrap_err();
+    assert_eq!(
+        hit.to_string(),
+        "0.012000 USD were spent, and 0.010000 USD are allowed; \
+         raise the limit with --max-cost-usd or `max_cost_usd`"
+    );
+}
+
+#[test]
+fn a_model_without_a_price_is_not_asked_under_a_cost_limit() {
+    let limited = limits(|limits| limits.max_cost_usd = Some(1.0));
+    let mut ledger = Ledger::default();
+    let check = |ledger: &Ledger, limits: &Limits, pricing: Option<&Pricing>| {
+        ledger.check_before_model_call(limits, &model(), pricing, at(0))
+    };
+    let unknown = LimitHit::PriceUnknown { model: model() };
+    assert_eq!(check(&ledger, &limited, None), Err(unknown.clone()));
+    let broken = Pricing {
+        output: f64::NAN,
+        ..PRICE
+    };
+    assert_eq!(
+        check(&ledger, &limited, Some(&broken)),
+        Err(unknown.clone())
+    );
+    assert_eq!(check(&ledger, &Limits::default(), None), Ok(()));
+    assert!(unknown.to_string().contains("anthropic/claude"));
+
+    // Nor is one with a price, after one without was paid: nobody knows how much.
+    ledger.record_usage(&used(1, 1), TokenEstimate::default(), None, at(0));
+    assert!(!ledger.is_cost_complete());
+    assert_eq!(check(&ledger, &limited, Some(&PRICE)), Err(unknown));
+}
+
+#[test]
+fn limits_and_prices_that_are_no_numbers_are_not_unlimited() {
+    let nan = limits(|limits| limits.max_cost_usd = Some(f64::NAN));
+    assert!(matches!(
+        Ledger::default().check(&nan),
+        Err(LimitHit::Cost { .. })
+    ));
+    assert_eq!(Pricing::from_list(Some(1.0), None, None, None), None);
+    assert_eq!(Pricing::from_list(Some(-1.0), Some(1.0), None, None), None);
+    assert_eq!(
+        Pricing::from_list(Some(f64::INFINITY), Some(1.0), None, None),
+        None
+    );
+    let free = Pricing::from_list(Some(0.0), Some(0.0), None, None).unwrap();
+    assert_eq!(free.cost(&used(5, 5)), Cost::default());
+}
+
+#[test]
+fn time_runs_only_while_the_run_is_at_work() {
+    let limits = limits(|limits| limits.max_wall_time = Some(Duration::from_secs(10)));
+    let check = |ledger: &Ledger, now| ledger.check_before_model_call(&limits, &model(), None, now);
+    let mut ledger = Ledger::default();
+    ledger.start(at(0));
+    assert_eq!(check(&ledger, at(4)), Ok(()));
+    assert_eq!(
+        ledger.time_left(&limits, at(4)),
+        Some(Duration::from_secs(6))
+    );
+    // A person thinks for a day.
+    ledger.pause(at(4));
+    assert_eq!(check(&ledger, at(86_400)), Ok(()));
+    ledger.start(at(86_400));
+    ledger.admit_call(&limits, at(86_402)).unwrap();
+    assert_eq!(ledger.elapsed_ms(at(86_402)), 6_000);
+    // The process is killed, and another one takes the run up a day later.
+    let stored = serde_json::to_string(&ledger).unwrap();
+    let mut ledger: Ledger = serde_json::from_str(&stored).unwrap();
+    ledger.start(at(200_000));
+    assert_eq!(ledger.elapsed_ms(at(200_000)), 6_000);
+    assert_eq!(check(&ledger, at_ms(200_003_999)), Ok(()));
+    let hit = check(&ledger, at(200_004)).unwrap_err();
+    assert_eq!(
+        hit,
+        LimitHit::WallTime {
+            used_ms: 10_000,
+            max_ms: 10_000
+        }
+    );
+    assert_eq!(
+        hit.to_string(),
+        "it took 10 s, and 10 s are allowed; \
+         raise the limit with --max-wall-time or `max_wall_time`"
+    );
+    assert_eq!(ledger.time_left(&limits, at(300_000)), Some(Duration::ZERO));
+    // The clock was set back.
+    assert_eq!(ledger.elapsed_ms(at(100_000)), 6_000);
+}
+
+#[test]
+fn limits_are_read_as_people_write_them() {
+    let limits: Limits =
+        serde_json::from_value(json!({"max_cost_usd": 0.5, "max_wall_time": 1.5})).unwrap();
+    assert_eq!(limits.max_steps, 16);
+    assert_eq!(limits.max_wall_time, Some(Duration::from_millis(1_500)));
+    let stored = serde_json::to_value(&limits).unwrap();
+    assert_eq!(serde_json::from_value::<Limits>(stored).unwrap(), limits);
+    // As runs were stored before there were others.
+    let old: Limits = serde_json::from_value(json!({"max_steps": 4})).unwrap();
+    assert_eq!(old, Limits::steps(4));
+    assert!(serde_json::from_value::<Limits>(json!({"max_wall_time": 1e300})).is_err());
+}
+
+#[test]
+fn every_hit_names_its_key_and_can_be_stored() {
+    let all = [
+        LimitHit::Steps { max: 1 },
+        LimitHit::ToolCalls { max: 1 },
+        LimitHit::CallsPerResponse { max: 2 },
+        LimitHit::CallsPerMinute {
+            max: 2,
+            retry_after_ms: 1,
+        },
+        LimitHit::InputTokens { used: 1, max: 1 },
+        LimitHit::OutputTokens { used: 1, max: 1 },
+        LimitHit::TotalTokens { used: 1, max: 1 },
+        LimitHit::Cost {
+            used_usd: 1.0,
+            max_usd: 1.0,
+        },
+        LimitHit::PriceUnknown { model: model() },
+        LimitHit::WallTime {
+            used_ms: 1,
+            max_ms: 1,
+        },
+    ];
+    let fields = serde_json::to_value(limits(|limits| {
+        limits.max_tool_calls = Some(1);
+        limits.max_calls_per_response = Some(1);
+        limits.max_calls_per_minute = Some(1);
+        limits.max_input_tokens = Some(1);
+        limits.max_output_tokens = Some(1);
+        limits.max_total_tokens = Some(1);
+        limits.max_cost_usd = Some(1.0);
+        limits.max_wall_time = Some(Duration::from_secs(1));
+    }))
+    .unwrap();
+    for hit in all {
+        let text = hit.to_string();
+        assert!(text.contains(&format!("`{}`", hit.key())), "{text}");
+        assert!(text.contains(&hit.flag()), "{text}");
+        assert!(!hit.for_model().contains("--"), "{}", hit.for_model());
+        assert!(fields.get(hit.key()).is_some(), "{}", hit.key());
+        let stored = serde_json::to_string(&hit).unwrap();
+        assert_eq!(serde_json::from_str::<LimitHit>(&stored).unwrap(), hit);
+    }
+}
+
+proptest! {
+    /// However calls arrive: in no window of a minute, no answer and no run are more of them admitted,
+    /// stored and taken up at any time.
+    #[test]
+    fn limits_of_calls_hold(
+        waits in prop::collection::vec((0_i64..40_000, any::<bool>()), 1..60),
+        per_minute in 1_u32..5, per_response in 1_u32..4, in_all in 1_u32..30,
+    ) {
+        let limits = limits(|limits| {
+            limits.max_tool_calls = Some(in_all);
+            limits.max_calls_per_response = Some(per_response);
+            limits.max_calls_per_minute = Some(per_minute);
+        });
+        let mut ledger = Ledger::default();
+        let (mut now, mut in_response) = (0, 0);
+        let mut admitted: Vec<i64> = Vec::new();
+        for (wait, new_answer) in waits {
+            now += wait;
+            if new_answer {
+                ledger.begin_response();
+                in_response = 0;
+            }
+            let text = serde_json::to_string(&ledger).unwrap();
+            ledger = serde_json::from_str(&text).unwrap();
+            let lately = admitted.iter().filter(|then| now - **then < 60_000).count();
+            let within = admitted.len() < in_all as usize
+                && in_response < per_response
+                && lately < per_minute as usize;
+            let verdict = ledger.admit_call(&limits, at_ms(now));
+            prop_assert_eq!(verdict.is_ok(), within, "{:?}", verdict);
+            if let Err(LimitHit::CallsPerMinute { retry_after_ms, .. }) = verdict {
+                let mut later = ledger.clone();
+                let retry = i64::try_from(retry_after_ms).unwrap();
+                prop_assert!(later.clone().admit_call(&limits, at_ms(now + retry - 1)).is_err());
+                prop_assert!(later.admit_call(&limits, at_ms(now + retry)).is_ok());
+            }
+            if within {
+                admitted.push(now);
+                in_response += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! How long things took, in a fixed number of buckets.
+
+use serde::{Deserialize, Serialize};
+
+/// The upper bounds of the buckets in milliseconds; one more holds what is above. They grow by steps
+/// of about two, from a local tool's five milliseconds to a model's ten minutes.
+pub const BOUNDS_MS: [u64; 17] = [
+    5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000,
+    300_000, 600_000,
+];
+
+/// Durations in milliseconds. Its size does not grow with their number.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Histogram {
+    /// How many.
+    pub count: u64,
+    /// All together.
+    pub sum_ms: u64,
+    /// The shortest; 0 if there is none.
+    pub min_ms: u64,
+    /// The longest; 0 if there is none.
+    pub max_ms: u64,
+    /// How many are in each bucket: those up to each of [`BOUNDS_MS`], then the rest.
+    pub buckets: [u64; BOUNDS_MS.len() + 1],
+}
+
+impl Histogram {
+    /// Takes one duration in.
+    pub fn record(&mut self, duration_ms: u64) {
+        self.min_ms = if self.count == 0 {
+            duration_ms
+        } else {
+            self.min_ms.min(duration_ms)
+        };
+        self.max_ms = self.max_ms.max(duration_ms);
+        self.count += 1;
+        self.sum_ms = self.sum_ms.saturating_add(duration_ms);
+        let bucket = BOUNDS_MS.partition_point(|bound| *bound < duration_ms);
+        self.buckets[bucket] += 1;
+    }
+
+    /// The mean; `None` if there is none.
+    pub fn mean_ms(&self) -> Option<u64> {
+        self.sum_ms.checked_div(self.count)
+    }
+
+    /// The duration that `share` (0 to 1) of all do not exceed, estimated within its bucket; `None` if
+    /// there is none. Never outside of the shortest and the longest.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate, of numbers far below 2^52"
+    )]
+    pub fn quantile_ms(&self, share: f64) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
+        let rank = (share.clamp(0.0, 1.0) * self.count as f64).max(1.0);
+        let mut below = 0_u64;
+        for (bucket, &count) in self.buckets.iter().enumerate() {
+            if count > 0 && (below + count) as f64 >= rank {
+                let from = bucket.checked_sub(1).map_or(0, |before| BOUNDS_MS[before]);
+                let to = BOUNDS_MS.get(bucket).copied().unwrap_or(self.max_ms);
+                let (from, to) = (from.max(self.min_ms), to.min(self.max_ms));
+                let within = (rank - below as f64) / count as f64;
+                let estimate = from as f64 + within * to.saturating_sub(from) as f64;
+                return Some(estimate.round() as u64);
+            }
+            below += count;
+        }
+        Some(self.max_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(durations: &[u64]) -> Histogram {
+        let mut histogram = Histogram::default();
+        for duration in durations {
+            histogram.record(*duration);
+        }
+        histogram
+    }
+
+    #[test]
+    fn nothing_has_no_mean_and_no_quantile() {
+        let empty = Histogram::default();
+        assert_eq!((empty.mean_ms(), empty.quantile_ms(0.5)), (None, None));
+        assert_eq!((empty.min_ms, empty.max_ms), (0, 0));
+    }
+
+    #[test]
+    fn one_duration_is_every_quantile() {
+        let one = of(&[37]);
+        for share in [0.0, 0.5, 0.95, 1.0] {
+            assert_eq!(one.quantile_ms(share), Some(37));
+        }
+        assert_eq!(one.mean_ms(), Some(37));
+    }
+
+    #[test]
+    fn bounds_belong_to_their_own_bucket() {
+        let histogram = of(&[0, 5, 6, 600_000, 600_001]);
+        assert_eq!(histogram.buckets[0], 2);
+        assert_eq!(histogram.buckets[1], 1);
+        assert_eq!(histogram.buckets[16], 1);
+        assert_eq!(histogram.buckets[17], 1);
+        assert_eq!(histogram.max_ms, 600_001);
+    }
+
+    #[test]
+    fn the_median_of_many_is_in_its_bucket() {
+        let durations: Vec<u64> = (1..=1_000).collect();
+        let histogram = of(&durations);
+        assert!((400..=600).contains(&histogram.quantile_ms(0.5).unwrap()));
+        assert!((900..=1_000).contains(&histogram.quantile_ms(0.95).unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_grow_and_stay_between_the_shortest_and_the_longest(
+            durations in proptest::collection::vec(0_u64..2_000_000, 1..60),
+        ) {
+            let histogram = of(&durations);
+            let least = *durations.iter().min().unwrap();
+            let most = *durations.iter().max().unwrap();
+            prop_assert_eq!((histogram.min_ms, histogram.max_ms), (least, most));
+            prop_assert_eq!(histogram.buckets.iter().sum::<u64>(), histogram.count);
+            let mut before = least;
+            for share in [0.0, 0.25, 0.5, 0.75, 0.95, 1.0] {
+                let quantile = histogram.quantile_ms(share).unwrap();
+                prop_assert!((before..=most).contains(&quantile), "{share}: {quantile}");
+                before = quantile;
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Patterns of names, as people write them in configurations.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A name with wildcards: `*` stands for any characters or none, `?` for one. Everything else stands
+/// for itself, and capitals count. There is no way to write a literal star; no tool's name has one.
+///
+/// ```
+/// use switchboard_orchestration::pattern::Pattern;
+///
+/// let reading = Pattern::new("get_*");
+/// assert!(reading.matches("get_customer"));
+/// assert!(!reading.matches("forget_customer"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// A pattern; every text is one.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it stands for the whole of `name`. Takes at most the product of both lengths.
+    pub fn matches(&self, name: &str) -> bool {
+        let pattern: Vec<char> = self.0.chars().collect();
+        let name: Vec<char> = name.chars().collect();
+        let (mut at, mut read) = (0, 0);
+        // The last star, and how much of the name it has taken.
+        let mut star: Option<(usize, usize)> = None;
+        while read < name.len() {
+            match pattern.get(at) {
+                Some('*') => {
+                    star = Some((at, read));
+                    at += 1;
+                }
+                Some(c) if *c == '?' || *c == name[read] => {
+                    at += 1;
+                    read += 1;
+                }
+                _ => {
+                    let Some((place, taken)) = star else {
+                        return false;
+                    };
+                    star = Some((place, taken + 1));
+                    at = place + 1;
+                    read = taken + 1;
+                }
+            }
+        }
+        pattern[at..].iter().all(|c| *c == '*')
+    }
+}
+
+impl From<&str> for Pattern {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Pattern {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Pattern;
+
+    #[test]
+    fn wildcards_stand_for_what_they_say() {
+        for (pattern, name, matches) in [
+            ("*", "", true),
+            ("*", "anything", true),
+            ("", "", true),
+            ("", "a", false),
+            ("delete_*", "delete_", true),
+            ("delete_*", "undelete_x", false),
+            ("*_delete", "a_delete_delete", true),
+            ("*a*b*c*", "xxaxxbxxcxx", true),
+            ("*a*b*c*", "xxaxxcxxbxx", false),
+            ("get_?", "get_a", true),
+            ("get_?", "get_", false),
+            ("get_?", "get_ab", false),
+            ("get_?", "get_ü", true),
+            ("Get", "get", false),
+            ("github__*", "github__x", true),
+            ("a.b", "axb", false),
+        ] {
+            assert_eq!(
+                Pattern::new(pattern).matches(name),
+                matches,
+                "{pattern} {name}"
+            );
+        }
+    }
+
+    /// The plain recursive definition.
+    fn reference(pattern: &[char], name: &[char]) -> bool {
+        match (pattern.split_first(), name.split_first()) {
+            (None, None) => true,
+            (Some(('*', rest)), None) => reference(rest, name),
+            (Some(('*', rest)), Some((_, tail))) => {
+                reference(rest, name) || reference(pattern, tail)
+            }
+            (Some((p, rest)), Some((c, tail))) if *p == '?' || p == c => reference(rest, tail),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn matching_is_what_the_definition_says(pattern in "[ab*?]{0,8}", name in "[ab]{0,8}") {
+            let chars = |text: &str| text.chars().collect::<Vec<_>>();
+            prop_assert_eq!(
+                Pattern::new(pattern.clone()).matches(&name),
+                reference(&chars(&pattern), &chars(&name))
+            );
+        }
+    }
+}

@@ -1,0 +1,372 @@
+use std::sync::Arc;
+
+use serde_json::json;
+use switchboard_domain::{Role, ToolDefinition, ToolOrigin};
+
+use super::*;
+use crate::strategy::GatherFormat;
+
+fn read(value: &Value) -> Recipe {
+    Recipe::from_value(value).unwrap()
+}
+
+fn error(value: &Value) -> String {
+    Recipe::from_value(value).unwrap_err().to_string()
+}
+
+/// A recipe that says everything.
+fn whole() -> Value {
+    json!({
+        "name": "orders",
+        "title": "Orders",
+        "description": "About orders.",
+        "model": "anthropic/claude",
+        "instructions": "You help with orders.",
+        "tools": {
+            "enabled": true,
+            "allow": ["shop__*"],
+            "exclude": ["shop__drop"],
+            "descriptions": {"find_order": "Finds an order."},
+        },
+        "policy": {
+            "max_tools_per_response": 3,
+            "max_tools_per_minute": 10,
+            "max_tools_per_run": 20,
+            "requires_approval": ["cancel_*"],
+        },
+        "examples": [{
+            "user": "Where is order 1?",
+            "calls": [
+                [{"tool": "find_order", "input": {"id": 1}, "result": {"state": "sent"}}],
+                [
+                    {"tool": "track", "input": {}, "result": "In Lund."},
+                    {"tool": "track", "input": {}, "result": "no", "is_error": true},
+                ],
+            ],
+            "answer": "In Lund.",
+        }],
+        "reasoning": {"style": "structured", "effort": "low"},
+        "strategy": {"gather-format": {
+            "max_thinking_steps": 3, "described_tools": 15, "review": true, "schema": {"type": "object"},
+        }},
+        "temperature": 0.5,
+        "limits": {"max_steps": 9, "max_total_tokens": 1000, "max_cost_usd": 0.5, "max_wall_time": 60.0},
+    })
+}
+
+#[test]
+fn a_recipe_is_stored_in_the_form_in_which_it_is_read() {
+    let recipe = read(&whole());
+    assert_eq!(serde_json::to_value(&recipe).unwrap(), whole());
+    let stored = serde_json::to_string(&recipe).unwrap();
+    assert_eq!(serde_json::from_str::<Recipe>(&stored).unwrap(), recipe);
+    let least = read(&json!({"name": "x"}));
+    assert_eq!(
+        serde_json::to_value(&least).unwrap(),
+        json!({"name": "x", "tools": {"enabled": true}, "reasoning": {"style": "none"}})
+    );
+    assert_eq!(least.instructions(), None);
+}
+
+#[test]
+fn keys_may_be_written_in_every_usual_way() {
+    let camel = read(&json!({
+        "name": "r",
+        "systemPrompt": "p",
+        "mcpTools": {
+            "enabled": true,
+            "tools": [{"name": "a", "description": "b"}, {"name": "c", "enabled": false}],
+            "toolPolicy": {"maxToolsPerResponse": 3, "requiresApproval": false},
+        },
+        "reasoning": "brief",
+        "strategy": "gatherFormat",
+    }));
+    assert_eq!(camel.instructions.as_deref(), Some("p"));
+    assert_eq!(camel.tools.allow, Some(vec!["a".into()]));
+    assert_eq!(camel.tools.exclude, ["c"]);
+    assert_eq!(camel.tools.descriptions, [("a".into(), "b".into())]);
+    assert_eq!(camel.policy.max_tools_per_response, Some(3));
+    assert_eq!(
+        camel.policy.requires_approval,
+        Some(RequiresApproval::Never)
+    );
+    assert_eq!(camel.reasoning.style, ReasoningStyle::Brief);
+    assert_eq!(
+        camel.strategy,
+        Some(Strategy::GatherFormat(GatherFormat::default()))
+    );
+}
+
+/// The form of the best-practice document, and what its program has besides.
+#[test]
+fn a_recipe_of_the_source_is_read() {
+    let recipe = read(&json!({
+        "uniqueId": "general-chat",
+        "name": "General Chat (Human-Focused)",
+        "displayName": "General Chat",
+        "pipeline": [{"command": "rag/build", "params": {"maxMessages": 20}}],
+        "strategy": {
+            "conversationPattern": "collaborative",
+            "responseRules": ["One answers.", "Cite the file."],
+            "mcpTools": {
+                "enabled": true,
+                "whitelist": ["data/read", "data/list", "file/load"],
+                "descriptions": {"data/read": "Read an entity."},
+            },
+            "toolPolicy": {"maxToolsPerMinute": 10, "requiresApproval": true},
+        },
+        "isPublic": true,
+    }));
+    assert_eq!(recipe.name, "general-chat");
+    assert_eq!(recipe.title.as_deref(), Some("General Chat"));
+    let allow = recipe.tools.allow.as_ref().unwrap();
+    assert_eq!(allow.len(), 3);
+    assert!(matches(
+        &allow[0],
+        &ToolDefinition::new("data_read", "", json!({}))
+    ));
+    assert_eq!(recipe.policy.max_tools_per_minute, Some(10));
+    assert_eq!(
+        recipe.policy.requires_approval,
+        Some(RequiresApproval::Always)
+    );
+    assert_eq!(
+        recipe.instructions.as_deref(),
+        Some("Rules for your answers:\n- One answers.\n- Cite the file.")
+    );
+    assert_eq!(recipe.strategy, None);
+    assert_eq!(
+        recipe.ignored,
+        ["pipeline", "isPublic", "strategy.conversationPattern"]
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place_and_the_nearest_key() {
+    for (value, expected) in [
+        (json!([]), "`the recipe` must be a map of keys"),
+        (json!({}), "`name` is missing"),
+        (json!({"name": "a b"}), "`name` must be a name of letters"),
+        (json!({"name": "../x"}), "`name` must be a name of letters"),
+        (
+            json!({"name": "r", "instrucions": "x"}),
+            "(did you mean `instructions`?)",
+        ),
+        (
+            json!({"name": "r", "tools": {"whitelst": []}}),
+            "`tools.whitelst` is no known key (did you mean `whitelist`?)",
+        ),
+        (
+            json!({"name": "r", "tools": {"allow": [3]}}),
+            "`tools.allow` must be a list of names",
+        ),
+        (
+            json!({"name": "r", "mcpTools": {"tools": [{"nam": "x"}]}}),
+            "`mcpTools.tools[0].nam` is no known key",
+        ),
+        (
+            json!({"name": "r", "tools": [], "mcpTools": {}}),
+            "`tools` and `mcpTools` say the same thing",
+        ),
+        (
+            json!({"name": "r", "policy": {"max_tools_per_run": 1}, "tools": {"policy": {"max_tools_per_run": 1}}}),
+            "said elsewhere",
+        ),
+        (
+            json!({"name": "r", "policy": {"max_tools_per_run": 0}}),
+            "`policy.max_tools_per_run` must be a whole number",
+        ),
+        (
+            json!({"name": "r", "policy": {"requires_approval": 1}}),
+            "true, false or a list of tools",
+        ),
+        (
+            json!({"name": "r", "reasoning": "deep"}),
+            "`reasoning` must be one of none, brief, structured",
+        ),
+        (
+            json!({"name": "r", "reasoning": {"effort": "max"}}),
+            "`reasoning.effort` must be one of none, low",
+        ),
+        (
+            json!({"name": "r", "strategy": "lop"}),
+            "there is no strategy `lop` (did you mean `loop`?)",
+        ),
+        (
+            json!({"name": "r", "strategy": {"gather-format": {"maxThinkingStep": 3}}}),
+            "(did you mean `max_thinking_steps`?)",
+        ),
+        (
+            json!({"name": "r", "strategy": {"mcpTools": {}}}),
+            "there is no strategy `mcp-tools`",
+        ),
+        (
+            json!({"name": "r", "strategy": "loop", "formatter": {"type": "object"}}),
+            "needs the strategy `gather-format`",
+        ),
+        (
+            json!({"name": "r", "temperature": -1}),
+            "`temperature` must be a number from 0 on",
+        ),
+        (
+            json!({"name": "r", "limits": {"max_step": 1}}),
+            "(did you mean `max_steps`?)",
+        ),
+        (
+            json!({"name": "r", "examples": [{"user": "x"}]}),
+            "`examples[0].answer` is missing",
+        ),
+        (
+            json!({"name": "r", "examples": [{"user": "x", "answer": "y", "calls": [{"tool": "t"}]}]}),
+            "`examples[0].calls[0].result` is missing",
+        ),
+        (
+            json!({"name": "r", "examples": [{"user": "x", "answer": "y", "calls": [[{"tool": "t", "input": 3, "result": ""}]]}]}),
+            "`examples[0].calls[0][0].input` must be a map of arguments",
+        ),
+    ] {
+        let error = error(&value);
+        assert!(error.contains(expected), "{value}: {error}");
+    }
+}
+
+#[test]
+fn a_form_of_the_answer_brings_its_strategy() {
+    let schema = json!({"type": "object", "properties": {}});
+    for formatter in [schema.clone(), json!({"schema": schema})] {
+        let recipe = read(&json!({"name": "r", "formatter": formatter}));
+        let Some(Strategy::GatherFormat(settings)) = recipe.strategy else {
+            panic!("no strategy");
+        };
+        assert_eq!(settings.schema, Some(schema.clone()));
+    }
+    let twice = json!({"name": "r", "formatter": schema, "strategy": {"gather_format": {"schema": schema}}});
+    assert!(error(&twice).contains("say the same thing"));
+}
+
+#[test]
+fn the_prompt_is_put_together() {
+    let recipe = read(&whole());
+    insta::assert_snapshot!(recipe.instructions().unwrap());
+    let brief = read(&json!({"name": "r", "reasoning": "brief"}))
+        .instructions()
+        .unwrap();
+    assert!(
+        brief.starts_with("# Thinking") && !brief.contains("# Examples"),
+        "{brief}"
+    );
+}
+
+fn shop_tools() -> Vec<Arc<ToolDefinition>> {
+    ["find_order", "track"]
+        .iter()
+        .map(|name| {
+            let mut tool = ToolDefinition::new(format!("shop__{name}"), "", json!({}));
+            tool.origin = Some(ToolOrigin {
+                server: "shop".into(),
+                tool: (*name).to_owned(),
+            });
+            Arc::new(tool)
+        })
+        .collect()
+}
+
+#[test]
+fn examples_become_messages_in_which_every_use_has_its_result() {
+    let examples = read(&whole()).examples(&shop_tools());
+    assert!(examples.left_out.is_empty());
+    let messages = &examples.messages;
+    let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
+    assert_eq!(
+        roles,
+        [
+            Role::User,
+            Role::Assistant,
+            Role::Tool,
+            Role::Assistant,
+            Role::Tool,
+            Role::Assistant
+        ]
+    );
+    for pair in messages.windows(2) {
+        let uses: Vec<_> = pair[0]
+            .tool_uses()
+            .map(|it| (it.id.clone(), it.name.clone()))
+            .collect();
+        let results: Vec<_> = pair[1]
+            .results()
+            .map(|it| (it.tool_use_id.clone(), it.name.clone()))
+            .collect();
+        assert_eq!(uses, results);
+    }
+    assert_eq!(
+        messages[1].tool_uses().next().unwrap().name,
+        "shop__find_order"
+    );
+    let data = messages[2].results().next().unwrap();
+    assert_eq!(data.structured, Some(json!({"state": "sent"})));
+    assert!(messages[4].results().nth(1).unwrap().is_error);
+    // Ids are unique.
+    let mut ids: Vec<_> = messages
+        .iter()
+        .flat_map(switchboard_domain::Message::tool_uses)
+        .map(|it| &it.id)
+        .collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 3);
+}
+
+#[test]
+fn an_example_with_a_tool_that_is_not_there_is_left_out() {
+    let examples = read(&whole()).examples(&shop_tools()[..1]);
+    assert_eq!(examples.messages, []);
+    assert_eq!(
+        examples.left_out,
+        ["example 1 of the recipe is left out: there is no tool `track`"]
+    );
+}
+
+#[test]
+fn examples_may_be_messages_of_the_openai_wire() {
+    let call = |id: &str, name: &str| {
+        json!({"id": id, "type": "function",
+            "function": {"name": name, "arguments": "{\"limit\": 10}"}})
+    };
+    let recipe = read(&json!({"name": "r", "few_shot": [
+        {"role": "user", "content": "Which rooms are there?"},
+        {"role": "assistant", "content": null, "tool_calls": [call("1", "data/list"), call("2", "b")]},
+        {"role": "tool", "tool_call_id": "2", "content": "second"},
+        {"role": "tool", "tool_call_id": "1", "content": "first"},
+        {"role": "assistant", "content": "Two."},
+        {"role": "user", "content": "Thanks."},
+        {"role": "assistant", "content": "You are welcome."},
+    ]}));
+    assert_eq!(recipe.examples.len(), 2);
+    let step = &recipe.examples[0].calls[0];
+    assert_eq!(
+        (step[0].tool.as_str(), &step[0].result),
+        ("data/list", &json!("first"))
+    );
+    assert_eq!(step[1].result, json!("second"));
+    assert_eq!(step[0].input["limit"], 10);
+    for wrong in [
+        json!([{"role": "assistant", "content": "x"}]),
+        json!([{"role": "user", "content": "x"}]),
+        json!([{"role": "user", "content": "x"}, {"role": "user", "content": "x"}]),
+        json!([{"role": "user", "content": "x"}, {"role": "tool", "content": "x"}]),
+        json!([
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "tool_calls": [call("1", "a")]},
+            {"role": "assistant", "content": "x"},
+        ]),
+        json!([
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "tool_calls": [call("1", "a")]},
+            {"role": "tool", "tool_call_id": "9", "content": "x"},
+        ]),
+        json!([{"role": "system", "content": "x"}]),
+    ] {
+        let error = error(&json!({"name": "r", "examples": wrong}));
+        assert!(error.contains("must be"), "{error}");
+    }
+}

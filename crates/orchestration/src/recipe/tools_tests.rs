@@ -1,0 +1,134 @@
+use serde_json::json;
+use switchboard_domain::ToolOrigin;
+
+use super::*;
+
+fn tool(server: &str, name: &str) -> Arc<ToolDefinition> {
+    let mut tool = ToolDefinition::new(
+        format!("{server}__{name}"),
+        format!("Own {name}."),
+        json!({}),
+    );
+    tool.origin = Some(ToolOrigin {
+        server: server.into(),
+        tool: name.into(),
+    });
+    Arc::new(tool)
+}
+
+fn tools() -> Vec<Arc<ToolDefinition>> {
+    vec![
+        tool("crm", "find_customer"),
+        tool("crm", "delete_customer"),
+        tool("files", "file_load"),
+    ]
+}
+
+fn recipe(tools: &serde_json::Value) -> Recipe {
+    Recipe::from_value(&json!({"name": "r", "tools": tools})).unwrap()
+}
+
+fn selected(rules: &serde_json::Value) -> (Vec<String>, Vec<String>) {
+    let selected = RecipeTools::new(&recipe(rules)).apply(&tools());
+    let names = selected
+        .tools
+        .iter()
+        .map(|tool| tool.name.clone())
+        .collect();
+    (names, selected.problems)
+}
+
+#[test]
+fn the_whitelist_takes_names_and_patterns() {
+    for (rules, expected) in [
+        (
+            json!(true),
+            &[
+                "crm__find_customer",
+                "crm__delete_customer",
+                "files__file_load",
+            ][..],
+        ),
+        (json!(false), &[]),
+        (json!({"enabled": false, "allow": ["crm__*"]}), &[]),
+        (json!({"allow": []}), &[]),
+        (
+            json!(["crm__*"]),
+            &["crm__find_customer", "crm__delete_customer"],
+        ),
+        (json!({"whitelist": ["file/load"]}), &["files__file_load"]),
+        (
+            json!({"allow": ["*customer"], "exclude": ["delete_*"]}),
+            &["crm__find_customer"],
+        ),
+        (json!({"exclude": "crm__*"}), &["files__file_load"]),
+        (
+            json!([{"name": "file_load", "description": "x"}]),
+            &["files__file_load"],
+        ),
+    ] {
+        let (names, problems) = selected(&rules);
+        assert_eq!(names, expected, "{rules}");
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+}
+
+#[test]
+fn names_that_are_no_tools_are_told() {
+    let (names, problems) = selected(&json!({
+        "allow": ["find_costumer", "file_load", "mail__*"],
+        "descriptions": {"find_costumer": "x"},
+    }));
+    assert_eq!(names, ["files__file_load"]);
+    assert_eq!(
+        problems,
+        [
+            "no tool is called `find_costumer`, which the recipe names (did you mean `find_customer`?)",
+            "no tool is called `mail__*`, which the recipe names",
+        ]
+    );
+}
+
+#[test]
+fn a_description_stands_for_the_tools_own_and_the_arc_stays_the_same() {
+    let recipe = recipe(&json!({"descriptions": {
+        "*_customer": "About a customer.",
+        "find_customer": "Finds one.",
+    }}));
+    let mut rules = RecipeTools::new(&recipe);
+    let tools = tools();
+    let first = rules.apply(&tools).tools;
+    let described: Vec<_> = first.iter().map(|tool| tool.description.as_str()).collect();
+    assert_eq!(
+        described,
+        ["Finds one.", "About a customer.", "Own file_load."]
+    );
+    // What is not described anew is not copied.
+    assert!(Arc::ptr_eq(&first[2], &tools[2]));
+    let second = rules.apply(&tools).tools;
+    assert!(first.iter().zip(&second).all(|(a, b)| Arc::ptr_eq(a, b)));
+    // Listed anew, but the same.
+    let listed: Vec<_> = self::tools();
+    let third = rules.apply(&listed).tools;
+    assert!(Arc::ptr_eq(&first[0], &third[0]));
+    // A tool that changed is described anew.
+    let mut changed = ToolDefinition::clone(&listed[0]);
+    changed.input_schema = json!({"type": "object"});
+    let fourth = rules.apply(&[Arc::new(changed)]).tools;
+    assert_eq!(fourth[0].input_schema, json!({"type": "object"}));
+    assert_eq!(fourth[0].description, "Finds one.");
+}
+
+#[test]
+fn no_server_gets_in_by_calling_its_tool_like_anothers() {
+    let sly = tool("sly", "crm__find_customer");
+    assert!(!matches("crm__*", &sly));
+    assert!(!matches("crm__find_customer", &sly));
+    assert!(matches("sly__*", &sly) && matches("*find_customer", &sly));
+    let mut shortened = ToolDefinition::new("files__file_l_4c752f7d", "", json!({}));
+    shortened.origin = Some(ToolOrigin {
+        server: "files".into(),
+        tool: "file.load".into(),
+    });
+    assert!(matches("files__file_load", &shortened) && matches("file-load", &shortened));
+}

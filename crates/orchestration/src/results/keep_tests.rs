@@ -1,0 +1,169 @@
+use super::*;
+use proptest::prelude::*;
+
+fn kept(text: &str) -> KeptResults {
+    let mut results = KeptResults::default();
+    results.keep(KeptResult {
+        id: "call_1".into(),
+        tool: "list".into(),
+        tokens: tokens::estimate(text),
+        text: text.into(),
+    });
+    results
+}
+
+fn read(results: &KeptResults, input: Value) -> Result<String, String> {
+    let Value::Object(input) = input else {
+        panic!("not an object: {input}");
+    };
+    let output = results.read(&input, &ResultLimit::default());
+    let text = output.content[0].as_text();
+    if output.is_error { Err(text) } else { Ok(text) }
+}
+
+#[test]
+fn a_result_is_read_page_by_page() {
+    let results = kept("äbcdefghij");
+    assert_eq!(
+        read(&results, json!({"result_id": "call_1", "limit": 5})).unwrap(),
+        "äbcd\n[bytes 0 to 5 of 11; go on with offset 5]"
+    );
+    assert_eq!(
+        read(&results, json!({"result_id": "call_1", "offset": 5})).unwrap(),
+        "efghij\n[bytes 5 to 11 of 11; this is the end]"
+    );
+    // In the middle of a character, and less than a character.
+    assert_eq!(
+        read(
+            &results,
+            json!({"result_id": "call_1", "offset": 1, "limit": 1})
+        )
+        .unwrap(),
+        "ä\n[bytes 0 to 2 of 11; go on with offset 2]"
+    );
+}
+
+#[test]
+fn a_text_is_found_with_its_line_and_offset() {
+    let results = kept("alpha one\nbeta two\nGAMMA One\ndelta");
+    assert_eq!(
+        read(&results, json!({"result_id": "call_1", "search": "ONE"})).unwrap(),
+        "6: alpha one\n25: GAMMA One\n[no more of it; the numbers are offsets]"
+    );
+    assert_eq!(
+        read(
+            &results,
+            json!({"result_id": "call_1", "search": "one", "offset": 10})
+        )
+        .unwrap(),
+        "25: GAMMA One\n[no more of it; the numbers are offsets]"
+    );
+    assert_eq!(
+        read(&results, json!({"result_id": "call_1", "search": "zeta"})).unwrap(),
+        "[not found between bytes 0 and 34]"
+    );
+}
+
+#[test]
+fn long_lines_and_many_matches_are_shown_in_part() {
+    let results = kept(&"x".repeat(1_000).replace("xxxxxxxxxx", "xxxxxxneed"));
+    let found = read(&results, json!({"result_id": "call_1", "search": "need"})).unwrap();
+    assert!(found.len() < 2_000, "{found}");
+    let results = kept(&"need\n".repeat(100));
+    let found = read(&results, json!({"result_id": "call_1", "search": "need"})).unwrap();
+    assert_eq!(found.lines().count(), MOST_LINES + 1);
+    assert!(
+        found.ends_with("[there is more: search on from offset 100]"),
+        "{found}"
+    );
+    let on = read(
+        &results,
+        json!({"result_id": "call_1", "search": "need", "offset": 100}),
+    )
+    .unwrap();
+    assert!(on.starts_with("100: need\n105: need\n"), "{on}");
+}
+
+#[test]
+fn what_is_not_there_is_an_error_that_says_what_is() {
+    let results = kept("abc");
+    for input in [
+        json!({}),
+        json!({"result_id": "call_2"}),
+        json!({"result_id": 1}),
+    ] {
+        let why = read(&results, input).unwrap_err();
+        assert_eq!(
+            why,
+            "There is no result of this id; these are kept: call_1."
+        );
+    }
+    let why = read(&results, json!({"result_id": "call_1", "offset": 3})).unwrap_err();
+    assert_eq!(why, "The result has 3 bytes: there is nothing at offset 3.");
+    let none = read(&KeptResults::default(), json!({"result_id": "call_1"})).unwrap_err();
+    assert_eq!(none, "There is no result of this id; no result is kept.");
+}
+
+#[test]
+fn the_oldest_go_when_there_is_too_much_and_all_survive_storage() {
+    let mut results = KeptResults::default();
+    for n in 0..5 {
+        results.keep(KeptResult {
+            id: format!("call_{n}"),
+            tool: "t".into(),
+            tokens: 1,
+            text: "x".repeat(MOST_BYTES / 3).into(),
+        });
+    }
+    assert!(results.get("call_1").is_none() && results.get("call_2").is_some());
+    results.keep(KeptResult {
+        id: "huge".into(),
+        tool: "t".into(),
+        tokens: 1,
+        text: "x".repeat(MOST_BYTES + 1).into(),
+    });
+    assert_eq!(results.results.len(), 1);
+    let results = kept("text");
+    let stored = serde_json::to_string(&results).unwrap();
+    assert_eq!(
+        serde_json::from_str::<KeptResults>(&stored).unwrap(),
+        results
+    );
+}
+
+#[test]
+fn the_tool_takes_what_the_marker_names_and_is_the_same_every_time() {
+    let tool = read_tool();
+    assert!(Arc::ptr_eq(&tool, &read_tool()));
+    let validator = jsonschema::validator_for(&tool.input_schema).unwrap();
+    assert!(validator.is_valid(&json!({"result_id": "c", "offset": 60})));
+    assert!(validator.is_valid(&json!({"result_id": "c", "search": "…"})));
+    assert!(!validator.is_valid(&json!({"offset": 60})));
+    assert_eq!(tool.annotations.read_only, Some(true));
+}
+
+proptest! {
+    #[test]
+    fn any_read_is_short_and_without_harm(
+        text in ".{0,300}",
+        offset in any::<Option<u16>>(),
+        limit in any::<Option<u64>>(),
+        search in prop::option::of(".{0,3}"),
+        max_tokens in 0_u64..1_000,
+    ) {
+        let mut input = JsonObject::new();
+        input.insert("result_id".into(), "call_1".into());
+        for (name, value) in [
+            ("offset", offset.map(|offset| json!(offset % 400))),
+            ("limit", limit.map(Value::from)),
+            ("search", search.map(Value::from)),
+        ] {
+            if let Some(value) = value {
+                input.insert(name.into(), value);
+            }
+        }
+        let limit = ResultLimit { max_tokens, preview_tokens: 1 };
+        let output = kept(&text).read(&input, &limit);
+        prop_assert!(tokens::estimate_content(&output.content) <= max_tokens.max(FOR_WORDS));
+    }
+}

@@ -1,0 +1,213 @@
+//! How a run asks its model.
+
+use std::sync::Arc;
+
+use switchboard_domain::{
+    ChatRequest, ChatResponse, Message, ModelError, Role, ToolChoice, ToolDefinition, Warning,
+    WarningKind,
+};
+
+use super::{
+    CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput, phases::Stage, unexpected,
+};
+use crate::{
+    RunEventKind, RunPhase,
+    history::{HistoryPolicy, summary_request},
+    limits::TokenEstimate,
+    results, tokens,
+};
+
+/// How much of a model's context window a conversation may fill, in percent, where nothing else is
+/// configured and the window is known. The rest is for the answer and for what an estimate misses.
+const WINDOW_PERCENT: u64 = 80;
+
+impl Run {
+    /// Begins the next call of the model with the tools there are now, and gives the request.
+    ///
+    /// The history is shared, not copied: a request of the k-th step costs its pointers.
+    #[allow(clippy::needless_pass_by_value)] // Whoever has a list has no more use for it.
+    pub fn begin_model_call(&mut self, tools: Vec<Arc<ToolDefinition>>) -> ModelCall {
+        let mut events = Vec::new();
+        if self.steps() == 0 && matches!(self.stage, Stage::Gather(_)) {
+            events.push(RunEventKind::PhaseStarted {
+                phase: RunPhase::Gathering,
+                mode: None,
+            });
+        }
+        self.tools = self.offered(&tools);
+        let policy = self.history_policy();
+        let overhead = self.weight.of(&self.tools);
+        let fit = self.history.fit(&policy, &self.messages, overhead);
+        self.asked_tokens = fit.tokens;
+        let may_ask = policy.summarise && !matches!(self.phase, Phase::Summarising);
+        if let Some(trimmed) = &fit.trimmed {
+            let dropped = self.history.summary_source(&self.messages);
+            let summarised = may_ask && !dropped.is_empty();
+            events.push(RunEventKind::HistoryTrimmed {
+                left_out: trimmed.messages,
+                tokens_before: trimmed.tokens_before,
+                tokens_after: trimmed.tokens_after,
+                summarised,
+            });
+            if summarised {
+                self.phase = Phase::Summarising;
+                return ModelCall {
+                    request: ChatRequest::new(summary_request(&dropped)),
+                    purpose: CallPurpose::Summary,
+                    events,
+                };
+            }
+        }
+        if let Some(over) = &fit.over {
+            // An estimate is no measure: the provider has the last word.
+            let message = format!(
+                "the conversation is about {} tokens long and {} are allowed; nothing more of it can \
+                 be left out",
+                over.tokens, over.max_tokens
+            );
+            events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
+        }
+        self.phase = Phase::Asked;
+        self.ledger.begin_step();
+        let tool_choice = if self.steps() == 1 && !self.tools.is_empty() {
+            self.options.tool_choice.clone()
+        } else {
+            ToolChoice::Auto
+        };
+        let mut messages = self.history.messages(&self.messages);
+        messages.extend(self.nudge.clone());
+        let request = ChatRequest {
+            messages,
+            tools: self.tools.clone(),
+            tool_choice,
+            parallel_tool_use: self.options.parallel_tool_use,
+            sampling: self.options.sampling.clone(),
+            max_output_tokens: self.output_tokens(),
+            reasoning: self.options.reasoning,
+            ..ChatRequest::default()
+        };
+        ModelCall {
+            request: self.shape(request),
+            purpose: CallPurpose::Answer,
+            events,
+        }
+    }
+
+    /// Puts examples of a conversation between the instructions and what was really said. Only before
+    /// the first call of the model.
+    pub fn show_examples(&mut self, examples: Vec<Message>) {
+        if self.steps() > 0 || examples.is_empty() {
+            return;
+        }
+        let leading = self
+            .messages
+            .iter()
+            .take_while(|message| message.role == Role::System)
+            .count();
+        let count = examples.len();
+        self.messages
+            .splice(leading..leading, examples.into_iter().map(Arc::new));
+        self.given += count;
+        // The question that began the conversation stays, not that of an example.
+        let question = self.messages[leading + count..]
+            .iter()
+            .position(|message| message.role == Role::User);
+        if let Some(question) = question {
+            self.history.pin(leading + count + question);
+        }
+    }
+
+    /// The summary that was asked for, or why there is none. Without one the run goes on: what does
+    /// not fit is left out all the same.
+    pub fn summarised(
+        &mut self,
+        summary: Result<ChatResponse, &ModelError>,
+    ) -> Result<Events, UnexpectedInput> {
+        if !matches!(self.phase, Phase::Summarising) {
+            return Err(unexpected("summarised", "no summary was asked for"));
+        }
+        self.phase = Phase::Model;
+        match summary {
+            Ok(answer) => {
+                self.usage.add(answer.usage);
+                let estimate = TokenEstimate {
+                    input: self.asked_tokens,
+                    output: tokens::estimate_message(&answer.message),
+                };
+                self.ledger
+                    .record_usage(&answer.usage, estimate, self.pricing.as_ref(), self.now);
+                let text = answer.message.text();
+                if !text.trim().is_empty() {
+                    self.history.with_summary(text);
+                }
+                Ok(Vec::new())
+            }
+            Err(error) => {
+                let message = format!("what no longer fits could not be summarised: {error}");
+                Ok(self.warn(Warning::new(WarningKind::HistoryTooLong, message)))
+            }
+        }
+    }
+
+    /// The tools that the model is shown: all, or where they are many those that it found, and what
+    /// the loop itself offers.
+    fn offered(&mut self, tools: &[Arc<ToolDefinition>]) -> Vec<Arc<ToolDefinition>> {
+        if self.tools_dropped.is_some() {
+            self.index.update(&[]);
+            return Vec::new();
+        }
+        self.index.update(tools);
+        let mut offered = self.selection.select(&self.options.search, &mut self.index);
+        // Last, so that the tools before keep their place in the provider's cache.
+        if !self.kept.is_empty() {
+            offered.push(results::read_tool());
+        }
+        offered
+    }
+
+    fn history_policy(&self) -> HistoryPolicy {
+        let mut policy = self.options.history.clone();
+        if policy.max_tokens.is_none() {
+            policy.max_tokens = self
+                .capabilities
+                .context_window
+                .map(|window| window / 100 * WINDOW_PERCENT);
+        }
+        policy
+    }
+
+    /// Tokens of this answer at most: what is configured, or what the run's limit leaves.
+    fn output_tokens(&self) -> Option<u32> {
+        let left = self
+            .ledger
+            .output_left(&self.options.limits)
+            .map(|left| u32::try_from(left).unwrap_or(u32::MAX));
+        match (self.options.max_output_tokens, left) {
+            (Some(configured), Some(left)) => Some(configured.min(left)),
+            (configured, left) => configured.or(left),
+        }
+    }
+}
+
+/// The estimated tokens of a list of tools, which is mostly the same list as the step before.
+#[derive(Debug, Default)]
+pub(super) struct ToolWeight {
+    tools: Vec<Arc<ToolDefinition>>,
+    tokens: u64,
+}
+
+impl ToolWeight {
+    fn of(&mut self, tools: &[Arc<ToolDefinition>]) -> u64 {
+        let is_same = self.tools.len() == tools.len()
+            && self
+                .tools
+                .iter()
+                .zip(tools)
+                .all(|(before, now)| Arc::ptr_eq(before, now));
+        if !is_same {
+            self.tokens = tools.iter().map(|tool| tokens::estimate_tool(tool)).sum();
+            self.tools = tools.to_vec();
+        }
+        self.tokens
+    }
+}

@@ -1,0 +1,300 @@
+//! The phases of the strategy that gathers first and formats then.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use switchboard_domain::{
+    ChatRequest, FinishReason, Message, ModelError, Role, ToolInput, ToolUse,
+};
+
+use super::{Events, Phase, Run, batch::CallState};
+use crate::{
+    AnswerItem, Outcome, RunError, RunErrorKind, RunEventKind, RunPhase, arguments,
+    strategy::{
+        GatherFormat, Strategy,
+        formatter::{FormatDecision, FormatState, FormatterMode, PartialFormatter},
+        gather::{self, AfterGather, GatherCall, GatherState},
+        repeats::CallVerdict,
+    },
+};
+
+/// Where a run is in its strategy.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stage {
+    /// A plain loop.
+    Loop,
+    /// Data is gathered.
+    Gather(Gathering),
+    /// The answer is brought into its form.
+    Format(Box<Formatting>),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Gathering {
+    state: GatherState,
+    /// What follows when the calls of the last answer have ended.
+    next: Option<Next>,
+    /// Calls of the last answer that were made before: their id, and the id of the earlier one.
+    repeats: HashMap<String, String>,
+}
+
+/// What follows an answer of the gathering phase.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Next {
+    /// The model thinks on, with these words to go by if it called nothing.
+    Think { nudge: Option<String> },
+    /// The answer is formatted.
+    Format,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Formatting {
+    state: FormatState,
+    /// What was said in this phase; none of it belongs into the history.
+    said: Vec<Arc<Message>>,
+    /// What the model said last while it gathered.
+    gathered: String,
+    /// The answer, when it is there.
+    items: Option<Vec<AnswerItem>>,
+}
+
+impl Stage {
+    pub(super) fn of(strategy: &Strategy) -> Self {
+        match strategy {
+            Strategy::GatherFormat(options) => Self::Gather(Gathering {
+                state: GatherState::new(options),
+                next: None,
+                repeats: HashMap::new(),
+            }),
+            _ => Self::Loop,
+        }
+    }
+}
+
+impl Run {
+    pub(super) fn is_gathering(&self) -> bool {
+        matches!(self.stage, Stage::Gather(_))
+    }
+
+    /// Whether the answer is being brought into its form.
+    pub fn is_formatting(&self) -> bool {
+        matches!(self.stage, Stage::Format(_))
+    }
+
+    /// Which phase of its strategy the run is in; a plain loop has none.
+    pub fn stage(&self) -> Option<RunPhase> {
+        match self.stage {
+            Stage::Loop => None,
+            Stage::Gather(_) => Some(RunPhase::Gathering),
+            Stage::Format(_) => Some(RunPhase::Formatting),
+        }
+    }
+
+    /// Reads the text of the answer out of the form while it is written, and by which means the form is
+    /// brought about. One per model call.
+    pub fn partial_formatter(&self) -> Option<(FormatterMode, PartialFormatter)> {
+        match &self.stage {
+            Stage::Format(formatting) => {
+                Some((formatting.state.mode(), formatting.state.partial()))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn formatted_items(&self) -> Option<&[AnswerItem]> {
+        match &self.stage {
+            Stage::Format(formatting) => formatting.items.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn gather_options(&self) -> GatherFormat {
+        match &self.options.strategy {
+            Strategy::GatherFormat(options) => options.clone(),
+            _ => GatherFormat::default(),
+        }
+    }
+
+    /// Makes a request what its phase wants it to be.
+    pub(super) fn shape(&self, mut request: ChatRequest) -> ChatRequest {
+        let leading = request
+            .messages
+            .iter()
+            .take_while(|message| message.role == Role::System)
+            .count();
+        let instructions = (leading > 0).then(|| {
+            let texts: Vec<_> = request.messages[..leading]
+                .iter()
+                .map(|message| message.text())
+                .collect();
+            texts.join("\n\n")
+        });
+        let prompt = match &self.stage {
+            Stage::Loop => return request,
+            Stage::Gather(_) => gather::system_prompt(
+                &self.gather_options(),
+                instructions.as_deref(),
+                &request.tools,
+            ),
+            Stage::Format(formatting) => formatting.state.system_prompt(instructions.as_deref()),
+        };
+        request
+            .messages
+            .splice(..leading, [Arc::new(Message::system(prompt))]);
+        let Stage::Format(formatting) = &self.stage else {
+            return request;
+        };
+        request.messages.extend(formatting.said.iter().cloned());
+        request.messages.push(Arc::new(formatting.state.ask()));
+        formatting.state.prepare(request)
+    }
+
+    /// An answer of the gathering phase: which of its calls run, and what comes then.
+    pub(super) fn gather_heard(&mut self, message: &Message) {
+        let Stage::Gather(gathering) = &mut self.stage else {
+            return;
+        };
+        let uses: Vec<(&ToolUse, String)> = message
+            .tool_uses()
+            .map(|tool_use| {
+                let input = match &tool_use.input {
+                    ToolInput::Object(input) => arguments::digest(input),
+                    ToolInput::Malformed { raw, .. } => raw.clone(),
+                };
+                (tool_use, input)
+            })
+            .collect();
+        let calls: Vec<GatherCall<'_>> = uses
+            .iter()
+            .map(|(tool_use, input)| GatherCall {
+                id: &tool_use.id,
+                name: &tool_use.name,
+                input,
+            })
+            .collect();
+        let decision = gathering.state.after_answer(&message.text(), &calls);
+        gathering.repeats = calls
+            .iter()
+            .zip(decision.calls)
+            .filter_map(|(call, verdict)| match verdict {
+                CallVerdict::Repeat { of } => Some((call.id.to_owned(), of)),
+                CallVerdict::Run => None,
+            })
+            .collect();
+        gathering.next = Some(match decision.next {
+            AfterGather::Think { nudge, .. } => Next::Think { nudge },
+            AfterGather::Format { .. } => Next::Format,
+        });
+    }
+
+    /// The earlier call that stands in for this one.
+    pub(super) fn repeated(&self, tool_use: &ToolUse) -> Option<CallState> {
+        let Stage::Gather(gathering) = &self.stage else {
+            return None;
+        };
+        gathering
+            .repeats
+            .get(&tool_use.id)
+            .map(|of| CallState::Repeats { of: of.clone() })
+    }
+
+    /// The last answer of the gathering phase is dealt with, its calls have ended.
+    pub(super) fn gathered(&mut self) -> Events {
+        let Stage::Gather(gathering) = &mut self.stage else {
+            return Vec::new();
+        };
+        self.phase = Phase::Model;
+        match gathering.next.take() {
+            Some(Next::Think { nudge }) => {
+                self.nudge = nudge.map(|words| Arc::new(Message::user(words)));
+                Vec::new()
+            }
+            Some(Next::Format) | None => self.begin_formatting(),
+        }
+    }
+
+    /// Ends the gathering phase and begins the other.
+    pub(super) fn begin_formatting(&mut self) -> Events {
+        let gathered = self
+            .new_messages()
+            .iter()
+            .rev()
+            .filter(|message| message.role == Role::Assistant)
+            .map(|message| message.text())
+            .find(|text| !text.trim().is_empty())
+            .unwrap_or_default();
+        let state = FormatState::new(&self.gather_options(), &self.capabilities);
+        let mode = state.mode().to_string();
+        self.stage = Stage::Format(Box::new(Formatting {
+            state,
+            said: Vec::new(),
+            gathered,
+            items: None,
+        }));
+        self.phase = Phase::Model;
+        vec![RunEventKind::PhaseStarted {
+            phase: RunPhase::Formatting,
+            mode: Some(mode),
+        }]
+    }
+
+    /// The provider would not take the request in this form: asks in the next one, if there is one.
+    pub(super) fn formatter_refused(&mut self, error: &ModelError) -> Option<RunEventKind> {
+        let Stage::Format(formatting) = &mut self.stage else {
+            return None;
+        };
+        formatting
+            .state
+            .refused(error)
+            .then(|| RunEventKind::PhaseStarted {
+                phase: RunPhase::Formatting,
+                mode: Some(formatting.state.mode().to_string()),
+            })
+    }
+
+    /// An answer of the formatting phase.
+    pub(super) fn formatted(&mut self, message: Message, finish: &FinishReason) -> Events {
+        let Stage::Format(formatting) = &mut self.stage else {
+            return Vec::new();
+        };
+        if *finish == FinishReason::Paused {
+            formatting.said.push(Arc::new(message));
+            self.phase = Phase::Model;
+            return Vec::new();
+        }
+        let gathered = formatting.gathered.clone();
+        match formatting.state.read(&message, finish, &gathered) {
+            FormatDecision::Done(formatted) => {
+                self.messages.push(Arc::new(formatted.message()));
+                formatting.items = Some(formatted.items);
+                self.phase = Phase::Done(Outcome::Completed);
+                if formatted.repairs.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![RunEventKind::FormatRepaired {
+                        repairs: formatted.repairs,
+                    }]
+                }
+            }
+            FormatDecision::Reask { messages, error } => {
+                formatting.said.push(Arc::new(message));
+                formatting.said.extend(messages.into_iter().map(Arc::new));
+                self.phase = Phase::Model;
+                self.again.times += 1;
+                vec![RunEventKind::AskedAgain {
+                    attempt: self.again.times,
+                    reason: error,
+                }]
+            }
+            FormatDecision::Silent => {
+                self.end_with(RunError::new(
+                    RunErrorKind::EmptyAnswer,
+                    "the model answered with nothing; ask again or take another model",
+                ));
+                Vec::new()
+            }
+        }
+    }
+}

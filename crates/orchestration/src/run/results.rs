@@ -1,0 +1,393 @@
+//! How a run takes in decisions and what tools gave, and brings every call to its one result.
+
+use std::{mem, sync::Arc};
+
+use serde_json::Value;
+use switchboard_domain::{
+    ApprovalDecision, ApprovalScope, JsonObject, Message, Part, Role, ToolDefinition, ToolOutput,
+    ToolResult, ToolUse,
+};
+
+use super::{
+    Events, Phase, Run, ToolAnswer, UnexpectedInput,
+    batch::{CallEnd, CallState},
+    unexpected,
+};
+use crate::{
+    RecordedResult, RunEventKind, ToolFailure,
+    approval::{self, Asker},
+    results,
+    strategy::repeats,
+};
+
+impl Run {
+    /// Somebody decided about a call that waits for approval.
+    ///
+    /// [`ApprovalDecision::Later`] leaves the question open. A decision that comes after the request
+    /// expired counts as [`ApprovalDecision::Expired`]; [`Run::tick`] says what time it is.
+    pub fn decided(
+        &mut self,
+        id: &str,
+        decision: ApprovalDecision,
+    ) -> Result<Events, UnexpectedInput> {
+        let position = self.position("decided", id)?;
+        let Phase::Batch(calls) = &mut self.phase else {
+            return Err(unexpected("decided", "no tool calls are under way"));
+        };
+        let CallState::Waiting { input, request } = &mut calls[position].state else {
+            return Err(unexpected(
+                "decided",
+                format!("`{id}` does not wait for approval"),
+            ));
+        };
+        if decision == ApprovalDecision::Later {
+            return Ok(Vec::new());
+        }
+        let input = mem::take(input);
+        let expires_at = request
+            .expires_at
+            .as_deref()
+            .and_then(|until| until.parse().ok());
+        let name = calls[position].tool_use.name.clone();
+        let record = calls[position].record;
+        let decision = approval::decision_in_time(expires_at, self.now, decision);
+        let definition = self.definition(&name).cloned();
+        if let Some(definition) = &definition {
+            let session = self.session.as_deref().unwrap_or(&self.id);
+            let asker = Asker {
+                principal: &self.principal,
+                session,
+            };
+            let until = self.options.approval.remembered_until(self.now);
+            self.decisions
+                .lock()
+                .remember(&asker, definition, &decision, until);
+        }
+        let (failure, refusal) = match self.allowed(decision, input, definition.as_ref()) {
+            Err(refused) => refused,
+            Ok((input, scope, edited)) => {
+                let mut events = Vec::new();
+                if edited {
+                    if let Some(entry) = self.records.get_mut(record) {
+                        entry.input = Value::Object(input.clone());
+                    }
+                    events.push(RunEventKind::ToolInputRepaired {
+                        id: id.to_owned(),
+                        repairs: vec!["the person changed the input".to_owned()],
+                        input: Value::Object(input.clone()),
+                    });
+                }
+                events.push(RunEventKind::ToolApproved {
+                    id: id.to_owned(),
+                    scope,
+                    edited,
+                    remembered: false,
+                });
+                self.set_state(position, CallState::Ready { input });
+                return Ok(events);
+            }
+        };
+        let mut events = vec![RunEventKind::ToolDenied {
+            id: id.to_owned(),
+            reason: refusal.clone(),
+        }];
+        events.extend(self.settle(
+            position,
+            CallEnd::failed(failure, format!("Not executed: {refusal}.")),
+        ));
+        if failure == ToolFailure::Denied && self.options.stop_after_denial {
+            events
+                .extend(self.skip_behind(position, "an earlier call of this answer was declined"));
+        }
+        events.extend(self.close_batch_if_settled());
+        Ok(events)
+    }
+
+    /// The input with which a call may run, for how long the answer holds and whether the person changed
+    /// the input; or why it may not.
+    fn allowed(
+        &self,
+        decision: ApprovalDecision,
+        input: JsonObject,
+        definition: Option<&Arc<ToolDefinition>>,
+    ) -> Result<(JsonObject, ApprovalScope, bool), (ToolFailure, String)> {
+        let (failure, why) = match decision {
+            ApprovalDecision::Allow { input: None, scope } => return Ok((input, scope, false)),
+            ApprovalDecision::Allow {
+                input: Some(edited),
+                scope,
+            } => {
+                let checked = match definition {
+                    Some(definition) => self.validators.check(definition, edited),
+                    None => Ok(edited),
+                };
+                match checked {
+                    Ok(edited) => return Ok((edited, scope, true)),
+                    Err(faults) => (
+                        ToolFailure::InvalidInput,
+                        format!("the edited input does not fit the tool: {faults}"),
+                    ),
+                }
+            }
+            ApprovalDecision::Deny {
+                reason: Some(reason),
+                ..
+            } => (
+                ToolFailure::Denied,
+                format!("the person declined it: {reason}"),
+            ),
+            ApprovalDecision::Deny { reason: None, .. } => {
+                (ToolFailure::Denied, "the person declined it".to_owned())
+            }
+            ApprovalDecision::Expired => (
+                ToolFailure::NotApproved,
+                "it needs a person's approval and nobody answered in time".to_owned(),
+            ),
+            ApprovalDecision::NobodyThere | ApprovalDecision::Later => (
+                ToolFailure::NotApproved,
+                "it needs a person's approval and nobody is there to ask".to_owned(),
+            ),
+        };
+        Err((failure, why))
+    }
+
+    /// The driver starts a call: from here on its effect is not known until it finishes.
+    pub fn tool_started(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
+        let position = self.position("tool_started", id)?;
+        let Phase::Batch(calls) = &mut self.phase else {
+            return Err(unexpected("tool_started", "no tool calls are under way"));
+        };
+        let CallState::Ready { input } = &mut calls[position].state else {
+            return Err(unexpected(
+                "tool_started",
+                format!("`{id}` is not ready to start"),
+            ));
+        };
+        let input = mem::take(input);
+        calls[position].state = CallState::Started { input };
+        Ok(vec![RunEventKind::ToolStarted { id: id.to_owned() }])
+    }
+
+    /// A started call is over. A cached answer needs no start.
+    pub fn tool_finished(
+        &mut self,
+        id: &str,
+        answer: ToolAnswer,
+    ) -> Result<Events, UnexpectedInput> {
+        let position = self.position("tool_finished", id)?;
+        let expected = matches!(&self.phase, Phase::Batch(calls) if match calls[position].state {
+            CallState::Started { .. } => true,
+            CallState::Ready { .. } => answer.cached,
+            _ => false,
+        });
+        if !expected {
+            return Err(unexpected(
+                "tool_finished",
+                format!("`{id}` was not started"),
+            ));
+        }
+        let end = CallEnd::from(answer);
+        let stops = self.guard_stops(position, &end.output);
+        let mut events: Events = self.settle(position, end).into_iter().collect();
+        if stops {
+            events.extend(self.skip_behind(
+                position,
+                "the result of an earlier call of this answer rules it out",
+            ));
+        }
+        events.extend(self.close_batch_if_settled());
+        Ok(events)
+    }
+
+    fn guard_stops(&self, position: usize, output: &ToolOutput) -> bool {
+        let Phase::Batch(calls) = &self.phase else {
+            return false;
+        };
+        let name = &calls[position].tool_use.name;
+        self.options
+            .guards
+            .iter()
+            .any(|guard| guard.stops(name, output))
+    }
+
+    /// Calls behind this one that have not begun get a result that says why they never will.
+    fn skip_behind(&mut self, position: usize, why: &str) -> Events {
+        let mut events = Vec::new();
+        for behind in position + 1..self.batch_len() {
+            let open = matches!(&self.phase, Phase::Batch(calls) if matches!(
+                calls[behind].state,
+                CallState::Waiting { .. } | CallState::Ready { .. } | CallState::Repeats { .. }
+            ));
+            if open {
+                let end = CallEnd::failed(ToolFailure::Skipped, format!("Not executed: {why}."));
+                events.extend(self.settle(behind, end));
+            }
+        }
+        events
+    }
+
+    pub(super) fn settle(&mut self, position: usize, end: CallEnd) -> Option<RunEventKind> {
+        let Phase::Batch(calls) = &self.phase else {
+            return None;
+        };
+        let call = calls.get(position)?;
+        let (record, tool_use) = (call.record, call.tool_use.clone());
+        let (event, result) = self.record(record, &tool_use, end);
+        self.set_state(position, CallState::Settled { result });
+        Some(event)
+    }
+
+    /// Writes down how a call ended. The model reads what the limit leaves of the result; the event
+    /// and the record have what the model reads, and the whole is kept for reading on.
+    pub(super) fn record(
+        &mut self,
+        record: usize,
+        tool_use: &ToolUse,
+        end: CallEnd,
+    ) -> (RunEventKind, ToolResult) {
+        let CallEnd {
+            output,
+            failure,
+            attempts,
+            duration_ms,
+            cached,
+            limited,
+        } = end;
+        let output = if limited {
+            let (output, kept) = self
+                .options
+                .results
+                .apply(&tool_use.id, &tool_use.name, output);
+            if let Some(kept) = kept {
+                self.kept.keep(kept);
+            }
+            output
+        } else {
+            output
+        };
+        if let Some(entry) = self.records.get_mut(record) {
+            entry.is_error = output.is_error;
+            entry.failure = failure;
+            entry.cached = cached;
+            entry.attempts = attempts;
+            entry.duration_ms = duration_ms;
+            entry.result = RecordedResult {
+                content: output.content.clone(),
+                structured: output.structured.clone(),
+            };
+        }
+        let event = RunEventKind::ToolFinished {
+            id: tool_use.id.clone(),
+            is_error: output.is_error,
+            failure,
+            cached,
+            attempts,
+            duration_ms,
+            content: output.content.clone(),
+            structured: output.structured.clone(),
+        };
+        let result = ToolResult {
+            tool_use_id: tool_use.id.clone(),
+            name: tool_use.name.clone(),
+            content: results::for_model(output.content, &self.capabilities),
+            structured: output.structured,
+            is_error: output.is_error,
+        };
+        (event, result)
+    }
+
+    /// When every call has its result, all of them go back together, in call order.
+    pub(super) fn close_batch_if_settled(&mut self) -> Events {
+        let mut events = self.settle_repeats();
+        let Phase::Batch(calls) = &mut self.phase else {
+            return events;
+        };
+        if !calls
+            .iter()
+            .all(|call| matches!(call.state, CallState::Settled { .. }))
+        {
+            return events;
+        }
+        let results = mem::take(calls)
+            .into_iter()
+            .filter_map(|call| match call.state {
+                CallState::Settled { result } => Some(Part::ToolResult(result)),
+                _ => None,
+            });
+        let message = Message::new(Role::Tool, results);
+        self.messages.push(Arc::new(message));
+        self.phase = Phase::Model;
+        if self.is_gathering() {
+            events.extend(self.gathered());
+        }
+        events
+    }
+
+    /// Calls that were made before get the earlier result, as soon as there is one.
+    fn settle_repeats(&mut self) -> Events {
+        let mut events = Vec::new();
+        for position in 0..self.batch_len() {
+            let Phase::Batch(calls) = &self.phase else {
+                break;
+            };
+            let CallState::Repeats { of } = &calls[position].state else {
+                continue;
+            };
+            let id = &calls[position].tool_use.id;
+            let earlier = calls
+                .iter()
+                .find(|call| call.tool_use.id == *of)
+                .map(|call| match &call.state {
+                    CallState::Settled { result } => Some(result),
+                    _ => None,
+                });
+            let result = match earlier {
+                // Its own call has not ended yet.
+                Some(None) => continue,
+                Some(Some(result)) => Some(repeats::repeated_result(result, id)),
+                None => self
+                    .messages
+                    .iter()
+                    .rev()
+                    .flat_map(|message| message.results())
+                    .find(|result| result.tool_use_id == *of)
+                    .map(|result| repeats::repeated_result(result, id)),
+            };
+            let end = match result {
+                Some(result) => CallEnd::repeated(result),
+                None => CallEnd::failed(
+                    ToolFailure::Repeated,
+                    "Not executed: the same call was made before.",
+                ),
+            };
+            events.extend(self.settle(position, end));
+        }
+        events
+    }
+
+    pub(super) fn batch_len(&self) -> usize {
+        match &self.phase {
+            Phase::Batch(calls) => calls.len(),
+            _ => 0,
+        }
+    }
+
+    pub(super) fn set_state(&mut self, position: usize, state: CallState) {
+        if let Phase::Batch(calls) = &mut self.phase {
+            calls[position].state = state;
+        }
+    }
+
+    /// The first unsettled call with this id: a model may use an id twice.
+    fn position(&self, method: &'static str, id: &str) -> Result<usize, UnexpectedInput> {
+        let Phase::Batch(calls) = &self.phase else {
+            return Err(unexpected(method, "no tool calls are under way"));
+        };
+        calls
+            .iter()
+            .position(|call| {
+                call.tool_use.id == id && !matches!(call.state, CallState::Settled { .. })
+            })
+            .ok_or_else(|| unexpected(method, format!("no open tool call has the id `{id}`")))
+    }
+}

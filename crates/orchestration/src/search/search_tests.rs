@@ -1,0 +1,327 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use switchboard_domain::{ToolDefinition, ToolOrigin};
+
+use super::*;
+
+fn tool(name: &str, description: &str) -> Arc<ToolDefinition> {
+    let (server, own) = name.split_once("__").unwrap();
+    let mut tool = ToolDefinition::new(name, description, json!({"type": "object"}));
+    tool.origin = Some(ToolOrigin {
+        server: server.to_owned(),
+        tool: own.to_owned(),
+    });
+    Arc::new(tool)
+}
+
+fn some_tools() -> Vec<Arc<ToolDefinition>> {
+    vec![
+        tool(
+            "crm__delete_customer",
+            "Removes a customer. Cannot be undone.",
+        ),
+        tool("crm__list_customers", "Lists customers by name."),
+        tool("mail__send", "Sends a mail to a customer."),
+        tool("git__status", "Shows changed files."),
+    ]
+}
+
+fn small() -> SearchPolicy {
+    SearchPolicy {
+        above_tools: 3,
+        max_results: 2,
+        ..SearchPolicy::default()
+    }
+}
+
+fn names(tools: &[Arc<ToolDefinition>]) -> Vec<&str> {
+    tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+fn search(selection: &mut ToolSelection, index: &mut ToolIndex, input: &Value) -> SearchAnswer {
+    selection.answer_search(&small(), index, input.as_object().unwrap())
+}
+
+#[test]
+fn a_small_set_is_shown_whole() {
+    let tools = some_tools();
+    let mut index = ToolIndex::default();
+    assert!(index.update(&tools));
+    let mut selection = ToolSelection::default();
+    let shown = selection.select(&SearchPolicy::default(), &mut index);
+    assert_eq!(shown, tools);
+    assert!(!selection.is_active() && !selection.is_search_tool("search_tools"));
+    let off = SearchPolicy {
+        enabled: false,
+        ..small()
+    };
+    assert_eq!(selection.select(&off, &mut index), tools);
+}
+
+#[test]
+fn many_tools_or_many_tokens_switch_the_search_on() {
+    let mut index = ToolIndex::default();
+    index.update(&some_tools());
+    let by_tokens = SearchPolicy {
+        above_tokens: index.tokens() - 1,
+        ..SearchPolicy::default()
+    };
+    for policy in [small(), by_tokens] {
+        let mut selection = ToolSelection::default();
+        let shown = selection.select(&policy, &mut index);
+        assert_eq!(names(&shown), ["search_tools"]);
+        assert!(
+            shown[0]
+                .description
+                .contains("4 of them, of: crm, mail, git")
+        );
+        assert_eq!(shown[0].annotations.read_only, Some(true));
+    }
+}
+
+#[test]
+fn what_is_found_is_appended_and_stays_in_its_place() {
+    let mut index = ToolIndex::default();
+    let mut tools = some_tools();
+    index.update(&tools);
+    let policy = SearchPolicy {
+        always: vec!["status".into()],
+        ..small()
+    };
+    let mut selection = ToolSelection::default();
+    let first = selection.select(&policy, &mut index);
+    assert_eq!(names(&first), ["search_tools", "git__status"]);
+
+    let answer = search(
+        &mut selection,
+        &mut index,
+        &json!({"query": "send an e-mail"}),
+    );
+    assert_eq!(answer.revealed[0], "mail__send");
+    let second = selection.select(&policy, &mut index);
+    assert_eq!(second[..2], first[..]);
+    assert!(Arc::ptr_eq(&second[0], &first[0]));
+    assert_eq!(second[2].name, "mail__send");
+
+    // A server goes away and comes back; new tools come; the state is stored in between.
+    index.update(&tools[..2]);
+    let without = selection.select(&policy, &mut index);
+    assert_eq!(names(&without), ["search_tools"]);
+    tools.insert(0, tool("git__status_all", "Shows all."));
+    index.update(&tools);
+    let stored = serde_json::to_string(&selection).unwrap();
+    let mut selection: ToolSelection = serde_json::from_str(&stored).unwrap();
+    let third = selection.select(&policy, &mut index);
+    assert_eq!(third, second);
+    // Found again, it is not shown twice.
+    let again = search(
+        &mut selection,
+        &mut index,
+        &json!({"query": "send mail", "limit": 1}),
+    );
+    assert_eq!(again.found, ["mail__send"]);
+    assert!(again.revealed.is_empty());
+}
+
+#[test]
+fn what_was_shown_before_the_search_came_on_stays() {
+    let tools = some_tools();
+    let mut index = ToolIndex::default();
+    index.update(&tools[..2]);
+    let mut selection = ToolSelection::default();
+    let before = selection.select(&small(), &mut index);
+    index.update(&tools);
+    let after = selection.select(&small(), &mut index);
+    assert_eq!(after[1..], before[..]);
+    // It stays on when tools go away: the model knows the search by now.
+    index.update(&tools[..1]);
+    assert_eq!(
+        names(&selection.select(&small(), &mut index)),
+        ["search_tools", "crm__delete_customer"]
+    );
+}
+
+#[test]
+fn a_tool_that_was_called_unseen_is_shown_from_then_on() {
+    let mut index = ToolIndex::default();
+    index.update(&some_tools());
+    let mut selection = ToolSelection::default();
+    selection.select(&small(), &mut index);
+    assert!(index.get("git__status").is_some());
+    assert!(selection.reveal("git__status"));
+    assert!(!selection.reveal("git__status"));
+    assert_eq!(
+        names(&selection.select(&small(), &mut index)),
+        ["search_tools", "git__status"]
+    );
+}
+
+#[test]
+fn a_search_says_what_it_found_in_one_line_each() {
+    let mut index = ToolIndex::default();
+    index.update(&some_tools());
+    let mut selection = ToolSelection::default();
+    selection.select(&small(), &mut index);
+    let answer = search(
+        &mut selection,
+        &mut index,
+        &json!({"query": "delete customers"}),
+    );
+    assert_eq!(
+        answer.output.content[0].as_text(),
+        "2 tools fit, and can be called now, the likeliest first:\n\
+         - crm__delete_customer: Removes a customer.\n\
+         - crm__list_customers: Lists customers by name."
+    );
+    let one = search(
+        &mut selection,
+        &mut index,
+        &json!({"query": "customer", "limit": 1}),
+    );
+    assert_eq!(one.found.len(), 1);
+    let none = search(&mut selection, &mut index, &json!({"query": "bake a cake"}));
+    assert!(none.found.is_empty() && !none.output.is_error);
+    for nothing in [json!({}), json!({"query": " "}), json!({"query": 3})] {
+        let answer = search(&mut selection, &mut index, &nothing);
+        assert!(answer.output.is_error && answer.revealed.is_empty());
+    }
+}
+
+#[test]
+fn a_host_may_have_a_tool_of_the_same_name() {
+    let mut tools = some_tools();
+    tools.push(Arc::new(ToolDefinition::new(
+        "search_tools",
+        "Finds pliers.",
+        json!({}),
+    )));
+    let mut index = ToolIndex::default();
+    index.update(&tools);
+    let mut selection = ToolSelection::default();
+    let shown = selection.select(&small(), &mut index);
+    assert_eq!(names(&shown), ["search_tools_2"]);
+    assert!(!selection.is_search_tool("search_tools"));
+    assert!(selection.is_search_tool("search_tools_2"));
+}
+
+#[test]
+fn a_tool_is_found_by_name_title_server_parameters_and_their_choices() {
+    let mut rich = ToolDefinition::new(
+        "x",
+        "Does it.",
+        json!({"type": "object", "properties": {
+            "recipient": {"type": "string", "description": "Somebody's postal code."},
+            "options": {"type": "object", "properties": {
+                "wrapping": {"type": "string", "enum": ["ribbon", "bow"]},
+            }},
+        }}),
+    );
+    rich.title = Some("Parcel Service".to_owned());
+    rich.origin = Some(ToolOrigin {
+        server: "logistics".to_owned(),
+        tool: "shipIt".to_owned(),
+    });
+    let mut tools = some_tools();
+    tools.push(Arc::new(rich));
+    let mut index = ToolIndex::default();
+    index.update(&tools);
+    for query in [
+        "ship",
+        "parcels",
+        "logistics",
+        "recipients",
+        "postal",
+        "wrapping",
+        "ribbons",
+    ] {
+        let found = index.search(query, 1);
+        assert_eq!(
+            found.first().map(|found| found.tool.name.as_str()),
+            Some("x"),
+            "{query}"
+        );
+    }
+}
+
+#[test]
+fn an_exact_name_comes_first() {
+    let mut index = ToolIndex::default();
+    index.update(&some_tools());
+    let found = index.search("I need `crm__list_customers` to delete a customer", 4);
+    assert_eq!(found[0].tool.name, "crm__list_customers");
+    // An ordinary word is no name.
+    let found = index.search("what is the customer status of the mail I want to send", 4);
+    assert_eq!(found[0].tool.name, "mail__send");
+}
+
+#[test]
+fn the_index_follows_the_catalog() {
+    let mut tools = some_tools();
+    let mut index = ToolIndex::default();
+    assert!(index.update(&tools));
+    assert!(!index.update(&tools));
+    let equal: Vec<_> = tools
+        .iter()
+        .map(|tool| Arc::new((**tool).clone()))
+        .collect();
+    assert!(!index.update(&equal), "made anew is not changed");
+    assert!(index.search("otters", 4).is_empty());
+    tools[3] = tool("git__status", "Counts otters.");
+    let before = index.tokens();
+    assert!(index.update(&tools));
+    assert_ne!(index.tokens(), before);
+    assert_eq!(index.search("otters", 4)[0].tool.name, "git__status");
+    assert!(index.search("changed files", 4).is_empty());
+    assert!(index.update(&[]));
+    assert!(index.search("otters", 4).is_empty());
+    assert_eq!(index.tokens(), 0);
+}
+
+proptest! {
+    /// Whatever comes and goes, is found, called or stored: the tools of a request that are still there
+    /// are, in the same order, the beginning of those of the next.
+    #[test]
+    fn requests_only_grow(
+        steps in prop::collection::vec(
+            (prop::collection::vec(any::<bool>(), 4), "[a-z ]{0,12}|customers|mail files", 0_usize..4),
+            1..12,
+        ),
+    ) {
+        let all = some_tools();
+        let mut index = ToolIndex::default();
+        let mut selection = ToolSelection::default();
+        let mut before: Vec<String> = Vec::new();
+        let policy = SearchPolicy { above_tools: 1, ..small() };
+        for (there, query, called) in steps {
+            let tools: Vec<_> = all
+                .iter()
+                .zip(&there)
+                .filter(|(_, there)| **there)
+                .map(|(tool, _)| Arc::clone(tool))
+                .collect();
+            index.update(&tools);
+            let stored = serde_json::to_string(&selection).unwrap();
+            selection = serde_json::from_str(&stored).unwrap();
+            let was_active = selection.is_active();
+            let now: Vec<String> = selection
+                .select(&policy, &mut index)
+                .iter()
+                .map(|tool| tool.name.clone())
+                .collect();
+            if was_active {
+                let still: Vec<&String> = before.iter().filter(|name| now.contains(name)).collect();
+                let same: Vec<&String> = now.iter().filter(|name| before.contains(name)).collect();
+                prop_assert_eq!(still, same);
+                prop_assert_eq!(&now[0], "search_tools");
+            }
+            let input = json!({"query": query});
+            selection.answer_search(&policy, &mut index, input.as_object().unwrap());
+            if index.get(&all[called].name).is_some() {
+                selection.reveal(&all[called].name);
+            }
+            before = now;
+        }
+    }
+}

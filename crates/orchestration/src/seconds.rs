@@ -1,0 +1,31 @@
+//! Spans of time as people write them: a number of seconds.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+/// Writes seconds, whole where they are.
+#[expect(clippy::ref_option, reason = "serde hands the field over by reference")]
+pub(crate) fn serialize<S: Serializer>(
+    span: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match span {
+        None => serializer.serialize_none(),
+        Some(span) if span.subsec_nanos() == 0 => serializer.serialize_u64(span.as_secs()),
+        Some(span) => serializer.serialize_f64(span.as_secs_f64()),
+    }
+}
+
+/// Reads seconds; negative ones and those that no clock holds are refused.
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    let seconds: Option<f64> = Option::deserialize(deserializer)?;
+    seconds
+        .map(|seconds| {
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|_| D::Error::custom(format!("{seconds} is no number of seconds")))
+        })
+        .transpose()
+}

@@ -1,0 +1,422 @@
+use proptest::prelude::*;
+use serde_json::json;
+use switchboard_domain::{
+    ChatRequest, FinishReason, ModelCapabilities, ModelError, ModelErrorKind, Part, ResponseFormat,
+    Role, ToolChoice, ToolInput, ToolUse,
+};
+
+use super::*;
+use crate::strategy::GatherFormat;
+
+fn can(structured_output: bool, forced_tool_choice: bool) -> ModelCapabilities {
+    ModelCapabilities {
+        structured_output: Some(structured_output),
+        forced_tool_choice: Some(forced_tool_choice),
+        ..ModelCapabilities::default()
+    }
+}
+
+fn state(capabilities: &ModelCapabilities) -> FormatState {
+    FormatState::new(&GatherFormat::default(), capabilities)
+}
+
+fn with_schema(schema: Value) -> FormatState {
+    let settings = GatherFormat {
+        schema: Some(schema),
+        ..GatherFormat::default()
+    };
+    FormatState::new(&settings, &can(false, true))
+}
+
+fn calls(inputs: &[ToolInput]) -> Message {
+    let parts = inputs
+        .iter()
+        .enumerate()
+        .map(|(n, input)| Part::ToolUse(ToolUse::new(format!("id_{n}"), TOOL, input.clone())));
+    Message::new(Role::Assistant, parts)
+}
+
+fn call(input: Value) -> Message {
+    calls(&[ToolInput::from_json(input)])
+}
+
+fn hello() -> Value {
+    json!({"conversation": [{"type": "text", "content": "Hello"}]})
+}
+
+fn done(decision: FormatDecision) -> Formatted {
+    match decision {
+        FormatDecision::Done(formatted) => formatted,
+        other => panic!("not an answer: {other:?}"),
+    }
+}
+
+fn read(state: &mut FormatState, answer: &Message) -> FormatDecision {
+    state.read(answer, &FinishReason::Stop, "")
+}
+
+#[test]
+fn the_form_is_that_of_the_contract() {
+    let schema = schema();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    assert!(validator.is_valid(&json!({"thinking": "t", "conversation": [
+        {"type": "text", "content": "# x"},
+        {"type": "artifact", "artifactType": "code", "title": "T", "content": "x"},
+        {"type": "artifact", "artifactType": "code", "title": "T", "content": "x", "language": "c"},
+    ]})));
+    for wrong in [
+        json!({}),
+        json!({"conversation": "x"}),
+        json!({"conversation": []}),
+        json!({"conversation": [{"type": "text"}]}),
+        json!({"conversation": [{"type": "artifact", "content": "x"}]}),
+        json!({"conversation": [{"content": "x"}]}),
+    ] {
+        assert!(!validator.is_valid(&wrong), "{wrong}");
+    }
+    assert!(Arc::ptr_eq(&definition(), &definition()));
+}
+
+#[test]
+fn each_mode_makes_its_own_request() {
+    let tool = Arc::new(ToolDefinition::new("find", "", json!({"type": "object"})));
+    let request = ChatRequest::new([Message::user("?")]).with_tools([tool]);
+    let mut state = state(&can(true, true));
+    let mut seen = Vec::new();
+    loop {
+        let prepared = state.prepare(request.clone());
+        assert_eq!(prepared.messages, request.messages);
+        let names: Vec<_> = prepared
+            .tools
+            .iter()
+            .map(|tool| tool.name.clone())
+            .collect();
+        let has_schema = matches!(
+            &prepared.response_format,
+            ResponseFormat::JsonSchema { schema: sent, .. } if *sent == schema()
+        );
+        seen.push((state.mode(), names, prepared.tool_choice, has_schema));
+        let refused = ModelError::new("p", ModelErrorKind::InvalidRequest { field: None }, "no");
+        if !state.refused(&refused) {
+            break;
+        }
+    }
+    let only = || vec![TOOL.to_owned()];
+    assert_eq!(
+        seen,
+        [
+            (
+                FormatterMode::Native,
+                vec!["find".to_owned()],
+                ToolChoice::None,
+                true
+            ),
+            (
+                FormatterMode::Named,
+                only(),
+                ToolChoice::Only(only()),
+                false
+            ),
+            (FormatterMode::Required, only(), ToolChoice::Required, false),
+            (FormatterMode::Auto, only(), ToolChoice::Auto, false),
+        ]
+    );
+}
+
+#[test]
+fn only_a_refused_request_is_tried_in_another_mode() {
+    let mut state = state(&can(true, true));
+    for kind in [
+        ModelErrorKind::Authentication,
+        ModelErrorKind::Overloaded { retry_after: None },
+        ModelErrorKind::ContextOverflow,
+        ModelErrorKind::Connection,
+    ] {
+        assert!(!state.refused(&ModelError::new("p", kind, "")));
+    }
+    assert_eq!(state.mode(), FormatterMode::Native);
+    let feature = "forced tools".to_owned();
+    assert!(state.refused(&ModelError::new(
+        "p",
+        ModelErrorKind::Unsupported { feature },
+        ""
+    )));
+    assert_eq!(state.mode(), FormatterMode::Named);
+}
+
+#[test]
+fn the_model_is_told_to_use_only_the_formatter() {
+    for (capabilities, name) in [(can(true, true), "native"), (can(false, false), "auto")] {
+        let state = state(&capabilities);
+        let told = format!(
+            "{}---\n{}\n",
+            state.system_prompt(Some("Be kind.\n")),
+            state.ask().text()
+        );
+        insta::assert_snapshot!(name, told);
+    }
+    let own = with_schema(json!({"type": "object"})).system_prompt(None);
+    assert!(
+        own.contains("JSON Schema") && !own.contains("artifact"),
+        "{own}"
+    );
+}
+
+#[test]
+fn an_answer_is_read_in_every_mode() {
+    for capabilities in [can(true, true), can(false, true), can(false, false)] {
+        let mut state = state(&capabilities);
+        let answer = if state.mode() == FormatterMode::Native {
+            Message::assistant(hello().to_string())
+        } else {
+            call(hello())
+        };
+        let formatted = done(read(&mut state, &answer));
+        assert_eq!(formatted.answer(), "Hello");
+        assert_eq!(formatted.repairs, [""; 0]);
+        assert_eq!(formatted.message(), Message::assistant("Hello"));
+    }
+}
+
+#[test]
+fn text_outside_of_the_tool_is_kept() {
+    let mut both = call(hello());
+    both.parts.insert(0, Part::text("Words before."));
+    let formatted = done(read(&mut state(&can(false, true)), &both));
+    assert_eq!(formatted.answer(), "Words before.\n\nHello");
+    assert_eq!(formatted.repairs.len(), 1);
+    // Only text, plain or as JSON.
+    for (text, answer) in [
+        ("Just words.".to_owned(), "Just words."),
+        (hello().to_string(), "Hello"),
+        (format!("```json\n{}\n```", hello()), "Hello"),
+    ] {
+        let formatted = done(read(
+            &mut state(&can(false, false)),
+            &Message::assistant(text),
+        ));
+        assert_eq!(formatted.answer(), answer);
+        assert!(!formatted.repairs.is_empty());
+    }
+    // The same twice is said once.
+    let mut twice = call(hello());
+    twice.parts.insert(0, Part::text(hello().to_string()));
+    assert_eq!(
+        done(read(&mut state(&can(false, true)), &twice)).answer(),
+        "Hello"
+    );
+    let mut preview = call(hello());
+    preview.parts.insert(0, Part::text("Hello"));
+    assert_eq!(
+        done(read(&mut state(&can(false, true)), &preview)).answer(),
+        "Hello"
+    );
+}
+
+#[test]
+fn malformed_input_is_repaired_where_it_can_be() {
+    let fenced = ToolInput::parse(&format!("```json\n{}\n```", hello()));
+    assert!(matches!(fenced, ToolInput::Malformed { .. }));
+    let formatted = done(read(&mut state(&can(false, true)), &calls(&[fenced])));
+    assert_eq!(formatted.answer(), "Hello");
+    assert_eq!(formatted.repairs.len(), 1);
+    let two = calls(&[ToolInput::from_json(hello()), ToolInput::from_json(hello())]);
+    let formatted = done(read(&mut state(&can(false, true)), &two));
+    assert_eq!(formatted.items.len(), 2);
+}
+
+#[test]
+fn what_cannot_be_repaired_is_asked_for_once_more_with_the_fault() {
+    let mut state = state(&can(false, true));
+    let bad = call(json!({"foo": "bar"}));
+    let FormatDecision::Reask { messages, error } = read(&mut state, &bad) else {
+        panic!("it was read");
+    };
+    assert!(error.contains("`conversation` must be a list"), "{error}");
+    let results: Vec<_> = messages.iter().flat_map(Message::results).collect();
+    assert_eq!(results.len(), 1);
+    assert!(results[0].is_error && results[0].tool_use_id == "id_0");
+    assert!(results[0].as_text().contains(&error));
+    // The tool was called as asked, so the mode holds.
+    assert_eq!(state.mode(), FormatterMode::Named);
+    assert_eq!(done(read(&mut state, &call(hello()))).answer(), "Hello");
+}
+
+#[test]
+fn after_a_second_failure_the_answer_is_what_the_model_did_say() {
+    let mut state = state(&can(false, true));
+    read(&mut state, &call(json!({"foo": "first"})));
+    let formatted = done(read(&mut state, &call(json!({"foo": "second"}))));
+    assert_eq!(formatted.answer(), "second");
+    assert!(formatted.repairs[0].contains("what the model did say"));
+}
+
+#[test]
+fn an_answer_is_never_empty() {
+    let nothing = Message::new(Role::Assistant, []);
+    let mut first = state(&can(true, true));
+    let FormatDecision::Reask { messages, .. } = read(&mut first, &nothing) else {
+        panic!("nothing was read as something");
+    };
+    assert_eq!(messages[0].role, Role::User);
+    // A format that did not hold is not tried again.
+    assert_eq!(first.mode(), FormatterMode::Named);
+    let mut second = first.clone();
+    assert_eq!(read(&mut first, &nothing), FormatDecision::Silent);
+    let decision = second.read(&nothing, &FinishReason::Stop, " Nothing to gather. ");
+    assert_eq!(done(decision).answer(), "Nothing to gather.");
+    // What was said the first time is not forgotten.
+    let mut state = state(&can(false, true));
+    read(&mut state, &call(json!({"foo": "first"})));
+    assert_eq!(done(read(&mut state, &nothing)).answer(), "first");
+}
+
+#[test]
+fn a_call_of_another_tool_is_answered_and_not_run() {
+    let other = ToolUse::new("id_9", "find", ToolInput::from_json(json!({})));
+    let message = Message::new(Role::Assistant, [Part::ToolUse(other)]);
+    let mut state = state(&can(false, true));
+    let FormatDecision::Reask { messages, error } = read(&mut state, &message) else {
+        panic!("it was read");
+    };
+    assert!(error.contains("does not call"), "{error}");
+    assert_eq!(messages[0].results().count(), 1);
+    assert_eq!(state.mode(), FormatterMode::Required);
+    // Called by another name it is the formatter all the same.
+    let named = ToolUse::new(
+        "1",
+        "functions.Response_Formatter",
+        ToolInput::from_json(hello()),
+    );
+    let message = Message::new(Role::Assistant, [Part::ToolUse(named)]);
+    assert_eq!(done(read(&mut state, &message)).answer(), "Hello");
+}
+
+#[test]
+fn an_answer_at_the_output_limit_keeps_what_there_is() {
+    let raw = "{\"conversation\": [{\"type\": \"text\", \"content\": \"Half an ans";
+    let cut = calls(&[ToolInput::malformed(raw, "cut off")]);
+    let mut tool = state(&can(false, true));
+    let formatted = done(tool.read(&cut, &FinishReason::Length, ""));
+    assert_eq!(formatted.answer(), "Half an ans");
+    assert!(
+        formatted
+            .repairs
+            .contains(&"the answer was cut off".to_owned())
+    );
+    let mut native = state(&can(true, true));
+    let decision = native.read(&Message::assistant(raw), &FinishReason::Length, "");
+    assert_eq!(done(decision).answer(), "Half an ans");
+    // Nothing is asked for again at the limit.
+    let empty = Message::new(Role::Assistant, []);
+    let decision = state(&can(true, true)).read(&empty, &FinishReason::Length, "");
+    assert_eq!(decision, FormatDecision::Silent);
+}
+
+#[test]
+fn a_form_of_its_own_is_checked_and_given_as_data() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"sum": {"type": "number"}},
+        "required": ["sum"],
+    });
+    let mut state = with_schema(schema.clone());
+    let sent = state.prepare(ChatRequest::default());
+    assert_eq!(sent.tools[0].input_schema, schema);
+    let FormatDecision::Reask { error, .. } = read(&mut state, &call(json!({"sum": "x"}))) else {
+        panic!("it was read");
+    };
+    assert!(error.contains("/sum"), "{error}");
+    let formatted = done(read(&mut state, &call(json!({"sum": 3}))));
+    assert_eq!(formatted.value, Some(json!({"sum": 3})));
+    assert_eq!(formatted.answer(), "{\n  \"sum\": 3\n}");
+    let mut state = with_schema(schema);
+    read(&mut state, &Message::assistant("It is three."));
+    let formatted = done(read(&mut state, &Message::assistant("It is three.")));
+    assert_eq!(
+        (formatted.answer().as_str(), formatted.value),
+        ("It is three.", None)
+    );
+}
+
+#[test]
+fn the_state_can_be_stored_between_any_two_answers() {
+    let mut state = state(&can(true, true));
+    read(&mut state, &Message::new(Role::Assistant, []));
+    let stored = serde_json::to_string(&state).unwrap();
+    assert_eq!(serde_json::from_str::<FormatState>(&stored).unwrap(), state);
+}
+
+/// What a model may answer with.
+fn answer() -> impl Strategy<Value = Message> {
+    let json = prop_oneof![
+        Just(hello()),
+        Just(json!({})),
+        Just(json!({"foo": "bar"})),
+        "\\PC{0,12}".prop_map(|text| json!({"conversation": text})),
+    ];
+    let part = prop_oneof![
+        "\\PC{0,12}".prop_map(Part::text),
+        json.clone().prop_map(|json| Part::text(json.to_string())),
+        (json, prop::sample::select(vec![TOOL, "find"])).prop_map(|(json, name)| Part::ToolUse(
+            ToolUse::new("id", name, ToolInput::from_json(json))
+        )),
+        "\\PC{0,20}|\\{\"conversation\": \\[\"[a-z]{0,5}".prop_map(|raw| Part::ToolUse(
+            ToolUse::new("id", TOOL, ToolInput::malformed(raw, "not valid"))
+        )),
+    ];
+    prop::collection::vec(part, 0..3).prop_map(|parts| Message::new(Role::Assistant, parts))
+}
+
+fn says_something(message: &Message) -> bool {
+    !message.text().trim().is_empty()
+        || message
+            .tool_uses()
+            .filter(|tool_use| tool_use.name == TOOL)
+            .any(|tool_use| match &tool_use.input {
+                ToolInput::Object(input) => input.values().any(|value| match value {
+                    Value::String(text) => !text.trim().is_empty(),
+                    other => !other.is_null(),
+                }),
+                ToolInput::Malformed { raw, .. } => !raw.trim().is_empty(),
+            })
+}
+
+proptest! {
+    /// Two answers at most, and then there is something, unless the model never said anything.
+    #[test]
+    fn never_empty_if_the_model_said_anything(
+        answers in prop::collection::vec(answer(), 2),
+        native in any::<bool>(),
+        own in any::<bool>(),
+        finish in prop::sample::select(vec![
+            FinishReason::Stop, FinishReason::ToolUse, FinishReason::Length, FinishReason::Refusal,
+        ]),
+    ) {
+        let schema = own.then(|| json!({"type": "object", "required": ["foo"]}));
+        let settings = GatherFormat { schema, ..GatherFormat::default() };
+        let mut state = FormatState::new(&settings, &can(native, true));
+        let mut said = false;
+        let mut ended = false;
+        for answer in &answers {
+            said |= says_something(answer);
+            match state.read(answer, &finish, "") {
+                FormatDecision::Done(formatted) => {
+                    prop_assert!(!formatted.answer().is_empty());
+                    ended = true;
+                    break;
+                }
+                FormatDecision::Reask { messages, .. } => {
+                    let results = messages.iter().flat_map(Message::results).count();
+                    prop_assert_eq!(results, answer.tool_uses().count());
+                }
+                FormatDecision::Silent => {
+                    prop_assert!(!said);
+                    ended = true;
+                    break;
+                }
+            }
+        }
+        prop_assert!(ended);
+    }
+}

@@ -1,0 +1,154 @@
+//! An answer in a form of its own: a JSON Schema that a recipe brings.
+
+use serde_json::Value;
+
+use super::json;
+
+/// The name of the only field where the schema is not one of an object: tools and providers take
+/// objects only.
+const WRAPPER: &str = "answer";
+/// Faults named in one message at most.
+const MAX_FAULTS: usize = 6;
+
+/// The schema as it is sent: of an object always.
+pub(super) fn sent(schema: &Value) -> Value {
+    if is_object(schema) {
+        return schema.clone();
+    }
+    let mut inner = schema.clone();
+    let mut outer = json!({
+        "type": "object",
+        "required": [WRAPPER],
+        "additionalProperties": false,
+    });
+    // References inside start at the root.
+    if let Some(fields) = inner.as_object_mut() {
+        for key in ["$defs", "definitions", "$schema"] {
+            if let Some(value) = fields.shift_remove(key) {
+                outer[key] = value;
+            }
+        }
+    }
+    outer["properties"] = json!({ WRAPPER: inner });
+    outer
+}
+
+fn is_object(schema: &Value) -> bool {
+    match schema.get("type") {
+        Some(Value::String(word)) => word == "object",
+        Some(_) => false,
+        None => schema.get("properties").is_some() || schema.get("$ref").is_some(),
+    }
+}
+
+/// The value as the schema wants it and how it was repaired, or what is wrong with it.
+pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<String>), String> {
+    let mut repairs = Vec::new();
+    if let Value::String(text) = &value
+        && let Some(found) = json::find(text)
+    {
+        repairs.push("JSON inside of a string was read".to_owned());
+        value = found.value;
+    }
+    if !is_object(schema)
+        && let Value::Object(fields) = &mut value
+        && fields.len() == 1
+        && let Some(inner) = fields.shift_remove(WRAPPER)
+    {
+        value = inner;
+    }
+    let Ok(validator) = jsonschema::validator_for(schema) else {
+        repairs
+            .push("the answer's schema cannot be read, so the answer was not checked".to_owned());
+        return Ok((value, repairs));
+    };
+    if validator.is_valid(&value) {
+        return Ok((value, repairs));
+    }
+    // Providers that know no optional fields are sent nullable ones, and models fill them in.
+    let mut without_nulls = value.clone();
+    drop_nulls(&mut without_nulls);
+    if validator.is_valid(&without_nulls) {
+        repairs.push("fields that were null were left out".to_owned());
+        return Ok((without_nulls, repairs));
+    }
+    let mut faults: Vec<String> = Vec::new();
+    for error in validator.iter_errors(&value) {
+        if faults.len() == MAX_FAULTS {
+            faults.push("and more".to_owned());
+            break;
+        }
+        let path = error.instance_path().to_string();
+        faults.push(if path.is_empty() {
+            error.to_string()
+        } else {
+            format!("{path}: {error}")
+        });
+    }
+    Err(format!("it does not fit the schema: {}", faults.join("; ")))
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {"sum": {"type": "number"}, "note": {"type": "string"}},
+            "required": ["sum"],
+        })
+    }
+
+    #[test]
+    fn an_answer_is_checked_against_its_schema() {
+        let good = json!({"sum": 3});
+        assert_eq!(read(&schema(), good.clone()), Ok((good.clone(), vec![])));
+        let nullable = read(&schema(), json!({"sum": 3, "note": null})).unwrap();
+        assert_eq!((nullable.0, nullable.1.len()), (good.clone(), 1));
+        let encoded = read(&schema(), json!("```json\n{\"sum\": 3}\n```")).unwrap();
+        assert_eq!((encoded.0, encoded.1.len()), (good, 1));
+        let error = read(&schema(), json!({"sum": "x"})).unwrap_err();
+        assert!(error.contains("/sum"), "{error}");
+    }
+
+    #[test]
+    fn a_list_is_wrapped_in_an_object_and_its_references_hold() {
+        let list = json!({
+            "type": "array",
+            "items": {"$ref": "#/$defs/n"},
+            "$defs": {"n": {"type": "integer"}},
+        });
+        let sent = sent(&list);
+        assert!(
+            jsonschema::validator_for(&sent)
+                .unwrap()
+                .is_valid(&json!({"answer": [1]}))
+        );
+        assert!(
+            !jsonschema::validator_for(&sent)
+                .unwrap()
+                .is_valid(&json!({"answer": ["x"]}))
+        );
+        assert_eq!(read(&list, json!({"answer": [1]})).unwrap().0, json!([1]));
+        assert_eq!(read(&list, json!([1])).unwrap().0, json!([1]));
+        assert_eq!(super::sent(&schema()), schema());
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_read_blocks_nothing() {
+        let (value, repairs) = read(&json!({"type": "object", "minimum": "x"}), json!({})).unwrap();
+        assert_eq!((value, repairs.len()), (json!({}), 1));
+    }
+}

@@ -1,0 +1,205 @@
+//! How a run comes from a question to its answer, as a value.
+//!
+//! [`Strategy::Loop`] lets the model call tools until it answers. [`Strategy::GatherFormat`] works in
+//! two phases, as the graph chat does that it comes from: in the first the model only gathers, free
+//! to pick tools; in the second it writes the answer as text and artifacts, and nothing else.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`gather`] | the first phase: its prompt, and the decision after each answer |
+//! | [`repeats`] | calls that were made before |
+//! | [`formatter`] | the second phase: how the form is brought about, read, repaired and shown |
+//!
+//! Nothing here does I/O; the run calls these and keeps their state.
+
+pub mod formatter;
+pub mod gather;
+mod marker;
+mod prompt;
+pub mod repeats;
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+use switchboard_domain::nearest::{did_you_mean, nearest};
+
+/// How a run comes to its answer. In JSON the name alone, or a map of the name and its settings.
+///
+/// ```
+/// use switchboard_orchestration::strategy::{GatherFormat, Strategy};
+///
+/// let strategy: Strategy = serde_json::from_str(r#"{"gather-format": {"max_thinking_steps": 3}}"#)?;
+/// assert_eq!(strategy.name(), "gather-format");
+/// assert_eq!("gather-format".parse(), Ok(Strategy::GatherFormat(GatherFormat::default())));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// The model calls tools until it answers.
+    #[default]
+    Loop,
+    /// The model gathers first and then writes the answer in a fixed form.
+    GatherFormat(GatherFormat),
+}
+
+const LOOP: &str = "loop";
+const GATHER_FORMAT: &str = "gather-format";
+
+/// The names of all strategies, as in the configuration.
+pub const NAMES: [&str; 2] = [LOOP, GATHER_FORMAT];
+
+impl Strategy {
+    /// Its name in the configuration.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Loop => LOOP,
+            Self::GatherFormat(_) => GATHER_FORMAT,
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// There is no strategy of this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no strategy `{name}`{}; there are: {}",
+    did_you_mean(nearest(name, NAMES)),
+    NAMES.join(", ")
+)]
+pub struct UnknownStrategy {
+    /// What was written.
+    pub name: String,
+}
+
+impl FromStr for Strategy {
+    type Err = UnknownStrategy;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            LOOP => Ok(Self::Loop),
+            GATHER_FORMAT => Ok(Self::GatherFormat(GatherFormat::default())),
+            other => Err(UnknownStrategy {
+                name: other.to_owned(),
+            }),
+        }
+    }
+}
+
+impl Serialize for Strategy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::GatherFormat(settings) if *settings != GatherFormat::default() => {
+                serializer.collect_map([(GATHER_FORMAT, settings)])
+            }
+            plain => serializer.serialize_str(plain.name()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Strategy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct WithSettings {
+            #[serde(rename = "gather-format")]
+            gather_format: GatherFormat,
+        }
+        match Value::deserialize(deserializer)? {
+            Value::String(name) => name.parse().map_err(de::Error::custom),
+            value => serde_json::from_value::<WithSettings>(value)
+                .map(|it| Self::GatherFormat(it.gather_format))
+                .map_err(de::Error::custom),
+        }
+    }
+}
+
+/// Settings of [`Strategy::GatherFormat`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GatherFormat {
+    /// Answers of the model in the gather phase at most.
+    pub max_thinking_steps: u32,
+    /// Tools that the prompt describes at most. Those beyond are declared as well, and only named.
+    pub described_tools: usize,
+    /// Asks the model once more after tools have run though it did not say that it needs more. For
+    /// models that write nothing beside a call and therefore cannot say so; it costs a call each time.
+    pub review: bool,
+    /// A form of its own for the final answer, as JSON Schema, instead of text and artifacts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+}
+
+impl Default for GatherFormat {
+    fn default() -> Self {
+        Self {
+            max_thinking_steps: 5,
+            described_tools: 15,
+            review: false,
+            schema: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn strategies_are_written_as_they_are_configured() {
+        let three = GatherFormat {
+            max_thinking_steps: 3,
+            ..GatherFormat::default()
+        };
+        for (strategy, written) in [
+            (Strategy::Loop, json!("loop")),
+            (
+                Strategy::GatherFormat(GatherFormat::default()),
+                json!("gather-format"),
+            ),
+            (
+                Strategy::GatherFormat(three),
+                json!({"gather-format": {"max_thinking_steps": 3, "described_tools": 15, "review": false}}),
+            ),
+        ] {
+            assert_eq!(serde_json::to_value(&strategy).unwrap(), written);
+            assert_eq!(
+                serde_json::from_value::<Strategy>(written).unwrap(),
+                strategy
+            );
+        }
+        let partial = json!({"gather-format": {"review": true}});
+        let Strategy::GatherFormat(partial) = serde_json::from_value(partial).unwrap() else {
+            panic!("another strategy was read")
+        };
+        assert!(partial.review && partial.max_thinking_steps == 5);
+    }
+
+    #[test]
+    fn what_is_no_strategy_is_named_with_the_nearest_one() {
+        let error = "gather-fromat".parse::<Strategy>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "there is no strategy `gather-fromat` (did you mean `gather-format`?); there are: loop, \
+             gather-format"
+        );
+        for wrong in [
+            json!("lop"),
+            json!({"gather-format": {"steps": 3}}),
+            json!({"gather-format": {}, "loop": {}}),
+            json!(3),
+        ] {
+            assert!(
+                serde_json::from_value::<Strategy>(wrong.clone()).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+}

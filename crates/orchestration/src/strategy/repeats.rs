@@ -1,0 +1,202 @@
+//! Calls that were made before: the same tool with the same input.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use switchboard_domain::{ToolContent, ToolResult};
+
+/// One call of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatherCall<'a> {
+    /// The id of the tool use, unique within the run.
+    pub id: &'a str,
+    /// The tool's name as declared.
+    pub name: &'a str,
+    /// The input in a form that is the same for equal inputs: canonical JSON or a digest of it.
+    pub input: &'a str,
+}
+
+/// What is to become of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallVerdict {
+    /// It is new.
+    Run,
+    /// It was made before: it gets the earlier result, see [`repeated_result`].
+    Repeat {
+        /// The tool use that has the result. It may stand in the same answer, before this one.
+        of: String,
+    },
+}
+
+/// Which calls were made, and how often they came back.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RepeatedCalls {
+    seen: HashMap<String, Seen>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    id: String,
+    /// Answers in which it came again.
+    repeats: u32,
+}
+
+impl RepeatedCalls {
+    /// A verdict for each call of one answer, and whether a call that had been repeated before was
+    /// repeated again: then the model turns in circles. Several equal calls within one answer run
+    /// once and are no circle.
+    pub fn check(&mut self, calls: &[GatherCall<'_>]) -> (Vec<CallVerdict>, bool) {
+        let mut counted: Vec<String> = Vec::new();
+        let mut circles = false;
+        let verdicts = calls
+            .iter()
+            .map(|call| {
+                // Names hold no new line, so the two parts cannot be taken for others.
+                let key = format!("{}\n{}", call.name, call.input);
+                let Some(seen) = self.seen.get_mut(&key) else {
+                    let id = call.id.to_owned();
+                    counted.push(key.clone());
+                    self.seen.insert(key, Seen { id, repeats: 0 });
+                    return CallVerdict::Run;
+                };
+                if !counted.contains(&key) {
+                    seen.repeats = seen.repeats.saturating_add(1);
+                    circles |= seen.repeats > 1;
+                    counted.push(key);
+                }
+                CallVerdict::Repeat {
+                    of: seen.id.clone(),
+                }
+            })
+            .collect();
+        (verdicts, circles)
+    }
+}
+
+/// What a model reads above a result that it had before.
+pub const NOTE: &str = "This call was made before with the same input, so it was not run again; the \
+     earlier result follows. Use it, or ask for something else.";
+
+/// The earlier result once more, as the result of the tool use `id`, with [`NOTE`] above it.
+#[must_use]
+pub fn repeated_result(earlier: &ToolResult, id: &str) -> ToolResult {
+    let note = ToolContent::text(NOTE);
+    // A repeat of a repeat needs no second note.
+    let content = earlier.content.iter().filter(|content| **content != note);
+    let content = std::iter::once(&note).chain(content).cloned();
+    ToolResult {
+        tool_use_id: id.to_owned(),
+        name: earlier.name.clone(),
+        content: content.collect(),
+        structured: earlier.structured.clone(),
+        is_error: earlier.is_error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn call<'a>(id: &'a str, input: &'a str) -> GatherCall<'a> {
+        GatherCall {
+            id,
+            name: "find",
+            input,
+        }
+    }
+
+    fn repeat(of: &str) -> CallVerdict {
+        CallVerdict::Repeat { of: of.to_owned() }
+    }
+
+    #[test]
+    fn a_repeat_gets_the_first_result_and_a_repeated_repeat_is_a_circle() {
+        let mut calls = RepeatedCalls::default();
+        assert_eq!(
+            calls.check(&[call("1", "a"), call("2", "b")]),
+            (vec![CallVerdict::Run, CallVerdict::Run], false)
+        );
+        assert_eq!(
+            calls.check(&[call("3", "a"), call("4", "c")]),
+            (vec![repeat("1"), CallVerdict::Run], false)
+        );
+        assert_eq!(calls.check(&[call("5", "b")]), (vec![repeat("2")], false));
+        assert_eq!(calls.check(&[call("6", "a")]), (vec![repeat("1")], true));
+    }
+
+    #[test]
+    fn equal_calls_of_one_answer_run_once_and_are_no_circle() {
+        let mut calls = RepeatedCalls::default();
+        assert_eq!(
+            calls.check(&[call("1", "a"), call("2", "a"), call("3", "a")]),
+            (vec![CallVerdict::Run, repeat("1"), repeat("1")], false)
+        );
+        // Twice in one later answer is one repeat.
+        assert!(!calls.check(&[call("4", "a"), call("5", "a")]).1);
+        assert!(calls.check(&[call("6", "a")]).1);
+    }
+
+    #[test]
+    fn another_tool_with_the_same_input_is_another_call() {
+        let mut calls = RepeatedCalls::default();
+        calls.check(&[call("1", "a")]);
+        let other = GatherCall {
+            name: "load",
+            ..call("2", "a")
+        };
+        assert_eq!(calls.check(&[other]).0, [CallVerdict::Run]);
+    }
+
+    #[test]
+    fn the_earlier_result_comes_with_one_note() {
+        let mut earlier = ToolResult::error("1", "find", "no such id");
+        earlier.structured = Some(serde_json::json!({"found": false}));
+        let again = repeated_result(&earlier, "2");
+        assert_eq!(again.tool_use_id, "2");
+        assert!(again.is_error && again.structured == earlier.structured);
+        assert_eq!(again.as_text(), format!("{NOTE}\nno such id"));
+        assert_eq!(repeated_result(&again, "3").content, again.content);
+    }
+
+    proptest! {
+        /// Whatever is asked for, no call runs twice, and the state can be stored at any time.
+        #[test]
+        fn nothing_runs_twice(answers in proptest::collection::vec(
+            proptest::collection::vec((0..3u8, 0..3u8), 0..4), 0..8)) {
+            let mut calls = RepeatedCalls::default();
+            let mut ran = Vec::new();
+            let mut next_id = 0;
+            for answer in answers {
+                let texts: Vec<_> = answer
+                    .iter()
+                    .map(|(name, input)| {
+                        next_id += 1;
+                        (next_id.to_string(), name.to_string(), input.to_string())
+                    })
+                    .collect();
+                let given: Vec<_> = texts
+                    .iter()
+                    .map(|(id, name, input)| GatherCall { id, name, input })
+                    .collect();
+                let (verdicts, _) = calls.check(&given);
+                prop_assert_eq!(verdicts.len(), given.len());
+                for (call, verdict) in given.iter().zip(verdicts) {
+                    let key = (call.name.to_owned(), call.input.to_owned());
+                    match verdict {
+                        CallVerdict::Run => {
+                            prop_assert!(!ran.iter().any(|(_, made)| *made == key));
+                            ran.push((call.id.to_owned(), key));
+                        }
+                        CallVerdict::Repeat { of } => {
+                            prop_assert!(ran.contains(&(of, key)));
+                        }
+                    }
+                }
+                let stored = serde_json::to_string(&calls).unwrap();
+                prop_assert_eq!(serde_json::from_str::<RepeatedCalls>(&stored).unwrap(), calls.clone());
+            }
+        }
+    }
+}

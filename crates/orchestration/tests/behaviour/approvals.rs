@@ -1,0 +1,398 @@
+//! Who says what about a tool call.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use serde_json::json;
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ToolAnnotations,
+};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, Outcome, Run, RunEventKind, RunOptions, SharedDecisions, ToolFailure,
+    approval::{Approvals, Rules},
+    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+};
+
+use crate::support::{
+    Answer, Scripted, Tools, ask, assert_grammar, assert_whole, calls, echo, played, reading,
+    results, tool,
+};
+
+/// Somebody who answers from a list and is not asked more often than that.
+struct Person {
+    answers: Mutex<VecDeque<ApprovalDecision>>,
+    asked: Mutex<Vec<ApprovalRequest>>,
+}
+
+impl Person {
+    fn who_says(answers: impl IntoIterator<Item = ApprovalDecision>) -> Arc<Self> {
+        Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            asked: Mutex::default(),
+        })
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+#[async_trait]
+impl Approver for Person {
+    async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
+        self.asked.lock().unwrap().push(request.clone());
+        let answer = self.answers.lock().unwrap().pop_front();
+        answer.expect("the person is asked once more than the test expects")
+    }
+}
+
+fn yes(scope: ApprovalScope) -> ApprovalDecision {
+    ApprovalDecision::Allow { input: None, scope }
+}
+
+fn no(reason: &str) -> ApprovalDecision {
+    ApprovalDecision::Deny {
+        reason: Some(reason.to_owned()),
+        scope: ApprovalScope::Once,
+    }
+}
+
+fn asking() -> RunOptions {
+    RunOptions {
+        approval: ApprovalPolicy::Ask.into(),
+        ..RunOptions::default()
+    }
+}
+
+fn write(id: &'static str) -> Answer {
+    calls(&[(id, "srv__write", json!({"n": 1}))])
+}
+
+fn tools() -> Arc<Tools> {
+    Arc::new(
+        Tools::new()
+            .with(tool("write"), echo)
+            .with(reading("look"), echo),
+    )
+}
+
+#[tokio::test]
+async fn the_reason_of_a_denial_is_seen_by_the_model() {
+    let model = Scripted::new([write("a"), Answer::Says("I see.")]);
+    let person = Person::who_says([no("not on a Sunday")]);
+    let tools = tools();
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_approver(person)
+        .with_options(asking());
+    let (_, report) = ask(&agent, "go").await;
+    assert!(results(&model, 1)[0].contains("not on a Sunday"));
+    assert!(tools.called().is_empty());
+    assert_eq!(report.tool_calls[0].failure, Some(ToolFailure::Denied));
+}
+
+#[tokio::test]
+async fn after_a_denial_the_calls_behind_it_are_not_executed() {
+    let model = Scripted::new([
+        calls(&[
+            ("a", "srv__look", json!({"n": 1})),
+            ("b", "srv__write", json!({"n": 2})),
+            ("c", "srv__look", json!({"n": 3})),
+            ("d", "srv__write", json!({"n": 4})),
+        ]),
+        Answer::Says("ok"),
+    ]);
+    let person = Person::who_says([no("no")]);
+    let tools = tools();
+    let agent = Agent::new(model)
+        .with_tools(tools.clone())
+        .with_approver(person.clone())
+        .with_options(asking());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(tools.called(), ["srv__look"]);
+    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+    assert_eq!(
+        failures,
+        [
+            None,
+            Some(ToolFailure::Denied),
+            Some(ToolFailure::Skipped),
+            Some(ToolFailure::Skipped)
+        ]
+    );
+    assert_eq!(person.asked(), 1, "nobody is asked about what will not run");
+}
+
+#[tokio::test]
+async fn an_edit_is_what_runs_and_is_shown() {
+    let model = Scripted::new([write("a"), Answer::Says("ok")]);
+    let person = Person::who_says([ApprovalDecision::Allow {
+        input: json!({"n": 99}).as_object().cloned(),
+        scope: ApprovalScope::Once,
+    }]);
+    let tools = tools();
+    let agent = Agent::new(model)
+        .with_tools(tools.clone())
+        .with_approver(person)
+        .with_options(asking());
+    let (events, report) = ask(&agent, "go").await;
+    assert_eq!(tools.called.lock().unwrap()[0].1, json!({"n": 99}));
+    assert_eq!(report.tool_calls[0].input, json!({"n": 99}));
+    assert!(events.iter().any(|event| {
+        matches!(
+            &event.kind,
+            RunEventKind::ToolApproved {
+                edited: true,
+                remembered: false,
+                ..
+            }
+        )
+    }));
+}
+
+#[tokio::test]
+async fn once_holds_once_session_holds_in_the_session_and_always_ever_after() {
+    for (scope, questions) in [
+        (ApprovalScope::Once, 4),
+        (ApprovalScope::Session, 2),
+        (ApprovalScope::Always, 1),
+    ] {
+        let decisions = SharedDecisions::default();
+        let person = Person::who_says(vec![yes(scope); questions]);
+        for session in ["one", "two"] {
+            let model = Scripted::new([write("a"), write("b"), Answer::Says("ok")]);
+            let agent = Agent::new(model)
+                .with_tools(tools())
+                .with_approver(person.clone())
+                .with_decisions(decisions.clone())
+                .on_behalf_of(
+                    switchboard_domain::Principal::default(),
+                    Some(session.into()),
+                )
+                .with_options(asking());
+            let (_, report) = ask(&agent, "go").await;
+            assert!(report.tool_calls.iter().all(|call| !call.is_error));
+        }
+        assert_eq!(person.asked(), questions, "{scope:?}");
+        // What holds for ever survives being stored.
+        let stored = serde_json::to_string(&decisions.snapshot()).unwrap();
+        let decisions = SharedDecisions::new(serde_json::from_str(&stored).unwrap());
+        let person = Person::who_says([yes(ApprovalScope::Once)]);
+        let agent = Agent::new(Scripted::new([write("a"), Answer::Says("ok")]))
+            .with_tools(tools())
+            .with_approver(person.clone())
+            .with_decisions(decisions)
+            .with_options(asking());
+        ask(&agent, "go").await;
+        assert_eq!(person.asked() == 0, scope == ApprovalScope::Always);
+    }
+}
+
+#[tokio::test]
+async fn a_redefined_tool_needs_approval_again() {
+    let decisions = SharedDecisions::default();
+    let person = Person::who_says([yes(ApprovalScope::Always), no("what is this?")]);
+    let run = |tools: Arc<Tools>| {
+        let agent = Agent::new(Scripted::new([write("a"), Answer::Says("ok")]))
+            .with_tools(tools)
+            .with_approver(person.clone())
+            .with_decisions(decisions.clone())
+            .with_options(asking());
+        async move { ask(&agent, "go").await.1 }
+    };
+    assert!(!run(tools()).await.tool_calls[0].is_error);
+    let mut changed = tool("write");
+    changed.description = "Also sends a copy to somebody else.".into();
+    let report = run(Arc::new(Tools::new().with(changed, echo))).await;
+    assert_eq!(report.tool_calls[0].failure, Some(ToolFailure::Denied));
+    assert!(person.asked.lock().unwrap()[1].redefined);
+}
+
+#[tokio::test]
+async fn rules_go_by_server_name_and_what_the_tool_says_of_itself() {
+    let mut destroying = tool("destroy");
+    destroying.annotations = ToolAnnotations {
+        destructive: Some(true),
+        ..ToolAnnotations::default()
+    };
+    // A tool that says nothing may destroy something, as the protocol has it.
+    let mut adding = tool("write");
+    adding.annotations.destructive = Some(false);
+    let tools = Arc::new(
+        Tools::new()
+            .with(adding, echo)
+            .with(tool("send_mail"), echo)
+            .with(destroying, echo),
+    );
+    let rules = json!([
+        {"tool": "srv__send_*", "verdict": "deny", "reason": "no mail from here"},
+        {"destructive": true, "verdict": "ask"},
+        {"server": "srv", "verdict": "allow"},
+    ]);
+    let rules: Rules = serde_json::from_value(rules).unwrap();
+    let options = RunOptions {
+        approval: Approvals {
+            policy: ApprovalPolicy::None,
+            rules,
+            ..Approvals::default()
+        },
+        ..RunOptions::default()
+    };
+    let model = Scripted::new([
+        calls(&[
+            ("a", "srv__write", json!({"n": 1})),
+            ("b", "srv__send_mail", json!({"n": 2})),
+            ("c", "srv__destroy", json!({"n": 3})),
+        ]),
+        Answer::Says("ok"),
+    ]);
+    let person = Person::who_says([yes(ApprovalScope::Once)]);
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_approver(person.clone())
+        .with_options(options);
+    ask(&agent, "go").await;
+    assert_eq!(tools.called(), ["srv__write", "srv__destroy"]);
+    assert_eq!(person.asked.lock().unwrap()[0].tool_use.id, "c");
+    assert!(results(&model, 1)[1].contains("no mail from here"));
+}
+
+/// Somebody who never answers.
+struct Absent;
+
+#[async_trait]
+impl Approver for Absent {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_expires_and_the_run_goes_on() {
+    let options = RunOptions {
+        approval: Approvals {
+            policy: ApprovalPolicy::Ask,
+            expire_after: Some(Duration::from_mins(1)),
+            ..Approvals::default()
+        },
+        ..RunOptions::default()
+    };
+    let tools = tools();
+    let model = Scripted::new([write("a"), Answer::Says("Then not.")]);
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_approver(Arc::new(Absent))
+        .with_options(options);
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.tool_calls[0].failure, Some(ToolFailure::NotApproved));
+    assert!(results(&model, 1)[0].contains("in time"));
+    assert!(tools.called().is_empty());
+}
+
+/// Keeps what was stored last, as text.
+#[derive(Default)]
+struct Shelf {
+    stored: Mutex<Option<String>>,
+    points: Mutex<Vec<Checkpoint>>,
+}
+
+#[async_trait]
+impl Checkpoints for Shelf {
+    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+        self.points.lock().unwrap().push(point);
+        *self.stored.lock().unwrap() = Some(serde_json::to_string(run).unwrap());
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_approval_is_stored_and_goes_on_elsewhere() {
+    let shelf = Arc::new(Shelf::default());
+    let first = tools();
+    let agent = Agent::new(Scripted::new([calls(&[
+        ("a", "srv__look", json!({"n": 1})),
+        ("b", "srv__write", json!({"n": 2})),
+    ])]))
+    .with_tools(first.clone())
+    .with_approver(Person::who_says([ApprovalDecision::Later]))
+    .with_checkpoints(shelf.clone())
+    .with_options(asking());
+    let (before, run) = played(agent.ask("go")).await;
+    assert_grammar(&before);
+    assert!(run.outcome().is_none() && run.report().is_none());
+    let RunEventKind::RunParked { waiting } = &before.last().unwrap().kind else {
+        panic!("{:?}", before.last())
+    };
+    assert_eq!(waiting, &["b"]);
+    assert!(first.called().is_empty());
+
+    // Another process: nothing is left but the text.
+    let stored = shelf.stored.lock().unwrap().take().unwrap();
+    let second = tools();
+    let agent = Agent::new(Scripted::new([Answer::Says("Written.")]))
+        .with_tools(second.clone())
+        .with_approver(Person::who_says([yes(ApprovalScope::Once)]))
+        .with_checkpoints(shelf.clone())
+        .with_options(asking());
+    let (after, run) = played(agent.resume(serde_json::from_str(&stored).unwrap())).await;
+    assert_whole(run.messages());
+    assert_eq!(run.outcome(), Some(Outcome::Completed));
+    assert_eq!(run.report().unwrap().answer, "Written.");
+    assert_eq!(second.called(), ["srv__look", "srv__write"]);
+    assert_eq!(
+        after[0].seq,
+        before.last().unwrap().seq + 1,
+        "events go on counting"
+    );
+    assert_eq!(shelf.points.lock().unwrap().last(), Some(&Checkpoint::Over));
+}
+
+#[tokio::test]
+async fn the_intent_of_a_call_is_stored_before_it_leaves_and_nothing_runs_twice() {
+    let shelf = Arc::new(Shelf::default());
+    let seen = Arc::new(Mutex::new(None));
+    let (look, keep) = (shelf.clone(), seen.clone());
+    // The program ends while the tool runs: what is stored at that moment is what is left.
+    let host = Tools::new().with_async(tool("write"), move |_| {
+        *keep.lock().unwrap() = look.stored.lock().unwrap().clone();
+        std::future::pending()
+    });
+    let agent = Agent::new(Scripted::new([write("a")]))
+        .with_tools(Arc::new(host))
+        .with_checkpoints(shelf.clone());
+    let mut stream = agent.ask("go");
+    let handle = stream.cancel_handle();
+    while let Some(event) = futures_util::StreamExt::next(&mut stream).await {
+        if seen.lock().unwrap().is_some() {
+            break;
+        }
+        // The call leaves with the poll after its intent; cancelling ends that poll.
+        if matches!(event.kind, RunEventKind::ToolStarted { .. }) {
+            let handle = handle.clone();
+            let seen = seen.clone();
+            tokio::spawn(async move {
+                while seen.lock().unwrap().is_none() {
+                    tokio::task::yield_now().await;
+                }
+                handle.cancel();
+            });
+        }
+    }
+    let stored = seen
+        .lock()
+        .unwrap()
+        .clone()
+        .expect("it was stored before it left");
+    let model = Scripted::new([Answer::Says("I have to check.")]);
+    let second = tools();
+    let agent = Agent::new(model.clone()).with_tools(second.clone());
+    let (_, run) = played(agent.resume(serde_json::from_str(&stored).unwrap())).await;
+    assert!(second.called().is_empty());
+    let report = run.report().unwrap();
+    assert_eq!(report.tool_calls[0].failure, Some(ToolFailure::Interrupted));
+    assert!(results(&model, 0)[0].contains("not known"));
+}

@@ -1,0 +1,399 @@
+//! Sequential thinking, exactly: gather with tools, then put the answer into its form.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use switchboard_domain::{
+    FinishReason, ModelCapabilities, ModelErrorKind, ResponseFormat, Role, ToolChoice, ToolOutput,
+};
+use switchboard_orchestration::{
+    Agent, AnswerItem, Outcome, RunEventKind, RunOptions, RunPhase, ToolFailure,
+    strategy::{GatherFormat, Strategy, formatter},
+};
+
+use crate::support::{Answer, Scripted, Tools, ask, calls, echo, results, streamed, tool};
+
+fn gather_format() -> RunOptions {
+    RunOptions {
+        strategy: Strategy::GatherFormat(GatherFormat::default()),
+        ..RunOptions::default()
+    }
+}
+
+#[allow(clippy::needless_pass_by_value)]
+fn form(items: Value) -> Answer {
+    calls(&[("f", formatter::TOOL, json!({ "conversation": items }))])
+}
+
+fn text(content: &str) -> Value {
+    json!([{"type": "text", "content": content}])
+}
+
+fn tools() -> Arc<Tools> {
+    Arc::new(
+        Tools::new()
+            .with(tool("find"), echo)
+            .with(tool("other"), echo),
+    )
+}
+
+fn find(words: &'static str, id: &'static str, n: i64) -> Answer {
+    Answer::Calls(words, vec![(id, "srv__find", json!({ "n": n }))])
+}
+
+#[tokio::test]
+async fn it_gathers_first_and_formats_then() {
+    let model = Scripted::new([
+        find("NEED MORE DATA: the second part is missing", "a", 1),
+        find("", "b", 2),
+        form(json!([
+            {"type": "text", "content": "Two things were found."},
+            {"type": "artifact", "artifactType": "table", "title": "Things", "content": "| a |"},
+        ])),
+    ]);
+    let tools = tools();
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_instructions("You know about things.")
+        .with_options(gather_format());
+    let (events, report) = ask(&agent, "Find things").await;
+    assert_eq!(tools.called(), ["srv__find", "srv__find"]);
+    assert_eq!(report.outcome, Outcome::Completed);
+    assert_eq!(
+        report.content,
+        [
+            AnswerItem::Text {
+                text: "Two things were found.".into()
+            },
+            AnswerItem::Artifact {
+                artifact_type: "table".into(),
+                title: "Things".into(),
+                content: "| a |".into(),
+                language: None,
+            },
+        ]
+    );
+    let item = serde_json::to_value(&report.content[1]).unwrap();
+    assert_eq!(
+        item,
+        json!({"type": "artifact", "artifactType": "table", "title": "Things", "content": "| a |"})
+    );
+    let phases: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            RunEventKind::PhaseStarted { phase, .. } => Some(*phase),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(phases, [RunPhase::Gathering, RunPhase::Formatting]);
+    // Gathering: instructions first, the marker explained, no choice of tools forced.
+    let first = model.request(0);
+    let prompt = first.messages[0].text();
+    assert!(
+        prompt.contains("You know about things.") && prompt.contains("NEED MORE DATA:"),
+        "{prompt}"
+    );
+    assert_eq!(first.tool_choice, ToolChoice::Auto);
+    // Formatting: the conversation so far, the formatter, nothing else to call.
+    let last = model.request(2);
+    assert!(
+        last.messages
+            .iter()
+            .any(|message| message.role == Role::Tool)
+    );
+    assert!(
+        last.messages
+            .last()
+            .unwrap()
+            .text()
+            .contains(formatter::TOOL)
+    );
+    // What a person saw is the answer, and it came while it was written.
+    assert_eq!(streamed(&events), report.answer);
+    // The formatter leaves no tool use without a result behind.
+    assert!(
+        report
+            .tool_calls
+            .iter()
+            .all(|call| call.tool != formatter::TOOL)
+    );
+}
+
+#[tokio::test]
+async fn it_stops_after_a_tool_call_unless_it_says_that_more_is_needed() {
+    let model = Scripted::new([find("That should do.", "a", 1), form(text("ok"))]);
+    let agent = Agent::new(model.clone())
+        .with_tools(tools())
+        .with_options(gather_format());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!((report.answer.as_str(), model.asked()), ("ok", 2));
+}
+
+#[tokio::test]
+async fn it_thinks_five_times_at_most() {
+    let more = |id, n| find("NEED MORE DATA: still not all", id, n);
+    let model = Scripted::new([
+        more("a", 1),
+        more("b", 2),
+        more("c", 3),
+        more("d", 4),
+        more("e", 5),
+        form(text("ok")),
+    ]);
+    let tools = tools();
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_options(gather_format());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!((report.answer.as_str(), tools.called().len()), ("ok", 5));
+}
+
+#[tokio::test]
+async fn at_most_fifteen_tools_are_described_in_the_prompt() {
+    let mut many = Tools::new();
+    for n in 0..20 {
+        many = many.with(tool(&format!("t{n:02}")), echo);
+    }
+    let model = Scripted::new([Answer::Says("Nothing to look up."), form(text("ok"))]);
+    let agent = Agent::new(model.clone())
+        .with_tools(Arc::new(many))
+        .with_options(gather_format());
+    ask(&agent, "go").await;
+    let request = model.request(0);
+    let prompt = request.messages[0].text();
+    let described = (0..20)
+        .filter(|n| prompt.contains(&format!("Does t{n:02}.")))
+        .count();
+    assert_eq!((described, request.tools.len()), (15, 20));
+}
+
+#[tokio::test]
+async fn the_same_call_is_not_run_again_and_a_second_repeat_ends_the_phase() {
+    let again = |id| {
+        Answer::Calls(
+            "NEED MORE DATA: really",
+            vec![(id, "srv__find", json!({"n": 1.0}))],
+        )
+    };
+    let model = Scripted::new([
+        find("NEED MORE DATA: more", "a", 1),
+        again("b"),
+        again("c"),
+        form(text("ok")),
+    ]);
+    let tools = tools();
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_options(gather_format());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(tools.called().len(), 1);
+    assert_eq!(report.tool_calls[1].failure, Some(ToolFailure::Repeated));
+    assert!(!report.tool_calls[1].is_error);
+    let repeated = &results(&model, 2)[0];
+    assert!(
+        repeated.contains(r#"srv__find {"n":1}"#) && repeated.len() > 20,
+        "{repeated}"
+    );
+    assert_eq!(model.asked(), 4);
+}
+
+#[tokio::test]
+async fn a_failed_tool_is_told_to_the_model_as_an_error() {
+    let failing = Tools::new().with(tool("find"), |_| {
+        Ok(ToolOutput {
+            is_error: true,
+            ..ToolOutput::text("the database is down")
+        })
+    });
+    let model = Scripted::new([find("", "a", 1), form(text("It is down."))]);
+    let agent = Agent::new(model.clone())
+        .with_tools(Arc::new(failing))
+        .with_options(gather_format());
+    ask(&agent, "go").await;
+    let request = model.request(1);
+    let result = request
+        .messages
+        .iter()
+        .flat_map(|message| message.results())
+        .next()
+        .unwrap();
+    assert!(result.is_error && result.as_text().contains("database is down"));
+}
+
+#[tokio::test]
+async fn the_formatter_is_brought_about_by_what_the_model_can_do() {
+    let with = |structured: Option<bool>, forced: Option<bool>| ModelCapabilities {
+        structured_output: structured,
+        forced_tool_choice: forced,
+        tools: Some(true),
+        ..ModelCapabilities::default()
+    };
+    // Native structured output: the form itself is the answer's format.
+    let native = json!({"conversation": text("native")}).to_string();
+    let native: &'static str = Box::leak(native.into_boxed_str());
+    let model = Scripted::named(
+        "native",
+        with(Some(true), Some(true)),
+        [Answer::Says("Nothing to find."), Answer::Says(native)],
+    );
+    let agent = Agent::new(model.clone())
+        .with_tools(tools())
+        .with_options(gather_format());
+    let (events, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "native");
+    assert_eq!(streamed(&events), "native");
+    assert!(matches!(
+        model.request(1).response_format,
+        ResponseFormat::JsonSchema { .. }
+    ));
+    // A named choice.
+    let model = Scripted::named(
+        "named",
+        with(Some(false), Some(true)),
+        [Answer::Says("Nothing to find."), form(text("named"))],
+    );
+    let agent = Agent::new(model.clone())
+        .with_tools(tools())
+        .with_options(gather_format());
+    let (events, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "named");
+    assert_eq!(
+        model.request(1).tool_choice,
+        ToolChoice::Only(vec![formatter::TOOL.into()])
+    );
+    let told = events.iter().any(|event| {
+        matches!(&event.kind, RunEventKind::PhaseStarted { phase: RunPhase::Formatting, mode: Some(mode) } if !mode.is_empty())
+    });
+    assert!(told, "how it is forced is visible");
+    // No force: only that tool, and what comes is verified.
+    let model = Scripted::named(
+        "auto",
+        with(Some(false), Some(false)),
+        [Answer::Says("Nothing to find."), form(text("auto"))],
+    );
+    let agent = Agent::new(model.clone())
+        .with_tools(tools())
+        .with_options(gather_format());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "auto");
+    let request = model.request(1);
+    let names: Vec<_> = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    assert_eq!(
+        (names, &request.tool_choice),
+        (vec![formatter::TOOL], &ToolChoice::Auto)
+    );
+}
+
+#[tokio::test]
+async fn a_form_that_the_provider_refuses_is_tried_in_the_next_way() {
+    let capabilities = ModelCapabilities {
+        structured_output: Some(false),
+        forced_tool_choice: None,
+        ..ModelCapabilities::default()
+    };
+    let refused = Answer::Fails(
+        ModelErrorKind::InvalidRequest {
+            field: Some("tool_choice".into()),
+        },
+        "tool_choice forces tool use is not compatible with this model",
+    );
+    let model = Scripted::named(
+        "m",
+        capabilities,
+        [Answer::Says("Nothing to find."), refused, form(text("ok"))],
+    );
+    let agent = Agent::new(model.clone())
+        .with_tools(tools())
+        .with_options(gather_format());
+    let (events, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "ok");
+    let tried = events
+        .iter()
+        .filter(|event| {
+            matches!(
+                &event.kind,
+                RunEventKind::PhaseStarted {
+                    phase: RunPhase::Formatting,
+                    ..
+                }
+            )
+        })
+        .count();
+    assert_eq!(tried, 2);
+    assert_ne!(model.request(1).tool_choice, model.request(2).tool_choice);
+}
+
+#[tokio::test]
+async fn a_malformed_form_is_repaired_and_the_repair_is_told() {
+    let model = Scripted::new([
+        Answer::Says("Nothing to find."),
+        calls(&[(
+            "f",
+            formatter::TOOL,
+            json!({"conversation": "Just a string."}),
+        )]),
+    ]);
+    let agent = Agent::new(model)
+        .with_tools(tools())
+        .with_options(gather_format());
+    let (events, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "Just a string.");
+    assert!(events.iter().any(|event| {
+        matches!(&event.kind, RunEventKind::FormatRepaired { repairs } if !repairs.is_empty())
+    }));
+}
+
+#[tokio::test]
+async fn what_cannot_be_repaired_is_asked_for_again_once_and_then_taken_as_text() {
+    let broken = || {
+        calls(&[(
+            "f",
+            formatter::TOOL,
+            json!({"conversation": [{"type": "text"}]}),
+        )])
+    };
+    let model = Scripted::new([
+        Answer::Says("I found nothing at all."),
+        broken(),
+        form(text("now it is right")),
+    ]);
+    let agent = Agent::new(model.clone())
+        .with_tools(tools())
+        .with_options(gather_format());
+    let (events, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "now it is right");
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event.kind, RunEventKind::AskedAgain { .. }))
+    );
+
+    let model = Scripted::new([Answer::Says("I found nothing at all."), broken(), broken()]);
+    let agent = Agent::new(model)
+        .with_tools(tools())
+        .with_options(gather_format());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(
+        report.answer, "I found nothing at all.",
+        "never an empty answer"
+    );
+    assert_eq!(report.outcome, Outcome::Completed);
+}
+
+#[tokio::test]
+async fn what_was_gathered_is_formatted_even_if_gathering_was_cut_off() {
+    let model = Scripted::new([
+        find("NEED MORE DATA: more", "a", 1),
+        Answer::Ends("There is much m", FinishReason::Length),
+        form(text("ok")),
+    ]);
+    let agent = Agent::new(model)
+        .with_tools(tools())
+        .with_options(gather_format());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "ok");
+}

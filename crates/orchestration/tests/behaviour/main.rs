@@ -1,0 +1,10 @@
+//! What the systems behind Switchboard do between a question and an answer, and what they get wrong:
+//! one test for each line. docs/orchestration.md says which is which.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod approvals;
+mod fallbacks;
+mod gather_format;
+mod limits;
+mod support;
+mod tools;

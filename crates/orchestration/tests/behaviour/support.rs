@@ -1,0 +1,391 @@
+//! A model that answers from a list and a host whose tools are closures.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatModel, ChatRequest, FinishReason, Message, ModelCapabilities, ModelError, ModelErrorKind,
+    ModelEvent, ModelId, ModelStream, PartStart, Role, ToolCall, ToolCallError, ToolCatalog,
+    ToolDefinition, ToolHost, ToolHostChanges, ToolOrigin, ToolOutput, Usage,
+};
+use switchboard_orchestration::{Agent, Run, RunEvent, RunEventKind, RunReport, RunStream};
+
+/// What a model answers to one request.
+#[derive(Clone)]
+pub(crate) enum Answer {
+    Says(&'static str),
+    /// Words, then calls of (id, name, input).
+    Calls(&'static str, Vec<(&'static str, &'static str, Value)>),
+    /// The input of a call as it stands, such as half an object.
+    RawCall(&'static str, &'static str, &'static str),
+    Ends(&'static str, FinishReason),
+    Fails(ModelErrorKind, &'static str),
+    /// Words, then the connection breaks.
+    Breaks(&'static str),
+    Costs(&'static str, Usage),
+}
+
+pub(crate) fn calls(calls: &[(&'static str, &'static str, Value)]) -> Answer {
+    Answer::Calls("", calls.to_vec())
+}
+
+/// A model that answers from a list.
+pub(crate) struct Scripted {
+    id: ModelId,
+    capabilities: ModelCapabilities,
+    answers: Mutex<VecDeque<Answer>>,
+    pub(crate) requests: Mutex<Vec<ChatRequest>>,
+}
+
+impl Scripted {
+    pub(crate) fn new(answers: impl IntoIterator<Item = Answer>) -> Arc<Self> {
+        Self::named("scripted", ModelCapabilities::default(), answers)
+    }
+
+    pub(crate) fn named(
+        name: &str,
+        capabilities: ModelCapabilities,
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id: ModelId::new("test", name),
+            capabilities,
+            answers: Mutex::new(answers.into_iter().collect()),
+            requests: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn request(&self, n: usize) -> ChatRequest {
+        self.requests.lock().unwrap()[n].clone()
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.requests.lock().unwrap().len()
+    }
+}
+
+#[async_trait]
+impl ChatModel for Scripted {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
+    }
+
+    async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        self.requests.lock().unwrap().push(request.clone());
+        let answer = self.answers.lock().unwrap().pop_front();
+        let events = match answer {
+            None => panic!("the model was asked once more than the test expects: {request:#?}"),
+            Some(Answer::Says(text)) => said(text, FinishReason::Stop, None),
+            Some(Answer::Ends(text, finish)) => said(text, finish, None),
+            Some(Answer::Costs(text, usage)) => said(text, FinishReason::Stop, Some(usage)),
+            Some(Answer::Calls(text, calls)) => called(
+                text,
+                calls
+                    .into_iter()
+                    .map(|(id, name, input)| (id, name, input.to_string())),
+            ),
+            Some(Answer::RawCall(id, name, input)) => {
+                called("", [(id, name, input.to_owned())].into_iter())
+            }
+            Some(Answer::Fails(kind, message)) => {
+                return Err(ModelError::new("test", kind, message));
+            }
+            Some(Answer::Breaks(text)) => {
+                let mut events = said(text, FinishReason::Stop, None);
+                events.pop();
+                events.push(Err(ModelError::new(
+                    "test",
+                    ModelErrorKind::Interrupted,
+                    "the connection broke",
+                )));
+                events
+            }
+        };
+        Ok(Box::pin(stream::iter(events)))
+    }
+}
+
+type Events = Vec<Result<ModelEvent, ModelError>>;
+
+fn said(text: &str, reason: FinishReason, usage: Option<Usage>) -> Events {
+    let mut events = Vec::new();
+    // In two pieces, so that whoever reads them must join them.
+    if !text.is_empty() {
+        let middle = (0..=text.len() / 2)
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(0);
+        events.push(Ok(ModelEvent::PartStarted {
+            index: 0,
+            part: PartStart::Text,
+        }));
+        for piece in [&text[..middle], &text[middle..]] {
+            events.push(Ok(ModelEvent::TextDelta {
+                index: 0,
+                text: piece.to_owned(),
+            }));
+        }
+        events.push(Ok(ModelEvent::PartFinished { index: 0 }));
+    }
+    if let Some(usage) = usage {
+        events.push(Ok(ModelEvent::Usage { usage }));
+    }
+    events.push(Ok(ModelEvent::Finished { reason, raw: None }));
+    events
+}
+
+fn called<'a>(text: &str, calls: impl Iterator<Item = (&'a str, &'a str, String)>) -> Events {
+    let mut events = said(text, FinishReason::Stop, None);
+    events.pop();
+    for (index, (id, name, input)) in (1u32..).zip(calls) {
+        events.push(Ok(ModelEvent::PartStarted {
+            index,
+            part: PartStart::ToolUse {
+                id: id.to_owned(),
+                name: name.to_owned(),
+            },
+        }));
+        events.push(Ok(ModelEvent::ToolInputDelta { index, json: input }));
+        events.push(Ok(ModelEvent::PartFinished { index }));
+    }
+    events.push(Ok(ModelEvent::Finished {
+        reason: FinishReason::ToolUse,
+        raw: None,
+    }));
+    events
+}
+
+type Done = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolCallError>> + Send>>;
+type Doing = Box<dyn Fn(ToolCall) -> Done + Send + Sync>;
+
+/// A host whose tools are closures. Every call is written down.
+#[derive(Default)]
+pub(crate) struct Tools {
+    definitions: Mutex<Vec<Arc<ToolDefinition>>>,
+    doing: Mutex<BTreeMap<String, Arc<Doing>>>,
+    pub(crate) called: Mutex<Vec<(String, Value)>>,
+}
+
+impl Tools {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn with(
+        self,
+        definition: ToolDefinition,
+        doing: impl Fn(ToolCall) -> Result<ToolOutput, ToolCallError> + Send + Sync + 'static,
+    ) -> Self {
+        self.with_async(definition, move |call| {
+            let done = doing(call);
+            async move { done }
+        })
+    }
+
+    pub(crate) fn with_async<F>(
+        self,
+        definition: ToolDefinition,
+        doing: impl Fn(ToolCall) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<ToolOutput, ToolCallError>> + Send + 'static,
+    {
+        let doing: Doing = Box::new(move |call| Box::pin(doing(call)));
+        self.doing
+            .lock()
+            .unwrap()
+            .insert(definition.name.clone(), Arc::new(doing));
+        self.definitions.lock().unwrap().push(Arc::new(definition));
+        self
+    }
+
+    pub(crate) fn called(&self) -> Vec<String> {
+        let called = self.called.lock().unwrap();
+        called.iter().map(|(name, _)| name.clone()).collect()
+    }
+}
+
+#[async_trait]
+impl ToolHost for Tools {
+    async fn tools(&self) -> ToolCatalog {
+        ToolCatalog {
+            tools: self.definitions.lock().unwrap().clone(),
+            problems: Vec::new(),
+        }
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        self.called
+            .lock()
+            .unwrap()
+            .push((call.name.clone(), Value::Object(call.input.clone())));
+        let doing = self.doing.lock().unwrap().get(&call.name).cloned();
+        match doing {
+            Some(doing) => doing(call).await,
+            None => Err(ToolCallError::UnknownTool {
+                name: call.name,
+                available: Vec::new(),
+            }),
+        }
+    }
+
+    fn changes(&self) -> ToolHostChanges {
+        Box::pin(stream::pending())
+    }
+}
+
+/// A tool of server `srv` with a number `n` as its input.
+pub(crate) fn tool(name: &str) -> ToolDefinition {
+    let mut tool = ToolDefinition::new(
+        format!("srv__{name}"),
+        format!("Does {name}."),
+        json!({
+            "type": "object",
+            "properties": {"n": {"type": "integer"}},
+            "required": ["n"],
+            "additionalProperties": false,
+        }),
+    );
+    tool.origin = Some(ToolOrigin {
+        server: "srv".into(),
+        tool: name.into(),
+    });
+    tool
+}
+
+pub(crate) fn reading(name: &str) -> ToolDefinition {
+    let mut tool = tool(name);
+    tool.annotations.read_only = Some(true);
+    tool
+}
+
+/// Gives back what it was given.
+#[allow(clippy::unnecessary_wraps)] // It is one of many that may fail.
+pub(crate) fn echo(call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    Ok(ToolOutput::text(format!(
+        "{} {}",
+        call.name,
+        Value::Object(call.input)
+    )))
+}
+
+/// A run to its end, with all that happened.
+pub(crate) async fn played(mut stream: RunStream) -> (Vec<RunEvent>, Run) {
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        events.push(event);
+    }
+    (events, stream.into_run().expect("the stream has ended"))
+}
+
+pub(crate) async fn ask(agent: &Agent, question: &str) -> (Vec<RunEvent>, RunReport) {
+    let (events, run) = played(agent.ask(question)).await;
+    assert_whole(run.messages());
+    assert_grammar(&events);
+    (events, run.report().expect("the run is over"))
+}
+
+/// Every tool use has exactly one result, in the next message, in call order.
+pub(crate) fn assert_whole(messages: &[Arc<Message>]) {
+    for (position, message) in messages.iter().enumerate() {
+        let uses: Vec<_> = message.tool_uses().map(|call| call.id.as_str()).collect();
+        let results: Vec<_> = messages
+            .get(position + 1)
+            .map(|next| {
+                next.results()
+                    .map(|result| result.tool_use_id.as_str())
+                    .collect()
+            })
+            .unwrap_or_default();
+        assert_eq!(uses, results, "at message {position}");
+    }
+    let uses = messages
+        .iter()
+        .flat_map(|message| message.tool_uses())
+        .count();
+    let results = messages
+        .iter()
+        .flat_map(|message| message.results())
+        .count();
+    assert_eq!(uses, results);
+}
+
+/// Events are numbered without gaps, begin and end as they must, and every planned call ends once.
+pub(crate) fn assert_grammar(events: &[RunEvent]) {
+    let numbers: Vec<_> = events.iter().map(|event| event.seq).collect();
+    let first = numbers[0];
+    assert!(
+        numbers
+            .iter()
+            .zip(first..)
+            .all(|(one, other)| *one == other),
+        "{numbers:?}"
+    );
+    assert!(matches!(events[0].kind, RunEventKind::RunStarted { .. }));
+    let last = &events.last().unwrap().kind;
+    assert!(
+        matches!(
+            last,
+            RunEventKind::RunFinished { .. } | RunEventKind::RunParked { .. }
+        ),
+        "{last:?}"
+    );
+    let mut open: Vec<&str> = Vec::new();
+    let mut started: Vec<&str> = Vec::new();
+    for event in events {
+        match &event.kind {
+            RunEventKind::ToolPlanned { id, .. } => {
+                assert!(!open.contains(&id.as_str()), "{id} is planned twice");
+                open.push(id);
+            }
+            RunEventKind::ToolStarted { id } => {
+                assert!(open.contains(&id.as_str()), "{id} was not planned");
+                assert!(!started.contains(&id.as_str()), "{id} started twice");
+                started.push(id);
+            }
+            RunEventKind::ToolFinished { id, .. } => {
+                let at = open.iter().position(|open| open == id);
+                open.remove(at.unwrap_or_else(|| panic!("{id} ended twice or was never planned")));
+            }
+            _ => {}
+        }
+    }
+    if matches!(last, RunEventKind::RunFinished { .. }) {
+        assert!(open.is_empty(), "{open:?} never ended");
+    }
+}
+
+pub(crate) fn streamed(events: &[RunEvent]) -> String {
+    events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            RunEventKind::TextDelta { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The texts of the results that the model got with request `n`, the newest message of results.
+pub(crate) fn results(model: &Scripted, n: usize) -> Vec<String> {
+    let request = model.request(n);
+    let message = request.messages.iter().rev().find(|m| m.role == Role::Tool);
+    message
+        .map(|message| {
+            message
+                .results()
+                .map(switchboard_domain::ToolResult::as_text)
+                .collect()
+        })
+        .unwrap_or_default()
+}
