@@ -7,7 +7,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use rmcp::model::CallToolRequestParams;
-use switchboard_domain::{JsonObject, ProgressSink, ToolCallError, ToolOutput};
+use switchboard_domain::{JsonObject, ProgressSink, ToolCallError, ToolOutput, ToolRetry};
 use tokio::{
     sync::SemaphorePermit,
     time::{Instant, sleep, timeout_at},
@@ -17,13 +17,14 @@ use crate::{
     breaker::Outcome,
     deadline::Deadline,
     exchange::{Attempt, attempt},
+    jitter::jittered,
     list::{Found, own_name},
     server::{Link, Server},
     status::ServerState,
 };
 
 /// How long to wait before the second attempt of a call that may be made again; before each further one
-/// twice as long.
+/// twice as long. Up to a half of it is left out by chance.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
 /// What to call.
@@ -68,6 +69,7 @@ pub(crate) async fn call(
         Ok(turn) => turn,
         Err(_) => Box::pin(turn(server, &deadline)).await?,
     };
+    let told = request.progress.clone();
     request.progress = deadline.listening(request.progress);
     let params = CallToolRequestParams::new(tool.to_owned());
     let params = params.with_arguments(std::mem::take(&mut request.input));
@@ -133,22 +135,21 @@ pub(crate) async fn call(
                 (unavailable(reason), backoff(attempts))
             }
             Err(after) => {
-                let error = ToolCallError::Timeout {
-                    server: server.config.name.clone(),
-                    tool: tool.to_owned(),
-                    after,
-                };
+                let error = timed_out(server, tool, after);
                 if pass.settle(Outcome::NoAnswer, Outcome::NoAnswer, &what(&error)) {
                     server.reassess();
                 }
+                link.silence.notify_one();
                 return Err(error);
             }
         };
+        let retry = retry(attempts + 1, &error);
         let error = before.take().unwrap_or(error);
         if attempts > request.retries || Instant::now() + pause >= deadline.until() {
             return Err(error);
         }
         tracing::debug!(server = server.config.name, tool, %error, "a call is made again");
+        told.retrying(retry);
         if !error.did_not_run() {
             before = Some(error);
         }
@@ -180,7 +181,7 @@ pub(crate) async fn turn<'a>(
 }
 
 pub(crate) fn backoff(attempts: u32) -> Duration {
-    BETWEEN_ATTEMPTS * 2_u32.saturating_pow(attempts.saturating_sub(1).min(6))
+    jittered(BETWEEN_ATTEMPTS * 2_u32.saturating_pow(attempts.saturating_sub(1).min(6)))
 }
 
 /// What an error says about the server, and about the tool.
@@ -203,11 +204,26 @@ fn outcome(error: &ToolCallError, link: &Link, tool: &str) -> (Outcome, Outcome)
     }
 }
 
+fn retry(attempt: u32, error: &ToolCallError) -> ToolRetry {
+    let reason = what(error);
+    ToolRetry { attempt, reason }
+}
+
+fn timed_out(server: &Server, tool: &str, after: Duration) -> ToolCallError {
+    ToolCallError::Timeout {
+        server: server.config.name.clone(),
+        tool: tool.to_owned(),
+        after,
+    }
+}
+
 /// The error without the names, which stand around it.
 fn what(error: &ToolCallError) -> String {
     match error {
         ToolCallError::Timeout { after, .. } => format!("nothing within {after:?}"),
-        ToolCallError::Broken { reason, .. } => reason.clone(),
+        ToolCallError::Broken { reason, .. } | ToolCallError::Unavailable { reason, .. } => {
+            reason.clone()
+        }
         other => other.to_string(),
     }
 }

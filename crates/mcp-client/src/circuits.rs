@@ -151,6 +151,11 @@ impl Circuits {
         inner.tools.clear();
     }
 
+    /// The server is another process now. What its tools did is not forgotten.
+    pub(crate) fn reset_server(&self) {
+        self.lock().server = Circuit::new(self.options.policy(self.options.server_failures));
+    }
+
     pub(crate) fn standing(&self) -> Standing {
         self.lock().standing()
     }

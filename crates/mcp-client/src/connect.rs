@@ -11,7 +11,7 @@ use rmcp::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions,
         RunningService,
     },
-    transport::{Transport, async_rw::AsyncRwTransport},
+    transport::Transport,
 };
 use tokio::{sync::Notify, time::timeout};
 
@@ -22,6 +22,7 @@ use crate::{
     handler::ClientSide,
     host::Grace,
     http::{self, Failure, handshake_failure},
+    lines::Lines,
     open_requests::OpenRequests,
     process::{Pipes, Program, ServerProcess},
     server::Server,
@@ -33,8 +34,8 @@ use crate::{
 /// era, unless a third of its connect time-out is less. Servers of the older era answer with an
 /// error at once; the rare silent one costs this much.
 const DISCOVERY_PATIENCE: Duration = Duration::from_secs(5);
-/// The longest line a stdio server may send. rmcp drops longer ones, and the call hangs until its
-/// deadline; its own limit is 16 MiB, which a large image in base64 exceeds.
+/// The longest line a stdio server may send. Longer ones are dropped, and the call hangs until its
+/// deadline; rmcp's own limit is 16 MiB, which a large image in base64 exceeds.
 const MAX_LINE: usize = 64 * 1024 * 1024;
 /// How long what a server said before it ended may take to be read.
 const LAST_ANSWER: Duration = Duration::from_millis(200);
@@ -163,7 +164,7 @@ async fn one_process(
         server.redactor.clone(),
     )?;
     let process = process.insert(started);
-    let lines = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_LINE);
+    let lines = Lines::new(stdout, stdin, MAX_LINE);
     let wire = Wire::new(lines).logging(server.config.log_level);
     let open = wire.open_requests();
     let mut serving = std::pin::pin!(async {

@@ -11,12 +11,29 @@ use switchboard_domain::{
     Media, ToolAnnotations, ToolContent, ToolDefinition, ToolOrigin, ToolOutput,
 };
 
-use crate::names::alias;
+use crate::{features::Audience, names::alias};
 
 pub(crate) mod sampling;
 
-/// A tool as its server lists it.
-pub(crate) fn tool(server: &str, tool: Tool) -> ToolDefinition {
+/// A tool as its server lists it, and whom it is for.
+pub(crate) struct Listed {
+    pub(crate) tool: ToolDefinition,
+    pub(crate) audience: Audience,
+}
+
+/// A tool as rmcp read it.
+pub(crate) fn tool(server: &str, tool: Tool) -> Listed {
+    let audience = match &tool.meta {
+        Some(meta) => Audience::of(&meta.0),
+        None => Audience::EVERYBODY,
+    };
+    Listed {
+        tool: definition(server, tool),
+        audience,
+    }
+}
+
+fn definition(server: &str, tool: Tool) -> ToolDefinition {
     let annotations = tool.annotations.unwrap_or_default();
     let schema = |schema: Arc<Map<String, Value>>| Value::Object(Arc::unwrap_or_clone(schema));
     ToolDefinition {
@@ -37,7 +54,7 @@ pub(crate) fn tool(server: &str, tool: Tool) -> ToolDefinition {
 
 /// A tool that came in a list which rmcp could not read as a whole. Without a name or an object as
 /// input schema it cannot be called; anything else that is wrong with it is left out.
-pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ToolDefinition, String> {
+pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<Listed, String> {
     if let Ok(tool) = Tool::deserialize(listed) {
         return Ok(self::tool(server, tool));
     }
@@ -56,7 +73,9 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ToolDefinit
             .and_then(|hints| hints.get(key))
             .and_then(Value::as_bool)
     };
-    Ok(ToolDefinition {
+    let meta = listed.get("_meta").and_then(Value::as_object);
+    let audience = meta.map_or(Audience::EVERYBODY, Audience::of);
+    let tool = ToolDefinition {
         name: alias(server, &name),
         title: text("title"),
         description: text("description").unwrap_or_default(),
@@ -77,7 +96,8 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ToolDefinit
         }),
         // What is configured, not what a server says: whoever makes the list knows.
         sequential: false,
-    })
+    };
+    Ok(Listed { tool, audience })
 }
 
 fn annotations(hints: &McpAnnotations) -> ToolAnnotations {
@@ -238,7 +258,7 @@ mod tests {
             (json!({"name": "t"}), "tool `t` has no JSON object"),
             (json!(7), "one tool has no name"),
         ] {
-            let error = tool_from_json("s", &listed).unwrap_err();
+            let error = tool_from_json("s", &listed).err().unwrap();
             assert!(error.starts_with(expected), "{error}");
         }
         let listed = json!({
@@ -246,7 +266,7 @@ mod tests {
             "outputSchema": "none",
             "annotations": {"readOnlyHint": true, "destructiveHint": "maybe"},
         });
-        let tool = tool_from_json("s", &listed).unwrap();
+        let tool = tool_from_json("s", &listed).unwrap().tool;
         assert_eq!(
             (tool.name.as_str(), tool.description.as_str()),
             ("s__t", "")

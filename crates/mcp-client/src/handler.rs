@@ -13,7 +13,7 @@ use rmcp::{
         ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomNotification,
         CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ElicitationAction,
         ErrorCode, ErrorData, Implementation, ListRootsResult, LoggingMessageNotificationParam,
-        ProtocolVersion, ResourceUpdatedNotificationParam,
+        ProtocolVersion, ResourceUpdatedNotificationParam, TaskStatusNotificationParams,
     },
     service::{NotificationContext, RequestContext},
 };
@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 use crate::{
     asks::Asks,
-    features::{Told, offered},
+    features::{ListKind, Lists, TaskNews, Told, offered},
     logs::{LogLevel, LogTail},
     open_requests::OpenRequests,
     redact::Redactor,
@@ -45,6 +45,9 @@ pub(crate) struct ClientSide {
     open: OpenRequests,
     tools_changed: Arc<Notify>,
     told: Told,
+    lists: Arc<Lists>,
+    tasks: TaskNews,
+    shows_apps: bool,
     version: ProtocolVersion,
 }
 
@@ -65,6 +68,9 @@ impl ClientSide {
             open,
             tools_changed,
             told: server.told.clone(),
+            lists: server.lists.clone(),
+            tasks: server.tasks.clone(),
+            shows_apps: server.shows_apps,
             version,
         }
     }
@@ -181,12 +187,29 @@ impl ClientHandler for ClientSide {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.lists.changed(ListKind::Tools);
         self.tools_changed.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.lists.changed(ListKind::Prompts);
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.lists.changed(ListKind::Resources);
+    }
+
+    async fn on_task_status(
+        &self,
+        params: TaskStatusNotificationParams,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.tasks.tell(&params.task);
     }
 
     fn get_info(&self) -> ClientConfig {
         let identity = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(offered(self.asks.capabilities()), identity)
-            .with_protocol_version(self.version.clone())
+        let offered = offered(self.asks.capabilities(), self.shows_apps);
+        ClientConfig::new(offered, identity).with_protocol_version(self.version.clone())
     }
 }

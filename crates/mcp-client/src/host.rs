@@ -1,7 +1,7 @@
 //! The host: all servers together.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -13,6 +13,7 @@ use futures_util::{
     future::join_all,
     stream::{self, FuturesUnordered},
 };
+use rmcp::model::ErrorCode;
 use switchboard_domain::{
     JsonObject, ProgressSink, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolHost,
     ToolHostChange, ToolHostChanges, ToolOutput,
@@ -20,7 +21,7 @@ use switchboard_domain::{
 use tokio::{
     runtime::Handle,
     sync::broadcast::{self, error::RecvError},
-    task::AbortHandle,
+    task::{AbortHandle, JoinHandle},
     time::{Instant, timeout, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -37,6 +38,7 @@ use crate::{
     gate::Gate,
     life,
     list::{Found, own_name},
+    memory::{ToolMemory, ToolMemoryError},
     names::may_belong_to,
     server::Server,
     status::{ServerState, ServerStatus},
@@ -88,8 +90,15 @@ pub struct HostOptions {
     /// Tools as they were in earlier runs ([`McpHost::known_tools`]). One whose definition is another now
     /// is one of [`McpHost::changed_tools`].
     pub known_tools: KnownTools,
+    /// Where fingerprints of tools are kept for later runs; `None` keeps them nowhere.
+    pub tool_memory: Option<Arc<dyn ToolMemory>>,
     /// Who answers what servers ask in the middle of a call.
     pub answering: Answering,
+    /// Whether pages of MCP Apps can be shown, which servers are then told: some have other tools for who
+    /// can.
+    pub shows_apps: bool,
+    /// When a server that answers nothing is taken to hang.
+    pub probing: Probing,
 }
 
 impl Default for HostOptions {
@@ -105,9 +114,25 @@ impl Default for HostOptions {
             circuits: CircuitOptions::default(),
             parallel_starts: PARALLEL_STARTS,
             known_tools: KnownTools::default(),
+            tool_memory: None,
             answering: Answering::default(),
+            shows_apps: false,
+            probing: Probing::default(),
         }
     }
+}
+
+/// When a server over stdio that answers nothing is taken to hang, so that its process is ended and
+/// started again, as one that crashed is.
+///
+/// After a call that got no answer in time it is sent pings. One answer of any kind ends that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probing {
+    /// How long a ping may take.
+    pub patience: Duration,
+    /// So many pings in a row are to be without an answer, each while no call was under way; 0 never takes
+    /// a server to hang.
+    pub failures: u32,
 }
 
 /// How much time a server's processes have to end by themselves; then they are killed.
@@ -141,6 +166,15 @@ pub struct McpHost {
     ended: CancellationToken,
     tasks: TaskTracker,
     handles: Mutex<Vec<AbortHandle>>,
+}
+
+/// Who calls a tool by its own name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// Whoever has the host.
+    Host,
+    /// A page of MCP Apps, which may not call every tool.
+    Page,
 }
 
 /// What of a host others need.
@@ -229,6 +263,16 @@ impl McpHost {
         tool: &str,
         input: JsonObject,
     ) -> Result<ToolOutput, ToolCallError> {
+        self.call_own(server, tool, input, Caller::Host).await
+    }
+
+    pub(crate) async fn call_own(
+        &self,
+        server: &str,
+        tool: &str,
+        input: JsonObject,
+        caller: Caller,
+    ) -> Result<ToolOutput, ToolCallError> {
         let Some(found) = self.servers.iter().find(|s| s.config.name == server) else {
             let names = || self.servers.iter().map(|s| s.config.name.as_str());
             let known: Vec<&str> = names().collect();
@@ -254,6 +298,14 @@ impl McpHost {
                 available: definitions.map(|tool| own_name(tool).to_owned()).collect(),
             });
         };
+        if caller == Caller::Page && now.tools.is_hidden_from_apps(tool) {
+            return Err(ToolCallError::Refused {
+                server: server.to_owned(),
+                tool: tool.to_owned(),
+                code: i64::from(ErrorCode::INVALID_REQUEST.0),
+                message: "the tool is not for pages, by its own `visibility`".to_owned(),
+            });
+        }
         let request = Request {
             tool: known,
             input,
@@ -273,6 +325,61 @@ impl McpHost {
     pub fn changed_tools(&self) -> Vec<ToolChange> {
         let servers = self.servers.iter();
         servers.flat_map(|server| server.changed_tools()).collect()
+    }
+
+    /// The names, as in the catalog, of tools whose definitions are not what they were when they were first
+    /// seen or last accepted. What was allowed to them was allowed to others.
+    pub fn redefined_tools(&self) -> BTreeSet<String> {
+        let changes = self.changed_tools().into_iter();
+        changes.map(|change| change.name).collect()
+    }
+
+    /// A person has looked at the changed tools that `is_meant` says, and takes them for what they are
+    /// now. Gives those that were accepted. They are accepted in later runs too
+    /// ([`HostOptions::tool_memory`]); an error is that this cannot be kept, and in this run they are
+    /// accepted all the same.
+    pub fn accept_tools(
+        &self,
+        is_meant: impl Fn(&ToolChange) -> bool,
+    ) -> Result<Vec<ToolChange>, ToolMemoryError> {
+        let mut accepted = self.changed_tools();
+        accepted.retain(|change| {
+            let mut servers = self.servers.iter();
+            let server = servers.find(|server| server.config.name == change.server);
+            // One that has become something else since was looked at by nobody.
+            is_meant(change) && server.is_some_and(|server| server.seen.accept(change))
+        });
+        if !accepted.is_empty() {
+            let mut known = KnownTools::default();
+            for change in &accepted {
+                let server = known.0.entry(change.server.clone()).or_default();
+                server.insert(change.tool.clone(), change.now.clone());
+            }
+            if let Some(memory) = &self.options.tool_memory {
+                memory.keep(&KnownTools::default(), &known)?;
+            }
+        }
+        Ok(accepted)
+    }
+
+    /// Keeps what was seen for the first time, in a thread of its own.
+    fn keep_new_tools(&self) -> Option<JoinHandle<()>> {
+        let memory = self.options.tool_memory.clone()?;
+        let known = &self.options.known_tools;
+        let new = self.servers.iter().map(|server| {
+            let name = server.config.name.clone();
+            (name, server.newly_seen(known))
+        });
+        let new = KnownTools(new.filter(|(_, tools)| !tools.is_empty()).collect());
+        if new.0.is_empty() {
+            return None;
+        }
+        Some(tokio::task::spawn_blocking(move || {
+            // Nobody's work fails for what is not kept.
+            if let Err(error) = memory.keep(&new, &KnownTools::default()) {
+                tracing::warn!(%error, "what tools are is not kept");
+            }
+        }))
     }
 
     /// All tools as they were last seen, for [`HostOptions::known_tools`] of the next run. Those stay in
@@ -313,6 +420,7 @@ impl McpHost {
     /// process's standard input; processes that are still there after the grace are told to leave,
     /// then killed. Calls that are under way fail. Closing twice is no error.
     pub async fn close(&self) {
+        let kept = self.keep_new_tools();
         self.stop.cancel();
         self.tasks.close();
         let grace = self.options.grace;
@@ -320,6 +428,10 @@ impl McpHost {
         if timeout(limit, self.tasks.wait()).await.is_err() {
             tracing::warn!(?limit, "servers were not ended in time and are killed");
             self.kill().await;
+        }
+        if let Some(kept) = kept {
+            // It fails only if it panics, which it does not.
+            let _ = kept.await;
         }
         self.watchdog.end().await;
         self.ended.cancel();
@@ -475,7 +587,13 @@ impl McpHost {
 impl ToolHost for McpHost {
     /// Does not wait: servers that are starting are named in [`ToolCatalog::problems`]. Await
     /// [`McpHost::ready`] before, to have all of them.
+    ///
+    /// A list that its server said to be good for a while, and that is not any more, is asked for anew in the
+    /// background; that it changed is told then.
     async fn tools(&self) -> ToolCatalog {
+        for server in &self.servers {
+            server.refresh();
+        }
         self.catalog()
     }
 

@@ -50,11 +50,15 @@ mod gate;
 mod handler;
 mod host;
 mod http;
+mod jitter;
 mod life;
+mod lines;
 mod list;
 mod logs;
+mod memory;
 mod names;
 mod open_requests;
+mod probe;
 mod process;
 mod redact;
 mod seen;
@@ -80,6 +84,7 @@ pub use features::{
     ResourceBody, ResourceContent, ResourceTemplate, ResourceUpdate, ResourceUpdates,
 };
 pub use fingerprint::{KnownTools, ToolChange, fingerprint};
-pub use host::{Grace, HostOptions, McpHost};
+pub use host::{Grace, HostOptions, McpHost, Probing};
 pub use logs::{LogLevel, LogLine};
-pub use status::{ServerIdentity, ServerState, ServerStatus};
+pub use memory::{ToolMemory, ToolMemoryError, ToolMemoryFile};
+pub use status::{CacheScope, ListFreshness, ServerIdentity, ServerState, ServerStatus};

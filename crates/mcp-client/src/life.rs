@@ -11,7 +11,7 @@ use std::{
 
 use rmcp::{
     RoleClient,
-    model::SubscriptionFilter,
+    model::{ServerNotification, ServerPeerInfo, SubscriptionFilter},
     service::{Peer, Subscription},
 };
 use tokio::{
@@ -23,9 +23,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     connect::{Connected, connect},
     error::{Reason, StartError},
+    features::{ListKind, send},
     gate::Gate,
     host::HostOptions,
+    jitter::jittered,
     list::{Tools, list},
+    probe,
     process::ServerProcess,
     server::{CLOSED, Link, Server},
 };
@@ -80,7 +83,7 @@ pub(crate) async fn run(
     let mut failures: u32 = 0;
     loop {
         let mut process = None;
-        let end = Box::pin(live(&server, &mut process, &gate, &stop)).await;
+        let end = Box::pin(live(&server, &options, &mut process, &gate, &stop)).await;
         let waits_for_person = matches!(
             &end,
             End::NotStarted(
@@ -143,7 +146,7 @@ pub(crate) async fn run(
         put_away(process, &options).await;
         let due = async {
             match next {
-                Some(pause) => sleep(pause).await,
+                Some(pause) => sleep(jittered(pause)).await,
                 None => pending().await,
             }
         };
@@ -184,6 +187,7 @@ fn pause(options: &HostOptions, failures: u32, is_process: bool) -> Duration {
 /// From its start to its end. What is left of its process is in `process` afterwards.
 async fn live(
     server: &Server,
+    options: &HostOptions,
     process: &mut Option<ServerProcess>,
     gate: &Gate,
     stop: &CancellationToken,
@@ -199,7 +203,7 @@ async fn live(
         started = gate.pass(async { timeout(limit, start(server, process, &listing)).await }) => started,
     };
     match started {
-        Ok(Ok((connected, tools))) => watch(server, connected, tools, process, stop).await,
+        Ok(Ok((connected, tools))) => watch(server, options, connected, tools, process, stop).await,
         Ok(Err(error)) => End::NotStarted(error),
         Err(_) => End::NotStarted(StartError::TimedOut {
             after: limit,
@@ -241,6 +245,7 @@ async fn start(
 /// While it is ready.
 async fn watch(
     server: &Server,
+    options: &HostOptions,
     connected: Connected,
     tools: Tools,
     process: &mut Option<ServerProcess>,
@@ -263,7 +268,7 @@ async fn watch(
         lasted: ready_at.elapsed(),
     };
     let quit = CancellationToken::new();
-    let mut subscribed = std::pin::pin!(subscribe(server, &link.peer, &tools_changed, &quit));
+    let mut subscribed = std::pin::pin!(subscribe(server, &link, &tools_changed, &quit));
     let (end, is_closed) = tokio::select! {
         biased;
         () = stop.cancelled() => (End::Stopped, false),
@@ -283,7 +288,13 @@ async fn watch(
             (lost(how), is_closed)
         }
         reason = link.stale() => (lost(format!("the connection is made again: {reason}")), false),
+        how = probe::hangs(server, &link, options.probing) => {
+            // What its tools did not answer is still held against them.
+            server.circuits.reset_server();
+            (lost(how), false)
+        }
         () = follow_changes(server, &link.peer, &tools_changed) => (End::Stopped, false),
+        () = follow_lists(server) => (End::Stopped, false),
         () = &mut subscribed => (End::Stopped, false),
     };
     link.ended.send_replace(Some(match &end {
@@ -316,7 +327,11 @@ async fn follow_changes(server: &Server, peer: &Peer<RoleClient>, changed: &Noti
     let mut pause = SEVERAL_CHANGES;
     let mut last: Option<Instant> = None;
     loop {
-        changed.notified().await;
+        tokio::select! {
+            () = changed.notified() => {}
+            // Its list is not good any more, and somebody looked at it.
+            () = server.relist.notified() => {}
+        }
         // A server that tells of changes all the time is asked ever more rarely.
         pause = match last {
             Some(last) if last.elapsed() < 2 * pause => (2 * pause).min(MANY_CHANGES),
@@ -335,36 +350,45 @@ async fn follow_changes(server: &Server, peer: &Peer<RoleClient>, changed: &Noti
     }
 }
 
+/// Tells of lists that changed and are read when somebody wants them. Never ends.
+async fn follow_lists(server: &Server) {
+    let mut pause = SEVERAL_CHANGES;
+    let mut last: Option<Instant> = None;
+    loop {
+        server.lists.heard().await;
+        // As above: what a server tells all the time must not drown what others tell.
+        pause = match last {
+            Some(last) if last.elapsed() < 2 * pause => (2 * pause).min(MANY_CHANGES),
+            _ => SEVERAL_CHANGES,
+        };
+        sleep(pause).await;
+        last = Some(Instant::now());
+        for which in server.lists.take_changed() {
+            server.list_changed(which);
+        }
+    }
+}
+
 /// Since 2026-07-28 a server tells of changes only whoever subscribed; before, it tells without
 /// being asked. Ends after `quit`, when the server knows that nobody listens any more.
-async fn subscribe(
-    server: &Server,
-    peer: &Peer<RoleClient>,
-    changed: &Notify,
-    quit: &CancellationToken,
-) {
-    let tells = peer.peer_info().is_some_and(|about| {
-        let tools = about.capabilities.tools.as_ref();
-        !about.protocol_version.has_initialize()
-            && tools.and_then(|tools| tools.list_changed) == Some(true)
-    });
-    if !tells {
+async fn subscribe(server: &Server, link: &Link, changed: &Notify, quit: &CancellationToken) {
+    let Some(filter) = link.peer.peer_info().and_then(|about| told_of(&about)) else {
         return quit.cancelled().await;
-    }
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    };
     let mut missed = false;
     let mut pause = RESUBSCRIBE;
     while !quit.is_cancelled() {
         // Not given up half-way: what is dropped here may not be cancelled before the connection
         // is closed, and some servers then wait for the end of the subscription.
-        match peer.listen(filter.clone()).await {
+        match link.peer.listen(filter.clone()).await {
             Ok(subscription) => {
                 if missed {
                     // Something may have changed while nobody listened.
                     changed.notify_one();
+                    server.lists.all_changed();
                 }
                 pause = RESUBSCRIBE;
-                listen(subscription, changed, quit).await;
+                listen(server, link, subscription, changed, quit).await;
             }
             Err(error) => {
                 tracing::debug!(server = server.config.name, %error, "no subscription");
@@ -374,21 +398,55 @@ async fn subscribe(
         missed = true;
         tokio::select! {
             () = quit.cancelled() => {}
-            () = sleep(pause) => {}
+            () = sleep(jittered(pause)) => {}
         }
     }
 }
 
-async fn listen(mut subscription: Subscription, changed: &Notify, quit: &CancellationToken) {
+/// The changes that a server of the newer era says it tells of.
+fn told_of(about: &ServerPeerInfo) -> Option<SubscriptionFilter> {
+    if about.protocol_version.has_initialize() {
+        return None;
+    }
+    let all = SubscriptionFilter::builder()
+        .tools_list_changed()
+        .prompts_list_changed()
+        .resources_list_changed();
+    let told = all.build().supported_by(&about.capabilities);
+    (told != SubscriptionFilter::new()).then_some(told)
+}
+
+async fn listen(
+    server: &Server,
+    link: &Link,
+    mut subscription: Subscription,
+    changed: &Notify,
+    quit: &CancellationToken,
+) {
+    use ServerNotification::{PromptListChangedNotification, ResourceListChangedNotification};
     loop {
         tokio::select! {
             biased;
             () = quit.cancelled() => {
                 let _ = subscription.cancel().await;
+                // Some servers do not leave while they end a subscription, and cannot end it once their
+                // input is closed. Whoever answers what came after it is done with it.
+                if server.config.transport.is_stdio() {
+                    let _ = Box::pin(send(link, probe::ping(link))).await;
+                }
                 return;
             }
             next = subscription.next() => match next {
-                Ok(Some(_)) => changed.notify_one(),
+                Ok(Some(PromptListChangedNotification(_))) => {
+                    server.lists.changed(ListKind::Prompts);
+                }
+                Ok(Some(ResourceListChangedNotification(_))) => {
+                    server.lists.changed(ListKind::Resources);
+                }
+                Ok(Some(_)) => {
+                    server.lists.changed(ListKind::Tools);
+                    changed.notify_one();
+                }
                 Ok(None) | Err(_) => return,
             },
         }

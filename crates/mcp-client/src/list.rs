@@ -17,7 +17,12 @@ use serde_json::Value;
 use switchboard_domain::ToolDefinition;
 
 use crate::{
-    config::ServerConfig, convert, fingerprint::fingerprint, http::Failure, server::Server,
+    config::ServerConfig,
+    convert::{self, Listed},
+    features::{Freshness, Hint},
+    fingerprint::fingerprint,
+    http::Failure,
+    server::Server,
     structured::Promise,
 };
 use switchboard_domain::nearest::{did_you_mean, nearest};
@@ -30,8 +35,14 @@ const MOST_PAGES: usize = 1000;
 pub(crate) struct Tools {
     /// In the server's own order.
     pub(crate) definitions: Vec<Arc<ToolDefinition>>,
+    /// Those that are for pages of MCP Apps and not for models, in the server's own order.
+    pub(crate) app_only: Vec<Arc<ToolDefinition>>,
     /// What is missing, and why.
     pub(crate) problems: Vec<String>,
+    /// How long all this is good for, where the server says it.
+    pub(crate) freshness: Option<Freshness>,
+    /// Own names of tools that pages may not call.
+    not_for_apps: HashSet<String>,
     /// Where in `definitions` a tool is, by its name in the catalog.
     index: HashMap<String, usize>,
     /// By the tools' own names.
@@ -48,12 +59,16 @@ pub(crate) struct Found {
 }
 
 impl Tools {
-    pub(crate) fn new(definitions: Vec<Arc<ToolDefinition>>, problems: Vec<String>) -> Self {
+    fn new(
+        definitions: Vec<Arc<ToolDefinition>>,
+        app_only: Vec<Arc<ToolDefinition>>,
+        problems: Vec<String>,
+    ) -> Self {
         let mut index = HashMap::new();
         for (at, tool) in definitions.iter().enumerate() {
             index.entry(tool.name.clone()).or_insert(at);
         }
-        let promised = definitions.iter().filter_map(|tool| {
+        let promised = definitions.iter().chain(&app_only).filter_map(|tool| {
             let promise = Promise::of(tool)?;
             Some((tool.name.clone(), Arc::new(promise)))
         });
@@ -65,7 +80,10 @@ impl Tools {
             promises: promised.collect(),
             index,
             definitions,
+            app_only,
             problems,
+            freshness: None,
+            not_for_apps: HashSet::new(),
         }
     }
 
@@ -75,13 +93,16 @@ impl Tools {
         Some(self.found(definition))
     }
 
-    /// By the server's own name for it.
+    /// By the server's own name for it; also one that is not for models.
     pub(crate) fn find_own(&self, name: &str) -> Option<Found> {
-        let definition = self
-            .definitions
-            .iter()
-            .find(|tool| own_name(tool) == name)?;
+        let mut all = self.definitions.iter().chain(&self.app_only);
+        let definition = all.find(|tool| own_name(tool) == name)?;
         Some(self.found(definition))
+    }
+
+    /// Whether pages of MCP Apps may not call a tool, by the server's own name for it.
+    pub(crate) fn is_hidden_from_apps(&self, name: &str) -> bool {
+        self.not_for_apps.contains(name)
     }
 
     fn found(&self, definition: &Arc<ToolDefinition>) -> Found {
@@ -102,6 +123,7 @@ pub(crate) async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<Too
     let mut problems = Vec::new();
     let mut cursors = HashSet::new();
     let mut cursor: Option<String> = None;
+    let mut good_for: Option<Hint> = None;
     // Some servers do not say that they have tools and have them all the same, so all are asked.
     loop {
         let page = match page(server, peer, cursor.clone()).await {
@@ -115,6 +137,12 @@ pub(crate) async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<Too
                 problems.push(format!("its list of tools is not complete: {why}"));
                 break;
             }
+        };
+        // A list is as good as its worst page, and one of which a page says nothing is not good for any time.
+        good_for = match (&cursor, good_for, page.hint) {
+            (None, _, hint) => hint,
+            (Some(_), Some(before), Some(hint)) => Some(before.and(hint)),
+            _ => None,
         };
         for tool in page.tools {
             match tool {
@@ -142,12 +170,15 @@ pub(crate) async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<Too
     let problems = problems
         .into_iter()
         .map(|problem| server.redactor.clean(problem));
-    Ok(offered(&server.config, found, problems.collect()))
+    let mut tools = offered(&server.config, found, problems.collect());
+    tools.freshness = good_for.map(Freshness::new);
+    Ok(tools)
 }
 
 /// What of all tools is offered, in the order given.
-fn offered(config: &ServerConfig, found: Vec<ToolDefinition>, mut problems: Vec<String>) -> Tools {
-    let own_names: Vec<String> = found.iter().map(|tool| own_name(tool).to_owned()).collect();
+fn offered(config: &ServerConfig, found: Vec<Listed>, mut problems: Vec<String>) -> Tools {
+    let own_names = found.iter().map(|listed| own_name(&listed.tool).to_owned());
+    let own_names: Vec<String> = own_names.collect();
     for (key, names) in [
         (
             "allowed_tools",
@@ -165,7 +196,9 @@ fn offered(config: &ServerConfig, found: Vec<ToolDefinition>, mut problems: Vec<
     }
     let mut names = HashSet::new();
     let mut definitions = Vec::new();
-    for tool in found {
+    let mut app_only = Vec::new();
+    let mut not_for_apps = HashSet::new();
+    for Listed { mut tool, audience } in found {
         let own_name = own_name(&tool).to_owned();
         let allowed = config
             .allowed_tools
@@ -174,13 +207,24 @@ fn offered(config: &ServerConfig, found: Vec<ToolDefinition>, mut problems: Vec<
         if !allowed || config.exclude_tools.contains(&own_name) {
             continue;
         }
-        if names.insert(own_name.clone()) {
+        if !names.insert(own_name.clone()) {
+            problems.push(format!("it lists `{own_name}` twice; the first one counts"));
+            continue;
+        }
+        tool.sequential = config.sequential;
+        if !audience.app {
+            not_for_apps.insert(own_name);
+        }
+        if audience.model {
             definitions.push(Arc::new(tool));
         } else {
-            problems.push(format!("it lists `{own_name}` twice; the first one counts"));
+            app_only.push(Arc::new(tool));
         }
     }
-    Tools::new(definitions, problems)
+    Tools {
+        not_for_apps,
+        ..Tools::new(definitions, app_only, problems)
+    }
 }
 
 pub(crate) fn own_name(tool: &ToolDefinition) -> &str {
@@ -190,8 +234,9 @@ pub(crate) fn own_name(tool: &ToolDefinition) -> &str {
 }
 
 struct Page {
-    tools: Vec<Result<ToolDefinition, String>>,
+    tools: Vec<Result<Listed, String>>,
     next: Option<String>,
+    hint: Option<Hint>,
 }
 
 enum NoPage {
@@ -238,6 +283,7 @@ async fn page(
                 .map(|tool| Ok(convert::tool(name, tool)))
                 .collect(),
             next: page.next_cursor,
+            hint: Hint::new(page.ttl_ms, page.cache_scope),
         }),
         Ok(other) => page_from_json(name, &serde_json::to_value(other).unwrap_or_default()),
         Err(error) => Err(no_page(&error)),
@@ -259,6 +305,7 @@ fn page_from_json(server: &str, page: &Value) -> Result<Page, NoPage> {
             .get("nextCursor")
             .and_then(Value::as_str)
             .map(str::to_owned),
+        hint: Hint::of(page),
     })
 }
 

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn tools(names: &[&str]) -> Vec<ToolDefinition> {
+fn tools(names: &[&str]) -> Vec<Listed> {
     names
         .iter()
         .map(|name| {
@@ -69,7 +69,7 @@ fn a_page_with_bad_tools_keeps_the_good_ones() {
     let names: Vec<_> = page
         .tools
         .iter()
-        .map(|t| t.as_ref().map(own_name))
+        .map(|t| t.as_ref().map(|listed| own_name(&listed.tool)))
         .collect();
     assert_eq!(
         names,
@@ -83,4 +83,41 @@ fn a_page_with_bad_tools_keeps_the_good_ones() {
         page_from_json("s", &json!({"resources": []})),
         Err(NoPage::Failed(_))
     ));
+}
+
+#[test]
+fn what_is_for_pages_alone_is_not_offered_to_models() {
+    let listed = |name: &str, visibility: serde_json::Value| {
+        let ui = json!({"resourceUri": "ui://page", "visibility": visibility});
+        let tool = json!({"name": name, "inputSchema": {"type": "object"}, "_meta": {"ui": ui}});
+        convert::tool_from_json("s", &tool).unwrap()
+    };
+    let mut found = tools(&["plain"]);
+    found.push(listed("page", json!(["app"])));
+    found.push(listed("model", json!(["model"])));
+    found.push(listed("both", json!(["model", "app"])));
+    found.push(listed("nobody", json!([])));
+    found.push(listed("odd", json!("app")));
+    let config = ServerConfig::http("s", "http://h/");
+    let tools = offered(&config, found, Vec::new());
+    assert_eq!(names(&tools), ["plain", "model", "both", "odd"]);
+    let app_only: Vec<&str> = tools.app_only.iter().map(|tool| own_name(tool)).collect();
+    assert_eq!(app_only, ["page", "nobody"]);
+    // A model does not find them by name either; the host does.
+    assert!(tools.find("s__page").is_none());
+    assert!(tools.find_own("page").is_some());
+    let hidden = ["plain", "page", "model", "both", "nobody", "odd"];
+    let hidden = hidden.map(|name| tools.is_hidden_from_apps(name));
+    assert_eq!(hidden, [false, false, true, false, true, false]);
+}
+
+#[test]
+fn tools_of_a_server_that_takes_one_call_at_a_time_run_alone() {
+    let mut config = ServerConfig::http("s", "http://h/");
+    for sequential in [false, true] {
+        config.sequential = sequential;
+        let offered = offered(&config, tools(&["a", "b"]), Vec::new());
+        let said = offered.definitions.iter().map(|tool| tool.sequential);
+        assert_eq!(said.collect::<Vec<_>>(), [sequential, sequential]);
+    }
 }

@@ -75,6 +75,25 @@ impl SeenTools {
         changed.collect()
     }
 
+    /// By the tools' own names, what they were when they were first seen, or last accepted.
+    pub(crate) fn first(&self) -> Vec<(String, String)> {
+        let seen = self.lock();
+        seen.iter()
+            .map(|(tool, seen)| (tool.clone(), seen.first.clone()))
+            .collect()
+    }
+
+    /// Takes a tool, by its own name, for what it is now, unless it has become something else again.
+    pub(crate) fn accept(&self, change: &ToolChange) -> bool {
+        let mut seen = self.lock();
+        let seen = seen.get_mut(&change.tool);
+        let Some(seen) = seen.filter(|seen| seen.last == change.now) else {
+            return false;
+        };
+        seen.first.clone_from(&seen.last);
+        true
+    }
+
     /// By the tools' own names, what they were when they were last seen.
     pub(crate) fn last(&self) -> Vec<(String, String)> {
         let seen = self.lock();

@@ -1,7 +1,7 @@
 //! One server as the host, its task and its calls share it.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -16,15 +16,15 @@ use crate::{
     circuits::{Circuits, Standing},
     config::ServerConfig,
     error::{HostError, Reason},
-    features::{Subscribed, Told},
-    fingerprint::ToolChange,
+    features::{ListKind, Lists, Subscribed, TaskNews, Told},
+    fingerprint::{KnownTools, ToolChange},
     host::HostOptions,
     list::{Found, Tools},
     logs::LogTail,
     process::ProcessGroup,
     redact::Redactor,
     seen::SeenTools,
-    status::{ServerIdentity, ServerState, ServerStatus},
+    status::{ListFreshness, ServerIdentity, ServerState, ServerStatus},
     stderr::StderrTail,
     watchdog::Watchdog,
 };
@@ -46,6 +46,14 @@ pub(crate) struct Server {
     pub(crate) logs: LogTail,
     /// Resources that it said to have changed, in the older era.
     pub(crate) told: Told,
+    /// Those lists of it that are good for a while.
+    pub(crate) lists: Arc<Lists>,
+    /// What it says of tasks without being asked.
+    pub(crate) tasks: TaskNews,
+    /// Whether pages of MCP Apps can be shown.
+    pub(crate) shows_apps: bool,
+    /// Asks its task to list its tools anew, while it is connected.
+    pub(crate) relist: Notify,
     /// Asks its task to end it and start it again.
     pub(crate) again: Notify,
     /// Held by a call while it runs.
@@ -89,6 +97,8 @@ pub(crate) struct Link {
     pub(crate) ended: watch::Sender<Option<String>>,
     /// What a call found wrong with the connection, such as an expired session.
     pub(crate) stale: watch::Sender<Option<String>>,
+    /// Told when an answer did not come in time.
+    pub(crate) silence: Notify,
     /// Tools that were being called when it ended. That is held against each of them once, however many
     /// calls there were.
     blamed: Mutex<HashSet<String>>,
@@ -103,6 +113,7 @@ impl Link {
             calls: TaskTracker::new(),
             ended: watch::Sender::new(None),
             stale: watch::Sender::new(None),
+            silence: Notify::new(),
             blamed: Mutex::default(),
             subscribed: Subscribed::default(),
         }
@@ -206,6 +217,10 @@ impl Server {
                 || options.answering.sampler.is_some(),
             logs: LogTail::default(),
             told: Told::default(),
+            lists: Arc::default(),
+            tasks: TaskNews::default(),
+            shows_apps: options.shows_apps,
+            relist: Notify::new(),
             session: HeldSession::new(&config, &options.auth),
             circuits: Circuits::new(options.circuits),
             seen: SeenTools::new(options.known_tools.of(&config.name)),
@@ -241,6 +256,19 @@ impl Server {
     /// answer one.
     pub(crate) fn asking(&self) -> Option<watch::Receiver<usize>> {
         self.is_answered.then(|| self.asks.asking())
+    }
+
+    /// Whether nothing is asked of it, and nobody waits to ask.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.turn.available_permits() == self.turns
+    }
+
+    /// Somebody looks at its tools. If they are not good any more they are listed anew, in the background.
+    pub(crate) fn refresh(&self) {
+        let now = self.now.borrow();
+        if now.link.is_some() && now.tools.freshness.is_some_and(|tools| tools.is_over()) {
+            self.relist.notify_one();
+        }
     }
 
     /// Waits until it is not starting.
@@ -313,6 +341,8 @@ impl Server {
                 .and_then(|about| about.instructions.as_deref())
                 .map(|text| self.redactor.clean(text)),
             tools: now.tools.definitions.len(),
+            app_tools: now.tools.app_only.len(),
+            lists: self.list_freshness(&now),
             warnings: now.tools.problems.clone(),
             changed_tools: self
                 .changed_tools()
@@ -327,6 +357,13 @@ impl Server {
         }
     }
 
+    fn list_freshness(&self, now: &Now) -> Vec<ListFreshness> {
+        let tools = now.tools.freshness.filter(|_| now.link.is_some());
+        let tools = tools.map(|tools| tools.status("tools"));
+        let tools = tools.filter(|tools| tools.ttl_ms > 0);
+        tools.into_iter().chain(self.lists.status()).collect()
+    }
+
     pub(crate) fn starting(&self, reason: Reason) {
         self.change(|now| {
             now.state = ServerState::Starting;
@@ -337,6 +374,8 @@ impl Server {
 
     pub(crate) fn ready(&self, link: Arc<Link>, tools: Tools) {
         let tools = Arc::new(tools);
+        // It may be another server by now.
+        self.lists.all_changed();
         self.change(|now| {
             (now.state, now.reason) = standing(&self.circuits, None);
             now.about = link.peer.peer_info();
@@ -350,12 +389,16 @@ impl Server {
 
     pub(crate) fn relisted(&self, tools: Tools) {
         let tools = Arc::new(tools);
+        let before = self.now().tools;
         self.now.send_modify(|now| {
             now.tools = tools.clone();
             now.stale_list = None;
         });
         self.reassess();
-        self.tools_changed();
+        // It may have been asked only to be sure.
+        if before.definitions != tools.definitions || before.app_only != tools.app_only {
+            self.tools_changed();
+        }
         self.look_at(&tools);
     }
 
@@ -434,6 +477,16 @@ impl Server {
         });
     }
 
+    /// Tells of lists that are not kept here.
+    pub(crate) fn list_changed(&self, which: ListKind) {
+        let server = self.config.name.clone();
+        match which {
+            ListKind::Prompts => self.tell(ToolHostChange::PromptsChanged { server }),
+            ListKind::Resources => self.tell(ToolHostChange::ResourcesChanged { server }),
+            ListKind::Tools => self.tools_changed(),
+        }
+    }
+
     fn tools_changed(&self) {
         self.tell(ToolHostChange::ToolsChanged {
             server: self.config.name.clone(),
@@ -451,6 +504,13 @@ impl Server {
             tracing::warn!(?redefined, "a tool's definition has changed");
             self.tell(redefined);
         }
+    }
+
+    /// What of its tools was seen for the first time in this run.
+    pub(crate) fn newly_seen(&self, known: &KnownTools) -> BTreeMap<String, String> {
+        let first = self.seen.first().into_iter();
+        let new = first.filter(|(tool, _)| known.get(&self.config.name, tool).is_none());
+        new.collect()
     }
 
     /// What of its tools is not what it was when it was first seen.

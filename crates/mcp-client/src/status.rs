@@ -22,6 +22,13 @@ pub struct ServerStatus {
     pub instructions: Option<String>,
     /// How many tools it offers to models now.
     pub tools: usize,
+    /// How many tools it has for pages of MCP Apps, which are not for models.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub app_tools: usize,
+    /// How long what it listed is good for, where it says so. Until then it is not asked again, unless it
+    /// tells of a change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<ListFreshness>,
     /// What is wrong though it works, such as a tool that had to be left out.
     pub warnings: Vec<String>,
     /// Tools of it, by their own names, whose definitions are not what they were when they were first
@@ -38,6 +45,34 @@ pub struct ServerStatus {
     pub transport: String,
     /// Whether it is required.
     pub required: bool,
+}
+
+/// How long a list is good for (2026-07-28, "Caching").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ListFreshness {
+    /// Which list: `tools`, `prompts`, `resources` or `resource_templates`.
+    pub list: &'static str,
+    /// In all, in milliseconds, from when it came.
+    pub ttl_ms: u64,
+    /// From now on, in milliseconds.
+    pub fresh_for_ms: u64,
+    /// For whom.
+    pub scope: CacheScope,
+}
+
+/// For whom an answer of a server may be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheScope {
+    /// For everybody: it is the same whoever asks.
+    Public,
+    /// For whom it was given to.
+    Private,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The state of a server.

@@ -269,6 +269,9 @@ impl Asked {
             ClientRequest::SubscriptionsListenRequest(_) | ClientRequest::SetLevelRequest(_) => {
                 Self::Unanswered
             }
+            ClientRequest::CustomRequest(request) if request.method == "subscriptions/listen" => {
+                Self::Unanswered
+            }
             _ => Self::Other,
         }
     }

@@ -66,6 +66,16 @@ pub enum ToolHostChange {
         /// A fingerprint of what it is now.
         now: String,
     },
+    /// The list of a server's prompts may differ from before.
+    PromptsChanged {
+        /// The server.
+        server: String,
+    },
+    /// The list of a server's resources, or of their templates, may differ from before.
+    ResourcesChanged {
+        /// The server.
+        server: String,
+    },
     /// A server came up, went away or failed.
     ServerState {
         /// The server.

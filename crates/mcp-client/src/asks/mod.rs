@@ -98,6 +98,8 @@ pub(crate) struct Asks {
     elicitor: Option<Arc<dyn Elicitor>>,
     /// Only where the server may ask.
     sampler: Option<(Arc<dyn Sampler>, SamplingLimits)>,
+    /// Whether it may ask a model, if there is one.
+    may_sample: bool,
     /// How many times it has asked a model.
     sampled: AtomicU32,
     roots: Mutex<Option<Vec<Root>>>,
@@ -121,6 +123,7 @@ impl Asks {
             redactor: Redactor::new(config),
             elicitor: answering.elicitor.clone(),
             sampler: sampler.zip(config.sampling),
+            may_sample: config.sampling.is_some(),
             sampled: AtomicU32::new(0),
             roots: Mutex::new(config.roots.clone().or_else(|| answering.roots.clone())),
             has_own_roots: config.roots.is_some(),
@@ -179,7 +182,8 @@ impl Asks {
                     self.elicit(params).await?
                 }
                 InputRequest::CreateMessage(request) => {
-                    let result = self.sample(request.params).await?;
+                    let result = self.sample(request.params).await;
+                    let result = result.map_err(|error| self.without_sample(error))?;
                     serde_json::to_value(result).unwrap_or_default()
                 }
                 InputRequest::ListRoots(_) => self.answer_within("roots/list", Value::Null).await?,
@@ -224,8 +228,23 @@ impl Asks {
         match (method, self.answer_one(method, params).await) {
             // An error would end the call; that there are none is as good an answer.
             ("roots/list", Err(_)) => Ok(json!({"roots": []})),
+            ("sampling/createMessage", Err(error)) => Err(self.without_sample(error)),
             (_, answer) => answer,
         }
+    }
+
+    /// Why the call ends of a server that would not answer without a model's answer. There is no way to tell
+    /// it that it gets none (2026-07-28, "Multi Round-Trip Requests").
+    fn without_sample(&self, error: ErrorData) -> ErrorData {
+        let why = match (error.code, self.may_sample) {
+            (ErrorCode::METHOD_NOT_FOUND, false) => {
+                "it may not ask one, which `sampling` in its configuration would allow".into()
+            }
+            (ErrorCode::METHOD_NOT_FOUND, true) => "there is none to be asked here".into(),
+            _ => error.message,
+        };
+        let message = format!("it answers only with the help of a model, and got none: {why}");
+        ErrorData::new(error.code, message, None)
     }
 
     /// Answers a request by its method.

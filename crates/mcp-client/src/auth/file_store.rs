@@ -165,7 +165,7 @@ fn read_all(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
 }
 
 /// All or nothing: whoever reads sees the old file or the new one.
-fn replace(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
     let temporary = folder.join(format!("{}.new", unguessable()));
     let written = write_new(&temporary, text).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
@@ -182,18 +182,18 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt as _;
     options.mode(0o600)
 }
 
 #[cfg(not(unix))]
-fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
 #[cfg(unix)]
-fn make_private_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
     DirBuilder::new()
         .recursive(true)
@@ -207,6 +207,6 @@ fn make_private_folder(folder: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn make_private_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(folder)
 }

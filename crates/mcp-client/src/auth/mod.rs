@@ -53,6 +53,7 @@ pub use store::{
 };
 
 use challenge::Challenge;
+pub(crate) use file_store::{make_private_folder, private_file, replace};
 pub(crate) use session::HeldSession;
 use session::{Current, Session};
 pub(crate) use transport::{AuthorizedClient, found_in};

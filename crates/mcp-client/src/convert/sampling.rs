@@ -106,7 +106,7 @@ fn tool(listed: Tool) -> ToolDefinition {
     ToolDefinition {
         name,
         origin: None,
-        ..super::tool("", listed)
+        ..super::definition("", listed)
     }
 }
 

@@ -1,10 +1,13 @@
 //! MCP Apps (extension `io.modelcontextprotocol/ui`, 2026-01-26): pages that servers have for showing
 //! what their tools do. Here they are found and read; who can show them does so.
 
+use std::sync::Arc;
+
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rmcp::model::{ClientRequest, ListToolsRequest};
-use serde_json::Value;
-use switchboard_domain::JsonObject;
+use rmcp::model::{ClientCapabilities, ClientRequest, ListToolsRequest};
+use serde::Serialize;
+use serde_json::{Value, json};
+use switchboard_domain::{JsonObject, ToolCallError, ToolDefinition, ToolOutput};
 
 use super::{
     FeatureError, Listing, ResourceBody,
@@ -12,13 +15,53 @@ use super::{
     pages::{self, meta, needed},
     resources::is_app_media_type,
 };
-use crate::host::McpHost;
+use crate::host::{Caller, McpHost};
 
 /// The media type of pages of MCP Apps.
 pub const APP_MEDIA_TYPE: &str = "text/html;profile=mcp-app";
 
+/// The extension's id, by which a host says that it can show pages.
+const EXTENSION: &str = "io.modelcontextprotocol/ui";
+
+/// Adds to what is offered that pages can be shown.
+pub(super) fn offer(capabilities: &mut ClientCapabilities) {
+    let mut types = rmcp::model::JsonObject::new();
+    types.insert("mimeTypes".to_owned(), json!([APP_MEDIA_TYPE]));
+    capabilities
+        .extensions
+        .get_or_insert_default()
+        .insert(EXTENSION.to_owned(), types);
+}
+
+/// Whom a tool is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Audience {
+    pub(crate) model: bool,
+    pub(crate) app: bool,
+}
+
+impl Audience {
+    pub(crate) const EVERYBODY: Self = Self {
+        model: true,
+        app: true,
+    };
+
+    /// By its `_meta`. A tool that says nothing is for both.
+    pub(crate) fn of(meta: &JsonObject) -> Self {
+        let visibility = meta.get("ui").and_then(|ui| ui.get("visibility"));
+        let visible = |to: &str| match visibility {
+            Some(Value::Array(all)) => all.iter().any(|one| one == to),
+            _ => true,
+        };
+        Self {
+            model: visible("model"),
+            app: visible("app"),
+        }
+    }
+}
+
 /// A tool with a page of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct App {
     /// The tool's own name.
     pub tool: String,
@@ -31,7 +74,7 @@ pub struct App {
 }
 
 /// A page, as it is to be shown: in a sandbox, for it comes from the server.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AppPage {
     /// Its address.
     pub uri: String,
@@ -57,6 +100,26 @@ impl McpHost {
             items: all.items.into_iter().flatten().collect(),
             problems: all.problems,
         })
+    }
+
+    /// The tools of a server that are for its pages and not for models: they are in no catalog. Empty if
+    /// there is no such server.
+    pub fn app_tools(&self, server: &str) -> Vec<Arc<ToolDefinition>> {
+        let servers = self.shared().servers.iter();
+        let mut named = servers.filter(|found| found.config.name == server);
+        let found = named.next().map(|found| found.now().tools.app_only.clone());
+        found.unwrap_or_default()
+    }
+
+    /// Runs a tool for a page of the same server, by its own name. Otherwise like
+    /// [`McpHost::call_raw`]; a tool that is not for pages is refused, as the extension demands.
+    pub async fn call_from_app(
+        &self,
+        server: &str,
+        tool: &str,
+        input: JsonObject,
+    ) -> Result<ToolOutput, ToolCallError> {
+        self.call_own(server, tool, input, Caller::Page).await
     }
 
     /// Reads a page. It is an error if the address is not of `ui:` or what is there is no page.
@@ -104,15 +167,11 @@ fn app(tool: &Value) -> Result<Option<App>, String> {
     let Some(uri) = uri.and_then(Value::as_str) else {
         return Ok(None);
     };
-    let visibility = ui.and_then(|ui| ui.get("visibility"));
-    let visible = |to: &str| match visibility {
-        Some(Value::Array(all)) => all.iter().any(|one| one == to),
-        _ => true,
-    };
+    let audience = Audience::of(&meta);
     Ok(Some(App {
         tool: needed(tool, "name", "tool")?,
         uri: uri.to_owned(),
-        for_model: visible("model"),
-        for_app: visible("app"),
+        for_model: audience.model,
+        for_app: audience.app,
     }))
 }

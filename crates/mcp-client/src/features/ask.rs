@@ -157,11 +157,18 @@ impl<'a> Asker<'a> {
         mut request: ClientRequest,
     ) -> Result<Value, FeatureError> {
         let method = request.method().to_owned();
+        // What distinguishes it from others of its method: a page by its cursor.
+        let params = page_key(&request);
         let mut broken: Option<Arc<Link>> = None;
         let mut attempts: u32 = 0;
         loop {
             let link = self.link(broken.as_ref()).await?;
             capability.require(self.server, &link)?;
+            let known = params.as_ref();
+            if let Some(page) = known.and_then(|params| self.server.lists.get(&method, params)) {
+                return Ok(page);
+            }
+            let asked = self.server.lists.age();
             attempts += 1;
             let held = {
                 let mut attempt = Box::pin(attempt(self.server, &link, &mut request));
@@ -169,9 +176,15 @@ impl<'a> Asker<'a> {
                 self.deadline.hold(asking, attempt.as_mut()).await
             };
             let trouble = match held {
-                Ok(Ok(result)) => return Ok(result),
+                Ok(Ok(result)) => {
+                    if let Some(params) = params {
+                        self.server.lists.keep(&method, params, &result, asked);
+                    }
+                    return Ok(result);
+                }
                 Ok(Err(trouble)) => trouble,
                 Err(after) => {
+                    link.silence.notify_one();
                     return Err(FeatureError::Timeout {
                         server: self.server.config.name.clone(),
                         request: method,
@@ -196,6 +209,20 @@ impl<'a> Asker<'a> {
             sleep(pause).await;
         }
     }
+}
+
+/// What a page of a list is kept by; `None` for what is not kept.
+fn page_key(request: &ClientRequest) -> Option<String> {
+    let cursor = match request {
+        ClientRequest::ListToolsRequest(request) => request.params.as_ref(),
+        ClientRequest::ListPromptsRequest(request) => request.params.as_ref(),
+        ClientRequest::ListResourcesRequest(request) => request.params.as_ref(),
+        ClientRequest::ListResourceTemplatesRequest(request) => request.params.as_ref(),
+        _ => return None,
+    };
+    let cursor = cursor.and_then(|params| params.cursor.as_deref());
+    // No cursor is another one than an empty one.
+    Some(cursor.map_or_else(String::new, |cursor| format!("@{cursor}")))
 }
 
 /// The errors of a call that has not left.

@@ -6,6 +6,7 @@ use rmcp::model::{
     ArgumentInfo, ClientRequest, CompleteRequest, CompleteRequestParams, CompletionContext,
     Reference,
 };
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{
@@ -43,7 +44,7 @@ pub struct CompletionRequest {
 }
 
 /// What may be meant.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Completion {
     /// Whole values, the likeliest first. At most 100, says the protocol.
     pub values: Vec<String>,

@@ -8,12 +8,20 @@ mod apps;
 mod ask;
 mod completions;
 mod error;
+mod lists;
 mod pages;
 mod prompts;
 mod resources;
 pub(crate) mod tasks;
 mod updates;
 
+pub(crate) use self::{
+    apps::Audience,
+    ask::send,
+    lists::{Freshness, Hint, ListKind, Lists},
+    tasks::{TaskNews, offered},
+    updates::{Subscribed, Told},
+};
 pub use self::{
     apps::{APP_MEDIA_TYPE, App, AppPage},
     completions::{Completion, CompletionOf, CompletionRequest},
@@ -22,8 +30,4 @@ pub use self::{
     prompts::{Prompt, PromptArgument, PromptMessage, PromptRole, RenderedPrompt},
     resources::{Resource, ResourceBody, ResourceContent, ResourceTemplate},
     updates::{ResourceUpdate, ResourceUpdates},
-};
-pub(crate) use self::{
-    tasks::offered,
-    updates::{Subscribed, Told},
 };

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use rmcp::model::{ClientRequest, PaginatedRequestParams};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
 const MOST_PAGES: usize = 1000;
 
 /// What a server lists.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Listing<T> {
     /// In the server's own order.
     pub items: Vec<T>,

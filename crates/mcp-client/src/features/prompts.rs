@@ -6,6 +6,7 @@ use rmcp::model::{
     ClientRequest, GetPromptRequest, GetPromptRequestParams, JsonObject as McpObject,
     ListPromptsRequest,
 };
+use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::ToolContent;
 
@@ -17,44 +18,50 @@ use super::{
 use crate::{convert, host::McpHost};
 
 /// A prompt that a server offers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Prompt {
     /// Its name, by which it is asked for.
     pub name: String,
     /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What is put into it.
     pub arguments: Vec<PromptArgument>,
 }
 
 /// Something that is put into a prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PromptArgument {
     /// Its name.
     pub name: String,
     /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether there is no prompt without it.
     pub required: bool,
 }
 
 /// A prompt with its arguments put in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RenderedPrompt {
     /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its messages, in order.
     pub messages: Vec<PromptMessage>,
     /// What is missing, and why: messages that could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
 /// A message of a prompt.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PromptMessage {
     /// Who says it.
     pub role: PromptRole,
@@ -63,7 +70,8 @@ pub struct PromptMessage {
 }
 
 /// Who says a message of a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PromptRole {
     /// The person.
     User,

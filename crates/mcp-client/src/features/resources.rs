@@ -1,9 +1,11 @@
 //! Resources: what there is to read, and reading it.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use rmcp::model::{
     ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, ReadResourceRequest,
     ReadResourceRequestParams,
 };
+use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolContent};
 
@@ -15,21 +17,26 @@ use super::{
 use crate::host::McpHost;
 
 /// Something that a server lets read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Resource {
     /// Its address, in a scheme of the server's choice.
     pub uri: String,
     /// Its name; its address where it has none.
     pub name: String,
     /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its media type, where the server says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Its size in bytes, where the server says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// `_meta` as the server says it; of a page of MCP Apps, `ui` in it.
+    #[serde(skip_serializing_if = "JsonObject::is_empty")]
     pub meta: JsonObject,
 }
 
@@ -41,37 +48,45 @@ impl Resource {
 }
 
 /// A pattern of addresses that can be read (RFC 6570).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResourceTemplate {
     /// The pattern, such as `file:///{path}`.
     pub uri_template: String,
     /// Its name; the pattern where it has none.
     pub name: String,
     /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The media type of everything of this pattern, where that is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// `_meta` as the server says it.
+    #[serde(skip_serializing_if = "JsonObject::is_empty")]
     pub meta: JsonObject,
 }
 
 /// A piece of what a resource holds.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResourceContent {
     /// The address; mostly the one that was asked for, or one below it.
     pub uri: String,
     /// Its media type, where the server says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// What it holds.
+    /// What it holds; as JSON a field `text` or `blob`.
+    #[serde(flatten)]
     pub body: ResourceBody,
     /// `_meta` as the server says it; of a page of MCP Apps, `ui` in it.
+    #[serde(skip_serializing_if = "JsonObject::is_empty")]
     pub meta: JsonObject,
 }
 
 /// What a piece of a resource holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ResourceBody {
     /// Text.
     Text(String),
@@ -83,6 +98,14 @@ impl ResourceContent {
     /// Whether it is a page of MCP Apps.
     pub fn is_app(&self) -> bool {
         is_app(&self.uri, self.media_type.as_deref())
+    }
+
+    /// What it holds as bytes; `None` if it is no text and no base64 either.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        match &self.body {
+            ResourceBody::Text(text) => Some(text.clone().into_bytes()),
+            ResourceBody::Blob(blob) => BASE64_STANDARD.decode(blob).ok(),
+        }
     }
 
     /// As content for a model.

@@ -1,26 +1,30 @@
 //! Calls that become tasks (extension `io.modelcontextprotocol/tasks`, SEP-2663, for 2026-07-28): the server
 //! answers `tools/call` with a task, which is asked after until it has ended.
 //!
-//! Only asked after: for `notifications/tasks` one subscribes by the tasks' ids, which rmcp 3.9 has no words
-//! for, and the specification has clients ask in any case.
+//! It is also listened to: with `subscriptions/listen` for the task's id (`taskIds`), so that its end is heard
+//! when it comes and not when it is next asked after. A server may know nothing of that, or send nothing; so
+//! the specification has clients ask in any case.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, future::pending, pin::pin, time::Duration};
 
 use rmcp::{
     RoleClient,
     model::{
         CancelTaskParams, CancelTaskRequest, ClientCapabilities, ClientRequest, CreateTaskResult,
-        GetTaskParams, GetTaskRequest, JsonObject, TASKS_EXTENSION_ID, UpdateTaskParams,
-        UpdateTaskRequest,
+        CustomRequest, DetailedTask, GetTaskParams, GetTaskRequest, JsonObject, TASKS_EXTENSION_ID,
+        UpdateTaskParams, UpdateTaskRequest,
     },
     service::{Peer, PeerRequestOptions, ServiceError},
 };
 use serde_json::{Value, json};
 use switchboard_domain::{ToolCallError, ToolOutput, ToolProgress};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::broadcast::{self, error::RecvError},
+    time::{sleep, timeout},
+};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::ask::send;
+use super::{apps, ask::send};
 use crate::{
     call::Request,
     convert,
@@ -37,11 +41,36 @@ const SHORTEST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(20);
 /// So many questions in a row may get lost on a connection that is sound.
 const MOST_LOST: u32 = 5;
+/// News kept for those who do not keep up: they ask after their tasks all the same.
+const NEWS: usize = 64;
 /// How long telling a server may take that nobody waits for a task any more.
 const TO_CANCEL: Duration = Duration::from_secs(1);
 
+/// What servers say of tasks without being asked, for all who wait for one.
+#[derive(Clone)]
+pub(crate) struct TaskNews(broadcast::Sender<Value>);
+
+impl Default for TaskNews {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(NEWS))
+    }
+}
+
+impl TaskNews {
+    pub(crate) fn tell(&self, task: &DetailedTask) {
+        // Fails when nobody waits for any.
+        let _ = self.0.send(serde_json::to_value(task).unwrap_or_default());
+    }
+}
+
 /// What is offered to servers, and that calls may become tasks. Those of the older era have no use for it.
-pub(crate) fn offered(mut capabilities: ClientCapabilities) -> ClientCapabilities {
+pub(crate) fn offered(
+    mut capabilities: ClientCapabilities,
+    shows_apps: bool,
+) -> ClientCapabilities {
+    if shows_apps {
+        apps::offer(&mut capabilities);
+    }
     capabilities
         .extensions
         .get_or_insert_default()
@@ -65,14 +94,23 @@ pub(crate) async fn follow(
         over: false,
         call: link.calls.token(),
     };
+    let mut told = server.tasks.0.subscribe();
+    let mut listening = pin!(listen(link, &id));
     let mut news = News::default();
     let mut answered = HashSet::new();
     let mut state = serde_json::to_value(created).unwrap_or_default();
     // The first answer only names the task, however far it is.
     news.tell(request, &state);
     loop {
-        sleep(interval(&state)).await;
-        state = ask_after(server, link, request, &id).await?;
+        state = tokio::select! {
+            biased;
+            state = heard(&mut told, &id) => state,
+            state = &mut listening => state,
+            state = async {
+                sleep(interval(&state)).await;
+                ask_after(server, link, request, &id).await
+            } => state?,
+        };
         request.deadline.hear();
         news.tell(request, &state);
         match state.get("status").and_then(Value::as_str) {
@@ -101,6 +139,28 @@ pub(crate) async fn follow(
                 let reason = "its answer about the task is none";
                 return Err(broken(server, request, reason));
             }
+        }
+    }
+}
+
+/// Has the server tell of the task as long as this is waited for, which never ends.
+async fn listen(link: &Link, id: &str) -> Value {
+    let params = json!({"notifications": {"taskIds": [id]}});
+    let request = CustomRequest::new("subscriptions/listen", Some(params));
+    match send(link, ClientRequest::CustomRequest(request)).await {
+        Ok(_) => tracing::debug!(task = id, "the server tells no more of a task"),
+        Err(error) => tracing::debug!(task = id, %error, "the server does not tell of a task"),
+    }
+    pending().await
+}
+
+/// The next that is told of the task.
+async fn heard(told: &mut broadcast::Receiver<Value>, id: &str) -> Value {
+    loop {
+        match told.recv().await {
+            Ok(task) if task.get("taskId").and_then(Value::as_str) == Some(id) => return task,
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return pending().await,
         }
     }
 }

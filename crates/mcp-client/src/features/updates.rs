@@ -36,6 +36,7 @@ use super::{
 };
 use crate::{
     host::McpHost,
+    jitter::jittered,
     server::{Link, Server},
 };
 
@@ -169,7 +170,7 @@ impl Watch {
             source = loop {
                 let due = async {
                     if wait {
-                        sleep(pause).await;
+                        sleep(jittered(pause)).await;
                         pause = (pause * 2).min(RARELY);
                     }
                     // Not `is_gone`: one that is only stale will end.

@@ -62,6 +62,10 @@ async fn no_server_may_ask_a_model_unless_it_was_allowed_to() {
         assert_eq!(call(&host, "offered").await.unwrap(), json!({}));
         let error = sample(&host).await.unwrap_err();
         assert!(error.contains("-32601"), "{error}");
+        // Since 2026-07-28 there is no way to tell the server, and the call ends with the reason.
+        let why = "it answers only with the help of a model, and got none: it may not ask one, which \
+                   `sampling` in its configuration would allow";
+        assert_eq!(error.contains(why), stage.version == NEWER, "{error}");
         assert!(model.asked.lock().unwrap().is_empty());
         soon(host.close()).await;
     })

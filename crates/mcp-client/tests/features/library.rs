@@ -8,13 +8,16 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use rmcp::{
     RoleServer, ServerHandler, ServiceExt,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
         CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, CreateTaskResult,
         DetailedTask, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
         GetTaskParams, GetTaskResult, InputRequest, InputRequiredResult, ListPromptsResult,
@@ -37,6 +40,11 @@ pub(crate) const APP: &str = "text/html;profile=mcp-app";
 pub(crate) struct Library {
     version: ProtocolVersion,
     touched: broadcast::Sender<String>,
+    /// Lists that are told to have changed.
+    rewritten: broadcast::Sender<&'static str>,
+    /// Streams on which that is told.
+    listening: Arc<watch::Sender<usize>>,
+    prompts_listed: Arc<AtomicU32>,
     /// Resources that are subscribed to now.
     watched: Arc<watch::Sender<Vec<String>>>,
     /// How often each task was asked after.
@@ -96,6 +104,9 @@ impl Library {
                 .unwrap()
                 .clone(),
             touched: broadcast::Sender::new(16),
+            rewritten: broadcast::Sender::new(16),
+            listening: Arc::new(watch::Sender::new(0)),
+            prompts_listed: Arc::default(),
             watched: Arc::new(watch::Sender::new(Vec::new())),
             asked_after: Arc::default(),
             told: Arc::default(),
@@ -137,7 +148,9 @@ impl ServerHandler for Library {
             ServerCapabilities::builder()
                 .enable_completions()
                 .enable_prompts()
+                .enable_prompts_list_changed()
                 .enable_resources()
+                .enable_resources_list_changed()
                 .enable_resources_subscribe()
                 .enable_tools()
                 .enable_tasks()
@@ -245,9 +258,22 @@ impl ServerHandler for Library {
             self.watch(uri);
         }
         let _listening = Listening(self, uris.clone());
+        let tells_of_lists = subscription.accepted().prompts_list_changed == Some(true);
+        let mut rewritten = self.rewritten.subscribe();
+        if tells_of_lists {
+            self.listening.send_modify(|listening| *listening += 1);
+        }
         loop {
             tokio::select! {
                 () = subscription.cancelled() => return Ok(()),
+                list = rewritten.recv() => {
+                    let sink = subscription.sink();
+                    match list.unwrap() {
+                        _ if !tells_of_lists => {}
+                        "prompts" => sink.notify_prompt_list_changed().await.unwrap(),
+                        _ => sink.notify_resource_list_changed().await.unwrap(),
+                    }
+                }
                 uri = touched.recv() => {
                     let uri = uri.unwrap();
                     if uris.contains(&uri) {
@@ -270,10 +296,13 @@ impl ServerHandler for Library {
                 .with_required(true),
             PromptArgument::new("tone"),
         ];
+        self.prompts_listed.fetch_add(1, Ordering::Relaxed);
         let greet = Prompt::new("greet", Some("Greets somebody"), Some(arguments));
-        Ok(ListPromptsResult::with_all_items(vec![
-            greet.with_title("Greet"),
-        ]))
+        let greet = vec![greet.with_title("Greet")];
+        let listed = ListPromptsResult::with_all_items(greet);
+        Ok(listed
+            .with_ttl_ms(3_600_000)
+            .with_cache_scope(CacheScope::Public))
     }
 
     async fn get_prompt(
@@ -326,12 +355,17 @@ impl ServerHandler for Library {
             "endless",
             "lost",
             "cancelled",
+            "rewrite",
+            "listed",
+            "offered",
             "report",
         ];
         let mut tools = names.map(|name| Tool::new(name, format!("Does {name}."), schema.clone()));
         let report = tools.last_mut().unwrap();
         let ui = json!({"ui": {"resourceUri": "ui://report", "visibility": ["app"]}});
         report.meta = Some(meta(ui));
+        let crash = tools.iter_mut().find(|tool| tool.name == "crash").unwrap();
+        crash.meta = Some(meta(json!({"ui": {"visibility": ["model"]}})));
         Ok(ListToolsResult::with_all_items(tools.to_vec()))
     }
 
@@ -366,6 +400,32 @@ impl ServerHandler for Library {
                 text("so it is").into()
             }
             "crash" => std::process::exit(3),
+            "rewrite" => {
+                let prompts = params.arguments.unwrap()["list"] == "prompts";
+                if !self.is_older() {
+                    // Since it came up it is being subscribed to.
+                    let mut listening = self.listening.subscribe();
+                    listening
+                        .wait_for(|listening| *listening > 0)
+                        .await
+                        .unwrap();
+                    let list = if prompts { "prompts" } else { "resources" };
+                    self.rewritten.send(list).unwrap();
+                } else if prompts {
+                    context.peer.notify_prompt_list_changed().await.unwrap();
+                } else {
+                    context.peer.notify_resource_list_changed().await.unwrap();
+                }
+                text("rewritten").into()
+            }
+            "listed" => text(self.prompts_listed.load(Ordering::Relaxed).to_string()).into(),
+            "offered" => {
+                let here = context.meta.client_capabilities();
+                let once = context.peer.peer_info();
+                let once = once.map(|client| client.capabilities.clone());
+                let offered = here.or(once).unwrap_or_default().extensions;
+                text(serde_json::to_string(&offered).unwrap()).into()
+            }
             // Once there is one.
             "cancelled" => {
                 let mut cancelled = self.cancelled.subscribe();

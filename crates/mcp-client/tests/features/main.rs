@@ -9,15 +9,18 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
+mod apps;
 mod flaws;
 mod library;
+mod lists;
 mod odd;
 mod prompts;
 mod resources;
 mod stage;
 mod tasks;
+mod teller;
 
-/// Which server to be: a version of the protocol, or `odd`.
+/// Which server to be: a version of the protocol, or one of those by hand.
 const SERVER: &str = "SWITCHBOARD_TEST_LIBRARY";
 
 /// Not a test: the program that the tests start as their servers. What the test runner itself writes to the
@@ -30,6 +33,8 @@ fn server() {
     };
     match kind.as_str() {
         "odd" => odd::serve(),
+        "fleeting" => odd::serve_fleeting(),
+        "teller" => teller::serve(),
         version => library::serve_stdio(version),
     }
     std::process::exit(0);

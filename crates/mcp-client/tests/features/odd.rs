@@ -5,6 +5,30 @@ use std::io::{BufRead, Write};
 use serde_json::{Value, json};
 
 pub(crate) fn serve() {
+    answer_with(answer);
+}
+
+/// Of the newer era, and its tools are others each time and good for a moment.
+pub(crate) fn serve_fleeting() {
+    let mut listed = 0;
+    answer_with(|method, _| {
+        Some(json!({"result": match method {
+            "server/discover" => json!({
+                "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                "serverInfo": {"name": "fleeting", "version": "1"},
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            }),
+            "tools/list" => {
+                let tool = json!({"name": format!("tool_{listed}"), "inputSchema": {"type": "object"}});
+                listed += 1;
+                json!({"tools": [tool], "resultType": "complete", "ttlMs": 20, "cacheScope": "public"})
+            }
+            _ => return Some(json!({"error": {"code": -32601, "message": "no such method"}})),
+        }}))
+    });
+}
+
+fn answer_with(mut answer: impl FnMut(&str, &Value) -> Option<Value>) {
     let mut out = std::io::stdout();
     for line in std::io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line.unwrap()).unwrap();

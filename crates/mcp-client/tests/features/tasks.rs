@@ -95,3 +95,23 @@ async fn answers_about_a_task_are_signs_of_life() {
     assert!(begun.elapsed() >= after);
     soon(host.close()).await;
 }
+
+#[tokio::test]
+async fn the_end_of_a_task_is_heard_before_it_is_asked_after() {
+    let host = host(program("teller")).await;
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = told.clone();
+    let mut work = tool("work", json!({}));
+    work.progress = ProgressSink::new(move |progress| {
+        heard.lock().unwrap().extend(progress.message);
+    });
+    // It is asked after every twenty seconds.
+    work.deadline = Some(Duration::from_secs(15));
+    let output = soon(host.call(work)).await.unwrap();
+    assert_eq!(output.content[0].as_text(), "worked");
+    assert_eq!(told.lock().unwrap()[..2], ["begun", "halfway"]);
+    // The server hears that nobody listens any more.
+    let over = call(&host, "over", json!({})).await.unwrap();
+    assert_eq!(over, "nobody listens");
+    soon(host.close()).await;
+}

@@ -227,6 +227,26 @@ impl Server {
                 }
                 _ => Reply::Usual,
             }),
+            // For ever, in the first call of its first life.
+            "hangs in a call" => {
+                let mark = std::env::var("MARK").unwrap();
+                let newer = std::env::var("ERA").unwrap() == "newer";
+                self.answer(|method, _| match method {
+                    "server/discover" if newer => Reply::Result(json!({
+                        "supportedVersions": ["2026-07-28"],
+                        "capabilities": {"tools": {}},
+                        "serverInfo": {"name": "bad", "version": "0.1"},
+                        "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+                    })),
+                    "tools/call" if fs::metadata(&mark).is_err() => {
+                        fs::write(&mark, "").unwrap();
+                        loop {
+                            thread::park();
+                        }
+                    }
+                    _ => Reply::Usual,
+                });
+            }
             "silent in a call" => self.answer(|method, _| match method {
                 "tools/call" => Reply::Nothing,
                 _ => Reply::Usual,

@@ -1,8 +1,10 @@
 //! That a tool is still what it was.
 
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
 use futures_util::StreamExt;
 use switchboard_domain::{ToolHost, ToolHostChange};
-use switchboard_mcp_client::{McpHost, fingerprint};
+use switchboard_mcp_client::{McpHost, ServerConfig, ToolMemoryFile, fingerprint};
 
 use crate::stage::*;
 
@@ -97,4 +99,67 @@ async fn a_definition_that_changed_between_two_runs_is_seen() {
     assert_eq!(known.get("absent", "t"), Some("kept"));
     assert_eq!(known.get("s", "vanished"), Some("kept"));
     assert_eq!(known.get("s", "echo"), Some(changes[0].now.as_str()));
+}
+
+/// A run with a memory in this folder.
+fn run(folder: &Path, config: ServerConfig) -> McpHost {
+    let places = BTreeMap::from([("s".to_owned(), "here".to_owned())]);
+    let memory = ToolMemoryFile::new(folder.join("known.json"), places);
+    let mut options = options();
+    options.known_tools = memory.load().unwrap();
+    options.tool_memory = Some(Arc::new(memory));
+    McpHost::start(vec![config], options).unwrap()
+}
+
+fn grown() -> ServerConfig {
+    let mut config = program("s", BOTH_ERAS);
+    set_env(&mut config, "GROWN", "1");
+    config
+}
+
+#[tokio::test]
+async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = run(folder.path(), program("s", BOTH_ERAS));
+    soon(first.ready()).await;
+    assert!(first.redefined_tools().is_empty());
+    soon(first.close()).await;
+
+    // Also in the run after the one in which it was seen first.
+    for _ in 0..2 {
+        let host = run(folder.path(), grown());
+        let told = host.changes();
+        soon(host.ready()).await;
+        let redefined: Vec<String> = host.redefined_tools().into_iter().collect();
+        assert_eq!(redefined, ["s__meta"]);
+        soon(host.close()).await;
+        let told: Vec<ToolHostChange> = soon(told.collect()).await;
+        let told = told.iter().filter_map(|change| match change {
+            ToolHostChange::ToolRedefined { tool, .. } => Some(tool.as_str()),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), ["s__meta"]);
+    }
+
+    let host = run(folder.path(), grown());
+    soon(host.ready()).await;
+    assert_eq!(
+        host.accept_tools(|change| change.tool == "echo").unwrap(),
+        []
+    );
+    let accepted = host.accept_tools(|_| true).unwrap();
+    assert_eq!(accepted.len(), 1);
+    assert_eq!(accepted[0].tool, "meta");
+    assert!(host.redefined_tools().is_empty());
+    assert!(problems(&host).await.is_empty());
+    soon(host.close()).await;
+    let host = run(folder.path(), grown());
+    soon(host.ready()).await;
+    assert!(host.redefined_tools().is_empty());
+    soon(host.close()).await;
+    // And what it was is a change now.
+    let host = run(folder.path(), program("s", BOTH_ERAS));
+    soon(host.ready()).await;
+    assert_eq!(host.redefined_tools().len(), 1);
+    soon(host.close()).await;
 }

@@ -59,7 +59,7 @@ impl Good {
             versions: versions.collect(),
             cancelled: Arc::default(),
             running: Arc::default(),
-            more_tools: Arc::new(watch::Sender::new(false)),
+            more_tools: Arc::new(watch::Sender::new(env::var("GROWN").is_ok())),
         }
     }
 

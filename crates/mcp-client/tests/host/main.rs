@@ -17,6 +17,7 @@ mod faults;
 mod good;
 mod hosts;
 mod http;
+mod hung;
 mod lists;
 mod secrets;
 mod stage;

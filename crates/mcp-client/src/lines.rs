@@ -1,0 +1,402 @@
+//! What a server on the other end of two pipes says and is told: one JSON-RPC message a line.
+//!
+//! rmcp has a transport for that. It reads every answer by trying one after another what it could be the
+//! result of, each time from the beginning, which is much of what a call costs; and a server that does not
+//! read holds up the end of the connection. Here the answer that nearly all are, that of a tool, is read at
+//! once for what it is. Whatever else comes is read by rmcp's types, as rmcp reads it.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    io,
+    marker::PhantomData,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker, ready},
+};
+
+use rmcp::{
+    RoleClient,
+    model::{
+        CallToolResult, ClientJsonRpcMessage, ContentBlock, ErrorData, MetaObject, RequestId,
+        ResultType, ServerJsonRpcMessage, ServerResult,
+    },
+    transport::Transport,
+};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes read at once, if there are as many: a short page of text in one go.
+const READ: usize = 16 * 1024;
+/// A buffer that grew beyond this many bytes for a long line does not stay so big.
+const KEPT: usize = 1024 * 1024;
+/// Some programs begin what they write with it.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// In an answer's `_meta`: it is the end of a subscription, whatever else it holds.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// The two pipes of a server.
+pub(crate) struct Lines<R, W> {
+    read: BufReader<R>,
+    /// The beginning of a line whose end has not come yet.
+    line: Vec<u8>,
+    /// The line is too long; what is still to come of it is dropped.
+    discarding: bool,
+    /// Bytes in the longest line that is read.
+    longest: usize,
+    out: Arc<Out<W>>,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
+    /// A line with more than `longest` bytes is dropped.
+    pub(crate) fn new(read: R, write: W, longest: usize) -> Self {
+        Self {
+            read: BufReader::with_capacity(READ, read),
+            line: Vec::new(),
+            discarding: false,
+            longest,
+            out: Arc::new(Out {
+                unsent: Mutex::default(),
+                pipe: tokio::sync::Mutex::new(Pipe {
+                    write: Some(write),
+                    writing: Vec::new(),
+                    written: 0,
+                    failed: None,
+                }),
+                closing: CancellationToken::new(),
+            }),
+        }
+    }
+
+    /// The next message that can be read; `Ok(None)` for a line that holds none. Nothing is lost if the
+    /// future is dropped.
+    async fn next(&mut self) -> Result<Option<ServerJsonRpcMessage>, Ended> {
+        let available = self.read.fill_buf().await.map_err(Ended::Broken)?;
+        if available.is_empty() {
+            return Err(Ended::Closed);
+        }
+        let end = memchr::memchr(b'\n', available);
+        let piece = &available[..end.unwrap_or(available.len())];
+        let consumed = piece.len() + usize::from(end.is_some());
+        let too_long = self.line.len().saturating_add(piece.len()) > self.longest;
+        let message = if self.discarding || too_long {
+            if !self.discarding {
+                tracing::error!(longest = self.longest, "a line that is too long is dropped");
+            }
+            self.line.clear();
+            self.discarding = end.is_none();
+            None
+        } else if end.is_none() {
+            self.line.extend_from_slice(piece);
+            None
+        } else if self.line.is_empty() {
+            self.out.read(piece)
+        } else {
+            self.line.extend_from_slice(piece);
+            let message = self.out.read(&self.line);
+            self.line.clear();
+            message
+        };
+        self.read.consume(consumed);
+        if self.line.is_empty() && self.line.capacity() > KEPT {
+            self.line = Vec::new();
+        }
+        Ok(message)
+    }
+}
+
+/// Why nothing more comes.
+enum Ended {
+    Closed,
+    Broken(io::Error),
+}
+
+/// What is still to be written. Messages go out in the order in which they were handed in, whoever writes.
+struct Out<W> {
+    /// Whole lines.
+    unsent: Mutex<Vec<u8>>,
+    pipe: tokio::sync::Mutex<Pipe<W>>,
+    closing: CancellationToken,
+}
+
+struct Pipe<W> {
+    /// `None` when it was closed.
+    write: Option<W>,
+    writing: Vec<u8>,
+    /// How much of that is out.
+    written: usize,
+    /// A pipe that failed once takes nothing any more.
+    failed: Option<(io::ErrorKind, String)>,
+}
+
+impl<W> Out<W> {
+    fn queue(&self, message: &ClientJsonRpcMessage) -> io::Result<()> {
+        let mut unsent = self.unsent();
+        let before = unsent.len();
+        if let Err(error) = serde_json::to_writer(&mut *unsent, message) {
+            unsent.truncate(before);
+            return Err(error.into());
+        }
+        unsent.push(b'\n');
+        Ok(())
+    }
+
+    fn unsent(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Out<W> {
+    /// Writes what the pipe takes at once; nothing if some of it remains.
+    fn write_now(&self) -> Option<io::Result<()>> {
+        let mut pipe = self.pipe.try_lock().ok()?;
+        match pipe.poll_write(&mut Context::from_waker(Waker::noop()), &self.unsent) {
+            Poll::Ready(done) => Some(done),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Writes everything, its own or not.
+    async fn write(&self) -> io::Result<()> {
+        let write = async {
+            let mut pipe = self.pipe.lock().await;
+            poll_fn(|context| pipe.poll_write(context, &self.unsent)).await
+        };
+        tokio::select! {
+            biased;
+            done = write => done,
+            () = self.closing.cancelled() => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    async fn close(&self) {
+        // Whoever is still writing lets go of the pipe.
+        self.closing.cancel();
+        self.pipe.lock().await.write = None;
+    }
+
+    /// A message of the server.
+    fn read(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        if line.is_empty() {
+            return None;
+        }
+        if let Some(answer) = tool_result(line) {
+            return Some(answer);
+        }
+        match serde_json::from_slice(line) {
+            Ok(message) => Some(message),
+            Err(error) => {
+                tracing::debug!(%error, "a line that is no message");
+                if error.is_data() {
+                    self.refuse(line);
+                }
+                None
+            }
+        }
+    }
+
+    /// A server that asked something waits for the answer; to other noise nothing is said.
+    fn refuse(&self, line: &[u8]) {
+        let Ok(Object(Question { id, .. })) = serde_json::from_slice(line) else {
+            return;
+        };
+        // Nor to one that asks and does not listen.
+        if self.unsent().len() > KEPT {
+            return;
+        }
+        let refusal = ErrorData::invalid_request("Invalid request", None);
+        if self
+            .queue(&ClientJsonRpcMessage::error(refusal, Some(id)))
+            .is_ok()
+        {
+            // What the pipe does not take now goes out before the next message.
+            self.write_now();
+        }
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Pipe<W> {
+    fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        unsent: &Mutex<Vec<u8>>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            if let Some((kind, what)) = &self.failed {
+                return Poll::Ready(Err(io::Error::new(*kind, what.clone())));
+            }
+            let Some(write) = self.write.as_mut() else {
+                return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+            };
+            let write = Pin::new(write);
+            if self.written == self.writing.len() {
+                self.written = 0;
+                self.writing.clear();
+                if self.writing.capacity() > KEPT {
+                    self.writing = Vec::new();
+                }
+                let mut unsent = unsent.lock().unwrap_or_else(PoisonError::into_inner);
+                std::mem::swap(&mut *unsent, &mut self.writing);
+            }
+            let done = if self.writing.is_empty() {
+                ready!(write.poll_flush(context)).map(|()| None)
+            } else {
+                ready!(write.poll_write(context, &self.writing[self.written..])).map(Some)
+            };
+            match done {
+                Ok(None) => return Poll::Ready(Ok(())),
+                Ok(Some(0)) => {
+                    let kind = io::ErrorKind::WriteZero;
+                    self.failed = Some((kind, "the pipe takes nothing".to_owned()));
+                }
+                Ok(Some(written)) => self.written += written,
+                Err(error) => self.failed = Some((error.kind(), error.to_string())),
+            }
+        }
+    }
+}
+
+impl<R, W> Transport<RoleClient> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        // Mostly the pipe takes all of it at once, and rmcp's task has nothing left to do.
+        let done = match self.out.queue(&message) {
+            Ok(()) => self.out.write_now().ok_or_else(|| self.out.clone()),
+            Err(error) => Ok(Err(error)),
+        };
+        async move {
+            match done {
+                Ok(done) => done,
+                Err(out) => out.write().await,
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            match self.next().await {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(Ended::Closed) => return None,
+                Err(Ended::Broken(error)) => {
+                    tracing::error!(%error, "a server's pipe cannot be read");
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.out.close().await;
+        Ok(())
+    }
+}
+
+/// A structure that is read of an object only, and not of a list of its fields too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = T;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields))
+            }
+        }
+
+        from.deserialize_map(Fields(PhantomData)).map(Self)
+    }
+}
+
+/// Something that is asked of us, however odd the rest.
+#[derive(Deserialize)]
+struct Question {
+    id: RequestId,
+    #[serde(rename = "method")]
+    _method: IgnoredAny,
+}
+
+/// The answer to a call that a tool ran, if it is that and nothing else by the fields it has. rmcp would
+/// read the same.
+fn tool_result(line: &[u8]) -> Option<ServerJsonRpcMessage> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Answer<'a> {
+        jsonrpc: &'a str,
+        id: i64,
+        result: Object<Fields>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Fields {
+        result_type: Option<ResultType>,
+        content: Option<Vec<ContentBlock>>,
+        #[serde(default, deserialize_with = "present")]
+        structured_content: Option<Value>,
+        is_error: Option<bool>,
+        #[serde(rename = "_meta")]
+        meta: Option<MetaObject>,
+    }
+
+    /// `null` is a value.
+    fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+        Value::deserialize(value).map(Some)
+    }
+
+    let Object(answer) = serde_json::from_slice(line).ok()?;
+    let Answer {
+        jsonrpc,
+        id,
+        result: Object(result),
+    } = answer;
+    let is_one = jsonrpc == "2.0"
+        && result
+            .result_type
+            .as_ref()
+            .is_none_or(ResultType::is_complete)
+        && (result.content.is_some()
+            || result.structured_content.is_some()
+            || result.is_error.is_some())
+        && !result
+            .meta
+            .as_ref()
+            .is_some_and(|meta| meta.0.contains_key(SUBSCRIPTION));
+    if !is_one {
+        return None;
+    }
+    let mut read = CallToolResult::default();
+    read.result_type = result.result_type;
+    read.content = result.content.unwrap_or_default();
+    read.structured_content = result.structured_content;
+    read.is_error = result.is_error;
+    read.meta = result.meta;
+    let read = ServerResult::CallToolResult(read);
+    Some(ServerJsonRpcMessage::response(read, RequestId::Number(id)))
+}
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod tests;
