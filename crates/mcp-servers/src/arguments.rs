@@ -18,22 +18,42 @@ pub(crate) fn validator(schema: &JsonObject) -> Result<Validator, ValidationErro
 }
 
 /// Takes what clients send for something else as what they mean: `null` for an optional argument
-/// that is left out (strict modes of some providers), `42.0` for the integer 42 (Python).
+/// that is left out (strict modes of some providers), `42.0` for the integer 42 (Python). Also inside
+/// of objects and lists.
 pub(crate) fn normalize(schema: &JsonObject, mut arguments: JsonObject) -> JsonObject {
     arguments.retain(|name, value| {
         !value.is_null() || property(schema, name).is_none() || is_required(schema, name)
     });
     for (name, value) in &mut arguments {
-        if wants_integer(schema, name)
-            && value.is_f64()
-            && is_whole(value)
-            && let Some(number) = value.as_f64()
-            && let Ok(integer) = format!("{number:.0}").parse::<i64>()
-        {
-            *value = integer.into();
+        if let Some(property) = property(schema, name) {
+            normalize_value(property, value);
         }
     }
     arguments
+}
+
+fn normalize_value(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if let Some(schema) = schema.as_object() {
+                *object = normalize(schema, std::mem::take(object));
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                normalize_value(&schema["items"], item);
+            }
+        }
+        Value::Number(number) if schema["type"] == "integer" && number.is_f64() => {
+            if is_whole(value)
+                && let Some(number) = value.as_f64()
+                && let Ok(integer) = format!("{number:.0}").parse::<i64>()
+            {
+                *value = integer.into();
+            }
+        }
+        _ => {}
+    }
 }
 
 /// One sentence for everything that is wrong.
@@ -65,13 +85,14 @@ fn wants_integer(schema: &JsonObject, name: &str) -> bool {
 }
 
 fn sentence(schema: &JsonObject, error: &ValidationError<'_>) -> String {
-    let path = error.instance_path().to_string();
-    let name = path.trim_start_matches('/').replace('/', ".");
+    let place = Place::find(schema, error.instance_path().as_str());
+    let (name, property) = (place.name.as_str(), place.schema);
     let value = error.instance();
-    let property = property(schema, &name).unwrap_or(&Value::Null);
     match error.kind() {
-        ValidationErrorKind::Required { property } => missing(schema, property),
-        ValidationErrorKind::AdditionalProperties { unexpected } => unknown(schema, unexpected),
+        ValidationErrorKind::Required { property } => missing(&place, property),
+        ValidationErrorKind::AdditionalProperties { unexpected } => unknown(&place, unexpected),
+        // What is secret stands in no message.
+        _ if place.secret => format!("{name} does not fit: {}.", error.masked()),
         ValidationErrorKind::Type { .. } if property["type"].is_string() => format!(
             "{name} must be {}, not {}.",
             with_article(property["type"].as_str().unwrap_or_default()),
@@ -96,9 +117,16 @@ fn sentence(schema: &JsonObject, error: &ValidationError<'_>) -> String {
         ValidationErrorKind::MinLength { limit: 1 } => {
             format!("{name} is empty.{}", described(property))
         }
+        ValidationErrorKind::MinItems { limit: 1 } => {
+            format!("{name} is an empty list.{}", described(property))
+        }
         ValidationErrorKind::MaxLength { limit } => {
             let length = value.as_str().map_or(0, |text| text.chars().count());
             format!("{name} has {length} characters; at most {limit} are possible.")
+        }
+        ValidationErrorKind::MaxItems { limit } => {
+            let length = value.as_array().map_or(0, Vec::len);
+            format!("{name} has {length} items; at most {limit} are possible.")
         }
         ValidationErrorKind::Format { format } if format == "date" => format!(
             "{name} is {}, which is no date; write a day of the calendar as YYYY-MM-DD, such as \
@@ -110,29 +138,80 @@ fn sentence(schema: &JsonObject, error: &ValidationError<'_>) -> String {
     }
 }
 
-fn missing(schema: &JsonObject, name: &Value) -> String {
-    let name = name.as_str().unwrap_or_default();
-    let description = property(schema, name).map_or_else(String::new, described);
-    format!("{name} is missing.{description}")
+/// Where in the arguments something is wrong.
+struct Place<'a> {
+    /// `nodes.0.id`; empty for the arguments as a whole.
+    name: String,
+    /// What the schema says of it; null where it says nothing.
+    schema: &'a Value,
+    /// What the schema says of its properties, if it is an object.
+    object: Option<&'a JsonObject>,
+    /// Whether it is, or is in, what the schema calls `writeOnly`.
+    secret: bool,
 }
 
-fn unknown(schema: &JsonObject, names: &[String]) -> String {
-    let known = schema
-        .get("properties")
+impl<'a> Place<'a> {
+    fn find(schema: &'a JsonObject, pointer: &str) -> Self {
+        let mut place = Self {
+            name: String::new(),
+            schema: &Value::Null,
+            object: Some(schema),
+            secret: false,
+        };
+        for token in pointer.split('/').skip(1) {
+            let token = token.replace("~1", "/").replace("~0", "~");
+            let named = place.object.and_then(|object| property(object, &token));
+            let next = named
+                .or_else(|| place.schema.get("items"))
+                .or_else(|| place.schema.get("additionalProperties"));
+            place.schema = next.unwrap_or(&Value::Null);
+            place.object = place.schema.as_object();
+            place.secret |= place.schema["writeOnly"] == true;
+            if !place.name.is_empty() {
+                place.name.push('.');
+            }
+            place.name.push_str(&token);
+        }
+        place
+    }
+
+    /// The full name of a property in it.
+    fn inside(&self, property: &str) -> String {
+        if self.name.is_empty() {
+            property.to_owned()
+        } else {
+            format!("{}.{property}", self.name)
+        }
+    }
+}
+
+fn missing(place: &Place<'_>, name: &Value) -> String {
+    let name = name.as_str().unwrap_or_default();
+    let property = place.object.and_then(|object| property(object, name));
+    let description = property.map_or_else(String::new, described);
+    format!("{} is missing.{description}", place.inside(name))
+}
+
+fn unknown(place: &Place<'_>, names: &[String]) -> String {
+    let known = place
+        .object
+        .and_then(|object| object.get("properties"))
         .and_then(Value::as_object)
         .map(|properties| properties.keys().map(String::as_str).collect::<Vec<_>>())
         .unwrap_or_default();
-    let sentences = names
-        .iter()
-        .map(|name| match nearest(name, known.iter().copied()) {
-            Some(meant) => format!("There is no argument {name}; did you mean {meant}?"),
-            None => format!("There is no argument {name}."),
-        });
+    let sentences = names.iter().map(|name| {
+        let full = place.inside(name);
+        match nearest(name, known.iter().copied()) {
+            Some(meant) => format!("There is no argument {full}; did you mean {meant}?"),
+            None => format!("There is no argument {full}."),
+        }
+    });
     let mut sentences: Vec<String> = sentences.collect();
-    sentences.push(match known.as_slice() {
-        [] => "It takes none.".to_owned(),
-        [only] => format!("The only argument is {only}."),
-        _ => format!("The arguments are {}.", known.join(", ")),
+    sentences.push(match (known.as_slice(), place.name.as_str()) {
+        ([], "") => "It takes none.".to_owned(),
+        ([only], "") => format!("The only argument is {only}."),
+        (_, "") => format!("The arguments are {}.", known.join(", ")),
+        (_, inside) => format!("What {inside} can have: {}.", known.join(", ")),
     });
     sentences.join(" ")
 }

@@ -13,6 +13,15 @@ fn schema() -> JsonObject {
             "deep": {"type": "boolean"},
             "tags": {"type": "array", "items": {"type": "string"}},
             "where": {"type": "object"},
+            "parts": {"type": "array", "maxItems": 2, "minItems": 1, "items": {
+                "type": "object",
+                "properties": {"id": {"type": "string"}, "size": {"type": "integer"}},
+                "required": ["id"],
+                "additionalProperties": false,
+            }},
+            "login": {"type": "object", "writeOnly": true, "properties": {
+                "user": {"type": "string"}, "token": {"type": "string"},
+            }},
         },
         "required": ["path"],
     });
@@ -67,7 +76,17 @@ fn sentences_name_the_argument_and_the_way_out() {
         ),
         (
             json!({"path": "a", "tags": [1]}),
-            "tags.0 does not fit: 1 is not of type \"string\".",
+            "tags.0 must be a string, not 1.",
+        ),
+        (
+            json!({"path": "a", "parts": [{"size": 2.5}, {"id": "b", "sise": 1}]}),
+            "parts.0.size must be an integer, not 2.5. parts.0.id is missing. There is no argument \
+             parts.1.sise; did you mean size? What parts.1 can have: id, size.",
+        ),
+        (json!({"path": "a", "parts": []}), "parts is an empty list."),
+        (
+            json!({"path": "a", "parts": [{"id": "a"}, {"id": "b"}, {"id": "c"}]}),
+            "parts has 3 items; at most 2 are possible.",
         ),
         (
             json!({"path": "a", "code": "abc"}),
@@ -92,6 +111,10 @@ fn only_whole_numbers_that_fit_become_integers() {
         (json!({"depth": 3.5}), json!({"depth": 3.5})),
         (json!({"depth": "3"}), json!({"depth": "3"})),
         (json!({"ratio": 3.0}), json!({"ratio": 3.0})),
+        (
+            json!({"parts": [{"id": "a", "size": 3.0}, {"id": null, "size": null}, null]}),
+            json!({"parts": [{"id": "a", "size": 3}, {"id": null}, null]}),
+        ),
         (
             json!({"ratio": null, "path": null, "other": null}),
             json!({"path": null, "other": null}),
@@ -129,5 +152,18 @@ fn unknown_arguments_are_answered_with_the_known_ones() {
         let given = serde_json::from_value(json!({"pth": "a"})).unwrap();
         let faults = faults(&validator(&schema).unwrap(), &schema, &given);
         assert_eq!(faults, [expected]);
+    }
+}
+
+#[test]
+fn what_is_secret_is_never_quoted() {
+    for login in [
+        json!("user:hunter2"),
+        json!({"user": "a", "token": ["hunter2"]}),
+        json!(["hunter2"]),
+    ] {
+        let text = check(json!({"path": "a", "login": login}));
+        assert!(text.starts_with("login"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
     }
 }

@@ -1,6 +1,8 @@
 //! Which servers there are, and how one is opened by its name.
 
-use crate::{ServerError, ServerOptions, customer_service, tool_server::ToolServer};
+use crate::{
+    ServerError, ServerOptions, bte, customer_service, graph, tool_server::ToolServer, workspace,
+};
 use switchboard_domain::nearest::nearest;
 
 /// A server of this crate, for lists and help texts.
@@ -15,7 +17,12 @@ pub struct BundledServer {
     pub description: &'static str,
 }
 
-const CATALOGUE: &[BundledServer] = &[customer_service::IDENTITY];
+const CATALOGUE: &[BundledServer] = &[
+    customer_service::IDENTITY,
+    graph::IDENTITY,
+    bte::IDENTITY,
+    workspace::IDENTITY,
+];
 
 /// The bundled servers, in the order in which to show them.
 pub fn catalogue() -> &'static [BundledServer] {
@@ -26,6 +33,15 @@ pub fn catalogue() -> &'static [BundledServer] {
 pub(crate) async fn open(name: &str, options: &ServerOptions) -> Result<ToolServer, ServerError> {
     if name == customer_service::IDENTITY.name {
         return customer_service::open(options).await;
+    }
+    if name == graph::IDENTITY.name {
+        return graph::open(options).await;
+    }
+    if name == bte::IDENTITY.name {
+        return bte::open(options).await;
+    }
+    if name == workspace::IDENTITY.name {
+        return workspace::open(options).await;
     }
     let known = || CATALOGUE.iter().map(|server| server.name);
     Err(ServerError::UnknownServer {

@@ -22,6 +22,14 @@ pub enum ServerError {
         /// Every known name.
         known: Vec<&'static str>,
     },
+    /// A setting of this server is missing or wrong.
+    #[error("the server `{server}` cannot start: {problem}")]
+    Setting {
+        /// The server.
+        server: &'static str,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
     /// The data file cannot be used.
     #[error("the data file `{}` cannot be used: {problem}", path.display())]
     Data {
@@ -62,7 +70,10 @@ impl ServerError {
     /// Whether what was asked for was wrong (a name, a file, an address), and not the serving.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::UnknownServer { .. } | Self::Data { .. } | Self::Listen { .. } => true,
+            Self::UnknownServer { .. }
+            | Self::Setting { .. }
+            | Self::Data { .. }
+            | Self::Listen { .. } => true,
             Self::Memory { .. } | Self::Handshake { .. } | Self::Ended { .. } => false,
         }
     }

@@ -25,9 +25,11 @@
 #![deny(missing_docs)]
 
 mod arguments;
+mod bte;
 mod catalogue;
 mod customer_service;
 mod error;
+mod graph;
 mod http;
 mod options;
 mod schema;
@@ -35,9 +37,12 @@ mod sqlite;
 mod stdio;
 mod tool;
 mod tool_server;
+mod workspace;
 
+pub use bte::BteOptions;
 pub use catalogue::{BundledServer, catalogue};
 pub use error::{DataProblem, ServerError};
 pub use http::{HttpServer, bind_http};
 pub use options::ServerOptions;
 pub use stdio::{serve_stdio, serve_stream};
+pub use workspace::WorkspaceOptions;

@@ -2,12 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::{BteOptions, WorkspaceOptions};
+
 /// What can be set when a bundled server is started. The default keeps its data in memory and
 /// answers only requests that are addressed to this machine.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions {
     data: Option<PathBuf>,
     allowed_hosts: Vec<String>,
+    workspace: Option<WorkspaceOptions>,
+    bte: Option<BteOptions>,
 }
 
 impl ServerOptions {
@@ -36,11 +40,34 @@ impl ServerOptions {
         self
     }
 
+    /// What the server `workspace` may do and where, which it does not start without.
+    #[must_use]
+    pub fn with_workspace(mut self, workspace: WorkspaceOptions) -> Self {
+        self.workspace = Some(workspace);
+        self
+    }
+
+    /// Which service the server `bte` asks, which it does not start without. With
+    /// [`with_data`](Self::with_data) and the file of the server `graph`, it can add to that graph.
+    #[must_use]
+    pub fn with_bte(mut self, bte: BteOptions) -> Self {
+        self.bte = Some(bte);
+        self
+    }
+
     pub(crate) fn data(&self) -> Option<&Path> {
         self.data.as_deref()
     }
 
     pub(crate) fn allowed_hosts(&self) -> &[String] {
         &self.allowed_hosts
+    }
+
+    pub(crate) fn bte(&self) -> Option<&BteOptions> {
+        self.bte.as_ref()
+    }
+
+    pub(crate) fn workspace(&self) -> Option<&WorkspaceOptions> {
+        self.workspace.as_ref()
     }
 }

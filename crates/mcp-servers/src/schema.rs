@@ -38,12 +38,17 @@ fn generate<T: JsonSchema>(contract: Contract) -> JsonObject {
 }
 
 fn simplify(schema: &mut Schema, takes: bool) {
-    const WIDTHS: [&str; 10] = [
-        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double",
+    const WIDTHS: [&str; 12] = [
+        "int8", "int16", "int32", "int64", "int", "uint8", "uint16", "uint32", "uint64", "uint",
+        "float", "double",
     ];
     let Some(object) = schema.as_object_mut() else {
         return;
     };
+    // Comments are broken into lines for the editor, not for the model.
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
     // `retain`, because `remove` would change the order of the rest.
     object.retain(|key, value| match key.as_str() {
         "title" => false,

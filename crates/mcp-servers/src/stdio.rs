@@ -65,6 +65,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
+    let server = server.ending_with(stop.clone());
     let running = match serve_server_with_ct(server, transport, stop).await {
         Ok(running) => running,
         // It left before it asked for anything, or was told to.

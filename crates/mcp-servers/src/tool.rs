@@ -1,6 +1,6 @@
 //! What a tool of a bundled server is.
 
-use std::{pin::Pin, sync::Arc};
+use std::{borrow::Cow, pin::Pin, sync::Arc};
 
 use jsonschema::Validator;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
@@ -27,6 +27,14 @@ pub(crate) trait BundledTool: Send + Sync + 'static {
 
     /// What a client may assume about a call.
     fn annotations() -> ToolAnnotations;
+
+    /// Takes the place of [`Self::DESCRIPTION`] where the text depends on the settings.
+    fn description(&self) -> Option<String> {
+        None
+    }
+
+    /// Fits the schema of the arguments to the settings.
+    fn adjust_input(&self, _schema: &mut JsonObject) {}
 
     /// Does it. The arguments have been checked against the schema.
     fn call(
@@ -84,14 +92,17 @@ pub(crate) struct ServedTool {
 
 impl ServedTool {
     pub(crate) fn new<T: BundledTool>(tool: T) -> Self {
-        let input = schema::input::<T::Input>();
+        let mut input = schema::input::<T::Input>();
+        tool.adjust_input(&mut input);
         let validator = arguments::validator(&input)
             .inspect_err(|error| tracing::error!(tool = T::NAME, %error, "schema does not compile"))
             .ok();
         let mut annotations = T::annotations();
         // The title stands twice: clients of 2025-03-26 look for it among the annotations.
         annotations.title = Some(T::TITLE.to_owned());
-        let definition = Tool::new(T::NAME, T::DESCRIPTION, input)
+        let description = tool.description();
+        let description = description.map_or(Cow::Borrowed(T::DESCRIPTION), Cow::Owned);
+        let definition = Tool::new(T::NAME, description, input)
             .with_title(T::TITLE)
             .with_raw_output_schema(Arc::new(schema::output::<T::Output>()))
             .with_annotations(annotations);

@@ -1,15 +1,17 @@
 //! The one MCP handler of this crate: any list of tools as a server.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use rmcp::{
     ErrorData, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
     },
     service::{RequestContext, RoleServer},
 };
+
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     catalogue::BundledServer,
@@ -20,10 +22,19 @@ use switchboard_domain::nearest::nearest;
 /// How long a client may keep the list of tools: it never changes while the process runs.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;
 
+/// How often a client hears that a call is still at work: well within the time-out of any client,
+/// and not at all for a call that is as short as most.
+const PROGRESS: Duration = Duration::from_secs(10);
+
+/// How long a call may take to end after its server was told to. rmcp waits so long for the answer.
+const LAST_ANSWER: Duration = Duration::from_secs(2);
+
 /// A server of tools. Cloning is cheap and gives the same server.
 #[derive(Clone)]
 pub(crate) struct ToolServer {
     inner: Arc<Inner>,
+    /// The server as a whole is to end.
+    stop: CancellationToken,
 }
 
 struct Inner {
@@ -44,6 +55,12 @@ impl ToolServer {
                 .with_instructions(instructions),
             tools: Vec::new(),
         })
+    }
+
+    /// When `stop` is cancelled, calls that are being worked on still have a moment to be answered.
+    pub(crate) fn ending_with(mut self, stop: CancellationToken) -> Self {
+        self.stop = stop;
+        self
     }
 
     fn find(&self, name: &str) -> Option<&ServedTool> {
@@ -77,9 +94,18 @@ impl ToolServerBuilder {
         self
     }
 
+    /// Adds a tool that the settings may leave out.
+    pub(crate) fn with_some(self, tool: Option<impl BundledTool>) -> Self {
+        match tool {
+            Some(tool) => self.with(tool),
+            None => self,
+        }
+    }
+
     pub(crate) fn finish(self) -> ToolServer {
         ToolServer {
             inner: Arc::new(self.0),
+            stop: CancellationToken::new(),
         }
     }
 }
@@ -108,12 +134,45 @@ impl ServerHandler for ToolServer {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = self
             .find(&request.name)
             .ok_or_else(|| self.no_such_tool(&request.name))?;
         let arguments = request.arguments.unwrap_or_default();
-        Ok(tool.call(arguments).await.into())
+        let mut call = Box::pin(tool.call(arguments));
+        tokio::select! {
+            biased;
+            result = &mut call => return Ok(result.into()),
+            () = context.ct.cancelled() => {}
+            never = tell_progress(&context) => match never {},
+        }
+        if self.stop.is_cancelled()
+            && let Ok(result) = tokio::time::timeout(LAST_ANSWER, call).await
+        {
+            return Ok(result.into());
+        }
+        // Nobody waits for the result any more. With the call ends what it is at.
+        Err(ErrorData::internal_error("cancelled", None))
+    }
+}
+
+/// Tells a client that asked for it that the call is still at work, so that its own time-out need
+/// not strike before that of a command or a query does. Never ends.
+async fn tell_progress(context: &RequestContext<RoleServer>) -> Infallible {
+    let Some(token) = context.meta.get_progress_token() else {
+        return std::future::pending().await;
+    };
+    let mut told = Duration::ZERO;
+    loop {
+        tokio::time::sleep(PROGRESS).await;
+        told += PROGRESS;
+        let message = format!("at work for {} seconds", told.as_secs());
+        let progress = ProgressNotificationParam::new(token.clone(), told.as_secs_f64());
+        // A client that does not hear it loses nothing but that.
+        let _ = context
+            .peer
+            .notify_progress(progress.with_message(message))
+            .await;
     }
 }

@@ -7,11 +7,16 @@
     reason = "the functions that tests share may fail as loudly as the tests"
 )]
 
+mod bte;
+mod bte_form;
+mod bte_service;
 mod child;
 mod client;
 mod concurrency;
 mod files;
+mod graph;
 mod http;
 mod streams;
 mod tools;
 mod versions;
+mod workspace;

@@ -1,0 +1,114 @@
+use super::*;
+
+#[test]
+fn addresses_are_taken_as_people_write_them() {
+    for (given, url) in [
+        ("https://bte.transltr.io/v1", "https://bte.transltr.io/v1"),
+        (
+            " https://bte.transltr.io/v1/ ",
+            "https://bte.transltr.io/v1",
+        ),
+        (
+            "https://bte.transltr.io/v1/query",
+            "https://bte.transltr.io/v1",
+        ),
+        ("http://127.0.0.1:3000", "http://127.0.0.1:3000"),
+    ] {
+        let client = ServiceClient::new(given, &BteOptions::new(given)).unwrap();
+        assert_eq!(client.url(), url);
+        let query = client.address("query", &[]);
+        assert_eq!(query.as_str(), format!("{url}/query"));
+    }
+}
+
+#[test]
+fn addresses_that_cannot_be_right_are_refused_without_repeating_them() {
+    for given in [
+        "",
+        "bte.transltr.io/v1",
+        "ftp://bte.transltr.io",
+        "file:///etc/passwd",
+        "https://user:hunter2@bte.transltr.io/v1",
+        "https://bte.transltr.io/v1?key=hunter2",
+    ] {
+        let problem = ServiceClient::new(given, &BteOptions::new(given)).unwrap_err();
+        assert!(!problem.contains("hunter2"), "{problem}");
+    }
+}
+
+#[test]
+fn only_loopback_addresses_do_without_a_proxy() {
+    for (address, expected) in [
+        ("http://localhost:1", true),
+        ("http://127.0.0.1:1", true),
+        ("http://[::1]:1", true),
+        ("http://10.0.0.1", false),
+        ("https://localhost.example.com", false),
+    ] {
+        assert_eq!(
+            is_loopback(&Url::parse(address).unwrap()),
+            expected,
+            "{address}"
+        );
+    }
+}
+
+#[test]
+fn the_pause_is_what_the_service_wishes_or_doubles() {
+    assert_eq!(pause(1, None), Duration::from_secs(1));
+    assert_eq!(pause(2, None), Duration::from_secs(2));
+    assert_eq!(
+        pause(2, Some(Duration::from_secs(7))),
+        Duration::from_secs(7)
+    );
+    assert_eq!(pause(1, Some(Duration::ZERO)), Duration::ZERO);
+}
+
+#[test]
+fn the_wish_is_read_as_seconds_or_as_a_date() {
+    let now = httpdate::parse_http_date("Sat, 21 Nov 2026 12:00:00 GMT").unwrap();
+    for (value, expected) in [
+        ("7", Some(7)),
+        (" 0 ", Some(0)),
+        ("Sat, 21 Nov 2026 12:00:30 GMT", Some(30)),
+        ("Sat, 21 Nov 2026 11:00:00 GMT", Some(0)),
+        ("-1", None),
+        ("soon", None),
+        ("99999999999999999999999", None),
+    ] {
+        assert_eq!(
+            retry_after(value, now),
+            expected.map(Duration::from_secs),
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn what_a_service_says_is_found_and_bounded() {
+    for (body, expected) in [
+        (r#""the id is unknown""#, "the id is unknown"),
+        (
+            r#"{"status": "X", "description": "not traversable"}"#,
+            "not traversable",
+        ),
+        (r#"{"detail": [1]}"#, ""),
+        ("<html>502</html>", ""),
+        ("plain\nwords\u{1b}[31m", "plain words [31m"),
+        ("", ""),
+    ] {
+        assert_eq!(reason(body.as_bytes()), expected, "{body}");
+    }
+    assert_eq!(reason("é".repeat(5000).as_bytes()).chars().count(), SAID);
+}
+
+#[test]
+fn parameters_are_written_so_that_they_arrive_unchanged() {
+    let options = BteOptions::new("https://example.org/names/");
+    let client = ServiceClient::new(&options.url, &options).unwrap();
+    let url = client.address("lookup", &[("string", "a&b=c d/ß#?"), ("limit", "5")]);
+    assert_eq!(
+        url.as_str(),
+        "https://example.org/names/lookup?string=a%26b%3Dc+d%2F%C3%9F%23%3F&limit=5"
+    );
+}

@@ -1,0 +1,196 @@
+//! `lookup_name`: the CURIEs of a name, from a Name Resolver
+//! (<https://github.com/NCATSTranslator/NameResolution>, `GET /lookup`).
+
+use std::fmt::Write as _;
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    biolink::{category, is_curie},
+    client::ServiceClient,
+    trapi::Items,
+};
+use crate::{
+    graph::model::{cut, name, one_line, plain},
+    tool::{Answer, BundledTool, ToolError},
+};
+
+/// Other names of a match that are listed.
+const SYNONYMS: usize = 5;
+
+pub(super) struct LookupName {
+    client: ServiceClient,
+}
+
+impl LookupName {
+    pub(super) fn new(client: ServiceClient) -> Self {
+        Self { client }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The name, such as `MPO` or `type 2 diabetes`.
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+    /// Only things of this category, such as `biolink:Gene`.
+    category: Option<String>,
+    /// Only things of this organism, such as `NCBITaxon:9606` for humans, and things of none.
+    taxon: Option<String>,
+    /// How many matches to list at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 25))]
+    limit: usize,
+}
+
+fn default_limit() -> usize {
+    5
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The matches, the best first.
+    matches: Vec<Match>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Match {
+    /// What the thing is called in queries.
+    curie: String,
+    /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    /// Its most specific category, such as `Gene`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    /// The organisms that it belongs to.
+    taxa: Vec<String>,
+    /// Other names, at most five.
+    synonyms: Vec<String>,
+}
+
+/// What the service says of a match.
+#[derive(Deserialize)]
+struct Found {
+    curie: String,
+    label: Option<String>,
+    #[serde(default)]
+    types: Vec<String>,
+    #[serde(default)]
+    taxa: Vec<String>,
+    #[serde(default)]
+    synonyms: Vec<String>,
+}
+
+impl BundledTool for LookupName {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "lookup_name";
+    const TITLE: &'static str = "Look up a name";
+    const DESCRIPTION: &'static str = "Finds the CURIEs of a gene, disease, drug or other thing by \
+        its name, such as NCBIGene:4353 for MPO. Use it before a query whenever a CURIE is not \
+        given: one that is made up finds nothing, or something else.";
+
+    fn annotations() -> ToolAnnotations {
+        ToolAnnotations::new()
+            .read_only(true)
+            .destructive(false)
+            .idempotent(true)
+            .open_world(true)
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let limit = input.limit.to_string();
+        let mut parameters = vec![
+            ("string", input.name.as_str()),
+            ("autocomplete", "false"),
+            ("limit", &limit),
+        ];
+        let category = input.category.as_deref().map(|given| {
+            category(given).ok_or_else(|| {
+                ToolError::Refused(format!(
+                    "category is {:?}; it must be written like biolink:Gene.",
+                    cut(given, 60)
+                ))
+            })
+        });
+        let category = category.transpose()?;
+        if let Some(category) = &category {
+            parameters.push(("biolink_type", plain(category)));
+        }
+        if let Some(taxon) = &input.taxon {
+            if !is_curie(taxon) {
+                return Err(ToolError::Refused(format!(
+                    "taxon is {:?}; it must be a CURIE such as NCBITaxon:9606.",
+                    cut(taxon, 60)
+                )));
+            }
+            parameters.push(("only_taxa", taxon));
+        }
+        let found: Items<Found> = self
+            .client
+            .get("lookup", &parameters)
+            .await
+            .map_err(|failure| ToolError::Refused(failure.to_string()))?;
+        let usable = found
+            .good
+            .into_iter()
+            .filter(|found| is_curie(&found.curie));
+        let matches: Vec<Match> = usable.take(input.limit).map(matched).collect();
+        Ok(Answer {
+            text: describe(&input.name, &matches),
+            data: Output { matches },
+        })
+    }
+}
+
+fn matched(found: Found) -> Match {
+    let label = found.label.as_deref().and_then(name);
+    let others = found.synonyms.iter().filter_map(|it| name(it));
+    Match {
+        synonyms: others
+            .filter(|it| Some(it) != label.as_ref())
+            .take(SYNONYMS)
+            .collect(),
+        kind: found.types.first().map(|it| plain(it)).and_then(name),
+        taxa: found
+            .taxa
+            .into_iter()
+            .filter(|it| is_curie(it))
+            .take(5)
+            .collect(),
+        curie: found.curie,
+        label,
+    }
+}
+
+fn describe(name: &str, matches: &[Match]) -> String {
+    let name = one_line(name);
+    if matches.is_empty() {
+        return format!(
+            "Nothing is called {name}. Try another name for it, or leave out category and taxon."
+        );
+    }
+    let mut text = format!("Things called {name}, the best match first:");
+    for it in matches {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n- {}", it.curie);
+        if let Some(label) = &it.label {
+            let _ = write!(text, ": {label}");
+        }
+        if let Some(kind) = &it.kind {
+            let _ = write!(text, " [{kind}]");
+        }
+        if !it.taxa.is_empty() {
+            let _ = write!(text, " of {}", it.taxa.join(", "));
+        }
+        if !it.synonyms.is_empty() {
+            let _ = write!(text, "; also called {}", it.synonyms.join(", "));
+        }
+    }
+    text
+}

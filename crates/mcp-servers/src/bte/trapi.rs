@@ -1,0 +1,298 @@
+//! The wire: TRAPI 1.5 (<https://github.com/NCATSTranslator/ReasonerAPI>, `TranslatorReasonerAPI.yaml`
+//! at v1.5.0). What goes out is exactly the form; what comes in may have one bad node, edge or result
+//! among a thousand good ones, and only the bad one is left out.
+
+use std::{collections::BTreeMap, fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::Value;
+
+/// The body of `POST /query`.
+#[derive(Debug, Serialize)]
+pub(super) struct Query<'a> {
+    message: QueryMessage<'a>,
+    submitter: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct QueryMessage<'a> {
+    query_graph: &'a QueryGraph,
+}
+
+/// The question, as a small graph with unknown nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct QueryGraph {
+    pub(super) nodes: BTreeMap<String, QueryNode>,
+    pub(super) edges: BTreeMap<String, QueryEdge>,
+}
+
+/// A node that is known (`ids`), or of which a category is known. Lists are never sent empty: the
+/// form forbids it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(super) struct QueryNode {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) ids: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) categories: Vec<String>,
+}
+
+/// How two nodes of the question are related.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct QueryEdge {
+    pub(super) subject: String,
+    pub(super) object: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) predicates: Vec<String>,
+}
+
+impl<'a> Query<'a> {
+    pub(super) fn new(query_graph: &'a QueryGraph) -> Self {
+        Self {
+            message: QueryMessage { query_graph },
+            submitter: "switchboard",
+        }
+    }
+}
+
+/// The answer to a query.
+#[derive(Debug, Deserialize)]
+pub(super) struct Response {
+    pub(super) message: Message,
+    #[serde(default)]
+    pub(super) status: Lenient<String>,
+    #[serde(default)]
+    pub(super) description: Lenient<String>,
+    #[serde(default)]
+    pub(super) logs: Items<LogEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Message {
+    #[serde(default)]
+    pub(super) knowledge_graph: Option<KnowledgeGraph>,
+    #[serde(default)]
+    pub(super) results: Items<ResultEntry>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct KnowledgeGraph {
+    #[serde(default)]
+    pub(super) nodes: Entries<KnowledgeNode>,
+    #[serde(default)]
+    pub(super) edges: Entries<KnowledgeEdge>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct KnowledgeNode {
+    pub(super) name: Option<String>,
+    #[serde(default)]
+    pub(super) categories: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) attributes: Items<Attribute>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct KnowledgeEdge {
+    pub(super) subject: String,
+    pub(super) object: String,
+    pub(super) predicate: String,
+    #[serde(default)]
+    pub(super) attributes: Items<Attribute>,
+    #[serde(default)]
+    pub(super) qualifiers: Items<Qualifier>,
+    #[serde(default)]
+    pub(super) sources: Items<RetrievalSource>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Attribute {
+    pub(super) attribute_type_id: String,
+    #[serde(default)]
+    pub(super) value: Value,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Qualifier {
+    pub(super) qualifier_type_id: String,
+    pub(super) qualifier_value: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RetrievalSource {
+    pub(super) resource_id: String,
+    pub(super) resource_role: String,
+    #[serde(default)]
+    pub(super) upstream_resource_ids: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) source_record_urls: Option<Vec<String>>,
+}
+
+/// One answer: which nodes take the places of the question, and which edges support that.
+#[derive(Debug, Deserialize)]
+pub(super) struct ResultEntry {
+    pub(super) node_bindings: BTreeMap<String, Vec<Binding>>,
+    #[serde(default)]
+    pub(super) analyses: Items<Analysis>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Analysis {
+    pub(super) edge_bindings: BTreeMap<String, Vec<Binding>>,
+    /// Higher is better.
+    #[serde(default)]
+    pub(super) score: Option<f64>,
+}
+
+/// The key of a node or edge of the knowledge graph.
+#[derive(Debug, Deserialize)]
+pub(super) struct Binding {
+    pub(super) id: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct LogEntry {
+    #[serde(default)]
+    pub(super) level: Option<String>,
+    pub(super) message: String,
+}
+
+/// The answer to `GET /meta_knowledge_graph`: what can be asked.
+#[derive(Debug, Deserialize)]
+pub(super) struct MetaKnowledgeGraph {
+    pub(super) nodes: Entries<MetaNode>,
+    pub(super) edges: Items<MetaEdge>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct MetaNode {
+    #[serde(default)]
+    pub(super) id_prefixes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct MetaEdge {
+    pub(super) subject: String,
+    pub(super) predicate: String,
+    pub(super) object: String,
+}
+
+/// A value, or none if it is of another form.
+#[derive(Debug)]
+pub(super) struct Lenient<T>(pub(super) Option<T>);
+
+/// A list without the items that are of another form. `null` is an empty one.
+#[derive(Debug)]
+pub(super) struct Items<T> {
+    pub(super) good: Vec<T>,
+    /// How many were left out.
+    pub(super) bad: usize,
+}
+
+/// A dictionary in its order, without the entries that are of another form. `null` is an empty one.
+#[derive(Debug)]
+pub(super) struct Entries<T> {
+    pub(super) good: Vec<(String, T)>,
+    /// How many were left out.
+    pub(super) bad: usize,
+}
+
+impl<T> Default for Lenient<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> Default for Items<T> {
+    fn default() -> Self {
+        Self {
+            good: Vec::new(),
+            bad: 0,
+        }
+    }
+}
+
+impl<T> Default for Entries<T> {
+    fn default() -> Self {
+        Self {
+            good: Vec::new(),
+            bad: 0,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Either<T> {
+    Good(T),
+    Bad(IgnoredAny),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Either::<T>::deserialize(deserializer)? {
+            Either::Good(value) => Self(Some(value)),
+            Either::Bad(IgnoredAny) => Self(None),
+        })
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Items<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Each<T> {
+            type Value = Items<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_unit<E>(self) -> Result<Items<T>, E> {
+                Ok(Items::default())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Items<T>, A::Error> {
+                let mut items = Items::default();
+                while let Some(item) = list.next_element::<Lenient<T>>()? {
+                    match item.0 {
+                        Some(item) => items.good.push(item),
+                        None => items.bad += 1,
+                    }
+                }
+                Ok(items)
+            }
+        }
+        deserializer.deserialize_any(Each(PhantomData))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Each<T> {
+            type Value = Entries<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a dictionary")
+            }
+
+            fn visit_unit<E>(self) -> Result<Entries<T>, E> {
+                Ok(Entries::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<T>, A::Error> {
+                let mut entries = Entries::default();
+                while let Some((key, value)) = map.next_entry::<String, Lenient<T>>()? {
+                    match value.0 {
+                        Some(value) => entries.good.push((key, value)),
+                        None => entries.bad += 1,
+                    }
+                }
+                Ok(entries)
+            }
+        }
+        deserializer.deserialize_any(Each(PhantomData))
+    }
+}

@@ -1,0 +1,296 @@
+//! `find_connections`.
+
+use std::fmt::Write as _;
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    NodeRef,
+    context::{DatabaseContext, conversation},
+    many, meant,
+    model::{Edge, plain},
+    paths::Network,
+    store::GraphStore,
+};
+use crate::tool::{Answer, BundledTool, ToolError};
+
+/// Edges between two neighbours that are listed; there may be hundreds, one for each source.
+const EDGES_IN_A_STEP: usize = 10;
+
+pub(super) struct FindConnections {
+    store: GraphStore,
+}
+
+impl FindConnections {
+    pub(super) fn new(store: GraphStore) -> Self {
+        Self { store }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Input {
+    /// The id of the node at which to begin.
+    #[schemars(length(min = 1, max = 500))]
+    from: String,
+    /// The id of the node to reach. Without it, the neighbours of `from` are listed.
+    #[schemars(length(min = 1, max = 500))]
+    to: Option<String>,
+    /// How many edges a path may have at most, or how far a neighbour may be. Without it, 3 for
+    /// paths and 1 for neighbours.
+    #[schemars(range(min = 1, max = 6))]
+    max_length: Option<usize>,
+    /// How many paths or neighbours to list at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: usize,
+    /// Follows edges only from their source to their target.
+    #[serde(default)]
+    directed: bool,
+    /// Follows only edges with one of these labels, such as `affects`.
+    #[schemars(length(min = 1, max = 50))]
+    labels: Option<Vec<String>>,
+    /// Added by the host: which conversation this is.
+    #[schemars(extend("writeOnly" = true))]
+    database_context: Option<DatabaseContext>,
+}
+
+fn default_limit() -> usize {
+    10
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Output {
+    /// The node at which the search began.
+    from: NodeRef,
+    /// The node that was to be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<NodeRef>,
+    /// The paths, the shortest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths: Option<Vec<Path>>,
+    /// The neighbours, the nearest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    neighbours: Option<Vec<Neighbour>>,
+    /// Whether there are no more paths or neighbours within this length.
+    complete: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Path {
+    /// How many edges it has.
+    length: usize,
+    /// The nodes, from one end to the other.
+    nodes: Vec<NodeRef>,
+    /// For each step from a node to the next one, the edges between the two.
+    steps: Vec<Vec<Relation>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Relation {
+    /// The id of the edge.
+    id: String,
+    /// The id of its source.
+    source: String,
+    /// The id of its target.
+    target: String,
+    /// How the two are related.
+    label: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Neighbour {
+    #[serde(flatten)]
+    node: NodeRef,
+    /// How many edges it is away.
+    distance: usize,
+    /// The edges between it and the node, if it is one edge away.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    edges: Vec<Relation>,
+}
+
+impl BundledTool for FindConnections {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "find_connections";
+    const TITLE: &'static str = "Find connections";
+    const DESCRIPTION: &'static str = "Finds how two nodes of the knowledge graph of this \
+        conversation are connected: the paths between them, the shortest first. With `from` alone \
+        it lists the neighbours of that node.";
+
+    fn annotations() -> ToolAnnotations {
+        ToolAnnotations::new()
+            .read_only(true)
+            .destructive(false)
+            .idempotent(true)
+            .open_world(false)
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let conversation = conversation(input.database_context.as_ref());
+        let from = meant(&self.store, conversation, &input.from).await?;
+        let to = match &input.to {
+            Some(to) => Some(meant(&self.store, conversation, to).await?),
+            None => None,
+        };
+        let (nodes, mut edges) = self.store.outline(conversation).await?;
+        if let Some(labels) = &input.labels {
+            let labels: Vec<String> = labels.iter().map(|it| plain(it).to_lowercase()).collect();
+            edges.retain(|edge| labels.contains(&edge.label.to_lowercase()));
+        }
+        let network = Network::new(nodes, edges);
+        let gone = || ToolError::Refused("A node was removed meanwhile. Try again.".to_owned());
+        let start = network.index(&from.id).ok_or_else(gone)?;
+        match to {
+            Some(to) if to.id == from.id => Err(ToolError::Refused(
+                "from and to are the same node.".to_owned(),
+            )),
+            Some(to) => {
+                let end = network.index(&to.id).ok_or_else(gone)?;
+                Ok(paths(&network, start, end, &input))
+            }
+            None => Ok(neighbours(&network, start, &input)),
+        }
+    }
+}
+
+fn paths(network: &Network, start: usize, end: usize, input: &Input) -> Answer<Output> {
+    let longest = input.max_length.unwrap_or(3);
+    let found = network.paths(start, end, longest, input.directed, input.limit);
+    let (from, to) = (reference(network, start), reference(network, end));
+    let mut text = match found.paths.len() {
+        0 if found.complete => format!(
+            "No path of at most {} connects {} and {}{}.",
+            many(longest, "edge"),
+            from.named(),
+            to.named(),
+            if input.directed {
+                " in this direction"
+            } else {
+                ""
+            }
+        ),
+        count => format!(
+            "{} between {} and {}{}:",
+            many(count, "path"),
+            from.named(),
+            to.named(),
+            if found.complete {
+                ""
+            } else {
+                ", and there are more"
+            }
+        ),
+    };
+    let paths: Vec<Path> = found
+        .paths
+        .iter()
+        .map(|path| {
+            let nodes: Vec<NodeRef> = path.iter().map(|node| reference(network, *node)).collect();
+            let steps: Vec<Vec<Relation>> = path
+                .windows(2)
+                .map(|step| relations(network.between(step[0], step[1], input.directed)))
+                .collect();
+            text.push_str("\n- ");
+            text.push_str(&nodes[0].named());
+            for (node, step) in nodes.iter().skip(1).zip(&steps) {
+                // Writing to a string cannot fail.
+                let _ = write!(text, " {} {}", arrow(step, node), node.named());
+            }
+            Path {
+                length: steps.len(),
+                nodes,
+                steps,
+            }
+        })
+        .collect();
+    Answer {
+        text,
+        data: Output {
+            from,
+            to: Some(to),
+            paths: Some(paths),
+            neighbours: None,
+            complete: found.complete,
+        },
+    }
+}
+
+fn neighbours(network: &Network, start: usize, input: &Input) -> Answer<Output> {
+    let farthest = input.max_length.unwrap_or(1);
+    let near = network.neighbours(start, farthest, input.directed);
+    let from = reference(network, start);
+    let mut text = match near.len() {
+        0 => format!("{} has no neighbours.", from.named()),
+        count if count > input.limit => {
+            format!("{} of {count} neighbours of {}:", input.limit, from.named())
+        }
+        count => format!("{} of {}:", many(count, "neighbour"), from.named()),
+    };
+    let listed: Vec<Neighbour> = near
+        .iter()
+        .take(input.limit)
+        .map(|(index, distance)| {
+            let node = reference(network, *index);
+            let edges = relations(network.between(start, *index, input.directed));
+            let _ = if edges.is_empty() {
+                write!(text, "\n- {}, {distance} edges away", node.described())
+            } else {
+                write!(text, "\n- {} {}", arrow(&edges, &node), node.described())
+            };
+            Neighbour {
+                node,
+                distance: *distance,
+                edges,
+            }
+        })
+        .collect();
+    Answer {
+        text,
+        data: Output {
+            from,
+            to: None,
+            paths: None,
+            complete: listed.len() == near.len(),
+            neighbours: Some(listed),
+        },
+    }
+}
+
+fn reference(network: &Network, node: usize) -> NodeRef {
+    NodeRef::from(&network.nodes[node])
+}
+
+fn relations(edges: Vec<&Edge>) -> Vec<Relation> {
+    let edges = edges.into_iter().take(EDGES_IN_A_STEP);
+    edges
+        .map(|edge| Relation {
+            id: edge.id.clone().unwrap_or_default(),
+            source: edge.source.clone(),
+            target: edge.target.clone(),
+            label: edge.label.clone(),
+        })
+        .collect()
+}
+
+/// `–affects→`, `←affects–`, or both with each label once.
+fn arrow(edges: &[Relation], to: &NodeRef) -> String {
+    let labels = |there: bool| {
+        let mut labels: Vec<&str> = Vec::new();
+        for edge in edges.iter().filter(|edge| (edge.target == to.id) == there) {
+            if !labels.contains(&edge.label.as_str()) {
+                labels.push(&edge.label);
+            }
+        }
+        labels.join(", ")
+    };
+    match (labels(true).as_str(), labels(false).as_str()) {
+        (there, "") => format!("–{there}→"),
+        ("", back) => format!("←{back}–"),
+        (there, back) => format!("–{there}→ and ←{back}–"),
+    }
+}

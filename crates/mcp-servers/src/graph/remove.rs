@@ -1,0 +1,124 @@
+//! `remove_from_graph`.
+
+use std::fmt::Write as _;
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    context::{DatabaseContext, conversation},
+    model::cut,
+    no_such_node,
+    store::{GraphStore, Totals},
+};
+use crate::tool::{Answer, BundledTool, ToolError};
+
+pub(super) struct RemoveFromGraph {
+    store: GraphStore,
+}
+
+impl RemoveFromGraph {
+    pub(super) fn new(store: GraphStore) -> Self {
+        Self { store }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Input {
+    /// The ids of nodes to remove. The edges at them go too.
+    #[serde(default)]
+    #[schemars(length(max = 1000))]
+    node_ids: Vec<String>,
+    /// The ids of edges to remove.
+    #[serde(default)]
+    #[schemars(length(max = 1000))]
+    edge_ids: Vec<String>,
+    /// Added by the host: which conversation this is.
+    #[schemars(extend("writeOnly" = true))]
+    database_context: Option<DatabaseContext>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Output {
+    /// The nodes that were removed.
+    removed_nodes: Vec<String>,
+    /// How many edges were removed, those at removed nodes included.
+    removed_edges: i64,
+    /// Ids that are not in the graph.
+    not_found: Vec<String>,
+    /// What there is in the graph now.
+    metadata: Totals,
+}
+
+impl BundledTool for RemoveFromGraph {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "remove_from_graph";
+    const TITLE: &'static str = "Remove from the graph";
+    const DESCRIPTION: &'static str = "Removes nodes, with all edges at them, and edges from the \
+        knowledge graph of this conversation. It cannot be undone. Takes ids, which \
+        get_graph_state lists.";
+
+    fn annotations() -> ToolAnnotations {
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(true)
+            .idempotent(true)
+            .open_world(false)
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let first = input.node_ids.first().or(input.edge_ids.first()).cloned();
+        let Some(first) = first else {
+            return Err(ToolError::Refused(
+                "Nothing is named. Give nodeIds, edgeIds or both.".to_owned(),
+            ));
+        };
+        let conversation = conversation(input.database_context.as_ref());
+        let removed = self
+            .store
+            .remove(conversation, &input.node_ids, &input.edge_ids)
+            .await?;
+        if removed.nodes.is_empty() && removed.edges == 0 {
+            return Err(if input.edge_ids.is_empty() {
+                no_such_node(&self.store, conversation, &first).await
+            } else {
+                ToolError::Refused(format!(
+                    "None of these is in the graph, so nothing was removed: {}.",
+                    quoted(&removed.missing)
+                ))
+            });
+        }
+        let mut text = format!(
+            "Removed {} and {}. The graph has {} now.",
+            super::many(removed.nodes.len(), "node"),
+            super::many(usize::try_from(removed.edges).unwrap_or_default(), "edge"),
+            removed.totals.told()
+        );
+        if !removed.missing.is_empty() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, " Not in the graph: {}.", quoted(&removed.missing));
+        }
+        Ok(Answer {
+            text,
+            data: Output {
+                removed_nodes: removed.nodes,
+                removed_edges: removed.edges,
+                not_found: removed.missing,
+                metadata: removed.totals,
+            },
+        })
+    }
+}
+
+fn quoted(ids: &[String]) -> String {
+    let mut shown: Vec<String> = ids.iter().take(10).map(|id| cut(id, 100)).collect();
+    if ids.len() > shown.len() {
+        shown.push(format!("and {} more", ids.len() - shown.len()));
+    }
+    shown.join(", ")
+}

@@ -1,0 +1,37 @@
+-- Marks the file as ours ("sbkg") and its layout as the first one.
+PRAGMA application_id = 1935829863;
+PRAGMA user_version = 1;
+
+CREATE TABLE conversations (
+    number          INTEGER PRIMARY KEY,
+    conversation_id TEXT NOT NULL UNIQUE,
+    -- RFC 3339 in UTC: when a node or an edge was last added, changed or removed.
+    updated_at      TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE nodes (
+    -- AUTOINCREMENT: pages are ordered by it, and a node that is added again comes last.
+    number       INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation INTEGER NOT NULL REFERENCES conversations,
+    id           TEXT NOT NULL,
+    label        TEXT,
+    type         TEXT,
+    -- A JSON object.
+    data         TEXT NOT NULL,
+    UNIQUE (conversation, id)
+) STRICT;
+
+CREATE TABLE edges (
+    number       INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation INTEGER NOT NULL REFERENCES conversations,
+    id           TEXT NOT NULL,
+    source       INTEGER NOT NULL REFERENCES nodes ON DELETE CASCADE,
+    target       INTEGER NOT NULL REFERENCES nodes ON DELETE CASCADE,
+    label        TEXT NOT NULL,
+    -- A JSON object.
+    data         TEXT NOT NULL,
+    UNIQUE (conversation, id)
+) STRICT;
+
+CREATE INDEX edges_by_source ON edges (source);
+CREATE INDEX edges_by_target ON edges (target);

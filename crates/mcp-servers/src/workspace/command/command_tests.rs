@@ -1,0 +1,165 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn environment() -> Environment {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Environment(vec![("PATH".into(), path)])
+}
+
+fn parse(entry: &str) -> Result<Command, String> {
+    Command::parse(entry, Path::new("/"), &environment())
+}
+
+#[test]
+fn entries_are_split_into_words_without_a_shell() {
+    assert_eq!(split("  a  b\tc ").unwrap(), ["a", "b", "c"]);
+    assert_eq!(
+        split("a 'b c' \"d 'e\" '' f'g'h").unwrap(),
+        ["a", "b c", "d 'e", "", "fgh"]
+    );
+    assert_eq!(
+        split("a; b && $(c) `d` > e").unwrap(),
+        ["a;", "b", "&&", "$(c)", "`d`", ">", "e"]
+    );
+    assert_eq!(split("a 'b"), Err("has a quote without an end"));
+}
+
+#[test]
+fn the_purpose_is_told_or_guessed() {
+    let purpose = |entry: &str| parse(entry).unwrap().purpose;
+    assert_eq!(purpose("cargo check"), Purpose::Compile);
+    assert_eq!(purpose("cargo test"), Purpose::Test);
+    assert_eq!(purpose("cargo nextest run"), Purpose::Test);
+    assert_eq!(purpose("test: cargo check"), Purpose::Test);
+    assert_eq!(purpose("compile:cargo test --no-run"), Purpose::Compile);
+}
+
+#[test]
+fn an_entry_that_cannot_work_is_refused_at_once() {
+    let error = |entry: &str| parse(entry).unwrap_err();
+    assert_eq!(
+        error("no-such-program-anywhere x"),
+        "there is no program `no-such-program-anywhere` for `no-such-program-anywhere x`"
+    );
+    assert_eq!(error("  "), "`  ` names no program");
+    assert_eq!(error("test:"), "`test:` names no program");
+    assert_eq!(error("{args}"), "`{args}` names no program");
+    assert_eq!(
+        error("cargo {args} test"),
+        "`cargo {args} test` has {args} in another place than its end"
+    );
+    let open = parse("cargo test {args}").unwrap();
+    assert!(open.open);
+    assert_eq!(
+        (open.name.as_str(), &open.arguments[..]),
+        ("cargo test", &["test".to_owned()][..])
+    );
+    assert!(open.program.is_absolute());
+}
+
+#[test]
+fn programs_are_not_taken_from_relative_entries_of_the_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("planted");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let relative = Environment(vec![("PATH".into(), ".".into())]);
+    let absolute = Environment(vec![("PATH".into(), folder.path().into())]);
+    assert!(Command::parse("planted", folder.path(), &relative).is_err());
+    assert_eq!(
+        Command::parse("planted", folder.path(), &absolute)
+            .unwrap()
+            .program,
+        program
+    );
+    // Who writes ./ means the workspace.
+    assert!(Command::parse("./planted", folder.path(), &relative).is_ok());
+}
+
+#[test]
+fn added_arguments_are_names_and_paths() {
+    let check = |argument: &str| check_added(&[argument.to_owned()]).is_ok();
+    for possible in [
+        "parser",
+        "module::tests::a_test",
+        "tests/a.py::test_x[1]",
+        "src/*.rs",
+        "./a",
+        "ä",
+    ] {
+        assert!(check(possible), "{possible}");
+    }
+    for impossible in [
+        "",
+        "-v",
+        "--config=x",
+        "--",
+        "../x",
+        "a/../../x",
+        "/etc/passwd",
+        "..",
+        "CC=evil",
+        "@file",
+        "$(id)",
+        "a b",
+        "a;b",
+        "a|b",
+        "`id`",
+        "a\nb",
+        "a\0b",
+        "x::..",
+        "\u{1b}[0m",
+    ] {
+        assert!(!check(impossible), "{impossible:?}");
+    }
+    assert!(check_added(&vec!["a".to_owned(); ADDED]).is_ok());
+    assert!(check_added(&vec!["a".to_owned(); ADDED + 1]).is_err());
+    assert!(!check(&"a".repeat(LONGEST + 1)));
+}
+
+#[test]
+fn commands_see_no_keys() {
+    let ours = [
+        ("PATH", "/bin"),
+        ("HOME", "/home/a"),
+        ("LC_ALL", "C"),
+        ("ANTHROPIC_API_KEY", "sk"),
+        ("GITHUB_TOKEN", "t"),
+        ("HTTPS_PROXY", "http://a:b@c"),
+        ("LD_PRELOAD", "x"),
+        ("TERM", "xterm"),
+        ("DATABASE_URL", "x"),
+    ]
+    .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let configured = ["DATABASE_URL", "CI=true", "HOME=/tmp", "NOT_SET"].map(str::to_owned);
+    let environment = Environment::new(ours, &configured).unwrap();
+    let environment: Vec<_> = environment
+        .0
+        .iter()
+        .map(|(name, value)| (name.to_str().unwrap(), value.to_str().unwrap()))
+        .collect();
+    assert_eq!(
+        environment,
+        [
+            ("PATH", "/bin"),
+            ("LC_ALL", "C"),
+            ("TERM", "dumb"),
+            ("NO_COLOR", "1"),
+            ("DATABASE_URL", "x"),
+            ("CI", "true"),
+            ("HOME", "/tmp"),
+        ]
+    );
+    assert!(Environment::new([], &["=x".to_owned()]).is_err());
+}
+
+proptest! {
+    #[test]
+    fn no_argument_that_passes_is_an_option_or_leaves_the_folder(argument in "[a./:\\\\-]{0,8}") {
+        if check_added(std::slice::from_ref(&argument)).is_ok() {
+            prop_assert!(!argument.starts_with('-') && !argument.contains('\\'));
+            prop_assert!(!Path::new(&argument).is_absolute());
+            prop_assert!(argument.split('/').all(|name| name != ".."));
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The commands that `compile` and `test_run` may run: those of a list, and nothing else.
+
+mod output;
+mod process;
+pub(super) mod tools;
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
+
+/// Which tool a command is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Compile,
+    Test,
+}
+
+/// A command of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) purpose: Purpose,
+    /// As models and people write it.
+    pub(super) name: String,
+    /// Where the program is, found once: what is put on the path later does not count.
+    program: PathBuf,
+    arguments: Vec<String>,
+    /// Whether the model may add arguments.
+    pub(super) open: bool,
+}
+
+/// The last word of a command to which arguments may be added.
+const PLACEHOLDER: &str = "{args}";
+/// How many arguments may be added.
+const ADDED: usize = 20;
+/// How long an added argument may be, in bytes.
+const LONGEST: usize = 300;
+
+impl Command {
+    /// Reads an entry of the list. The error says what is wrong with it.
+    pub(super) fn parse(
+        entry: &str,
+        root: &Path,
+        environment: &Environment,
+    ) -> Result<Self, String> {
+        let (purpose, text) = match entry.trim().split_once(':') {
+            Some(("compile", text)) => (Some(Purpose::Compile), text),
+            Some(("test", text)) => (Some(Purpose::Test), text),
+            _ => (None, entry),
+        };
+        let mut words = split(text).map_err(|problem| format!("`{entry}` {problem}"))?;
+        let open = words.last().is_some_and(|word| word == PLACEHOLDER);
+        if open {
+            words.pop();
+        }
+        if words.iter().any(|word| word.contains(PLACEHOLDER)) {
+            return Err(format!(
+                "`{entry}` has {PLACEHOLDER} in another place than its end"
+            ));
+        }
+        if words.first().is_none_or(String::is_empty) {
+            return Err(format!("`{entry}` names no program"));
+        }
+        let name = words.join(" ");
+        let program = words.remove(0);
+        let is_test = words.iter().any(|word| word.contains("test")) || program.contains("test");
+        let guessed = if is_test {
+            Purpose::Test
+        } else {
+            Purpose::Compile
+        };
+        let found = find(&program, root, environment);
+        Ok(Self {
+            purpose: purpose.unwrap_or(guessed),
+            name,
+            program: found
+                .ok_or_else(|| format!("there is no program `{program}` for `{entry}`"))?,
+            arguments: words,
+            open,
+        })
+    }
+}
+
+/// What is wrong with an argument that a model wants to add.
+pub(super) fn check_added(arguments: &[String]) -> Result<(), String> {
+    if arguments.len() > ADDED {
+        return Err(format!("At most {ADDED} args are possible."));
+    }
+    for argument in arguments {
+        // An option could name another program to run; `a=b` sets a variable of make; `@a` names a
+        // file of options.
+        let plain = |it: char| it.is_alphanumeric() || "_-./:,[]*".contains(it);
+        let possible = !argument.is_empty()
+            && argument.len() <= LONGEST
+            && !argument.starts_with('-')
+            && argument.chars().all(plain);
+        if !possible {
+            return Err(format!(
+                "{argument:?} is not possible in args: names and paths are, options are not."
+            ));
+        }
+        let inside = Path::new(argument).components().all(|component| {
+            matches!(
+                component,
+                std::path::Component::Normal(_) | std::path::Component::CurDir
+            )
+        });
+        if !inside || argument.split(['/', '\\', ':']).any(|name| name == "..") {
+            return Err(format!("{argument:?} leaves the root folder."));
+        }
+    }
+    Ok(())
+}
+
+/// Words are separated by blanks; quotes keep them together. Nothing else has a meaning.
+fn split(text: &str) -> Result<Vec<String>, &'static str> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for character in text.chars() {
+        match (quote, character) {
+            (Some(open), _) if character == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, _) if character.is_whitespace() => words.extend(word.take()),
+            (_, '\0') => return Err("has a character that is not possible"),
+            _ => word.get_or_insert_default().push(character),
+        }
+    }
+    if quote.is_some() {
+        return Err("has a quote without an end");
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// A program on the path, or one in the workspace (`./gradlew`). Entries of the path that are
+/// relative would be in the workspace, where models write files, so they do not count.
+fn find(program: &str, root: &Path, environment: &Environment) -> Option<PathBuf> {
+    let path = environment.get("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    let folders: Vec<PathBuf> = folders.collect();
+    // A path without entries would again mean the workspace.
+    if folders.is_empty() && Path::new(program).components().count() == 1 {
+        return None;
+    }
+    let path = std::env::join_paths(folders).ok()?;
+    which::which_in(program, Some(path), root).ok()
+}
+
+/// The variables that commands see.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Environment(Vec<(OsString, OsString)>);
+
+/// What programs need to run at all and tools to find what they have installed. No keys, and no
+/// proxies, whose addresses may have passwords in them.
+const INHERITED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "TZ",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOROOT",
+    "GOCACHE",
+    "GOMODCACHE",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "VIRTUAL_ENV",
+    "PYENV_ROOT",
+    "DOTNET_ROOT",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
+const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_"];
+
+/// Windows programs do not start without these. Names there have no case.
+const INHERITED_ON_WINDOWS: &[&str] = &[
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "NUMBER_OF_PROCESSORS",
+    "OS",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+impl Environment {
+    /// What is harmless of `ours`, then what is configured: `NAME` for the value in `ours`,
+    /// `NAME=VALUE` for another one. The error says what is wrong with an entry.
+    pub(super) fn new(
+        ours: impl IntoIterator<Item = (OsString, OsString)>,
+        configured: &[String],
+    ) -> Result<Self, String> {
+        let ours: Vec<(OsString, OsString)> = ours.into_iter().collect();
+        // Colours and cursors mean nothing to a model.
+        let plain = [("TERM", "dumb"), ("NO_COLOR", "1")];
+        let mut environment: Vec<(OsString, OsString)> = ours
+            .iter()
+            .filter(|(name, _)| inherits(name))
+            .cloned()
+            .chain(plain.map(|(name, value)| (name.into(), value.into())))
+            .collect();
+        for entry in configured {
+            let (name, value) = if let Some((name, value)) = entry.split_once('=') {
+                (name, Some(value.into()))
+            } else {
+                let found = ours.iter().find(|(known, _)| known == entry.as_str());
+                (entry.as_str(), found.map(|(_, value)| value.clone()))
+            };
+            if name.is_empty() || name.contains('\0') {
+                return Err(format!("`{entry}` is no variable of the environment"));
+            }
+            // One that is not set here is not set there.
+            if let Some(value) = value {
+                environment.retain(|(known, _)| known != name);
+                environment.push((name.into(), value));
+            }
+        }
+        Ok(Self(environment))
+    }
+
+    fn get(&self, name: &str) -> Option<&OsStr> {
+        let found = self
+            .0
+            .iter()
+            .find(|(known, _)| known == name || cfg!(windows) && known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_os_str())
+    }
+}
+
+fn inherits(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    if cfg!(windows) {
+        let name = name.to_ascii_uppercase();
+        return INHERITED.contains(&name.as_str()) || INHERITED_ON_WINDOWS.contains(&name.as_str());
+    }
+    let mut prefixes = INHERITED_PREFIXES.iter();
+    INHERITED.contains(&name) || prefixes.any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+#[path = "command_tests.rs"]
+mod tests;

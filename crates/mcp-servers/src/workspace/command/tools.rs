@@ -1,0 +1,309 @@
+//! `compile` and `test_run`.
+
+use std::{fmt::Write as _, sync::Arc, time::Duration};
+
+use rmcp::model::{JsonObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::{
+    Command, Environment, Purpose, check_added,
+    process::{self, Ran},
+};
+use crate::{
+    tool::{Answer, BundledTool, ToolError},
+    workspace::root::Root,
+};
+
+/// What both tools share.
+#[derive(Debug)]
+pub(in crate::workspace) struct Runner {
+    root: Arc<Root>,
+    environment: Environment,
+    timeout: Duration,
+    /// Two builds in one folder would be in each other's way.
+    turn: Semaphore,
+}
+
+impl Runner {
+    pub(in crate::workspace) fn new(
+        root: &Arc<Root>,
+        environment: Environment,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            root: Arc::clone(root),
+            environment,
+            timeout,
+            turn: Semaphore::new(1),
+        }
+    }
+}
+
+/// The commands of one tool.
+struct Commands {
+    runner: Arc<Runner>,
+    /// At least one.
+    list: Vec<Command>,
+}
+
+pub(in crate::workspace) struct Compile(Commands);
+
+pub(in crate::workspace) struct TestRun(Commands);
+
+impl Compile {
+    /// `None` if no command is for it.
+    pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
+        Commands::new(runner, all, Purpose::Compile).map(Self)
+    }
+}
+
+impl TestRun {
+    /// `None` if no command is for it.
+    pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
+        Commands::new(runner, all, Purpose::Test).map(Self)
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::workspace) struct Input {
+    /// Which command to run.
+    command: Option<String>,
+    /// Arguments to add to the command, such as the name of a test. Options are not possible.
+    #[serde(default)]
+    args: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "`output` is what everybody calls what a command writes"
+)]
+pub(in crate::workspace) struct Output {
+    /// The command with its arguments.
+    command: String,
+    /// `failed` is another exit code than 0; `timed_out` that it took too long and was stopped;
+    /// `signalled` that something else ended it.
+    outcome: Outcome,
+    /// What the command ended with, unless it was stopped or ended by a signal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    exit_code: Option<i32>,
+    duration_ms: u64,
+    /// The end of what it wrote, on both outputs.
+    output: String,
+    /// How many bytes before that are left out.
+    omitted_bytes: u64,
+}
+
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::workspace) enum Outcome {
+    Succeeded,
+    Failed,
+    TimedOut,
+    Signalled,
+}
+
+impl BundledTool for Compile {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "compile";
+    const TITLE: &'static str = "Compile";
+    const DESCRIPTION: &'static str = "Compiles or checks the code of the workspace and gives the \
+        end of what the compiler says.";
+
+    fn annotations() -> ToolAnnotations {
+        running()
+    }
+
+    fn description(&self) -> Option<String> {
+        Some(self.0.describe(Self::DESCRIPTION))
+    }
+
+    fn adjust_input(&self, schema: &mut JsonObject) {
+        self.0.adjust(schema);
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        self.0.run(input).await
+    }
+}
+
+impl BundledTool for TestRun {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "test_run";
+    const TITLE: &'static str = "Run tests";
+    const DESCRIPTION: &'static str = "Runs the tests of the workspace and gives the end of what \
+        they say. Tests that fail are a result, not an error.";
+
+    fn annotations() -> ToolAnnotations {
+        running()
+    }
+
+    fn description(&self) -> Option<String> {
+        Some(self.0.describe(Self::DESCRIPTION))
+    }
+
+    fn adjust_input(&self, schema: &mut JsonObject) {
+        self.0.adjust(schema);
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        self.0.run(input).await
+    }
+}
+
+/// Builds and tests run code of the workspace, so they can do anything that the person who started
+/// this server can.
+fn running() -> ToolAnnotations {
+    ToolAnnotations::new()
+        .read_only(false)
+        .destructive(true)
+        .idempotent(false)
+        .open_world(true)
+}
+
+impl Commands {
+    fn new(runner: &Arc<Runner>, all: &[Command], purpose: Purpose) -> Option<Self> {
+        let list = all.iter().filter(|command| command.purpose == purpose);
+        let list: Vec<Command> = list.cloned().collect();
+        let runner = Arc::clone(runner);
+        (!list.is_empty()).then_some(Self { runner, list })
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.list.iter().map(|it| it.name.as_str()).collect()
+    }
+
+    fn describe(&self, purpose: &str) -> String {
+        let seconds = self.runner.timeout.as_secs();
+        let names = self.names().join("; ");
+        let mut text = format!("{purpose} The commands are: {names}. ");
+        let open = self.list.iter().filter(|command| command.open);
+        let open: Vec<&str> = open.map(|command| command.name.as_str()).collect();
+        if !open.is_empty() && open.len() < self.list.len() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "Only these take args: {}. ", open.join("; "));
+        }
+        let _ = write!(text, "A command is stopped after {seconds} seconds.");
+        text
+    }
+
+    /// Offers the commands that there are, and arguments only where some are taken.
+    fn adjust(&self, schema: &mut JsonObject) {
+        if let Some(properties) = schema
+            .get_mut("properties")
+            .and_then(|it| it.as_object_mut())
+        {
+            if let Some(command) = properties
+                .get_mut("command")
+                .and_then(|it| it.as_object_mut())
+            {
+                command.insert("enum".to_owned(), json!(self.names()));
+            }
+            if !self.list.iter().any(|command| command.open) {
+                properties.retain(|name, _| name != "args");
+            }
+        }
+        if self.list.len() > 1 {
+            schema.insert("required".to_owned(), json!(["command"]));
+        }
+    }
+
+    async fn run(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let refuse = |text: String| Err(ToolError::Refused(text));
+        let command = match &input.command {
+            Some(name) => self.list.iter().find(|command| command.name == *name),
+            None if self.list.len() == 1 => self.list.first(),
+            None => None,
+        };
+        let Some(command) = command else {
+            let names = self.names().join("; ");
+            return refuse(format!("Only these commands are possible: {names}."));
+        };
+        if !command.open && !input.args.is_empty() {
+            return refuse(format!("{} takes no args.", command.name));
+        }
+        check_added(&input.args).map_err(ToolError::Refused)?;
+        let Ok(_turn) = self.runner.turn.acquire().await else {
+            return refuse("No command can be run any more.".to_owned());
+        };
+        let Some(directory) = self.runner.root.directory() else {
+            return refuse(
+                "The root folder is not where it was when the server was started.".to_owned(),
+            );
+        };
+        let name = shown(&command.name, &input.args);
+        let (environment, limit) = (&self.runner.environment, self.runner.timeout);
+        tracing::debug!(command = name, "runs a command");
+        match process::run(command, &input.args, directory, environment, limit).await {
+            Ok(ran) => Ok(answer(name, ran, limit)),
+            Err(error) => {
+                tracing::warn!(command = name, %error, "a command cannot be run");
+                refuse(format!("{name} cannot be run: {}.", error.kind()))
+            }
+        }
+    }
+}
+
+fn shown(name: &str, args: &[String]) -> String {
+    let mut words = vec![name];
+    words.extend(args.iter().map(String::as_str));
+    words.join(" ")
+}
+
+fn answer(command: String, ran: Ran, limit: Duration) -> Answer<Output> {
+    let exit_code = ran.status.and_then(|status| status.code());
+    let seconds = ran.duration.as_secs_f32();
+    let (outcome, ended) = match (ran.status, exit_code) {
+        (None, _) => (
+            Outcome::TimedOut,
+            format!("was stopped after {} seconds", limit.as_secs_f32()),
+        ),
+        (Some(_), Some(0)) => (
+            Outcome::Succeeded,
+            format!("succeeded after {seconds:.1} seconds"),
+        ),
+        (Some(_), Some(code)) => (
+            Outcome::Failed,
+            format!("failed with exit code {code} after {seconds:.1} seconds"),
+        ),
+        (Some(status), None) => (
+            Outcome::Signalled,
+            format!("was ended by {status} after {seconds:.1} seconds"),
+        ),
+    };
+    let mut text = format!("{command} {ended}");
+    if ran.output.trim().is_empty() {
+        text.push_str(" and wrote nothing.");
+    } else {
+        if ran.omitted > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(
+                text,
+                "; the first {} bytes it wrote are left out",
+                ran.omitted
+            );
+        }
+        text.push_str(":\n");
+        text.push_str(ran.output.trim_end());
+    }
+    Answer {
+        text,
+        data: Output {
+            command,
+            outcome,
+            exit_code,
+            duration_ms: u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX),
+            output: ran.output,
+            omitted_bytes: ran.omitted,
+        },
+    }
+}

@@ -1,0 +1,111 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::{
+    ColumnType::{Integer, Real, Text},
+    *,
+};
+
+fn rows(text: &str) -> Vec<Value> {
+    let table = parse(text, delimiter(text)).unwrap();
+    table.rows.into_iter().map(Value::from).collect()
+}
+
+fn columns(text: &str) -> Vec<(String, ColumnType)> {
+    let table = parse(text, delimiter(text)).unwrap();
+    let columns = table.columns.into_iter();
+    columns.map(|column| (column.name, column.kind)).collect()
+}
+
+#[test]
+fn values_may_have_separators_quotes_and_breaks_in_them() {
+    let text = "name,note\r\n\"Smith, J.\",\"said \"\"no\"\"\nand left\"\r\nLee,\r\n";
+    assert_eq!(
+        rows(text),
+        [
+            json!(["Smith, J.", "said \"no\"\nand left"]),
+            json!(["Lee", null])
+        ]
+    );
+}
+
+#[test]
+fn a_column_is_numbers_only_if_all_of_it_is() {
+    let text =
+        "id,price,zip,mixed,empty,big\n1,2.50,01234,1,,9223372036854775808\n-2,3,99999,x,,1\n";
+    let kinds: Vec<_> = columns(text).into_iter().map(|it| it.1).collect();
+    assert_eq!(kinds, [Integer, Real, Text, Text, Text, Text]);
+    assert_eq!(
+        rows(text),
+        [
+            json!([1, 2.5, "01234", "1", null, "9223372036854775808"]),
+            json!([-2, 3.0, "99999", "x", null, "1"])
+        ]
+    );
+    // In quotes it is text, and an empty text is not nothing.
+    assert_eq!(rows("a,b\n\"1\",\"\"\n"), [json!(["1", ""])]);
+    for no_number in [
+        "1.", ".5", "+1", "0x10", "1e", "--1", "1 2", "NaN", "inf", "1_000", "00",
+    ] {
+        assert_eq!(rows(&format!("a\n{no_number}\n")), [json!([no_number])]);
+    }
+    assert_eq!(rows("a\n1e3\n-0.5\n"), [json!([1000.0]), json!([-0.5])]);
+}
+
+#[test]
+fn headers_are_made_distinct() {
+    let names: Vec<_> = columns("a,,A,a \n1,2,3,4\n")
+        .into_iter()
+        .map(|it| it.0)
+        .collect();
+    assert_eq!(names, ["a", "column_2", "A_2", "a_3"]);
+    assert_eq!(header("x,\"y\ny\",z\n1,2", ','), ["x", "y\ny", "z"]);
+}
+
+#[test]
+fn semicolons_separate_where_there_is_no_comma() {
+    assert_eq!(rows("a;b\n1,5;2\n"), [json!(["1,5", 2])]);
+    assert_eq!(rows("a;b,c\n1;2,3\n"), [json!(["1;2", 3])]);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    let fault = |text: &str| parse(text, ',').unwrap_err().to_string();
+    assert_eq!(
+        fault("a,b\n1,2\n\n1,2,3\n"),
+        "line 4: there are 3 values, but the first line names 2 columns"
+    );
+    assert_eq!(
+        fault("a\nb\n\"c\nd"),
+        "line 3: a value begins with a quote and has no end"
+    );
+    assert!(fault("a\n\"b\"c\n").starts_with("line 2: there is text behind a value"));
+    assert_eq!(parse("", ',').unwrap().rows.len(), 0);
+    assert_eq!(parse("\n\n", ',').unwrap().columns.len(), 0);
+}
+
+proptest! {
+    /// What a program writes by the rules comes back as it was.
+    #[test]
+    fn what_is_written_in_quotes_is_read_unchanged(
+        cells in prop::collection::vec(prop::collection::vec("[a,;\"\n\r\t 1é]{0,6}", 3), 0..6),
+    ) {
+        let mut text = "x,y,z\n".to_owned();
+        for row in &cells {
+            let row: Vec<String> = row.iter().map(|it| format!("\"{}\"", it.replace('"', "\"\""))).collect();
+            text.push_str(&row.join(","));
+            text.push_str("\r\n");
+        }
+        let expected: Vec<Value> = cells.into_iter().map(Value::from).collect();
+        prop_assert_eq!(rows(&text), expected);
+    }
+
+    #[test]
+    fn no_text_is_too_strange(text in "[a1,;\"\n\r\t.-]{0,40}") {
+        if let Ok(table) = parse(&text, delimiter(&text)) {
+            for row in &table.rows {
+                prop_assert_eq!(row.len(), table.columns.len());
+            }
+        }
+    }
+}

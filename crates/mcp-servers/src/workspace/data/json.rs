@@ -1,0 +1,187 @@
+//! JSON, as one value or as one on each line.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::{Column, ColumnType, DataFault, Table, must_fit};
+
+/// An array of records; or an object that has exactly one such array in it, as many services
+/// answer; or anything else as the only record.
+pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
+    let value: Value = serde_json::from_str(text).map_err(|error| DataFault {
+        line: error.line(),
+        problem: without_place(&error),
+    })?;
+    let records = match value {
+        Value::Array(records) => records,
+        Value::Object(mut object) => match the_records(&object) {
+            Some(name) => match object.swap_remove(&name) {
+                Some(Value::Array(records)) => records,
+                _ => Vec::new(),
+            },
+            None => vec![Value::Object(object)],
+        },
+        other => vec![other],
+    };
+    // Where in the text a record stands is not known any more.
+    table(records.into_iter().map(|record| (1, record)))
+}
+
+pub(super) fn parse_lines(text: &str) -> Result<Table, DataFault> {
+    let lines = text.lines().enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    let records = lines.map(|(index, text)| {
+        let line = index + 1;
+        let record = serde_json::from_str(text).map_err(|error| DataFault {
+            line,
+            problem: without_place(&error),
+        });
+        record.map(|record| (line, record))
+    });
+    table(records.collect::<Result<Vec<_>, _>>()?)
+}
+
+/// The one member that is an array of objects.
+fn the_records(object: &Map<String, Value>) -> Option<String> {
+    let mut arrays = object.iter().filter(|(_, value)| {
+        let records = value.as_array();
+        records.is_some_and(|it| !it.is_empty() && it.iter().all(Value::is_object))
+    });
+    match (arrays.next(), arrays.next()) {
+        (Some((name, _)), None) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// The line is told otherwise, and counts from the start of the file.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(place) => text[..place].to_owned(),
+        None => text,
+    }
+}
+
+/// Columns are all names that occur, in the order in which they first do. What is no object stands
+/// in a column `value`. Each record comes with its line.
+fn table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, DataFault> {
+    let mut columns: Vec<(String, Option<ColumnType>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut rows: Vec<Vec<Value>> = Vec::new();
+    for (line, record) in records {
+        let members = match record {
+            Value::Object(members) => members,
+            other => Map::from_iter([("value".to_owned(), other)]),
+        };
+        let mut row = vec![Value::Null; columns.len()];
+        for (name, value) in members {
+            let place = *places.entry(name).or_insert_with_key(|name| {
+                columns.push((name.clone(), None));
+                row.push(Value::Null);
+                columns.len() - 1
+            });
+            if let Some((_, known)) = columns.get_mut(place) {
+                *known = joined(*known, kind_of(&value));
+            }
+            if let Some(cell) = row.get_mut(place) {
+                *cell = value;
+            }
+        }
+        rows.push(row);
+        must_fit(columns.len(), rows.len(), line)?;
+    }
+    for row in &mut rows {
+        row.resize(columns.len(), Value::Null);
+    }
+    let columns = columns.into_iter().map(|(name, kind)| Column {
+        name,
+        kind: kind.unwrap_or(ColumnType::Mixed),
+    });
+    Ok(Table {
+        columns: columns.collect(),
+        rows,
+    })
+}
+
+fn kind_of(value: &Value) -> Option<ColumnType> {
+    match value {
+        Value::Null => None,
+        Value::String(_) => Some(ColumnType::Text),
+        Value::Number(number) if number.is_i64() => Some(ColumnType::Integer),
+        Value::Number(_) => Some(ColumnType::Real),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => Some(ColumnType::Mixed),
+    }
+}
+
+fn joined(known: Option<ColumnType>, found: Option<ColumnType>) -> Option<ColumnType> {
+    use ColumnType::{Integer, Mixed, Real};
+    match (known, found) {
+        (one, None) | (None, one) => one,
+        (Some(known), Some(found)) if known == found => Some(known),
+        (Some(Integer | Real), Some(Integer | Real)) => Some(Real),
+        _ => Some(Mixed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shape(table: &Table) -> Value {
+        let columns = table.columns.iter();
+        let columns: Vec<_> = columns
+            .map(|it| (it.name.clone(), it.kind.name()))
+            .collect();
+        json!([columns, table.rows])
+    }
+
+    #[test]
+    fn columns_are_all_names_that_occur() {
+        let table = parse(r#"[{"a": 1, "b": "x"}, {"b": "y", "c": [1]}, {"a": 2.5}]"#).unwrap();
+        let expected = json!([
+            [["a", "number"], ["b", "text"], ["c", "mixed"]],
+            [[1, "x", null], [null, "y", [1]], [2.5, null, null]]
+        ]);
+        assert_eq!(shape(&table), expected);
+    }
+
+    #[test]
+    fn the_records_are_found_wherever_there_is_only_one_list_of_them() {
+        let wrapped = r#"{"page": 1, "items": [{"a": 1}], "tags": ["x"]}"#;
+        assert_eq!(
+            shape(&parse(wrapped).unwrap()),
+            json!([[["a", "integer"]], [[1]]])
+        );
+        let two = r#"{"x": [{"a": 1}], "y": [{"a": 1}]}"#;
+        assert_eq!(parse(two).unwrap().rows.len(), 1);
+        assert_eq!(parse(two).unwrap().columns.len(), 2);
+        assert_eq!(
+            shape(&parse("[1, 2]").unwrap()),
+            json!([[["value", "integer"]], [[1], [2]]])
+        );
+        assert_eq!(parse("[]").unwrap().rows.len(), 0);
+        assert_eq!(parse("7").unwrap().rows, [[json!(7)]]);
+    }
+
+    #[test]
+    fn lines_are_records_and_the_wrong_one_is_told() {
+        let table = parse_lines("{\"a\": true}\n\n{\"a\": null}\r\n").unwrap();
+        assert_eq!(shape(&table), json!([[["a", "mixed"]], [[true], [null]]]));
+        let fault = parse_lines("{}\n\n{\"a\": }\n").unwrap_err();
+        assert_eq!(fault.to_string(), "line 3: expected value");
+        let fault = parse("[\n1,\n2\n").unwrap_err();
+        assert_eq!(fault.to_string(), "line 4: EOF while parsing a list");
+        // Every record has another column, so the table would have a billion values.
+        let wide: Vec<String> = (0..3000).map(|it| format!("{{\"c{it}\": 1}}")).collect();
+        let fault = parse_lines(&wide.join("\n")).unwrap_err();
+        assert_eq!(
+            fault.to_string(),
+            "line 1415: there are more than 2000000 values"
+        );
+        // Too deep is an error, not the end of the process.
+        assert!(parse(&"[".repeat(100_000)).is_err());
+    }
+}

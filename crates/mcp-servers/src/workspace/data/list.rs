@@ -1,0 +1,188 @@
+//! `data_list`.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Format, csv};
+use crate::{
+    tool::{Answer, BundledTool, ToolError},
+    workspace::{
+        blocking,
+        folder::Kind,
+        path::{Access, RelativePath},
+        reading,
+        root::Root,
+        text::{counted, sized},
+        walk::Walk,
+    },
+};
+
+/// How many data files come at most.
+const FILES: usize = 200;
+/// How many folders come at most.
+const FOLDERS: usize = 200;
+/// How much of a file is looked at for the names of its columns.
+const HEAD: u64 = 64 * 1024;
+/// A JSON file has to be read as a whole for them.
+const WHOLE: u64 = 1024 * 1024;
+/// How many columns are named.
+const COLUMNS: usize = 50;
+
+pub(in crate::workspace) struct DataList {
+    root: Arc<Root>,
+}
+
+impl DataList {
+    pub(in crate::workspace) fn new(root: &Arc<Root>) -> Self {
+        let root = Arc::clone(root);
+        Self { root }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::workspace) struct Input {
+    /// The folder to look in, from the root folder down. Without it the root folder itself.
+    #[serde(default)]
+    path: String,
+    /// Whether to look in the folders below, too.
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::workspace) struct Output {
+    path: String,
+    files: Vec<DataFile>,
+    /// The folders in which there may be more, unless they were looked in.
+    folders: Vec<String>,
+    /// There are more than are listed.
+    truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::workspace) struct DataFile {
+    /// From the root folder down.
+    path: String,
+    /// CSV, TSV, JSON or JSON Lines.
+    format: String,
+    bytes: u64,
+    /// The names of the columns, the first 50 at most, if they can be told without reading a large
+    /// file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
+    columns: Option<Vec<String>>,
+}
+
+impl BundledTool for DataList {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "data_list";
+    const TITLE: &'static str = "List data files";
+    const DESCRIPTION: &'static str = "Lists the data files (CSV, TSV, JSON, JSON Lines) in a \
+        folder, with their sizes and columns, and the folders in it.";
+
+    fn annotations() -> ToolAnnotations {
+        reading()
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let root = Arc::clone(&self.root);
+        blocking(move || list(&root, &input)).await
+    }
+}
+
+fn list(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
+    let path = root.parse(&input.path, Access::Read)?;
+    let walk = Walk {
+        recursive: input.recursive,
+        hidden: false,
+    };
+    let (mut files, mut folders) = (Vec::new(), Vec::new());
+    let complete = walk.run(root, &path, |found| match found.kind {
+        Kind::Folder if input.recursive => true,
+        Kind::Folder if folders.len() == FOLDERS => false,
+        Kind::Folder => {
+            folders.push(found.path.to_string());
+            true
+        }
+        Kind::File => match Format::of(&found.path) {
+            Some(_) if files.len() == FILES => false,
+            Some(format) => {
+                files.push(DataFile {
+                    path: found.path.to_string(),
+                    format: format.to_string(),
+                    bytes: found.size,
+                    columns: columns(root, &found.path, format, found.size),
+                });
+                true
+            }
+            None => true,
+        },
+        Kind::Link | Kind::Special => true,
+    })?;
+    let number = match files.len() {
+        0 => "no data files".to_owned(),
+        number => counted(number, "data file"),
+    };
+    let end = if files.is_empty() { "." } else { ":" };
+    let mut text = format!("{path} has {number}{end}");
+    for file in &files {
+        // Writing to a string cannot fail.
+        let size = sized(file.bytes);
+        let _ = write!(text, "\n{} ({}, {size})", file.path, file.format);
+        if let Some(columns) = &file.columns {
+            let _ = write!(text, ": {}", columns.join(", "));
+        }
+    }
+    if !folders.is_empty() {
+        let _ = write!(text, "\nFolders: {}", folders.join(", "));
+    }
+    if !complete {
+        text.push_str("\nThere are more. List a folder further down.");
+    }
+    Ok(Answer {
+        text,
+        data: Output {
+            path: path.to_string(),
+            files,
+            folders,
+            truncated: !complete,
+        },
+    })
+}
+
+fn columns(root: &Root, path: &RelativePath, format: Format, size: u64) -> Option<Vec<String>> {
+    if root.rules().check(path, Access::Read).is_err() {
+        return None;
+    }
+    let bytes = match format {
+        Format::Json if size > WHOLE => return None,
+        Format::Json => root.read_head(path, WHOLE),
+        _ => root.read_head(path, HEAD),
+    };
+    let bytes = bytes.ok()?;
+    // The head may end within a character.
+    let head = match std::str::from_utf8(&bytes) {
+        Ok(head) => head,
+        Err(error) => std::str::from_utf8(bytes.get(..error.valid_up_to())?).ok()?,
+    };
+    let head = head.strip_prefix('\u{feff}').unwrap_or(head);
+    let mut names: Vec<String> = match format {
+        Format::Csv => csv::header(head, csv::delimiter(head)),
+        Format::Tsv => csv::header(head, '\t'),
+        Format::Json => names(format, head)?,
+        Format::JsonLines => names(format, head.lines().find(|line| !line.trim().is_empty())?)?,
+    };
+    names.truncate(COLUMNS);
+    Some(names)
+}
+
+fn names(format: Format, text: &str) -> Option<Vec<String>> {
+    let columns = format.parse(text).ok()?.columns;
+    Some(columns.into_iter().map(|column| column.name).collect())
+}

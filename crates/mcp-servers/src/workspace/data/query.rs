@@ -1,0 +1,259 @@
+//! `data_query`.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::{
+    Table,
+    database::{self, Found, Limits, QueryFault, Stop},
+    distinct, load, sql,
+};
+use crate::{
+    tool::{Answer, BundledTool, ToolError},
+    workspace::{blocking, path::Access, reading, root::Root, text::counted},
+};
+
+/// How many bytes of rows come at most, roughly.
+const BYTES: usize = 64 * 1024;
+/// How many files can be joined.
+const FILES: usize = 8;
+/// How many queries run at once. A function that SQLite cannot be interrupted in keeps its place.
+const AT_ONCE: usize = 2;
+/// How much longer than the query may run its end is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub(in crate::workspace) struct DataQuery {
+    root: Arc<Root>,
+    time: Duration,
+    places: Arc<Semaphore>,
+}
+
+impl DataQuery {
+    pub(in crate::workspace) fn new(root: &Arc<Root>, time: Duration) -> Self {
+        Self {
+            root: Arc::clone(root),
+            time,
+            places: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::workspace) struct Input {
+    /// One SELECT in the SQL of SQLite. Each file is a table with the name of the file without its
+    /// ending: sales from data/sales.csv; characters other than letters, digits and _ become _.
+    #[schemars(length(min = 1, max = 20000))]
+    sql: String,
+    /// The paths of the data files that the query is about.
+    #[schemars(length(min = 1, max = 8))]
+    files: Vec<String>,
+    /// How many rows to give at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+}
+
+fn default_limit() -> usize {
+    100
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::workspace) struct Output {
+    columns: Vec<String>,
+    /// One list of values for each row, in the order of the columns.
+    rows: Vec<Vec<Value>>,
+    /// There are more rows than were given.
+    truncated: bool,
+    /// What the files are called in the query.
+    tables: Vec<QueryTable>,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+pub(in crate::workspace) struct QueryTable {
+    name: String,
+    path: String,
+    columns: Vec<String>,
+    records: usize,
+}
+
+impl BundledTool for DataQuery {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "data_query";
+    const TITLE: &'static str = "Query data";
+    const DESCRIPTION: &'static str = "Answers one SQL query (SELECT, SQLite) over data files (CSV, \
+        TSV, JSON, JSON Lines): counts, sums, filters, joins. The files are only read.";
+
+    fn annotations() -> ToolAnnotations {
+        reading()
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let query =
+            sql::query(&input.sql).map_err(|fault| ToolError::Refused(fault.to_string()))?;
+        let query = query.to_owned();
+        let place = Arc::clone(&self.places).acquire_owned();
+        let Ok(Ok(place)) = tokio::time::timeout(self.time, place).await else {
+            return Err(ToolError::Refused(
+                "Other queries are still running. Try again in a moment.".to_owned(),
+            ));
+        };
+        let root = Arc::clone(&self.root);
+        let files = input.files;
+        let tables = blocking(move || tables(&root, &files)).await?;
+        let described = describe(&tables);
+        let limits = Limits {
+            rows: input.limit,
+            bytes: BYTES,
+            time: self.time,
+        };
+        let stop = Stop::default();
+        // If this call is dropped, the query is stopped.
+        let _stop = StopOnDrop(Arc::clone(&stop));
+        let asked = tokio::spawn(async move {
+            let tables: Vec<(String, Table)> = tables
+                .into_iter()
+                .map(|loaded| (loaded.name, loaded.table))
+                .collect();
+            let rows = database::ask(&tables, query, limits, stop).await;
+            drop(place);
+            rows
+        });
+        let rows = match tokio::time::timeout(self.time + PATIENCE, asked).await {
+            Ok(Ok(Ok(rows))) => rows,
+            Ok(Ok(Err(fault))) => return Err(refused(fault, &described)),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a query ended in a way that it should not");
+                return Err(ToolError::Refused("The query failed.".to_owned()));
+            }
+            Err(_) => return Err(refused(QueryFault::Time(self.time), &described)),
+        };
+        Ok(answer(rows, described))
+    }
+}
+
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Loaded {
+    name: String,
+    path: String,
+    table: Table,
+}
+
+fn tables(root: &Root, files: &[String]) -> Result<Vec<Loaded>, ToolError> {
+    if files.len() > FILES {
+        return Err(ToolError::Refused(format!(
+            "At most {FILES} files are possible in one query."
+        )));
+    }
+    // One file may have the limit of a file, and all together some more.
+    let mut left = root.max_file_bytes().saturating_mul(2);
+    let mut loaded: Vec<(String, Table)> = Vec::new();
+    for file in files {
+        let path = root.parse(file, Access::Read)?;
+        if loaded.iter().any(|(known, _)| *known == path.to_string()) {
+            continue;
+        }
+        let (table, size) = load(root, &path, left.min(root.max_file_bytes()))?;
+        left = left.saturating_sub(size);
+        loaded.push((path.to_string(), table));
+    }
+    let names = distinct(loaded.iter().map(|(path, _)| table_name(path)));
+    let loaded = names.into_iter().zip(loaded);
+    let loaded = loaded.map(|(name, (path, table))| Loaded { name, path, table });
+    Ok(loaded.collect())
+}
+
+/// `data/Sales 2026.csv` is `Sales_2026`.
+fn table_name(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let plain = |it: char| {
+        if it.is_alphanumeric() || it == '_' {
+            it
+        } else {
+            '_'
+        }
+    };
+    let name: String = stem.chars().map(plain).collect();
+    let begins_like_a_number = name.starts_with(|it: char| it.is_numeric());
+    // SQLite keeps names that begin so for itself.
+    let is_kept = name.to_lowercase().starts_with("sqlite_");
+    if begins_like_a_number || is_kept {
+        format!("t_{name}")
+    } else {
+        name
+    }
+}
+
+fn describe(tables: &[Loaded]) -> Vec<QueryTable> {
+    let described = tables.iter().map(|loaded| QueryTable {
+        name: loaded.name.clone(),
+        path: loaded.path.clone(),
+        columns: loaded
+            .table
+            .columns
+            .iter()
+            .map(|column| column.name.clone())
+            .collect(),
+        records: loaded.table.rows.len(),
+    });
+    described.collect()
+}
+
+fn refused(fault: QueryFault, tables: &[QueryTable]) -> ToolError {
+    match fault {
+        QueryFault::Database(error) => ToolError::Database(error),
+        QueryFault::Sql(_) => {
+            let tables = tables.iter();
+            let tables: Vec<_> = tables
+                .map(|table| format!("{} ({})", table.name, table.columns.join(", ")))
+                .collect();
+            ToolError::Refused(format!("{fault} The tables are {}.", tables.join("; ")))
+        }
+        fault => ToolError::Refused(fault.to_string()),
+    }
+}
+
+fn answer(found: Found, tables: Vec<QueryTable>) -> Answer<Output> {
+    let mut text = match found.rows.len() {
+        0 => format!("No rows. The columns are {}.", found.columns.join(", ")),
+        number => format!(
+            "{}, as lists of {}:",
+            counted(number, "row"),
+            found.columns.join(", ")
+        ),
+    };
+    for row in &found.rows {
+        text.push('\n');
+        text.push_str(&serde_json::to_string(row).unwrap_or_default());
+    }
+    if found.truncated {
+        text.push_str("\nThere are more rows. Ask for fewer of them, or in another order.");
+    }
+    Answer {
+        text,
+        data: Output {
+            columns: found.columns,
+            rows: found.rows,
+            truncated: found.truncated,
+            tables,
+        },
+    }
+}

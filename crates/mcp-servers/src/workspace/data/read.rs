@@ -1,0 +1,176 @@
+//! `data_read`.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use switchboard_domain::nearest::nearest;
+
+use super::{load, shortened, shown_of_each};
+use crate::{
+    tool::{Answer, BundledTool, ToolError},
+    workspace::{blocking, path::Access, reading, root::Root, text::counted},
+};
+
+/// How many bytes of records come at once, roughly. Long values are cut.
+const BYTES: usize = 64 * 1024;
+
+pub(in crate::workspace) struct DataRead {
+    root: Arc<Root>,
+}
+
+impl DataRead {
+    pub(in crate::workspace) fn new(root: &Arc<Root>) -> Self {
+        let root = Arc::clone(root);
+        Self { root }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::workspace) struct Input {
+    /// The path of the data file from the root folder down.
+    #[schemars(length(min = 1))]
+    path: String,
+    /// How many records to skip.
+    #[serde(default)]
+    offset: usize,
+    /// How many records to read at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+    /// Only these columns, in this order.
+    columns: Option<Vec<String>>,
+}
+
+fn default_limit() -> usize {
+    50
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::workspace) struct Output {
+    path: String,
+    columns: Vec<ReadColumn>,
+    records: Vec<Map<String, Value>>,
+    /// How many records were skipped.
+    offset: usize,
+    /// How many records the file has.
+    total: usize,
+    /// The offset of the records that follow, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "usize")]
+    next_offset: Option<usize>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::workspace) struct ReadColumn {
+    name: String,
+    /// integer, number, text or mixed.
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+impl BundledTool for DataRead {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "data_read";
+    const TITLE: &'static str = "Read data";
+    const DESCRIPTION: &'static str = "Reads records of a data file (CSV, TSV, JSON, JSON Lines), \
+        some at a time. To count, sum, filter or join use data_query instead.";
+
+    fn annotations() -> ToolAnnotations {
+        reading()
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let root = Arc::clone(&self.root);
+        blocking(move || read(&root, &input)).await
+    }
+}
+
+fn read(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
+    let path = root.parse(&input.path, Access::Read)?;
+    let (table, _) = load(root, &path, root.max_file_bytes())?;
+    let names = || table.columns.iter().map(|column| column.name.as_str());
+    let places: Vec<usize> = match &input.columns {
+        Some(wanted) if !wanted.is_empty() => {
+            let places = wanted.iter().map(|wanted| {
+                names().position(|name| name == wanted).ok_or_else(|| {
+                    let meant = nearest(wanted, names())
+                        .map_or_else(String::new, |meant| format!(" Did you mean {meant}?"));
+                    let known = names().collect::<Vec<_>>().join(", ");
+                    ToolError::Refused(format!(
+                        "{path} has no column {wanted}.{meant} Its columns are {known}."
+                    ))
+                })
+            });
+            places.collect::<Result<_, _>>()?
+        }
+        _ => (0..table.columns.len()).collect(),
+    };
+    let total = table.rows.len();
+    if input.offset > 0 && input.offset >= total {
+        return Err(ToolError::Refused(format!(
+            "{path} has only {}.",
+            counted(total, "record")
+        )));
+    }
+    let shown = shown_of_each(BYTES, places.len());
+    let mut lines = String::new();
+    let mut records = Vec::new();
+    for row in table.rows.iter().skip(input.offset).take(input.limit) {
+        let values = places.iter().filter_map(|&place| row.get(place));
+        let values: Vec<Value> = values.map(|value| shortened(value, shown)).collect();
+        let line = serde_json::to_string(&values).unwrap_or_default();
+        if lines.len() + line.len() > BYTES && !records.is_empty() {
+            break;
+        }
+        lines.push('\n');
+        lines.push_str(&line);
+        let members = places.iter().zip(values).filter_map(|(&place, value)| {
+            let column = table.columns.get(place)?;
+            Some((column.name.clone(), value))
+        });
+        records.push(members.collect());
+    }
+    let columns = places.iter().filter_map(|&place| table.columns.get(place));
+    let columns: Vec<ReadColumn> = columns
+        .map(|column| ReadColumn {
+            name: column.name.clone(),
+            kind: column.kind.name(),
+        })
+        .collect();
+    let next = input.offset + records.len();
+    let next_offset = (next < total).then_some(next);
+    let mut text = if records.is_empty() {
+        format!("{path} has no records.")
+    } else {
+        let described = columns.iter();
+        let described: Vec<_> = described
+            .map(|it| format!("{} ({})", it.name, it.kind))
+            .collect();
+        format!(
+            "{path}, records {} to {next} of {total}, as lists of {}:{lines}",
+            input.offset + 1,
+            described.join(", ")
+        )
+    };
+    if let Some(next) = next_offset {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\nThere are more: read them with offset {next}.");
+    }
+    Ok(Answer {
+        text,
+        data: Output {
+            path: path.to_string(),
+            columns,
+            records,
+            offset: input.offset,
+            total,
+            next_offset,
+        },
+    })
+}

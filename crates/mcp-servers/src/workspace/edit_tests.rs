@@ -1,0 +1,87 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn one_place_is_replaced() {
+    let edited = replace("one\ntwo\nthree\n", "two\n", "2\nzwei\n").unwrap();
+    assert_eq!(edited.text, "one\n2\nzwei\nthree\n");
+    assert_eq!((edited.first_line, edited.last_line), (2, 3));
+    assert!(!edited.line_breaks_changed);
+    // To delete is to replace by nothing.
+    assert_eq!(replace("a b c", " b", "").unwrap().text, "a c");
+}
+
+#[test]
+fn a_passage_that_is_not_there_is_explained() {
+    let text = "fn main() {\n    run();\n}\n";
+    assert_eq!(
+        replace(text, "stop();", "x"),
+        Err(EditFault::Nowhere { alike: None })
+    );
+    // With tabs, and with a break in another place on the line.
+    assert_eq!(
+        replace(text, "\trun();\n}", "x"),
+        Err(EditFault::Nowhere { alike: Some(2) })
+    );
+    assert_eq!(
+        replace(text, " \n ", "x"),
+        Err(EditFault::Nowhere { alike: None })
+    );
+}
+
+#[test]
+fn a_passage_that_is_there_more_than_once_is_refused() {
+    let several = |lines: &[usize]| {
+        Err(EditFault::Several {
+            lines: lines.to_vec(),
+        })
+    };
+    assert_eq!(replace("x\ny\nx\n", "x", "z"), several(&[1, 3]));
+    // Overlapping places are two.
+    assert_eq!(replace("aaa", "aa", "b"), several(&[1, 1]));
+    assert_eq!(replace("äää", "ää", "b"), several(&[1, 1]));
+    assert_eq!(replace("x\r\ny\r\nx\r\ny", "x\ny", "z"), several(&[1, 3]));
+    let message = replace(&"x\n".repeat(30), "x", "z")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_line_breaks_of_the_file_are_kept() {
+    let edited = replace("a\r\nb\r\nc\r\n", "a\nb\n", "1\n2\n").unwrap();
+    assert_eq!(edited.text, "1\r\n2\r\nc\r\n");
+    assert!(edited.line_breaks_changed);
+    // In a file that mixes them, only the exact bytes count.
+    let mixed = replace("a\r\nb\nc", "a\nb", "x");
+    assert_eq!(mixed, Err(EditFault::Nowhere { alike: Some(1) }));
+}
+
+proptest! {
+    /// Outside of the one place nothing changes; with none or several places, nothing at all does.
+    #[test]
+    fn an_edit_changes_the_one_place_and_nothing_else(
+        text in "[ab\n\rä]{0,30}", old in "[ab\n\rä]{1,4}", new in "[ab\n\rä]{0,4}",
+    ) {
+        let places = (0..text.len())
+            .filter(|&at| text.is_char_boundary(at) && text[at..].starts_with(&old))
+            .count();
+        match replace(&text, &old, &new) {
+            Ok(edited) if !edited.line_breaks_changed => {
+                prop_assert_eq!(places, 1);
+                prop_assert_eq!(edited.text, text.replacen(&old, &new, 1));
+            }
+            Ok(edited) => {
+                prop_assert_eq!(places, 0);
+                prop_assert!(edited.text.len() + 2 * old.len() >= text.len());
+            }
+            Err(EditFault::Several { lines }) => prop_assert!(lines.len() > 1),
+            Err(EditFault::Nowhere { .. }) => prop_assert_eq!(places, 0),
+            Err(EditFault::Nothing) => prop_assert_eq!(old, new),
+        }
+    }
+}

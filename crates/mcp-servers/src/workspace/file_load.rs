@@ -1,0 +1,154 @@
+//! `file_load`.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    blocking,
+    path::Access,
+    reading,
+    root::Root,
+    text::{count_lines, counted, cut, decode, hash, numbered},
+};
+use crate::tool::{Answer, BundledTool, ToolError};
+
+/// How many lines come at once unless a range is asked for.
+const LINES: usize = 2000;
+/// How many bytes of text come at once at most.
+const BYTES: usize = 96 * 1024;
+
+pub(super) struct FileLoad {
+    root: Arc<Root>,
+}
+
+impl FileLoad {
+    pub(super) fn new(root: &Arc<Root>) -> Self {
+        let root = Arc::clone(root);
+        Self { root }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The path of the file from the root folder down, such as src/main.rs.
+    #[schemars(length(min = 1))]
+    path: String,
+    /// The first line to load, counted from 1.
+    #[schemars(range(min = 1))]
+    first_line: Option<usize>,
+    /// The last line to load, included.
+    #[schemars(range(min = 1))]
+    last_line: Option<usize>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    path: String,
+    /// The lines exactly as they are in the file.
+    content: String,
+    /// The number of the first line of `content`.
+    first_line: usize,
+    /// The number of its last line; one less than `first_line` if there is none.
+    last_line: usize,
+    total_lines: usize,
+    /// The size of the whole file.
+    bytes: usize,
+    /// Tells this version of the whole file from others. `file_save` takes it as `expected_hash`.
+    hash: String,
+    /// Where to go on, if lines that were asked for are left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "usize")]
+    next_line: Option<usize>,
+    /// The one line in `content` is longer than fits, and only its start is there.
+    line_is_cut: bool,
+}
+
+impl BundledTool for FileLoad {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "file_load";
+    const TITLE: &'static str = "Load a file";
+    const DESCRIPTION: &'static str = "Loads a text file, or some lines of it, with line numbers \
+        and with the hash that file_save wants before it replaces the file. Load a file before you \
+        talk about it or change it.";
+
+    fn annotations() -> ToolAnnotations {
+        reading()
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let root = Arc::clone(&self.root);
+        blocking(move || load(&root, &input)).await
+    }
+}
+
+fn load(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
+    let path = root.parse(&input.path, Access::Read)?;
+    let file = root.read(&path)?;
+    let (bytes, hash) = (file.bytes.len(), hash(&file.bytes));
+    let text = decode(&path, file.bytes)?;
+    let total_lines = count_lines(&text);
+    let first_line = input.first_line.unwrap_or(1);
+    if first_line > total_lines.max(1) {
+        return Err(ToolError::Refused(format!(
+            "{path} has only {}.",
+            counted(total_lines, "line")
+        )));
+    }
+    let wanted = input.last_line.unwrap_or(total_lines).min(total_lines);
+    if input.last_line.is_some_and(|last| last < first_line) {
+        return Err(ToolError::Refused(
+            "last_line is before first_line.".to_owned(),
+        ));
+    }
+    let at_once = input.last_line.map_or(LINES, |_| usize::MAX);
+    let mut content = String::new();
+    let mut last_line = first_line - 1;
+    let mut line_is_cut = false;
+    let lines = text.split_inclusive('\n').take(wanted);
+    for line in lines.skip(first_line - 1).take(at_once) {
+        if content.len() + line.len() > BYTES {
+            if content.is_empty() {
+                content.push_str(cut(line, BYTES));
+                line_is_cut = true;
+                last_line += 1;
+            }
+            break;
+        }
+        content.push_str(line);
+        last_line += 1;
+    }
+    let next_line = (last_line < wanted).then_some(last_line + 1);
+    let mut text = if total_lines == 0 {
+        format!("{path} is empty (hash {hash}).")
+    } else {
+        format!("{path}, lines {first_line} to {last_line} of {total_lines} (hash {hash}):")
+    };
+    text.push_str(&numbered(&content, first_line));
+    if line_is_cut {
+        text.push_str("\nThe line goes on; it is too long to be shown.");
+    }
+    if let Some(next) = next_line {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\nThere is more: load it from line {next} on.");
+    }
+    Ok(Answer {
+        text,
+        data: Output {
+            path: path.to_string(),
+            content,
+            first_line,
+            last_line,
+            total_lines,
+            bytes,
+            hash,
+            next_line,
+            line_is_cut,
+        },
+    })
+}

@@ -1,0 +1,257 @@
+//! `file_save`.
+
+use std::sync::Arc;
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    blocking,
+    edit::{self, Edited},
+    path::{Access, RelativePath},
+    root::{FileFault, ReadFile, Root},
+    text::{count_lines, counted, cut, decode, hash, numbered},
+};
+use crate::tool::{Answer, BundledTool, ToolError};
+
+/// How many lines around an edit are shown.
+const AROUND: usize = 3;
+/// How many bytes of the edit are shown at most.
+const SHOWN: usize = 4 * 1024;
+
+pub(super) struct FileSave {
+    root: Arc<Root>,
+}
+
+impl FileSave {
+    pub(super) fn new(root: &Arc<Root>) -> Self {
+        let root = Arc::clone(root);
+        Self { root }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The path of the file from the root folder down, such as src/main.rs. Folders that are
+    /// missing are made.
+    #[schemars(length(min = 1))]
+    path: String,
+    /// The whole new contents. Leave it out to change one passage with `old_text` and `new_text`.
+    content: Option<String>,
+    /// The passage to change, exactly as it is in the file, with enough around it to be there only
+    /// once.
+    #[schemars(length(min = 1))]
+    old_text: Option<String>,
+    /// What takes the place of `old_text`. Empty to delete it.
+    new_text: Option<String>,
+    /// The hash that `file_load` gave: the file is saved only if it has not changed since. Needed to
+    /// replace the whole contents of a file that exists.
+    expected_hash: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    path: String,
+    action: Action,
+    /// The size of the whole file.
+    bytes: usize,
+    total_lines: usize,
+    /// Tells this version of the whole file from others.
+    hash: String,
+    /// Where the new passage begins, after an edit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "usize")]
+    first_line: Option<usize>,
+    /// Where it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "usize")]
+    last_line: Option<usize>,
+}
+
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Action {
+    Created,
+    Replaced,
+    Edited,
+    Unchanged,
+}
+
+impl BundledTool for FileSave {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "file_save";
+    const TITLE: &'static str = "Save a file";
+    const DESCRIPTION: &'static str = "Saves a text file: a new one, the whole new contents of one \
+        (with the hash from file_load), or one changed passage (old_text and new_text), which is \
+        best for small changes.";
+
+    fn annotations() -> ToolAnnotations {
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(true)
+            .idempotent(false)
+            .open_world(false)
+    }
+
+    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+        let root = Arc::clone(&self.root);
+        blocking(move || save(&root, input)).await
+    }
+}
+
+fn save(root: &Root, input: Input) -> Result<Answer<Output>, ToolError> {
+    let path = root.parse(&input.path, Access::Write)?;
+    // A hash that is empty is none: some models fill in every argument.
+    let expected = input.expected_hash.filter(|hash| !hash.is_empty());
+    let _saving = root.saving();
+    let now = match root.kind(&path)? {
+        None => None,
+        Some(_) => Some(root.read(&path)?),
+    };
+    match (now, input.content, input.old_text, input.new_text) {
+        (Some(now), Some(content), None, None) => {
+            replace(root, &path, &now, &content, expected.as_deref())
+        }
+        (None, Some(content), None, None) => create(root, &path, &content, expected.as_deref()),
+        (Some(now), None, Some(old), Some(new)) => {
+            edit(root, &path, now, &old, &new, expected.as_deref())
+        }
+        (None, None, Some(_), Some(_)) => match root.read(&path) {
+            Err(fault) => Err(fault.into()),
+            // It has just been made.
+            Ok(_) => Err(FileFault::Changed(path).into()),
+        },
+        (_, None, Some(_), None) => refuse("new_text is missing; it may be empty."),
+        (_, None, None, Some(_)) => refuse("old_text is missing: which passage is to be replaced?"),
+        (_, None, None, None) => {
+            refuse("There is nothing to save. Give content, or old_text and new_text.")
+        }
+        (_, Some(_), _, _) => {
+            refuse("Give either content or old_text and new_text; both together are not possible.")
+        }
+    }
+}
+
+fn refuse(text: impl Into<String>) -> Result<Answer<Output>, ToolError> {
+    Err(ToolError::Refused(text.into()))
+}
+
+fn create(
+    root: &Root,
+    path: &RelativePath,
+    content: &str,
+    expected: Option<&str>,
+) -> Result<Answer<Output>, ToolError> {
+    if expected.is_some() {
+        return refuse(format!(
+            "There is no {path} any more, so nothing was saved. Leave out expected_hash to make a \
+             new file."
+        ));
+    }
+    root.create(path, content.as_bytes())?;
+    Ok(answer(path, Action::Created, content, None))
+}
+
+fn replace(
+    root: &Root,
+    path: &RelativePath,
+    now: &ReadFile,
+    content: &str,
+    expected: Option<&str>,
+) -> Result<Answer<Output>, ToolError> {
+    if now.bytes == content.as_bytes() {
+        return Ok(answer(path, Action::Unchanged, content, None));
+    }
+    match expected {
+        None => refuse(format!(
+            "{path} exists, and without expected_hash it is not replaced. Load it first, then save \
+             it with the hash that file_load gives; or change one passage with old_text and \
+             new_text."
+        )),
+        Some(expected) => {
+            unchanged(path, now, expected)?;
+            root.replace(path, content.as_bytes(), now)?;
+            Ok(answer(path, Action::Replaced, content, None))
+        }
+    }
+}
+
+fn edit(
+    root: &Root,
+    path: &RelativePath,
+    mut now: ReadFile,
+    old: &str,
+    new: &str,
+    expected: Option<&str>,
+) -> Result<Answer<Output>, ToolError> {
+    if let Some(expected) = expected {
+        unchanged(path, &now, expected)?;
+    }
+    let text = decode(path, std::mem::take(&mut now.bytes))?;
+    let edited = edit::replace(&text, old, new)
+        .map_err(|fault| ToolError::Refused(format!("{path} {fault}")))?;
+    root.replace(path, edited.text.as_bytes(), &now)?;
+    Ok(answer(path, Action::Edited, &edited.text, Some(&edited)))
+}
+
+fn unchanged(path: &RelativePath, now: &ReadFile, expected: &str) -> Result<(), ToolError> {
+    if hash(&now.bytes).eq_ignore_ascii_case(expected.trim()) {
+        return Ok(());
+    }
+    Err(ToolError::Refused(format!(
+        "{path} has changed since it was loaded, so it was left as it is. Load it again."
+    )))
+}
+
+fn answer(
+    path: &RelativePath,
+    action: Action,
+    text: &str,
+    edited: Option<&Edited>,
+) -> Answer<Output> {
+    let (hash, total_lines) = (hash(text.as_bytes()), count_lines(text));
+    let lines = counted(total_lines, "line");
+    let said = match (action, edited) {
+        (_, Some(edited)) => {
+            let note = if edited.line_breaks_changed {
+                " with the line breaks of the file (CR LF)"
+            } else {
+                ""
+            };
+            let context = context(text, edited);
+            format!("{path} was changed{note}; it has {lines} now (hash {hash}).{context}")
+        }
+        (Action::Created, None) => format!("{path} is new, with {lines} (hash {hash})."),
+        (Action::Unchanged, None) => {
+            format!("{path} has exactly these contents already (hash {hash}).")
+        }
+        (Action::Replaced | Action::Edited, None) => {
+            format!("{path} was replaced and has {lines} now (hash {hash}).")
+        }
+    };
+    Answer {
+        text: said,
+        data: Output {
+            path: path.to_string(),
+            action,
+            bytes: text.len(),
+            total_lines,
+            hash,
+            first_line: edited.map(|it| it.first_line),
+            last_line: edited.map(|it| it.last_line),
+        },
+    }
+}
+
+/// The new passage with some lines around it, so that the model sees what became of it.
+fn context(text: &str, edited: &Edited) -> String {
+    let first = edited.first_line.saturating_sub(AROUND).max(1);
+    let number = edited.last_line + AROUND + 1 - first;
+    let lines = text.split_inclusive('\n').skip(first - 1).take(number);
+    let shown: String = lines.collect();
+    numbered(cut(&shown, SHOWN), first)
+}

@@ -1,0 +1,147 @@
+//! `workspace`: the files, data and commands of one folder, for models that work on code or data.
+//!
+//! - Files are reached through [`root`] alone, which opens them relative to the root folder and
+//!   follows no link. Hidden files are not written and secret ones not read.
+//! - Data files are answered by a database in memory of their own ([`data`]).
+//! - Commands are those of a list that a person gives ([`command`]). What they run is code of the
+//!   workspace, and nothing of this server confines that.
+
+mod command;
+mod data;
+mod edit;
+mod file_list;
+mod file_load;
+mod file_save;
+mod folder;
+mod options;
+mod path;
+mod root;
+mod text;
+mod walk;
+
+pub use options::WorkspaceOptions;
+
+use std::{io::ErrorKind, sync::Arc};
+
+use rmcp::model::ToolAnnotations;
+
+use self::{
+    command::{
+        Command, Environment,
+        tools::{Compile, Runner, TestRun},
+    },
+    data::{list::DataList, query::DataQuery, read::DataRead},
+    file_list::FileList,
+    file_load::FileLoad,
+    file_save::FileSave,
+    path::NameRules,
+    root::Root,
+};
+use crate::{BundledServer, ServerError, ServerOptions, tool::ToolError, tool_server::ToolServer};
+
+pub(crate) const IDENTITY: BundledServer = BundledServer {
+    name: "workspace",
+    title: "Workspace",
+    description: "Files and data of one folder, and the commands that compile and test it",
+};
+
+pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
+    if options.data().is_some() {
+        return Err(wrong("it keeps no data, so --data is not for it"));
+    }
+    let Some(options) = options.workspace() else {
+        return Err(wrong("it needs a root folder (--root FOLDER)"));
+    };
+    let options = options.clone();
+    let opened = tokio::task::spawn_blocking(move || prepare(&options)).await;
+    opened.unwrap_or_else(|error| Err(wrong(error.to_string())))
+}
+
+fn wrong(problem: impl Into<String>) -> ServerError {
+    ServerError::Setting {
+        server: IDENTITY.name,
+        problem: problem.into(),
+    }
+}
+
+fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
+    let rules = NameRules::new(&options.allowed_names);
+    let shown = options.root.display();
+    let root = Root::open(&options.root, rules, options.max_file_bytes).map_err(|error| {
+        let problem = match error.kind() {
+            ErrorKind::NotFound => "it does not exist".to_owned(),
+            ErrorKind::NotADirectory => "it is not a folder".to_owned(),
+            _ => error.to_string(),
+        };
+        wrong(format!("`{shown}` cannot be its root folder: {problem}"))
+    })?;
+    let environment = Environment::new(std::env::vars_os(), &options.environment).map_err(wrong)?;
+    let mut commands: Vec<Command> = Vec::new();
+    for entry in &options.commands {
+        let directory = root.directory().unwrap_or(&options.root);
+        let command = Command::parse(entry, directory, &environment).map_err(wrong)?;
+        let same = |it: &&Command| it.name == command.name && it.purpose == command.purpose;
+        if commands.iter().find(same).is_some() {
+            return Err(wrong(format!("`{}` is allowed twice", command.name)));
+        }
+        commands.push(command);
+    }
+    if options.read_only && !commands.is_empty() {
+        return Err(wrong("with --read-only no command can be allowed"));
+    }
+    let root = Arc::new(root);
+    let runner = Arc::new(Runner::new(&root, environment, options.command_timeout));
+    let save = (!options.read_only).then(|| FileSave::new(&root));
+    Ok(
+        ToolServer::build(IDENTITY, instructions(options, &commands))
+            .with(FileLoad::new(&root))
+            .with(FileList::new(&root))
+            .with_some(save)
+            .with(DataList::new(&root))
+            .with(DataRead::new(&root))
+            .with(DataQuery::new(&root, options.query_timeout))
+            .with_some(Compile::new(&runner, &commands))
+            .with_some(TestRun::new(&runner, &commands))
+            .finish(),
+    )
+}
+
+fn instructions(options: &WorkspaceOptions, commands: &[Command]) -> String {
+    let mut text = "The files of one folder. Paths are written from this root folder down, with / \
+        between the names: src/main.rs. Nothing outside of it can be reached, links are not \
+        followed, and files with secrets such as .env are off limits. Load a file before you talk \
+        about it or change it. For questions about data files use data_query rather than reading \
+        them."
+        .to_owned();
+    if options.read_only {
+        text.push_str(" Nothing can be changed.");
+    } else {
+        text.push_str(
+            " For a small change save one passage (old_text and new_text), not the whole file.",
+        );
+    }
+    if !commands.is_empty() {
+        text.push_str(" After a change compile the code or run its tests.");
+    }
+    text
+}
+
+/// What the tools that only look have in common.
+fn reading() -> ToolAnnotations {
+    ToolAnnotations::new()
+        .read_only(true)
+        .destructive(false)
+        .idempotent(true)
+        .open_world(false)
+}
+
+/// Does what waits for the disk where nobody else has to wait for it.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| {
+        tracing::error!(%error, "a tool of the workspace ended in a way that it should not");
+        Err(ToolError::Refused("The tool failed.".to_owned()))
+    })
+}

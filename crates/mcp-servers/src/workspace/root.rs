@@ -1,0 +1,413 @@
+//! The one way to the files of the workspace.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use switchboard_domain::nearest::nearest;
+
+use super::{
+    folder::{Folder, Kind, Meta, Stamp},
+    path::{Access, NameRules, OffLimits, PathFault, RelativePath},
+};
+
+/// The root folder, open, and what may be done in it.
+#[derive(Debug)]
+pub(super) struct Root {
+    path: PathBuf,
+    folder: Folder,
+    rules: NameRules,
+    max_file_bytes: u64,
+    saving: Mutex<()>,
+    temporary: AtomicU64,
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct ReadFile {
+    pub(super) bytes: Vec<u8>,
+    pub(super) stamp: Stamp,
+    pub(super) protected: bool,
+}
+
+/// A name in a folder.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) size: u64,
+}
+
+/// Why something cannot be done with a path. The texts name paths below the root only.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FileFault {
+    /// It is no path of the workspace.
+    #[error(transparent)]
+    Path(#[from] PathFault),
+    /// It may not be touched.
+    #[error(transparent)]
+    OffLimits(#[from] OffLimits),
+    /// There is nothing.
+    #[error("There is no {path}.{}", meant.as_ref().map_or_else(String::new, |meant| format!(" Did you mean {meant}?")))]
+    Missing {
+        /// What is missing.
+        path: RelativePath,
+        /// A name in its folder that is like it.
+        meant: Option<RelativePath>,
+    },
+    /// It is a link, or one of the folders above it is one.
+    #[error("{0} is a link, and links are not followed.")]
+    Link(RelativePath),
+    /// It is a pipe, a socket or a device.
+    #[error("{0} is neither a file nor a folder.")]
+    Special(RelativePath),
+    /// It should be a folder.
+    #[error("{0} is not a folder.")]
+    NotAFolder(RelativePath),
+    /// It should be a file.
+    #[error("{0} is a folder, not a file.")]
+    NotAFile(RelativePath),
+    /// It has more bytes than are read or written.
+    #[error("{path} is too large: {size} bytes, and at most {limit} are possible.")]
+    TooLarge {
+        /// Which file.
+        path: RelativePath,
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// It was made by somebody else in the meantime.
+    #[error("{0} exists already.")]
+    Exists(RelativePath),
+    /// It was changed by somebody else in the meantime.
+    #[error("{0} was changed while it was being saved, so it was left as it is. Load it again.")]
+    Changed(RelativePath),
+    /// Nobody may write to it.
+    #[error("{0} is write-protected.")]
+    Protected(RelativePath),
+    /// Something else.
+    #[error("{path}: {kind}.")]
+    System {
+        /// What it was about.
+        path: RelativePath,
+        /// What the system said, without the whole path.
+        kind: io::ErrorKind,
+    },
+}
+
+impl Root {
+    /// Opens the folder. It stays this very folder, also if it is renamed.
+    pub(super) fn open(path: &Path, rules: NameRules, max_file_bytes: u64) -> io::Result<Self> {
+        // The one name of the folder, which Windows would write in a way (`\\?\`) that programs do not
+        // take for the folder that they are started in.
+        let path = if cfg!(windows) {
+            std::path::absolute(path)?
+        } else {
+            std::fs::canonicalize(path)?
+        };
+        let folder = Folder::open(&path)?;
+        Ok(Self {
+            path,
+            folder,
+            rules,
+            max_file_bytes,
+            saving: Mutex::new(()),
+            temporary: AtomicU64::new(0),
+        })
+    }
+
+    /// The path of the folder for commands, if it still leads to this folder.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        let now = Folder::open(&self.path).and_then(|folder| folder.stamp());
+        let opened = self.folder.stamp();
+        let same = matches!((now, opened), (Ok(now), Ok(opened)) if now.is_same_file(&opened));
+        same.then_some(&self.path)
+    }
+
+    pub(super) fn max_file_bytes(&self) -> u64 {
+        self.max_file_bytes
+    }
+
+    pub(super) fn rules(&self) -> &NameRules {
+        &self.rules
+    }
+
+    /// Reads a path and checks that it may be used like this.
+    pub(super) fn parse(&self, text: &str, access: Access) -> Result<RelativePath, FileFault> {
+        let path = RelativePath::parse(text, &self.path)?;
+        self.rules.check(&path, access)?;
+        Ok(path)
+    }
+
+    /// Held while a file is checked and replaced, so that of two calls of this server that save the
+    /// same file the second one sees what the first one did.
+    pub(super) fn saving(&self) -> MutexGuard<'_, ()> {
+        self.saving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The whole file.
+    pub(super) fn read(&self, path: &RelativePath) -> Result<ReadFile, FileFault> {
+        self.read_at_most(path, self.max_file_bytes)
+    }
+
+    /// The whole file, if it is not larger than this.
+    pub(super) fn read_at_most(
+        &self,
+        path: &RelativePath,
+        limit: u64,
+    ) -> Result<ReadFile, FileFault> {
+        let (file, meta) = self.open_file(path)?;
+        let too_large = |size| FileFault::TooLarge {
+            path: path.clone(),
+            size,
+            limit,
+        };
+        if meta.size > limit {
+            return Err(too_large(meta.size));
+        }
+        let bytes = read_start(file, limit.saturating_add(1)).map_err(|it| system(path, &it))?;
+        match u64::try_from(bytes.len()) {
+            Ok(size) if size > limit => Err(too_large(size)),
+            _ => Ok(ReadFile {
+                bytes,
+                stamp: meta.stamp,
+                protected: meta.protected,
+            }),
+        }
+    }
+
+    /// The first bytes of a file of any size.
+    pub(super) fn read_head(&self, path: &RelativePath, bytes: u64) -> Result<Vec<u8>, FileFault> {
+        let (file, _) = self.open_file(path)?;
+        read_start(file, bytes).map_err(|it| system(path, &it))
+    }
+
+    fn open_file(&self, path: &RelativePath) -> Result<(File, Meta), FileFault> {
+        let Some((folder, name)) = path.split() else {
+            return Err(FileFault::NotAFile(path.clone()));
+        };
+        let folder = self.walk(path, folder.len())?;
+        let meta = folder.meta(name);
+        let meta = meta.map_err(|error| self.missing(&folder, path, &error))?;
+        // Before opening: to open a device may already do something.
+        must_be_file(path, meta.kind)?;
+        let (file, meta) = folder.file(name).map_err(|error| system(path, &error))?;
+        must_be_file(path, meta.kind)?;
+        Ok((file, meta))
+    }
+
+    /// What is in a folder, sorted by name.
+    pub(super) fn list(&self, path: &RelativePath) -> Result<Vec<Entry>, FileFault> {
+        let folder = self.walk(path, path.names().len())?;
+        let mut names = folder.names().map_err(|error| system(path, &error))?;
+        names.sort();
+        let entries = names.into_iter().filter_map(|name| {
+            // It may be gone by now.
+            let meta = folder.meta(&name).ok()?;
+            Some(Entry {
+                name,
+                kind: meta.kind,
+                size: meta.size,
+            })
+        });
+        Ok(entries.collect())
+    }
+
+    /// What there is, without opening it. `None` if there is nothing, or not even its folder.
+    pub(super) fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, FileFault> {
+        let Some((folder, name)) = path.split() else {
+            return Ok(Some(Kind::Folder));
+        };
+        let folder = match self.walk(path, folder.len()) {
+            Ok(folder) => folder,
+            Err(FileFault::Missing { .. }) => return Ok(None),
+            Err(fault) => return Err(fault),
+        };
+        match folder.meta(name) {
+            Ok(meta) => Ok(Some(meta.kind)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(system(path, &error)),
+        }
+    }
+
+    /// Writes a new file, and the folders above it. Nobody sees half of it.
+    pub(super) fn create(&self, path: &RelativePath, bytes: &[u8]) -> Result<(), FileFault> {
+        let (folder, name) = self.for_writing(path, bytes)?;
+        let folder = self.walk_and_make(path, folder)?;
+        self.place(&folder, path, bytes, None, |temporary| {
+            folder.give_name(temporary, name).map(|()| true)
+        })
+    }
+
+    /// Replaces a file that was read, unless it was changed since. Nobody sees half of it, and it
+    /// keeps its permissions.
+    pub(super) fn replace(
+        &self,
+        path: &RelativePath,
+        bytes: &[u8],
+        read: &ReadFile,
+    ) -> Result<(), FileFault> {
+        let (parents, name) = self.for_writing(path, bytes)?;
+        if read.protected {
+            return Err(FileFault::Protected(path.clone()));
+        }
+        let folder = self.walk(path, parents.len())?;
+        self.place(&folder, path, bytes, Some(name), |temporary| {
+            match folder.meta(name) {
+                Ok(meta) if meta.kind == Kind::File && meta.stamp == read.stamp => {
+                    folder.replace(temporary, name).map(|()| true)
+                }
+                _ => Ok(false),
+            }
+        })
+    }
+
+    fn for_writing<'a>(
+        &self,
+        path: &'a RelativePath,
+        bytes: &[u8],
+    ) -> Result<(&'a [String], &'a str), FileFault> {
+        self.rules.check(path, Access::Write)?;
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if size > self.max_file_bytes {
+            return Err(FileFault::TooLarge {
+                path: path.clone(),
+                size,
+                limit: self.max_file_bytes,
+            });
+        }
+        path.split()
+            .ok_or_else(|| FileFault::NotAFile(path.clone()))
+    }
+
+    /// Writes a file under a name that nobody looks for, and has it put into its place, unless what
+    /// is there was changed (`false`).
+    fn place(
+        &self,
+        folder: &Folder,
+        path: &RelativePath,
+        bytes: &[u8],
+        like: Option<&str>,
+        put: impl FnOnce(&str) -> io::Result<bool>,
+    ) -> Result<(), FileFault> {
+        let number = self.temporary.fetch_add(1, Ordering::Relaxed);
+        // A process of the same number may have left one behind; it did so at another time.
+        let time = SystemTime::now().duration_since(UNIX_EPOCH);
+        let time = time.map_or(0, |time| time.as_micros());
+        let temporary = format!(".switchboard-{}-{time:x}-{number}.tmp", std::process::id());
+        let mut file = folder
+            .make_file(&temporary)
+            .map_err(|error| system(path, &error))?;
+        let written = (|| {
+            file.write_all(bytes)?;
+            if let Some(like) = like {
+                folder.copy_permissions(like, &file)?;
+            }
+            file.sync_all()?;
+            drop(file);
+            put(&temporary)
+        })();
+        let fault = match written {
+            Ok(true) => return Ok(()),
+            Ok(false) => FileFault::Changed(path.clone()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                FileFault::Exists(path.clone())
+            }
+            Err(error) => system(path, &error),
+        };
+        let _ = folder.remove(&temporary);
+        Err(fault)
+    }
+
+    /// The folder that the first names of a path lead to.
+    fn walk(&self, path: &RelativePath, names: usize) -> Result<Folder, FileFault> {
+        let mut folder = self.folder.again().map_err(|error| system(path, &error))?;
+        for (depth, name) in path.names().iter().take(names).enumerate() {
+            folder = match folder.folder(name) {
+                Ok(folder) => folder,
+                Err(error) => return Err(self.no_folder(&folder, &path.start(depth + 1), &error)),
+            };
+        }
+        Ok(folder)
+    }
+
+    fn walk_and_make(&self, path: &RelativePath, names: &[String]) -> Result<Folder, FileFault> {
+        let mut folder = self.folder.again().map_err(|error| system(path, &error))?;
+        for (depth, name) in names.iter().enumerate() {
+            let here = path.start(depth + 1);
+            let opened = match folder.folder(name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    match folder.make_folder(name) {
+                        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                            return Err(system(&here, &error));
+                        }
+                        _ => folder.folder(name),
+                    }
+                }
+                opened => opened,
+            };
+            folder = match opened {
+                Ok(folder) => folder,
+                Err(error) => return Err(self.no_folder(&folder, &here, &error)),
+            };
+        }
+        Ok(folder)
+    }
+
+    /// Why the last name of `path` cannot be opened as a folder.
+    fn no_folder(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
+        match parent.meta(path.name()) {
+            Err(error) => self.missing(parent, path, &error),
+            Ok(meta) => match meta.kind {
+                Kind::Link => FileFault::Link(path.clone()),
+                Kind::File | Kind::Special => FileFault::NotAFolder(path.clone()),
+                Kind::Folder => system(path, error),
+            },
+        }
+    }
+
+    fn missing(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
+        if error.kind() != io::ErrorKind::NotFound {
+            return system(path, error);
+        }
+        let names = parent.names().unwrap_or_default();
+        let names = names.iter().map(String::as_str);
+        let open = names.filter(|name| !self.rules.is_secret(name));
+        let folder = path.start(path.names().len().saturating_sub(1));
+        FileFault::Missing {
+            path: path.clone(),
+            meant: nearest(path.name(), open).map(|meant| folder.join(meant)),
+        }
+    }
+}
+
+fn must_be_file(path: &RelativePath, kind: Kind) -> Result<(), FileFault> {
+    match kind {
+        Kind::File => Ok(()),
+        Kind::Folder => Err(FileFault::NotAFile(path.clone())),
+        Kind::Link => Err(FileFault::Link(path.clone())),
+        Kind::Special => Err(FileFault::Special(path.clone())),
+    }
+}
+
+fn read_start(file: File, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut contents = Vec::new();
+    file.take(bytes).read_to_end(&mut contents)?;
+    Ok(contents)
+}
+
+fn system(path: &RelativePath, error: &io::Error) -> FileFault {
+    tracing::debug!(%path, %error, "a file of the workspace cannot be used");
+    FileFault::System {
+        path: path.clone(),
+        kind: error.kind(),
+    }
+}

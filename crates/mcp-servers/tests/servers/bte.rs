@@ -1,0 +1,647 @@
+//! The server `bte`, as a client sees it, against a stand-in for the service.
+
+use std::{fmt::Write as _, path::Path, sync::Arc, time::Duration};
+
+use axum::body::Body;
+use futures_util::stream;
+use rmcp::model::{CallToolResult, Tool};
+use serde_json::{Value, json};
+use switchboard_mcp_servers::{BteOptions, ServerOptions, serve_stream};
+use tokio::time::timeout;
+
+use crate::{
+    bte_service::{Reply, Seen, Service},
+    client::{Client, call, data, text},
+    graph::client_of,
+};
+
+const MPO: &str = "NCBIGene:4353";
+
+fn options(service: &Service) -> ServerOptions {
+    ServerOptions::new().with_bte(BteOptions::new(&service.url))
+}
+
+async fn client(service: &Service) -> Client {
+    client_of("bte", options(service)).await
+}
+
+async fn client_with_graph(service: &Service, file: &Path) -> Client {
+    client_of("bte", options(service).with_data(file)).await
+}
+
+async fn getall(client: &Client) -> CallToolResult {
+    call(client, "query_bte_getall", json!({"entityId": MPO})).await
+}
+
+fn refusal(result: &CallToolResult) -> &str {
+    assert_eq!(result.is_error, Some(true), "{}", text(result));
+    assert_eq!(result.structured_content, None);
+    text(result)
+}
+
+fn good_calls() -> Vec<(&'static str, Value)> {
+    vec![
+        ("query_bte_getall", json!({"entityId": MPO})),
+        ("query_bte_getall", json!({"entityId": MPO, "limit": 1})),
+        ("query_bte_getall", json!({"entityId": "NCBIGene:404"})),
+        (
+            "query_bte_by_categories",
+            json!({"entityId": MPO, "categories": ["biolink:Gene", "biolink:Gene"]}),
+        ),
+        (
+            "query_bte",
+            json!({"query_graph": {
+                "nodes": {"n0": {"ids": [MPO]}, "n1": {"categories": ["Gene"]}},
+                "edges": {"e0": {"subject": "n0", "object": "n1"}},
+            }}),
+        ),
+        (
+            "query_bte",
+            json!({"query_graph": {
+                "nodes": {
+                    "gene": {"ids": [MPO]},
+                    "between": {"categories": ["biolink:Gene"]},
+                    "drug": {"categories": ["biolink:SmallMolecule"]},
+                },
+                "edges": {
+                    "first": {"subject": "gene", "object": "between", "predicates": ["interacts_with", "affects"]},
+                    "second": {"subject": "between", "object": "drug"},
+                },
+            }}),
+        ),
+        ("get_meta_knowledge_graph", json!({})),
+        (
+            "get_meta_knowledge_graph",
+            json!({"objectCategory": "gene", "limit": 1}),
+        ),
+        (
+            "get_meta_knowledge_graph",
+            json!({"predicate": "biolink:cures"}),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn the_lists_of_tools() {
+    let service = Service::good().await;
+    let folder = tempfile::tempdir().unwrap();
+    let reading = client(&service).await.list_all_tools().await.unwrap();
+    insta::assert_json_snapshot!(reading);
+    let adding = client_with_graph(&service, &folder.path().join("graph.db")).await;
+    let adding = adding.list_all_tools().await.unwrap();
+    // With a graph they are the same but for the argument, and for what clients may assume.
+    for (reads, adds) in reading.iter().zip(&adding) {
+        assert_eq!(
+            (&reads.name, &reads.description),
+            (&adds.name, &adds.description)
+        );
+        let arguments = |tool: &Tool| -> Vec<String> {
+            let properties = tool.input_schema["properties"].as_object().unwrap();
+            properties.keys().cloned().collect()
+        };
+        let read_only = |tool: &Tool| tool.annotations.as_ref().unwrap().read_only_hint;
+        let mut expected = arguments(reads);
+        assert_eq!(read_only(reads), Some(true));
+        if reads.name == "get_meta_knowledge_graph" {
+            assert_eq!(read_only(adds), Some(true));
+        } else {
+            assert_eq!(read_only(adds), Some(false));
+            let place = expected.iter().position(|it| it == "limit").unwrap();
+            expected.insert(place + 1, "addToGraph".to_owned());
+        }
+        assert_eq!(arguments(adds), expected);
+    }
+}
+
+#[tokio::test]
+async fn the_texts_of_results_and_their_structured_content() {
+    let service = Service::good().await;
+    let client = client(&service).await;
+    let tools = client.list_all_tools().await.unwrap();
+    let mut texts = String::new();
+    let mut first = Value::Null;
+    for (name, arguments) in good_calls() {
+        let tool: &Tool = tools.iter().find(|tool| tool.name == name).unwrap();
+        let mut schema = tool.output_schema.as_deref().unwrap().clone();
+        // A field that the schema forgot would pass otherwise.
+        schema.insert("additionalProperties".to_owned(), json!(false));
+        let validator = jsonschema::validator_for(&Value::Object(schema)).unwrap();
+        let result = call(&client, name, arguments.clone()).await;
+        write!(texts, "{name} {arguments}\n{}\n\n", text(&result)).unwrap();
+        let content = data(result);
+        if let Err(error) = validator.validate(&content) {
+            panic!("{name} {arguments}: {error}");
+        }
+        if first.is_null() {
+            first = content;
+        }
+    }
+    insta::assert_snapshot!(texts);
+    insta::assert_json_snapshot!(first);
+    assert_eq!(service.metas(), 1, "the meta knowledge graph is kept");
+}
+
+#[tokio::test]
+async fn everything_is_asked_for_in_parts() {
+    let service = Service::good().await;
+    data(getall(&client(&service).await).await);
+    let queries = service.queries();
+    assert_eq!(queries.len(), 3);
+    let mut categories = Vec::new();
+    for query in &queries {
+        assert_eq!(query["nodes"]["n0"], json!({"ids": [MPO]}));
+        let edge = &query["edges"]["e0"];
+        assert_eq!(
+            (&edge["subject"], &edge["object"]),
+            (&json!("n0"), &json!("n1"))
+        );
+        assert_eq!(edge["predicates"].as_array().unwrap().len(), 6);
+        let of_query = query["nodes"]["n1"]["categories"].as_array().unwrap();
+        assert!(of_query.len() <= 4);
+        categories.extend(of_query.iter().map(|it| it.as_str().unwrap().to_owned()));
+    }
+    categories.sort();
+    categories.dedup();
+    assert_eq!(categories.len(), 11);
+}
+
+#[tokio::test]
+async fn a_part_that_fails_does_not_spoil_the_others() {
+    let service = Service::scripted(|_, query| {
+        let categories = query["nodes"]["n1"]["categories"].to_string();
+        if categories.contains("biolink:Gene\"") {
+            Reply::json(400, &json!("this part is not known"))
+        } else {
+            Reply::Knowledge
+        }
+    })
+    .await;
+    let result = getall(&client(&service).await).await;
+    let shown = text(&result).to_owned();
+    assert!(
+        shown.contains("Note: 1 of 3 parts of the question have no answer. The service refused the query (400): this part is not known"),
+        "{shown}"
+    );
+    let content = data(result);
+    assert_eq!(content["resultCount"], 2);
+    assert_eq!(content["warnings"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn results_go_into_the_graph_unchanged() {
+    let service = Service::good().await;
+    let bte = client(&service).await;
+    let graph = client_of("graph", ServerOptions::new()).await;
+    let found = data(getall(&bte).await);
+    assert_eq!(found["complete"], true);
+    for (expected, rest) in [
+        ("added", ["updated", "unchanged"]),
+        ("unchanged", ["added", "updated"]),
+    ] {
+        for (tool, list) in [("add_nodes", "nodes"), ("add_edges", "edges")] {
+            let done = data(call(&graph, tool, json!({list: found[list]})).await);
+            assert_eq!(done[expected], found[list].as_array().unwrap().len());
+            assert!(rest.iter().all(|it| done[*it] == 0), "{done}");
+        }
+    }
+    let state = data(call(&graph, "get_graph_state", json!({"details": true})).await);
+    assert_eq!(state["nodes"], found["nodes"]);
+    assert_eq!(state["edges"], found["edges"]);
+    let analysis = json!({"nodeId": "MPO"});
+    let analysis = data(call(&graph, "analyze_node_relationships", analysis).await);
+    assert_eq!(analysis["strongest"][0]["id"], "NCBIGene:847");
+    assert_eq!(analysis["strongest"][0]["publications"], 4);
+}
+
+#[tokio::test]
+async fn results_are_added_to_the_graph_of_the_conversation() {
+    let service = Service::good().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("graph.db");
+    let bte = client_with_graph(&service, &file).await;
+    let graph = client_of("graph", ServerOptions::new().with_data(&file)).await;
+    let context =
+        json!({"conversationId": "c1", "apiBaseUrl": "http://x", "accessToken": "hunter2"});
+    let ask = json!({"entityId": MPO, "addToGraph": true, "databaseContext": context});
+    let first = call(&bte, "query_bte_getall", ask.clone()).await;
+    let last = text(&first).lines().last().unwrap();
+    assert_eq!(
+        last,
+        "In the graph of this conversation 6 nodes and 6 edges are new; 0 nodes and 0 edges were there."
+    );
+    let first = data(first);
+    let again = data(call(&bte, "query_bte_getall", ask).await);
+    assert_eq!(
+        again["added"]["edges"],
+        json!({"added": 0, "updated": 0, "unchanged": 6})
+    );
+    let state = json!({"details": true, "databaseContext": context});
+    let state = data(call(&graph, "get_graph_state", state).await);
+    assert_eq!(state["edges"], first["edges"]);
+    let other = data(call(&graph, "get_graph_state", json!({})).await);
+    assert_eq!(other["metadata"]["nodeCount"], 0);
+    // Only when it is asked for.
+    let without = data(call(&bte, "query_bte_getall", json!({"entityId": MPO})).await);
+    assert_eq!(without.get("added"), None);
+    let other = data(call(&graph, "get_graph_state", json!({})).await);
+    assert_eq!(other["metadata"]["nodeCount"], 0);
+}
+
+#[tokio::test]
+async fn the_texts_of_wrong_arguments() {
+    let service = Service::good().await;
+    let client = client(&service).await;
+    let mut seen = String::new();
+    for (tool, arguments) in [
+        ("query_bte_getall", json!({})),
+        ("query_bte_getall", json!({"entityId": "MPO"})),
+        (
+            "query_bte_getall",
+            json!({"entityId": MPO, "addToGraph": true}),
+        ),
+        (
+            "query_bte_by_categories",
+            json!({"entityId": MPO, "categories": []}),
+        ),
+        (
+            "query_bte_by_categories",
+            json!({"entityId": MPO, "categories": ["Genes"]}),
+        ),
+        (
+            "query_bte",
+            json!({"query_graph": {"nodes": {}, "edges": {}}}),
+        ),
+        (
+            "query_bte",
+            json!({"query_graph": {"nodes": {"n0": {"id": MPO}}, "edges": {}}}),
+        ),
+        (
+            "query_bte",
+            json!({"query_graph": {
+                "nodes": {"n0": {"ids": [MPO]}, "n1": {"categories": ["biolink:Gene"]}},
+                "edges": {"e0": {"subject": "n0", "object": "n2", "predicates": ["Interacts"]}},
+            }}),
+        ),
+        (
+            "get_meta_knowledge_graph",
+            json!({"category": "biolink:Gene"}),
+        ),
+    ] {
+        let result = call(&client, tool, arguments.clone()).await;
+        write!(seen, "{tool} {arguments}\n{}\n\n", refusal(&result)).unwrap();
+    }
+    assert_eq!(
+        service.queries(),
+        Vec::<Value>::new(),
+        "nothing wrong is sent"
+    );
+    insta::assert_snapshot!(seen);
+}
+
+#[tokio::test]
+async fn names_are_looked_up_where_there_is_a_resolver() {
+    let service = Service::good().await;
+    let without = client(&service).await.list_all_tools().await.unwrap();
+    assert!(without.iter().all(|tool| tool.name != "lookup_name"));
+    let bte = BteOptions::new(&service.url).with_name_resolver(&service.names);
+    let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
+    let tools = client.list_all_tools().await.unwrap();
+    let tool = tools
+        .iter()
+        .find(|tool| tool.name == "lookup_name")
+        .unwrap();
+    insta::assert_json_snapshot!(tool);
+    let mut seen = String::new();
+    for arguments in [
+        json!({"name": "mpo", "category": "biolink:Gene", "taxon": "NCBITaxon:9606"}),
+        json!({"name": "M"}),
+        json!({"name": "M", "limit": 1}),
+        json!({"name": "a & b = c / ß # ?"}),
+    ] {
+        let result = call(&client, "lookup_name", arguments.clone()).await;
+        write!(seen, "{arguments}\n{}\n\n", text(&result)).unwrap();
+        let content = data(result);
+        let validator = jsonschema::validator_for(&json!(tool.output_schema)).unwrap();
+        validator.validate(&content).unwrap();
+    }
+    for arguments in [
+        json!({"name": ""}),
+        json!({"name": "MPO", "category": "genes"}),
+        json!({"name": "MPO", "taxon": "human"}),
+    ] {
+        let result = call(&client, "lookup_name", arguments.clone()).await;
+        write!(seen, "{arguments}\n{}\n\n", refusal(&result)).unwrap();
+    }
+    insta::assert_snapshot!(seen);
+}
+
+/// What the model reads when a service answers one part like this, and how often it was asked.
+async fn failing(reply: impl Fn() -> Reply + Send + Sync + 'static) -> String {
+    let service = Service::scripted(move |_, _| reply()).await;
+    let client = client(&service).await;
+    let ask = json!({"entityId": MPO, "categories": ["biolink:Gene"]});
+    let result = call(&client, "query_bte_by_categories", ask).await;
+    let text = refusal(&result).to_owned();
+    format!("{text} [asked {} times]", service.queries().len())
+}
+
+#[tokio::test]
+async fn the_texts_of_failures() {
+    let mut seen = String::new();
+    let mut show = |what: &str, text: String| {
+        assert!(!text.contains("127.0.0.1"), "{text}");
+        write!(seen, "{what}\n{text}\n\n").unwrap();
+    };
+    let now = |status| move || Reply::text(status, "").with("retry-after", "0");
+    show(
+        "400 with a string",
+        failing(|| Reply::json(400, &json!("an id is invalid"))).await,
+    );
+    let detail =
+        json!({"status": "QueryNotTraversable", "description": "too\nmany \u{1b}[31mhops"});
+    show(
+        "422 with a description",
+        failing(move || Reply::json(422, &detail)).await,
+    );
+    show("413", failing(|| Reply::text(413, "")).await);
+    show(
+        "500 with a page",
+        failing(|| Reply::text(500, "<html>Oops</html>")).await,
+    );
+    show("429 and come back now", failing(now(429)).await);
+    show("503 and come back now", failing(now(503)).await);
+    show("502 and come back now", failing(now(502)).await);
+    show(
+        "429 and come back in an hour",
+        failing(|| Reply::text(429, "").with("retry-after", "3600")).await,
+    );
+    show(
+        "503 and come back at the end of time",
+        failing(|| Reply::text(503, "").with("retry-after", "18446744073709551615")).await,
+    );
+    show(
+        "302",
+        failing(|| Reply::text(302, "").with("location", "http://example.com/query")).await,
+    );
+    show(
+        "200 with a page",
+        failing(|| Reply::text(200, "<html></html>")).await,
+    );
+    show("200 with nothing", failing(|| Reply::text(200, "")).await);
+    show(
+        "200 without a message",
+        failing(|| Reply::json(200, &json!({"results": []}))).await,
+    );
+    show(
+        "200 with another message",
+        failing(|| Reply::json(200, &json!({"message": "hello"}))).await,
+    );
+    show(
+        "200 with a list",
+        failing(|| Reply::json(200, &json!([1, 2]))).await,
+    );
+    show(
+        "200 with nodes that are a list",
+        failing(|| {
+            Reply::json(
+                200,
+                &json!({"message": {"knowledge_graph": {"nodes": [], "edges": {}}}}),
+            )
+        })
+        .await,
+    );
+    insta::assert_snapshot!(seen);
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_no_error() {
+    for message in [
+        json!({}),
+        json!({"knowledge_graph": null, "results": null}),
+        json!({"knowledge_graph": {"nodes": {}, "edges": {}}, "results": []}),
+    ] {
+        let answer = json!({"message": message, "status": "NoResults", "description": "None of 30 APIs knew it."});
+        let service = Service::scripted(move |_, _| Reply::json(200, &answer)).await;
+        let result = getall(&client(&service).await).await;
+        let shown = text(&result).to_owned();
+        assert!(
+            shown.starts_with("Nothing was found: things of all kinds related to NCBIGene:4353."),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("Note: NoResults: None of 30 APIs knew it."),
+            "{shown}"
+        );
+        let content = data(result);
+        assert_eq!(
+            (&content["resultCount"], &content["nodes"]),
+            (&json!(0), &json!([]))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_is_busy_is_asked_again() {
+    let service = Service::scripted(|number, _| match number {
+        0 => Reply::text(503, "").with("retry-after", "0"),
+        1 => Reply::text(429, "").with("retry-after", "Sat, 21 Nov 2020 12:00:00 GMT"),
+        _ => Reply::Knowledge,
+    })
+    .await;
+    let client = client(&service).await;
+    let ask = json!({"entityId": MPO, "categories": ["biolink:Gene"]});
+    let found = data(call(&client, "query_bte_by_categories", ask).await);
+    assert_eq!(found["resultCount"], 2);
+    let queries = service.queries();
+    assert_eq!(queries.len(), 3);
+    assert!(queries.iter().all(|query| *query == queries[0]));
+}
+
+#[tokio::test]
+async fn a_service_that_is_silent_is_not_waited_for() {
+    let mut service = Service::scripted(|_, _| Reply::Silence).await;
+    let bte = BteOptions::new(&service.url).with_timeout(Duration::from_millis(250));
+    let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
+    let result = getall(&client).await;
+    let shown = refusal(&result);
+    assert!(
+        shown.starts_with("The service gave no whole answer within 0.25 seconds."),
+        "{shown}"
+    );
+    // Every request is given up, not left to run.
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        let next = timeout(Duration::from_secs(30), service.seen.recv());
+        seen.push(next.await.unwrap().unwrap());
+    }
+    assert_eq!(seen.iter().filter(|it| **it == Seen::GivenUp).count(), 3);
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_gives_its_requests_up() {
+    let mut service = Service::scripted(|_, _| Reply::Silence).await;
+    let client = Arc::new(client(&service).await);
+    let ask = json!({"entityId": MPO, "categories": ["biolink:Gene"]});
+    let asking = tokio::spawn({
+        let client = Arc::clone(&client);
+        async move { call(&client, "query_bte_by_categories", ask).await }
+    });
+    let patience = Duration::from_secs(30);
+    let seen = timeout(patience, service.seen.recv()).await.unwrap();
+    assert_eq!(seen, Some(Seen::Query));
+    // The client lives on and tells the server that nobody waits any more.
+    asking.abort();
+    let seen = timeout(patience, service.seen.recv()).await.unwrap();
+    assert_eq!(seen, Some(Seen::GivenUp));
+    data(call(&client, "get_meta_knowledge_graph", json!({})).await);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_not_read() {
+    let announced = Service::scripted(|_, _| Reply::text(200, LARGE)).await;
+    let unannounced = Service::scripted(|_, _| {
+        let chunks = (0..64).map(|_| Ok::<_, std::io::Error>(LARGE));
+        Reply::Body(200, Vec::new(), Body::from_stream(stream::iter(chunks)))
+    })
+    .await;
+    for service in [announced, unannounced] {
+        let bte = BteOptions::new(&service.url).with_max_answer_bytes(1000);
+        let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
+        let ask = json!({"entityId": MPO, "categories": ["biolink:Gene"]});
+        let result = call(&client, "query_bte_by_categories", ask).await;
+        let shown = refusal(&result);
+        assert!(
+            shown.starts_with("The answer of the service is larger than 1000 bytes"),
+            "{shown}"
+        );
+        assert_eq!(service.queries().len(), 1, "it would be as large again");
+    }
+}
+
+/// More than a thousand bytes of nothing that is JSON all the same.
+const LARGE: &str = {
+    const BLANKS: [u8; 1024] = [b' '; 1024];
+    match std::str::from_utf8(&BLANKS) {
+        Ok(text) => text,
+        Err(_) => panic!("blanks are text"),
+    }
+};
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_none() {
+    let service = Service::scripted(|_, _| {
+        let chunks = [Ok("{\"message\": {"), Err(std::io::Error::other("gone"))];
+        Reply::Body(200, Vec::new(), Body::from_stream(stream::iter(chunks)))
+    })
+    .await;
+    // The pauses between the attempts, a second and two, do not fit in.
+    let bte = BteOptions::new(&service.url).with_timeout(Duration::from_millis(900));
+    let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
+    let result = getall(&client).await;
+    let shown = refusal(&result).to_owned();
+    let start = format!("The service at {} cannot be reached: ", service.url);
+    assert!(shown.starts_with(&start), "{shown}");
+}
+
+#[tokio::test]
+async fn a_service_that_is_not_there_is_told() {
+    let service = Service::good().await;
+    let url = service.url.clone();
+    drop(service);
+    let bte = BteOptions::new(&url).with_timeout(Duration::from_millis(900));
+    let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
+    let result = call(&client, "get_meta_knowledge_graph", json!({})).await;
+    let shown = refusal(&result);
+    assert!(
+        shown.starts_with(&format!("The service at {url} cannot be reached: ")),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_known_of_thousands_is_listed_in_part() {
+    let node = |index: usize| {
+        let node = json!({"name": format!("gene {index}"), "categories": ["biolink:Gene"], "attributes": []});
+        (format!("NCBIGene:{index}"), node)
+    };
+    let edge = |index: usize| {
+        let source =
+            json!({"resource_id": "infores:x", "resource_role": "primary_knowledge_source"});
+        let edge = json!({
+            "subject": "NCBIGene:0", "predicate": "biolink:affects",
+            "object": format!("NCBIGene:{index}"), "sources": [source],
+        });
+        (format!("k{index}"), edge)
+    };
+    let nodes: serde_json::Map<String, Value> = (0..1200).map(node).collect();
+    let edges: serde_json::Map<String, Value> = (1..1200).map(edge).collect();
+    let result = |index: usize| {
+        json!({
+            "node_bindings": {
+                "n0": [{"id": "NCBIGene:0", "attributes": []}],
+                "n1": [{"id": format!("NCBIGene:{index}"), "attributes": []}],
+            },
+            "analyses": [{
+                "resource_id": "infores:x", "score": index,
+                "edge_bindings": {"e0": [{"id": format!("k{index}"), "attributes": []}]},
+            }],
+        })
+    };
+    let results: Vec<Value> = (1..1200).map(result).collect();
+    let answer = json!({"message": {
+        "knowledge_graph": {"nodes": nodes, "edges": edges}, "results": results,
+    }});
+    let service = Service::scripted(move |_, _| Reply::json(200, &answer)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("graph.db");
+    let client = client_with_graph(&service, &file).await;
+    let ask = json!({"entityId": "NCBIGene:0", "categories": ["biolink:Gene"], "addToGraph": true});
+    let result = call(&client, "query_bte_by_categories", ask).await;
+    assert!(text(&result).len() < 4000, "{}", text(&result).len());
+    let content = data(result);
+    assert_eq!(content["resultCount"], 1199);
+    assert_eq!(content["results"].as_array().unwrap().len(), 25);
+    assert_eq!(content["results"][0]["nodes"][1]["id"], "NCBIGene:1199");
+    assert_eq!(content["nodes"].as_array().unwrap().len(), 1000);
+    assert_eq!(content["edges"].as_array().unwrap().len(), 999);
+    assert_eq!(content["complete"], false);
+    // The graph has all.
+    assert_eq!(content["added"]["nodes"]["added"], 1200);
+    assert_eq!(content["added"]["edges"]["added"], 1199);
+}
+
+#[tokio::test]
+async fn without_a_service_the_server_does_not_start() {
+    for (options, expected) in [
+        (
+            ServerOptions::new(),
+            "it needs the address of a TRAPI service",
+        ),
+        (
+            ServerOptions::new().with_bte(BteOptions::new("bte.transltr.io")),
+            "the address of the service is wrong",
+        ),
+        (
+            ServerOptions::new().with_bte(BteOptions::new("https://me:hunter2@bte.transltr.io/v1")),
+            "it must not hold a user name or a password",
+        ),
+        (
+            ServerOptions::new().with_bte(
+                BteOptions::new("https://bte.transltr.io/v1").with_name_resolver("names"),
+            ),
+            "the address of the name resolver is wrong",
+        ),
+    ] {
+        let (_near, far) = tokio::io::duplex(1024);
+        let (reader, writer) = tokio::io::split(far);
+        let error = serve_stream("bte", options, reader, writer, std::future::pending())
+            .await
+            .unwrap_err();
+        assert!(error.is_usage());
+        let error = error.to_string();
+        assert!(
+            error.contains(expected) && !error.contains("hunter2"),
+            "{error}"
+        );
+    }
+}

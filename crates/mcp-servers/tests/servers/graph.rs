@@ -1,0 +1,395 @@
+//! The server `graph`, as a client sees it.
+
+use std::fmt::Write as _;
+
+use rmcp::model::{ProtocolVersion, Tool};
+use serde_json::{Value, json};
+use switchboard_mcp_servers::{ServerOptions, serve_stream};
+
+use crate::client::{Client, call, connect, data, text};
+
+/// A client of a server over a pipe of this process.
+pub(crate) async fn client_of(name: &'static str, options: ServerOptions) -> Client {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (reader, writer) = tokio::io::split(far);
+    tokio::spawn(async move {
+        serve_stream(name, options, reader, writer, std::future::pending()).await
+    });
+    connect(tokio::io::split(near), ProtocolVersion::LATEST).await
+}
+
+async fn fresh() -> Client {
+    client_of("graph", ServerOptions::new()).await
+}
+
+fn nodes() -> Value {
+    json!([
+        {"id": "NCBIGene:4353", "label": "MPO", "type": "biolink:Gene",
+         "data": {"synonyms": ["myeloperoxidase"], "source": "bte"}},
+        {"id": "NCBIGene:847", "label": "CAT", "type": "Gene"},
+        {"id": "NCBIGene:6648", "label": "SOD2", "type": "Gene"},
+        {"id": "MONDO:0009640", "label": "myeloperoxidase deficiency", "type": "Disease"},
+        {"id": "CHEBI:16240", "label": "hydrogen peroxide"},
+        {"id": "alone"},
+    ])
+}
+
+fn edges() -> Value {
+    let stated = |source: &str, publications: Value| {
+        json!({
+            "primary_source": source, "publications": publications,
+            "provenance": [{"resource_id": source, "resource_role": "primary_knowledge_source"}],
+        })
+    };
+    json!([
+        {"source": "NCBIGene:4353", "target": "NCBIGene:847", "label": "biolink:interacts_with",
+         "data": stated("infores:biogrid", json!(["PMID:1", "PMID:2"]))},
+        {"source": "NCBIGene:847", "target": "NCBIGene:4353", "label": "affects",
+         "data": stated("infores:ctd", json!(["PMID:2", "PMID:3"]))},
+        {"source": "CHEBI:16240", "target": "NCBIGene:847", "label": "affects"},
+        {"source": "CHEBI:16240", "target": "NCBIGene:6648", "label": "affected_by"},
+        {"source": "NCBIGene:4353", "target": "MONDO:0009640", "label": "causes"},
+    ])
+}
+
+/// A session, in this order on one server.
+fn session() -> Vec<(&'static str, Value)> {
+    vec![
+        ("get_graph_state", json!({})),
+        ("add_nodes", json!({"nodes": nodes()})),
+        ("add_nodes", json!({"nodes": nodes()})),
+        ("add_edges", json!({"edges": edges()})),
+        (
+            "add_edges",
+            json!({"edges": [
+                {"source": "NCBIGene:4353", "target": "NCBIGene:847", "label": "interacts_with",
+                 "data": {"primary_source": "infores:biogrid", "publications": ["PMID:4"]}},
+                {"id": "mine", "source": "alone", "target": "alone", "label": "is"},
+            ]}),
+        ),
+        ("get_graph_state", json!({})),
+        (
+            "get_graph_state",
+            json!({"limit": 2, "offset": 2, "details": true}),
+        ),
+        (
+            "get_graph_state",
+            json!({"filter": {"nodeType": "gene", "edgeType": "biolink:affects"}}),
+        ),
+        (
+            "get_graph_state",
+            json!({"filter": {"nodeIds": ["NCBIGene:4353", "NCBIGene:847", "unknown"]}}),
+        ),
+        ("get_graph_state", json!({"offset": 1000})),
+        (
+            "find_connections",
+            json!({"from": "MPO", "to": "NCBIGene:6648"}),
+        ),
+        (
+            "find_connections",
+            json!({"from": "NCBIGene:4353", "to": "SOD2", "directed": true}),
+        ),
+        (
+            "find_connections",
+            json!({"from": "NCBIGene:4353", "to": "SOD2", "maxLength": 2}),
+        ),
+        (
+            "find_connections",
+            json!({"from": "alone", "to": "SOD2", "maxLength": 6}),
+        ),
+        ("find_connections", json!({"from": "NCBIGene:4353"})),
+        (
+            "find_connections",
+            json!({"from": "NCBIGene:4353", "maxLength": 3, "limit": 3}),
+        ),
+        (
+            "find_connections",
+            json!({"from": "NCBIGene:4353", "labels": ["biolink:causes"]}),
+        ),
+        ("find_connections", json!({"from": "alone"})),
+        (
+            "analyze_node_relationships",
+            json!({"nodeId": "NCBIGene:4353"}),
+        ),
+        (
+            "analyze_node_relationships",
+            json!({"nodeId": "CAT", "limit": 1}),
+        ),
+        ("analyze_node_relationships", json!({"nodeId": "alone"})),
+        ("remove_from_graph", json!({"edgeIds": ["mine", "gone"]})),
+        ("remove_from_graph", json!({"nodeIds": ["NCBIGene:847"]})),
+        ("get_graph_state", json!({})),
+    ]
+}
+
+fn bad_calls() -> Vec<(&'static str, Value)> {
+    let edge =
+        |target: &str| json!({"source": "NCBIGene:4353", "target": target, "label": "affects"});
+    vec![
+        ("add_nodes", json!({})),
+        ("add_nodes", json!({"nodes": []})),
+        ("add_nodes", json!({"nodes": [{"label": "MPO"}]})),
+        (
+            "add_nodes",
+            json!({"nodes": [{"id": "a"}, {"id": "b b"}, {"id": ""}]}),
+        ),
+        (
+            "add_nodes",
+            json!({"nodes": [{"id": "fine"}, {"id": "b b"}, {"id": "c\tc"}]}),
+        ),
+        ("add_nodes", json!({"nodes": [{"id": "a", "name": "MPO"}]})),
+        (
+            "add_nodes",
+            json!({"nodes": [{"id": "a", "data": {"synonyms": "one"}}]}),
+        ),
+        (
+            "add_nodes",
+            json!({"nodes": [{"id": "a", "data": {"note": "x".repeat(40_000)}}]}),
+        ),
+        (
+            "add_nodes",
+            json!({"nodes": vec![json!({"id": "a"}); 1001]}),
+        ),
+        (
+            "add_edges",
+            json!({"edges": [edge("NCBIGene:847"), edge("NCBIGene:1"), edge("x")]}),
+        ),
+        (
+            "add_edges",
+            json!({"edges": [{"source": "alone", "label": "is"}]}),
+        ),
+        (
+            "add_edges",
+            json!({"edges": [{"source": "alone", "target": "alone", "label": " "}]}),
+        ),
+        ("remove_from_graph", json!({})),
+        ("remove_from_graph", json!({"nodeIds": ["NCBIGene:848"]})),
+        ("remove_from_graph", json!({"edgeIds": ["gone"]})),
+        (
+            "find_connections",
+            json!({"from": "NCBIGene:4354", "to": "alone"}),
+        ),
+        ("find_connections", json!({"from": "alone", "to": "alone"})),
+        ("find_connections", json!({"from": "twin"})),
+        ("find_connections", json!({"from": "alone", "maxLength": 7})),
+        (
+            "analyze_node_relationships",
+            json!({"nodeId": "nothing like it"}),
+        ),
+        (
+            "analyze_node_relationships",
+            json!({"nodeId": "x", "databaseContext": {"conversationId": "new"}}),
+        ),
+        ("get_graph_state", json!({"filter": {"nodetype": "Gene"}})),
+        (
+            "get_graph_state",
+            json!({"databaseContext": {"accessToken": "hunter2"}}),
+        ),
+        ("get_graph_state", json!({"databaseContext": "hunter2"})),
+        (
+            "get_graph_state",
+            json!({"databaseContext": {"conversationId": "", "accessToken": ["hunter2"]}}),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn the_list_of_tools() {
+    let tools = fresh().await.list_all_tools().await.unwrap();
+    insta::assert_json_snapshot!(tools);
+}
+
+#[tokio::test]
+async fn the_texts_of_a_session_and_its_structured_content() {
+    let client = fresh().await;
+    let tools = client.list_all_tools().await.unwrap();
+    let mut texts = String::new();
+    let mut contents = Vec::new();
+    for (name, arguments) in session() {
+        let tool: &Tool = tools.iter().find(|tool| tool.name == name).unwrap();
+        let mut schema = tool.output_schema.as_deref().unwrap().clone();
+        // A field that the schema forgot would pass otherwise.
+        schema.insert("additionalProperties".to_owned(), json!(false));
+        let validator = jsonschema::validator_for(&Value::Object(schema)).unwrap();
+        let result = call(&client, name, arguments.clone()).await;
+        write!(texts, "{name} {arguments}\n{}\n\n", text(&result)).unwrap();
+        let mut content = data(result);
+        if let Err(error) = validator.validate(&content) {
+            panic!("{name} {arguments}: {error}");
+        }
+        if let Some(updated) = content.pointer_mut("/metadata/lastUpdated") {
+            let time = updated.as_str().unwrap();
+            assert!(time.len() == 20 && time.ends_with('Z'), "{time}");
+            *updated = json!("[a time]");
+        }
+        contents.push(json!({"tool": name, "content": content}));
+    }
+    insta::assert_snapshot!(texts);
+    insta::assert_json_snapshot!(contents);
+}
+
+#[tokio::test]
+async fn the_texts_of_errors() {
+    let client = fresh().await;
+    data(call(&client, "add_nodes", json!({"nodes": nodes()})).await);
+    let twins = json!([{"id": "t:1", "label": "Twin"}, {"id": "t:2", "label": "twin"}]);
+    let before = data(call(&client, "add_nodes", json!({"nodes": twins})).await);
+    let mut seen = String::new();
+    for (tool, arguments) in bad_calls() {
+        let result = call(&client, tool, arguments.clone()).await;
+        assert_eq!(result.is_error, Some(true), "{tool} {arguments}");
+        assert!(!text(&result).contains("hunter2"), "{}", text(&result));
+        let mut shown = arguments.to_string();
+        if shown.len() > 300 {
+            shown = format!("({} bytes)", shown.len());
+        }
+        write!(seen, "{tool} {shown}\n{}\n\n", text(&result)).unwrap();
+    }
+    // No bad call changed anything.
+    let after = data(call(&client, "get_graph_state", json!({})).await);
+    assert_eq!(after["metadata"], before["metadata"]);
+    insta::assert_snapshot!(seen);
+}
+
+#[tokio::test]
+async fn every_conversation_has_a_graph_of_its_own() {
+    let client = fresh().await;
+    let context = |id: &str| {
+        json!({
+            "conversationId": id, "artifactId": null, "apiBaseUrl": "http://127.0.0.1:1",
+            "accessToken": "hunter2", "later": true,
+        })
+    };
+    let one = json!({"nodes": [{"id": "a"}], "databaseContext": context("one")});
+    let added = call(&client, "add_nodes", one).await;
+    let shown = serde_json::to_string(&added).unwrap();
+    assert!(
+        !shown.contains("hunter2") && !shown.contains("127.0.0.1"),
+        "{shown}"
+    );
+    data(
+        call(
+            &client,
+            "add_nodes",
+            json!({"nodes": [{"id": "b"}, {"id": "c"}]}),
+        )
+        .await,
+    );
+    for (arguments, expected) in [
+        (json!({"databaseContext": context("one")}), json!(["a"])),
+        (json!({"databaseContext": context("two")}), json!([])),
+        (
+            json!({"databaseContext": context("default")}),
+            json!(["b", "c"]),
+        ),
+        (json!({"databaseContext": null}), json!(["b", "c"])),
+        (json!({}), json!(["b", "c"])),
+    ] {
+        let state = data(call(&client, "get_graph_state", arguments.clone()).await);
+        let ids: Vec<&Value> = state["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| &it["id"])
+            .collect();
+        assert_eq!(json!(ids), expected, "{arguments}");
+    }
+    let remove = json!({"nodeIds": ["b"], "databaseContext": context("one")});
+    assert_eq!(
+        call(&client, "remove_from_graph", remove).await.is_error,
+        Some(true)
+    );
+}
+
+#[tokio::test]
+async fn pages_have_everything_once() {
+    let client = fresh().await;
+    let nodes: Vec<Value> = (0..25)
+        .map(|index| json!({"id": format!("n{index}")}))
+        .collect();
+    let edges: Vec<Value> = (0..40)
+        .map(|index| {
+            let (source, target) = (format!("n{}", index % 25), format!("n{}", (index * 7 + 1) % 25));
+            json!({"id": format!("e{index}"), "source": source, "target": target, "label": "affects"})
+        })
+        .collect();
+    data(call(&client, "add_nodes", json!({"nodes": nodes})).await);
+    data(call(&client, "add_edges", json!({"edges": edges})).await);
+    let mut seen = (Vec::new(), Vec::new());
+    let mut offset = json!(0);
+    let mut pages = 0;
+    while !offset.is_null() {
+        let page = json!({"limit": 11, "offset": offset, "details": true});
+        let page = data(call(&client, "get_graph_state", page).await);
+        assert_eq!(
+            (&page["matchingNodes"], &page["matchingEdges"]),
+            (&json!(25), &json!(40))
+        );
+        seen.0.extend(page["nodes"].as_array().unwrap().clone());
+        seen.1.extend(page["edges"].as_array().unwrap().clone());
+        offset = page["nextOffset"].clone();
+        pages += 1;
+    }
+    assert_eq!(pages, 4);
+    assert_eq!(seen, (nodes, edges));
+}
+
+#[tokio::test]
+async fn a_graph_in_a_file_stays_and_is_shared() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("graph.db");
+    let options = || ServerOptions::new().with_data(&file);
+    let first = client_of("graph", options()).await;
+    data(call(&first, "add_nodes", json!({"nodes": nodes()})).await);
+    let second = client_of("graph", options()).await;
+    data(call(&second, "add_edges", json!({"edges": edges()})).await);
+    first.cancel().await.unwrap();
+    second.cancel().await.unwrap();
+    let third = client_of("graph", options()).await;
+    let state = data(call(&third, "get_graph_state", json!({"details": true})).await);
+    assert_eq!(state["metadata"]["nodeCount"], 6);
+    assert_eq!(state["metadata"]["edgeCount"], 5);
+    assert_eq!(
+        state["edges"][0]["data"]["provenance"][0]["resource_id"],
+        "infores:biogrid"
+    );
+}
+
+#[tokio::test]
+async fn the_file_of_another_server_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("customers.db");
+    let customers = client_of("customer-service", ServerOptions::new().with_data(&file)).await;
+    customers.cancel().await.unwrap();
+    let before = std::fs::read(&file).unwrap();
+    let (_near, far) = tokio::io::duplex(1024);
+    let (reader, writer) = tokio::io::split(far);
+    let options = ServerOptions::new().with_data(&file);
+    let error = serve_stream("graph", options, reader, writer, std::future::pending())
+        .await
+        .unwrap_err();
+    assert!(error.is_usage());
+    assert!(error.to_string().contains("another program"), "{error}");
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+}
+
+#[tokio::test]
+async fn adding_at_the_same_time_loses_nothing() {
+    let client = fresh().await;
+    let add = |caller: usize| {
+        let client = &client;
+        async move {
+            for step in 0..10 {
+                let node =
+                    json!({"id": "shared", "data": {"xrefs": [format!("x:{caller}-{step}")]}});
+                data(call(client, "add_nodes", json!({"nodes": [node]})).await);
+            }
+        }
+    };
+    tokio::join!(add(0), add(1), add(2), add(3));
+    let state = data(call(&client, "get_graph_state", json!({"details": true})).await);
+    assert_eq!(
+        state["nodes"][0]["data"]["xrefs"].as_array().unwrap().len(),
+        40
+    );
+}

@@ -1,0 +1,456 @@
+//! Commands: only those of the list, each to its end or its time-out and not beyond.
+#![cfg(unix)]
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use rmcp::{model::ProtocolVersion, transport::StreamableHttpClientTransport};
+use serde_json::{Value, json};
+use switchboard_mcp_servers::{
+    ServerOptions, WorkspaceOptions, bind_http, serve_stdio, serve_stream,
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt},
+    process::Command,
+    sync::oneshot,
+    time::timeout,
+};
+
+use super::support::{Workspace, folder, write};
+use crate::client::{call, connect, text};
+
+/// Far above what anything here takes: only so that what hangs cannot hang the tests.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+async fn with_script(script: &str) -> Workspace {
+    let workspace = Workspace::with(|it| it.with_command("test: sh script.sh {args}")).await;
+    workspace.write("script.sh", script);
+    workspace
+}
+
+#[tokio::test]
+async fn a_command_runs_in_the_root_and_tells_how_it_went() {
+    let workspace = with_script("echo out; echo err >&2; pwd; cat; echo \"$@\"; exit $2").await;
+    let failed = json!({"args": ["module::test", "3"]});
+    let result = workspace.call("test_run", failed.clone()).await;
+    let root = workspace.root().canonicalize().unwrap();
+    let told = text(&result).replace(&root.display().to_string(), "ROOT");
+    let (first, output) = told.split_once('\n').unwrap();
+    assert!(
+        first.starts_with("sh script.sh module::test 3 failed with exit code 3 after "),
+        "{first}"
+    );
+    assert_eq!(output, "out\nerr\nROOT\nmodule::test 3");
+    let failed = workspace.data("test_run", failed).await;
+    assert_eq!(
+        (&failed["outcome"], &failed["exit_code"]),
+        (&json!("failed"), &json!(3))
+    );
+    assert_eq!(failed["omitted_bytes"], 0);
+    let good = workspace
+        .data("test_run", json!({"args": ["a", "0"]}))
+        .await;
+    assert_eq!(
+        (&good["outcome"], &good["exit_code"]),
+        (&json!("succeeded"), &json!(0))
+    );
+
+    workspace.write("script.sh", "kill -KILL $$");
+    let killed = workspace.data("test_run", json!({})).await;
+    assert_eq!(
+        (&killed["outcome"], &killed["exit_code"]),
+        (&json!("signalled"), &Value::Null)
+    );
+    workspace.write("script.sh", "");
+    let silent = workspace.call("test_run", json!({})).await;
+    assert!(text(&silent).ends_with(" and wrote nothing."));
+}
+
+#[tokio::test]
+async fn only_what_is_on_the_list_runs() {
+    let workspace = Workspace::with(|options| {
+        options
+            .with_command("compile: sh one.sh")
+            .with_command("compile: sh two.sh {args}")
+            .with_command("test: sh three.sh")
+    })
+    .await;
+    for script in ["one", "two", "three", "four"] {
+        workspace.write(
+            &format!("{script}.sh"),
+            format!("touch ran-{script}; echo \"$#\" \"$@\""),
+        );
+    }
+    let mut seen = Vec::new();
+    for (tool, arguments) in [
+        ("compile", json!({})),
+        ("compile", json!({"command": "sh four.sh"})),
+        ("compile", json!({"command": "sh three.sh"})),
+        ("compile", json!({"command": "sh one.sh; sh four.sh"})),
+        ("compile", json!({"command": "sh one.sh", "args": ["x"]})),
+        (
+            "compile",
+            json!({"command": "sh two.sh", "args": ["-c", "touch ran-four"]}),
+        ),
+        (
+            "compile",
+            json!({"command": "sh two.sh", "args": ["$(sh four.sh)"]}),
+        ),
+        (
+            "compile",
+            json!({"command": "sh two.sh", "args": ["a;sh four.sh"]}),
+        ),
+        (
+            "compile",
+            json!({"command": "sh two.sh", "args": ["../outside"]}),
+        ),
+        (
+            "compile",
+            json!({"command": "sh two.sh", "args": ["/etc/passwd"]}),
+        ),
+        ("compile", json!({"command": "sh two.sh", "args": "x y"})),
+        ("test_run", json!({"command": "sh one.sh"})),
+        ("test_run", json!({"args": ["x"]})),
+    ] {
+        let refused = workspace.refused(tool, arguments.clone()).await;
+        seen.push(format!("{tool} {arguments}\n{refused}\n"));
+    }
+    insta::assert_snapshot!(seen.join("\n"));
+    assert!(!workspace.root().read_dir().unwrap().any(|entry| {
+        entry
+            .unwrap()
+            .file_name()
+            .to_string_lossy()
+            .starts_with("ran-")
+    }));
+    let two = json!({"command": "sh two.sh", "args": ["*.sh", "b"]});
+    let two = workspace.data("compile", two).await;
+    // No shell has looked at them.
+    assert_eq!(
+        (&two["output"], &two["command"]),
+        (&json!("2 *.sh b\n"), &json!("sh two.sh *.sh b"))
+    );
+    // The only one need not be named.
+    assert_eq!(workspace.data("test_run", json!({})).await["output"], "0\n");
+}
+
+#[tokio::test]
+async fn commands_see_the_variables_that_they_may() {
+    let workspace = Workspace::with(|options| {
+        options
+            .with_command("test: sh script.sh")
+            .with_variable("SWITCHBOARD_TEST=given")
+            .with_variable("CARGO_PKG_NAME")
+    })
+    .await;
+    workspace.write("script.sh", "env");
+    // This process has many more: cargo sets them for tests.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let output = workspace.data("test_run", json!({})).await["output"].clone();
+    let names: Vec<&str> = output
+        .as_str()
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|it| it.0)
+        .collect();
+    for expected in [
+        "PATH",
+        "TERM",
+        "NO_COLOR",
+        "SWITCHBOARD_TEST",
+        "CARGO_PKG_NAME",
+    ] {
+        assert!(names.contains(&expected), "{expected}: {names:?}");
+    }
+    assert!(
+        !names.iter().any(|name| name.starts_with("CARGO_MANIFEST")),
+        "{names:?}"
+    );
+}
+
+#[tokio::test]
+async fn of_a_long_output_the_end_is_kept() {
+    let workspace = with_script("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; printf '\\033[31mred\\033[0m 10%%\\r100%%'").await;
+    let result = workspace.data("test_run", json!({})).await;
+    let output = result["output"].as_str().unwrap();
+    assert!(output.len() <= 32 * 1024 && output.len() > 31 * 1024);
+    assert!(
+        output.ends_with("line 19999\n100%"),
+        "{}",
+        &output[output.len() - 100..]
+    );
+    let first = output.lines().next().unwrap();
+    assert!(first.starts_with("line "), "{first}");
+    let all: usize = (0..20000).map(|it| format!("line {it}\n").len()).sum();
+    let kept = output.len() - "100%".len();
+    assert_eq!(result["omitted_bytes"], all - kept);
+}
+
+/// Everybody who has the pipe open, which is inherited: a count of who runs, and of when nobody
+/// does any more.
+struct Alive {
+    /// Ready when so many have reported.
+    all: oneshot::Receiver<()>,
+    /// Ready when the last one is gone.
+    none: oneshot::Receiver<()>,
+}
+
+impl Alive {
+    /// Opens the pipe `alive` in a folder. It waits on a thread of its own for `number` lines.
+    fn watch(root: &Path, number: usize) -> Self {
+        let pipe: PathBuf = root.join("alive");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let ((seen, all), (gone, none)) = (oneshot::channel(), oneshot::channel());
+        std::thread::spawn(move || {
+            // Waits until somebody opens the other end.
+            let mut pipe = BufReader::new(std::fs::File::open(pipe).unwrap());
+            for _ in 0..number {
+                let mut line = String::new();
+                pipe.read_line(&mut line).unwrap();
+                assert_eq!(line, "alive\n");
+            }
+            let _ = seen.send(());
+            pipe.read_to_end(&mut Vec::new()).unwrap();
+            let _ = gone.send(());
+        });
+        Self { all, none }
+    }
+}
+
+/// Starts three processes that do not end by themselves, one of which does not end when asked to,
+/// and one that is its child. All of them hold the pipe.
+const FAMILY: &str = "
+    exec 3>alive
+    (trap '' TERM; echo alive >&3; : > up-1; while :; do sleep 1000; done) &
+    (sh -c 'echo alive >&3; : > up-2; sleep 1000; :') &
+    echo started
+    echo alive >&3
+";
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+    let workspace = Workspace::with(|options| {
+        options
+            .with_command("test: sh script.sh")
+            .with_command_timeout(Duration::from_secs(500))
+    })
+    .await;
+    workspace.write("script.sh", format!("{FAMILY} wait"));
+    let alive = Alive::watch(&workspace.root(), 3);
+    let call = workspace.call("test_run", json!({}));
+    let passing = async {
+        alive.all.await.unwrap();
+        // The clock jumps; nobody waits for it.
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(501)).await;
+        tokio::time::resume();
+    };
+    let (result, ()) = tokio::join!(call, passing);
+    timeout(PATIENCE, alive.none).await.unwrap().unwrap();
+    let (first, output) = text(&result).split_once('\n').unwrap();
+    assert_eq!(first, "sh script.sh was stopped after 500 seconds:");
+    assert_eq!(output, "started");
+    let data = crate::client::data(result);
+    assert_eq!(
+        (&data["outcome"], &data["exit_code"]),
+        (&json!("timed_out"), &Value::Null)
+    );
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_running_is_ended_with_it() {
+    let workspace = with_script(&format!(
+        "{FAMILY} until [ -e up-1 ] && [ -e up-2 ]; do :; done"
+    ))
+    .await;
+    let alive = Alive::watch(&workspace.root(), 3);
+    let result = workspace.data("test_run", json!({})).await;
+    timeout(PATIENCE, alive.none).await.unwrap().unwrap();
+    assert_eq!(
+        (&result["outcome"], &result["output"]),
+        (&json!("succeeded"), &json!("started\n"))
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_ends_its_command() {
+    let workspace = with_script(&format!("{FAMILY} wait")).await;
+    let alive = Alive::watch(&workspace.root(), 3);
+    tokio::select! {
+        _ = workspace.call("test_run", json!({})) => panic!("it ended by itself"),
+        all = alive.all => all.unwrap(),
+    }
+    // The call was dropped, which tells the server.
+    timeout(PATIENCE, alive.none).await.unwrap().unwrap();
+    // The next one has its turn.
+    workspace.write("script.sh", "echo next");
+    let next = timeout(PATIENCE, workspace.data("test_run", json!({})))
+        .await
+        .unwrap();
+    assert_eq!(next["output"], "next\n");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_its_command() {
+    let workspace = with_script(&format!("{FAMILY} wait")).await;
+    let alive = Alive::watch(&workspace.root(), 3);
+    let call = workspace
+        .client
+        .call_tool(crate::client::request("test_run", json!({})));
+    let mut call = Box::pin(call);
+    tokio::select! {
+        _ = &mut call => panic!("it ended by itself"),
+        all = alive.all => all.unwrap(),
+    }
+    // The call is not cancelled, only the connection is gone.
+    std::mem::forget(call);
+    workspace.client.cancel().await.unwrap();
+    // Answers in flight have some seconds, which need not pass.
+    tokio::time::pause();
+    workspace.server.await.unwrap().unwrap();
+    tokio::time::resume();
+    timeout(PATIENCE, alive.none).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn over_http_a_client_that_hangs_up_ends_its_command() {
+    let parent = folder();
+    let root = parent.path().join("root");
+    write(&root, "script.sh", format!("{FAMILY} wait"));
+    let options = WorkspaceOptions::new(&root).with_command("test: sh script.sh");
+    let options = ServerOptions::new().with_workspace(options);
+    let server = bind_http("workspace", ([127, 0, 0, 1], 0).into(), options);
+    let server = server.await.unwrap();
+    let url = server.url();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let server = tokio::spawn(server.serve(async move {
+        let _ = stopped.await;
+    }));
+    let alive = Alive::watch(&root, 3);
+    let transport = StreamableHttpClientTransport::from_uri(url);
+    let client = connect(transport, ProtocolVersion::LATEST).await;
+    tokio::select! {
+        _ = call(&client, "test_run", json!({})) => panic!("it ended by itself"),
+        all = alive.all => all.unwrap(),
+    }
+    client.cancel().await.unwrap();
+    timeout(PATIENCE, alive.none).await.unwrap().unwrap();
+    stop.send(()).unwrap();
+    server.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn one_command_runs_at_a_time() {
+    let workspace = with_script("mkdir busy || exit 9; echo in; rmdir busy").await;
+    let run = || workspace.data("test_run", json!({}));
+    let results = futures_util::future::join_all((0..8).map(|_| run())).await;
+    for result in results {
+        assert_eq!(result["outcome"], "succeeded", "{result}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_hears_that_a_long_command_is_at_work() {
+    let parent = folder();
+    let root = parent.path().join("root");
+    write(
+        &root,
+        "script.sh",
+        "exec 3>alive; echo alive >&3; exec sleep 1000",
+    );
+    let alive = Alive::watch(&root, 1);
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (reader, writer) = tokio::io::split(far);
+    let options = WorkspaceOptions::new(&root).with_command("test: sh script.sh");
+    let options = ServerOptions::new().with_workspace(options);
+    let server = serve_stream("workspace", options, reader, writer, std::future::pending());
+    let server = tokio::spawn(server);
+    let (reader, mut writer) = tokio::io::split(near);
+    writer.write_all(session(7).as_bytes()).await.unwrap();
+    alive.all.await.unwrap();
+    // From now on time passes as fast as nobody has anything to do.
+    tokio::time::pause();
+    let mut lines = tokio::io::BufReader::new(reader).lines();
+    let mut heard = Vec::new();
+    while heard.len() < 2 {
+        let line: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        if line["method"] == "notifications/progress" {
+            heard.push(line["params"].clone());
+        }
+    }
+    assert_eq!(
+        heard,
+        [10, 20].map(|seconds| json!({
+            "progressToken": 7, "progress": f64::from(seconds),
+            "message": format!("at work for {seconds} seconds"),
+        }))
+    );
+    drop((lines, writer));
+    server.await.unwrap().unwrap();
+    tokio::time::resume();
+    timeout(PATIENCE, alive.none).await.unwrap().unwrap();
+}
+
+const ROOT: &str = "SWITCHBOARD_TEST_WORKSPACE";
+
+/// The child's side.
+#[test]
+#[ignore = "serves standard input: the test below starts it as a child process"]
+fn serves_its_standard_input() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let options = WorkspaceOptions::new(std::env::var_os(ROOT).unwrap());
+    let options = ServerOptions::new().with_workspace(options.with_command("test: sh script.sh"));
+    let served = serve_stdio("workspace", options, std::future::pending());
+    runtime.block_on(served).unwrap();
+}
+
+#[tokio::test]
+async fn a_command_does_not_outlive_a_server_that_is_killed() {
+    let parent = folder();
+    let root = parent.path().join("root");
+    write(&root, "script.sh", format!("{FAMILY} wait"));
+    let alive = Alive::watch(&root, 3);
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "workspace::commands::serves_its_standard_input"])
+        .args(["--ignored", "--nocapture", "--quiet"])
+        .env(ROOT, &root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(session(1).as_bytes()).await.unwrap();
+    timeout(PATIENCE, alive.all).await.unwrap().unwrap();
+    child.kill().await.unwrap();
+    timeout(PATIENCE, alive.none).await.unwrap().unwrap();
+}
+
+/// A session that runs the tests, as it goes over the wire.
+fn session(progress: u32) -> String {
+    let initialize = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    });
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let call = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {
+            "name": "test_run", "arguments": {}, "_meta": {"progressToken": progress},
+        },
+    });
+    format!("{initialize}\n{initialized}\n{call}\n")
+}
