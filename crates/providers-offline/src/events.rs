@@ -8,6 +8,7 @@ use switchboard_domain::{
 
 use crate::{
     model::MODEL,
+    phases,
     plan::{Plan, PlannedCall},
 };
 
@@ -31,7 +32,12 @@ pub(crate) fn events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
     let reason = if let Some(text) = plan.text() {
         say(text, request.max_output_tokens, &mut events)
     } else {
-        for (index, call) in (0..).zip(plan.calls()) {
+        let mut first = 0;
+        if let Some(text) = phases::said_beside_calls(request, plan) {
+            say(&text, None, &mut events);
+            first = 1;
+        }
+        for (index, call) in (first..).zip(plan.calls()) {
             call_tool(index, call, &mut events);
         }
         FinishReason::ToolUse

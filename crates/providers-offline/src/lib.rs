@@ -15,7 +15,8 @@
 //! A message of more than 5000 words or 64 kB is declined: of one that is cut off it would call tools
 //! with arguments that are cut off.
 //!
-//! No tool and no server is known to it by name. Equal requests give equal answers, apart from
+//! No tool and no server is known to it by name, but the formatter of a host that lets it gather first
+//! and write the answer in a form then. Equal requests give equal answers, apart from
 //! relative dates: "yesterday" depends on the day, which [`OfflinePlanner::with_today`] fixes.
 //!
 //! ```
@@ -50,6 +51,7 @@ mod history;
 mod intent;
 mod model;
 mod names;
+mod phases;
 mod plan;
 mod rank;
 mod records;

@@ -9,7 +9,7 @@ use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelId, ModelStream,
 };
 
-use crate::{dialogue::Dialogue, events::events, plan::Plan};
+use crate::{dialogue::Dialogue, events::events, phases, plan::Plan};
 
 /// The provider half of the planner's id.
 pub const PROVIDER: &str = "offline";
@@ -59,7 +59,8 @@ impl OfflinePlanner {
 
     /// What to do next in this conversation. The same decision that [`ChatModel::stream`] streams.
     pub fn plan(&self, request: &ChatRequest) -> Plan {
-        Dialogue::new(request, self.day()).plan()
+        let plan = |request: &ChatRequest| Dialogue::new(request, self.day()).plan();
+        phases::formatted(request, plan).unwrap_or_else(|| plan(request))
     }
 
     fn day(&self) -> Date {

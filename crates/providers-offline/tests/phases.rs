@@ -1,0 +1,105 @@
+//! Gathering first, and the answer in a form then.
+
+mod support;
+
+use serde_json::json;
+use support::{answer, calls, request, tools};
+use switchboard_domain::{
+    ChatRequest, FinishReason, Message, Part, Role, ToolChoice, ToolDefinition, ToolInput,
+    ToolResult, ToolUse,
+};
+
+const QUESTION: &str = "What is the account value of customer 42?";
+const ASK: &str = "Write the answer to my question now. Use only response_formatter.";
+
+fn formatter() -> ToolDefinition {
+    let schema = json!({
+        "type": "object",
+        "properties": {"conversation": {"type": "array", "items": {"type": "object"}}},
+        "required": ["conversation"],
+    });
+    ToolDefinition::new("response_formatter", "Gives the answer.", schema)
+}
+
+fn form(messages: Vec<Message>) -> ChatRequest {
+    ChatRequest::new(messages)
+        .with_tools([formatter()])
+        .with_tool_choice(ToolChoice::Only(vec!["response_formatter".to_owned()]))
+}
+
+fn called(text: &str) -> Vec<Message> {
+    let input = ToolInput::from_json(json!({"customer_id": 42}));
+    let tool_use = ToolUse::new("call_1", "calculate_account_value", input);
+    vec![
+        Message::user(QUESTION),
+        Message::new(
+            Role::Assistant,
+            [Part::text("NEED MORE DATA: x"), Part::ToolUse(tool_use)],
+        ),
+        Message::tool_results([ToolResult::text("call_1", "calculate_account_value", text)]),
+    ]
+}
+
+fn content(request: &ChatRequest) -> String {
+    let response = answer(request);
+    assert_eq!(response.finish, FinishReason::ToolUse);
+    let calls = calls(&response);
+    assert_eq!(calls[0].0, "response_formatter");
+    calls[0].1["conversation"][0]["content"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn while_it_gathers_it_asks_to_see_the_results() {
+    let gather = Message::system("To go on, write `NEED MORE DATA:` and why.");
+    let response = answer(&request(
+        vec![gather, Message::user(QUESTION)],
+        &tools("customer_service"),
+    ));
+    assert!(response.message.text().starts_with("NEED MORE DATA: "));
+    assert_eq!(calls(&response).len(), 1);
+    // Elsewhere calls are made without words.
+    let plain = answer(&request(
+        vec![Message::user(QUESTION)],
+        &tools("customer_service"),
+    ));
+    assert_eq!(plain.message.text(), "");
+}
+
+#[test]
+fn what_it_said_last_goes_into_the_form() {
+    let mut messages = called("12 EUR");
+    messages.push(Message::assistant("It is 12 EUR."));
+    messages.push(Message::user(ASK));
+    assert_eq!(content(&form(messages)), "It is 12 EUR.");
+}
+
+#[test]
+fn without_words_of_its_own_the_results_are_the_answer() {
+    let mut messages = called("12 EUR");
+    messages.push(Message::user(ASK));
+    let request = form(messages);
+    assert_eq!(content(&request), "12 EUR");
+    let response = answer(&request);
+    let id = &response.message.tool_uses().next().unwrap().id;
+    assert_ne!(id, "call_1");
+}
+
+#[test]
+fn without_either_it_says_what_it_is() {
+    let said = content(&form(vec![Message::user("Hello!"), Message::user(ASK)]));
+    assert!(!said.is_empty() && !said.contains("formatter"), "{said}");
+}
+
+#[test]
+fn a_form_that_it_does_not_know_is_a_tool_like_any_other() {
+    let own = ToolDefinition::new("response_formatter", "", json!({"type": "object"}));
+    let request = ChatRequest::new([Message::user(QUESTION)]).with_tools([own]);
+    assert!(
+        calls(&answer(&request))
+            .iter()
+            .all(|(_, input)| *input == json!({}))
+    );
+}
