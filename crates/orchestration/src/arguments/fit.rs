@@ -49,13 +49,12 @@ pub(super) fn fit(
     validator: &Validator,
     schema: &Value,
     tool: &str,
-    input: &JsonObject,
+    input: &Value,
 ) -> Option<(JsonObject, Vec<Repair>)> {
-    let value = Value::Object(input.clone());
-    let fuel = (MOST_VALUES / count(&value).max(1)).clamp(3, MOST_VALIDATIONS);
+    let fuel = (MOST_VALUES / count(input).max(1)).clamp(3, MOST_VALIDATIONS);
     let mut fitter = Fitter { validator, fuel };
-    let (value, repairs) = fitter.fit(value).or_else(|| {
-        let (inner, unwrapped) = unwrap(schema, tool, input)?;
+    let (value, repairs) = fitter.fit(input.clone()).or_else(|| {
+        let (inner, unwrapped) = unwrap(schema, tool, input.as_object()?)?;
         let (value, further) = fitter.fit(Value::Object(inner))?;
         Some((value, std::iter::once(unwrapped).chain(further).collect()))
     })?;

@@ -6,13 +6,15 @@
 use super::*;
 use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
+
 use crate::arguments::validators::compile;
 
 /// The repaired input and the repairs in words; `None` if there is no repair.
 fn repaired(schema: &Value, input: &Value) -> Option<(Value, Vec<String>)> {
     let validator = compile(schema).expect("a schema of a test compiles");
     assert!(!validator.is_valid(input), "{input} is valid as it is");
-    let (object, repairs) = fit(&validator, schema, "lookup", input.as_object()?)?;
+    let (object, repairs) = fit(&validator, schema, "lookup", input)?;
     let object = Value::Object(object);
     assert!(validator.is_valid(&object));
     Some((object, repairs.iter().map(ToString::to_string).collect()))
@@ -346,4 +348,91 @@ fn hard_cases_end_in_time() {
         "{:?}",
         start.elapsed()
     );
+}
+
+/// A schema, a value that fits it, and the same as models get it wrong.
+type Spoiled = (Value, Value, Value);
+
+fn spoiled() -> impl Strategy<Value = Spoiled> {
+    let leaf = prop_oneof![
+        any::<i64>().prop_map(|n| (json!({"type": "integer"}), json!(n), json!(n.to_string()))),
+        (-999_i32..999).prop_map(|n| {
+            let n = f64::from(n) + 0.5;
+            (json!({"type": "number"}), json!(n), json!(n.to_string()))
+        }),
+        any::<bool>().prop_map(|b| (json!({"type": "boolean"}), json!(b), json!(b.to_string()))),
+        any::<u64>().prop_map(|n| (json!({"type": "string"}), json!(n.to_string()), json!(n))),
+        Just((
+            json!({"enum": ["low", "In Progress"]}),
+            json!("low"),
+            json!(" LOW")
+        )),
+        Just((
+            json!({"enum": ["low", "In Progress"]}),
+            json!("In Progress"),
+            json!("in  progress")
+        )),
+    ];
+    leaf.prop_recursive(3, 12, 2, |inner| {
+        prop_oneof![
+            // Alone, where it should be in a list.
+            inner
+                .clone()
+                .prop_filter_map("one thing", |(schema, value, _)| {
+                    let one = value.is_number() || value.is_boolean() || value.is_object();
+                    one.then(|| {
+                        (
+                            json!({"type": "array", "items": schema}),
+                            json!([value]),
+                            value,
+                        )
+                    })
+                }),
+            inner.clone().prop_map(|(schema, value, spoiled)| {
+                (
+                    json!({"type": "array", "items": schema}),
+                    json!([value, value]),
+                    json!([value, spoiled]),
+                )
+            }),
+            inner.clone().prop_map(|(schema, value, spoiled)| {
+                (
+                    json!({"type": "array", "items": schema}),
+                    json!([value]),
+                    json!(json!([spoiled]).to_string()),
+                )
+            }),
+            inner.clone().prop_map(|(schema, value, spoiled)| (
+                json!({"type": "object", "properties": {"x": schema}, "required": ["x"]}),
+                json!({"x": value}),
+                json!(json!({"x": spoiled}).to_string()),
+            )),
+            inner.clone().prop_map(|(schema, value, spoiled)| (
+                json!({"type": "object", "properties": {"x": schema, "y": {"type": "string"}}}),
+                json!({"x": value}),
+                json!({"x": spoiled, "y": null}),
+            )),
+            inner.prop_map(|(schema, value, spoiled)| {
+                (json!({"anyOf": [schema, {"type": "null"}]}), value, spoiled)
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_models_get_wrong_becomes_what_they_meant(
+        (schema, value, spoiled) in spoiled(),
+        wrapped in any::<bool>(),
+    ) {
+        let schema = json!({
+            "type": "object", "properties": {"a": schema}, "required": ["a"],
+            "additionalProperties": false,
+        });
+        let given = json!({"a": spoiled});
+        let given = if wrapped { json!({"arguments": given}) } else { given };
+        let (read, repairs) = repaired(&schema, &given).expect("a repair");
+        prop_assert_eq!(read, json!({"a": value}), "{:?}", repairs);
+        prop_assert!(!repairs.is_empty());
+    }
 }

@@ -218,6 +218,18 @@ proptest! {
     }
 
     #[test]
+    fn what_lost_its_beginning_is_never_repaired(
+        object in json_object(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let text = Value::Object(object).to_string();
+        let cut = text.ceil_char_boundary(1 + cut.index(text.len()));
+        if let ToolInput::Malformed { reason, .. } = ToolInput::parse(&text[cut..]) {
+            prop_assert_eq!(repair(&text[cut..], &reason, &is_property), None);
+        }
+    }
+
+    #[test]
     fn two_objects_are_never_one(
         first in json_object(),
         second in json_object(),

@@ -61,10 +61,10 @@ impl Validators {
         let Some(validator) = &*validator else {
             return Ok(input);
         };
-        let instance = Value::Object(input);
-        match (faults(validator, &instance), instance) {
-            (None, Value::Object(input)) => Ok(input),
-            (faults, _) => Err(faults.unwrap_or_default()),
+        let input = Value::Object(input);
+        match (validator.is_valid(&input), input) {
+            (true, Value::Object(input)) => Ok(input),
+            (_, input) => Err(faults(validator, &input)),
         }
     }
 
@@ -76,37 +76,26 @@ impl Validators {
         input: &ToolInput,
     ) -> Result<Checked, InputFault> {
         let validator = self.validator(definition);
-        let validator = validator.as_ref().as_ref();
-        match input {
-            ToolInput::Object(object) => {
-                let instance = Value::Object(object.clone());
-                let valid = validator.is_none_or(|validator| validator.is_valid(&instance));
-                match (validator, instance) {
-                    (Some(validator), instance) if !valid => {
-                        let schema = &definition.input_schema;
-                        fit::fit(validator, schema, &definition.name, object)
-                            .map(|(input, repairs)| Checked { input, repairs })
-                            .ok_or_else(|| InputFault::Invalid {
-                                faults: faults(validator, &instance).unwrap_or_default(),
-                            })
-                    }
-                    (_, Value::Object(input)) => Ok(Checked {
-                        input,
-                        repairs: Vec::new(),
-                    }),
-                    // It was made an object above.
-                    _ => Ok(Checked {
-                        input: object.clone(),
-                        repairs: Vec::new(),
-                    }),
-                }
+        match (input, &*validator) {
+            (ToolInput::Object(object), None) => Ok(Checked {
+                input: object.clone(),
+                repairs: Vec::new(),
+            }),
+            (ToolInput::Object(object), Some(validator)) => {
+                fitting(validator, definition, object.clone()).map_err(|input| {
+                    let faults = faults(validator, &input);
+                    InputFault::Invalid { faults }
+                })
             }
-            ToolInput::Malformed { raw, reason } => {
+            (ToolInput::Malformed { raw, reason }, validator) => {
                 // With no schema to say that the result is right, nothing is repaired.
-                let repaired = validator.and_then(|validator| {
+                let repaired = validator.as_ref().and_then(|validator| {
                     let named = |name: &str| schema::names_property(&definition.input_schema, name);
-                    let (object, repairs) = text::repair(raw, reason, &named)?;
-                    fitting(validator, definition, object, repairs)
+                    let (object, mut repairs) = text::repair(raw, reason, &named)?;
+                    let checked = fitting(validator, definition, object).ok()?;
+                    repairs.extend(checked.repairs);
+                    let input = checked.input;
+                    Some(Checked { input, repairs })
                 });
                 repaired.ok_or_else(|| InputFault::Malformed {
                     reason: reason.clone(),
@@ -121,26 +110,25 @@ impl Validators {
     }
 }
 
+/// The object as it is if it is valid, or repaired; an `Err` gives back what cannot be.
 fn fitting(
     validator: &Validator,
     definition: &ToolDefinition,
     object: JsonObject,
-    mut repairs: Vec<Repair>,
-) -> Option<Checked> {
-    let instance = Value::Object(object);
-    let valid = validator.is_valid(&instance);
-    let Value::Object(object) = instance else {
-        return None;
-    };
-    let input = if valid {
-        object
-    } else {
-        let schema = &definition.input_schema;
-        let (input, further) = fit::fit(validator, schema, &definition.name, &object)?;
-        repairs.extend(further);
-        input
-    };
-    Some(Checked { input, repairs })
+) -> Result<Checked, Value> {
+    let input = Value::Object(object);
+    match (validator.is_valid(&input), input) {
+        (true, Value::Object(input)) => Ok(Checked {
+            input,
+            repairs: Vec::new(),
+        }),
+        (_, input) => {
+            let schema = &definition.input_schema;
+            fit::fit(validator, schema, &definition.name, &input)
+                .map(|(input, repairs)| Checked { input, repairs })
+                .ok_or(input)
+        }
+    }
 }
 
 /// A validator that fetches nothing, from wherever, and in whose patterns no input gets stuck.
@@ -159,7 +147,7 @@ pub(crate) fn compile(schema: &Value) -> Option<Validator> {
         .ok()
 }
 
-fn faults(validator: &Validator, instance: &Value) -> Option<String> {
+fn faults(validator: &Validator, instance: &Value) -> String {
     let mut faults = Vec::new();
     for error in validator.iter_errors(instance) {
         if faults.len() == MAX_FAULTS {
@@ -174,7 +162,7 @@ fn faults(validator: &Validator, instance: &Value) -> Option<String> {
             format!("{path}: {fault}")
         });
     }
-    (!faults.is_empty()).then(|| faults.join("; "))
+    faults.join("; ")
 }
 
 /// The end of a fault says what is wrong, its beginning quotes the value.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use switchboard_domain::{ModelId, Principal, Usage};
+use switchboard_domain::{ModelId, Principal, ToolChoice, Usage};
 
 use super::{
     Approval, AuditKind, AuditRecord, Decider, Decision, ModelCall, ModelCallEnd, Redactor,
@@ -60,6 +60,7 @@ struct AskedModel {
     step: u32,
     model: ModelId,
     tools: usize,
+    tool_choice: ToolChoice,
     since: Timestamp,
 }
 
@@ -115,7 +116,10 @@ impl AuditProjection {
                 Vec::new()
             }
             RunEventKind::ModelCallStarted {
-                step, model, tools, ..
+                step,
+                model,
+                tools,
+                tool_choice,
             } => {
                 let lost = self.model_call_ended(event.time, ModelCallEnd::Cancelled);
                 self.model = Some(model.clone());
@@ -123,6 +127,7 @@ impl AuditProjection {
                     step: *step,
                     model: model.clone(),
                     tools: *tools,
+                    tool_choice: tool_choice.clone(),
                     since: event.time,
                 });
                 Vec::from_iter(lost.map(AuditKind::ModelCall))
@@ -194,6 +199,7 @@ impl AuditProjection {
             finish_raw: None,
             usage: None,
             cost_usd: None,
+            tool_choice_asked: asked.tool_choice,
             tool_choice: None,
             duration_ms: milliseconds_between(asked.since, now),
             error: None,

@@ -51,6 +51,7 @@ fn started() -> RunEventKind {
 fn asked(step: u32) -> RunEventKind {
     serde_json::from_value(json!({
         "type": "model_call_started", "step": step, "model": model(), "tools": 2,
+        "tool_choice": {"only": ["create_ticket"]},
     }))
     .unwrap()
 }

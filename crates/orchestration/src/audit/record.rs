@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
-    ApprovalScope, FinishReason, ModelId, Principal, ToolChoiceOutcome, Usage,
+    ApprovalScope, FinishReason, ModelId, Principal, ToolChoice, ToolChoiceOutcome, Usage,
 };
 
 use crate::{Outcome, ToolFailure};
@@ -113,6 +113,9 @@ pub struct ModelCall {
     /// What it cost in US dollars, if the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// Which tools it might or had to use.
+    #[serde(default)]
+    pub tool_choice_asked: ToolChoice,
     /// What became of the tool choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoiceOutcome>,

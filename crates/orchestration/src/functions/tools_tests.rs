@@ -244,7 +244,7 @@ async fn a_raw_function_gets_the_whole_call() {
     let with_progress = ToolCall {
         idempotency_key: Some("key".into()),
         progress: ProgressSink::new(move |progress| {
-            listener.lock().unwrap().push(progress.message)
+            listener.lock().unwrap().push(progress.message);
         }),
         ..call("draw", json!({}))
     };

@@ -100,7 +100,7 @@ pub struct Fit {
 pub struct Trimmed {
     /// Messages that are left out now and were not before.
     pub messages: usize,
-    /// Messages of tool results that were shortened.
+    /// Messages of tool results that were shortened; twice if one was shortened further at once.
     pub shortened: usize,
     /// Tokens of the request before.
     pub tokens_before: u64,

@@ -67,6 +67,11 @@ impl Ledger {
         self.last_seen = Some(now);
     }
 
+    /// Time goes on. Without it, what a crash loses of the time is all since [`Ledger::start`].
+    pub fn heard(&mut self, now: Timestamp) {
+        self.last_seen = Some(now);
+    }
+
     /// A call of the model begins.
     pub fn begin_step(&mut self) {
         self.steps = self.steps.saturating_add(1);

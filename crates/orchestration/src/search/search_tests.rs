@@ -204,6 +204,18 @@ fn a_host_may_have_a_tool_of_the_same_name() {
     assert_eq!(names(&shown), ["search_tools_2"]);
     assert!(!selection.is_search_tool("search_tools"));
     assert!(selection.is_search_tool("search_tools_2"));
+
+    // One that comes later is not declared beside it: no request has a name twice.
+    let mut index = ToolIndex::default();
+    index.update(&some_tools());
+    let mut selection = ToolSelection::default();
+    selection.select(&small(), &mut index);
+    index.update(&tools);
+    selection.reveal("search_tools");
+    assert_eq!(
+        names(&selection.select(&small(), &mut index)),
+        ["search_tools"]
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl ToolSelection {
     /// The tools of the next request, from the catalog that `index` was [updated](ToolIndex::update)
     /// with: all of them, or the search with what was found so far. Once it is on, the search stays on
     /// for the conversation, and tools that were shown before stay. A tool that is away for a while comes
-    /// back in its place.
+    /// back in its place; one that comes later and is called like the search is not shown.
     pub fn select(
         &mut self,
         policy: &SearchPolicy,
@@ -62,7 +62,11 @@ impl ToolSelection {
         let search = self
             .search_tool
             .get_or_insert_with(|| Arc::new(search_tool(policy, index, &self.shown)));
-        let shown = self.shown.iter().filter_map(|name| index.get(name));
+        let shown = self
+            .shown
+            .iter()
+            .filter(|name| **name != search.name)
+            .filter_map(|name| index.get(name));
         [&*search].into_iter().chain(shown).cloned().collect()
     }
 

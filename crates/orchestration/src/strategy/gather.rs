@@ -119,6 +119,12 @@ impl GatherState {
         }
     }
 
+    /// A call did not run though it might have, such as one beyond a limit: the same call may be made
+    /// again.
+    pub fn forget(&mut self, id: &str) {
+        self.calls.forget(id);
+    }
+
     fn next(&self, wanted: Option<&str>, no_calls: bool, circles: bool) -> AfterGather {
         let because = if circles {
             GatherEnd::Repeated
@@ -223,7 +229,7 @@ mod tests {
         state.after_answer(more, &[call("1", "a")]);
         let repeat = CallVerdict::Repeat { of: "1".into() };
         let second = state.after_answer(more, &[call("2", "a")]);
-        assert_eq!(second.calls, [repeat.clone()]);
+        assert_eq!(second.calls, std::slice::from_ref(&repeat));
         assert_eq!(second.next, think("x"));
         let third = state.after_answer(more, &[call("3", "a"), call("4", "b")]);
         // What is new beside it still runs.

@@ -33,6 +33,16 @@ pub(super) fn reason(text: &str) -> Option<&str> {
     None
 }
 
+/// A text without the lines that only say what the gather phase does next; empty if it says nothing
+/// else.
+pub(super) fn without(text: &str) -> String {
+    let is_said = |line: &&str| {
+        after_marker(line).is_none() && line.trim() != super::prompt::NOTHING_TO_GATHER
+    };
+    let lines: Vec<&str> = text.lines().filter(is_said).collect();
+    lines.join("\n").trim().to_owned()
+}
+
 /// What begins or ends a code block.
 #[derive(Clone, Copy)]
 struct Fence {
@@ -147,6 +157,16 @@ mod tests {
         ] {
             assert_eq!(reason(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_only_steers_the_phase_says_nothing() {
+        assert_eq!(
+            without("Found 3.\nNEED MORE DATA: x\nSo far."),
+            "Found 3.\nSo far."
+        );
+        assert_eq!(without("Nothing to gather.\n"), "");
+        assert_eq!(without(" **NEED MORE DATA:** x"), "");
     }
 
     proptest! {

@@ -9,6 +9,9 @@ use super::GatherFormat;
 /// Characters of one tool's description in the prompt; the whole of it is in the declaration.
 const MAX_DESCRIPTION: usize = 300;
 
+/// What a model is told to write that needs no data.
+pub(super) const NOTHING_TO_GATHER: &str = "Nothing to gather.";
+
 const RULES: &str = "\
 # This phase: gather
 
@@ -114,6 +117,7 @@ mod tests {
         assert!(!prompt.contains("tool_16"));
         assert!(!gather(&settings, None, &tools(15)).contains("more in the tools list"));
         assert!(gather(&settings, None, &[]).contains("There are no tools."));
+        assert!(prompt.contains(NOTHING_TO_GATHER));
     }
 
     #[test]

@@ -72,6 +72,11 @@ impl RepeatedCalls {
             .collect();
         (verdicts, circles)
     }
+
+    /// The call did not run after all, so that the next one like it is no repeat.
+    pub fn forget(&mut self, id: &str) {
+        self.seen.retain(|_, seen| seen.id != id);
+    }
 }
 
 /// What a model reads above a result that it had before.

@@ -18,11 +18,13 @@ use tracing_subscriber::{
 };
 
 pub(super) type Fields = BTreeMap<&'static str, String>;
+/// A span by its parent's name and its own fields.
+type Ended = (Option<String>, Fields);
 
 /// What was told: spans when they ended, events as they came.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
-    pub(super) spans: Arc<Mutex<Vec<(Option<String>, Fields)>>>,
+    pub(super) spans: Arc<Mutex<Vec<Ended>>>,
     pub(super) events: Arc<Mutex<Vec<(&'static str, Fields)>>>,
 }
 
@@ -45,7 +47,7 @@ impl Told {
     }
 
     /// The span of this name, once it ended.
-    pub(super) fn span(&self, name: &str) -> (Option<String>, Fields) {
+    pub(super) fn span(&self, name: &str) -> Ended {
         let spans = self.spans.lock().unwrap();
         let found = spans.iter().find(|(_, fields)| fields["otel.name"] == name);
         found

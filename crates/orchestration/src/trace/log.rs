@@ -6,7 +6,7 @@ use switchboard_domain::{FinishReason, ToolContent, ToolHostChange};
 
 use super::{
     LOG,
-    spans::{outcome, word},
+    spans::{choice, outcome, word},
 };
 use crate::{RunEvent, RunEventKind, ToolFailure, audit::Redactor};
 
@@ -80,10 +80,14 @@ impl RunLog {
     fn model(&mut self, run: &str, kind: &RunEventKind) {
         match kind {
             RunEventKind::ModelCallStarted {
-                step, model, tools, ..
+                step,
+                model,
+                tools,
+                tool_choice,
             } => {
                 self.answer = Answer::default();
-                tracing::debug!(target: LOG, run, step, %model, tools, "the model is asked");
+                let tool_choice = choice(tool_choice);
+                tracing::debug!(target: LOG, run, step, %model, tools, tool_choice, "the model is asked");
             }
             RunEventKind::ModelCallFinished {
                 step,

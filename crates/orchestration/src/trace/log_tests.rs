@@ -44,7 +44,7 @@ fn finished(id: &str, failure: Option<ToolFailure>, text: &str) -> RunEventKind 
 
 #[test]
 fn the_log_answers_the_questions_of_whoever_looks_for_a_fault() {
-    let asked = json!({"type": "model_call_started", "step": 1, "model": "acme/large", "tools": 3});
+    let asked = json!({"type": "model_call_started", "step": 1, "model": "acme/large", "tools": 3, "tool_choice": "required"});
     let lines = lines([
         RunEventKind::RunStarted {
             model: ModelId::new("acme", "large"),

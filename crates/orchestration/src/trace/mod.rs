@@ -32,3 +32,7 @@ pub const SPANS: &str = "switchboard::genai";
 pub const LOG: &str = "switchboard::run";
 /// The target of events that hold what was said.
 pub const CONTENT: &str = "switchboard::content";
+
+#[cfg(test)]
+#[path = "runs_tests.rs"]
+mod tests;

@@ -15,7 +15,7 @@ use switchboard_domain::{
 };
 use tracing::{Span, field::Empty};
 
-use super::{LOG, SPANS, content};
+use super::{SPANS, content};
 use crate::{Outcome, RunReport};
 
 /// The agent of which no other name is known.
@@ -136,22 +136,13 @@ pub struct ChatTrace {
 
 impl ChatTrace {
     /// Begins the span, within that of the run if the caller is in it. `step` is 1 for the first call
-    /// of the run. Also logs what is asked for, the tool choice above all.
+    /// of the run.
     pub fn begin(
         step: u32,
         model: &ModelId,
         request: &ChatRequest,
         session_id: Option<&str>,
     ) -> Self {
-        tracing::debug!(
-            target: LOG,
-            step,
-            model = %model,
-            messages = request.messages.len(),
-            tools = request.tools.len(),
-            tool_choice = choice(&request.tool_choice),
-            "the model is sent a request"
-        );
         let span = tracing::info_span!(
             target: SPANS,
             "chat",
@@ -322,7 +313,7 @@ fn provider_name(provider: &str) -> &str {
 }
 
 /// A tool choice in a few words.
-fn choice(choice: &ToolChoice) -> String {
+pub(super) fn choice(choice: &ToolChoice) -> String {
     match choice {
         ToolChoice::Auto => "auto".to_owned(),
         ToolChoice::None => "none".to_owned(),

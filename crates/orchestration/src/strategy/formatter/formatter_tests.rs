@@ -263,8 +263,12 @@ fn an_answer_is_never_empty() {
     assert_eq!(first.mode(), FormatterMode::Named);
     let mut second = first.clone();
     assert_eq!(read(&mut first, &nothing), FormatDecision::Silent);
-    let decision = second.read(&nothing, &FinishReason::Stop, " Nothing to gather. ");
-    assert_eq!(done(decision).answer(), "Nothing to gather.");
+    let decision = second.read(
+        &nothing,
+        &FinishReason::Stop,
+        " Found three.\nNEED MORE DATA: their names",
+    );
+    assert_eq!(done(decision).answer(), "Found three.");
     // What was said the first time is not forgotten.
     let mut state = state(&can(false, true));
     read(&mut state, &call(json!({"foo": "first"})));

@@ -182,12 +182,12 @@ proptest! {
         if escaped {
             text = text
                 .chars()
-                .map(|c| {
+                .flat_map(|c| {
                     let mut units = [0; 2];
-                    match c.is_ascii() {
-                        true => c.to_string(),
-                        false => c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
-                    }
+                    let units = c.encode_utf16(&mut units).to_vec();
+                    units.into_iter().map(move |unit| {
+                        if c.is_ascii() { c.to_string() } else { format!("\\u{unit:04x}") }
+                    })
                 })
                 .collect();
         }

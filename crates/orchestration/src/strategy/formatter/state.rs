@@ -14,7 +14,10 @@ use super::{
     items::{self, Reading},
     json, own, schema, words,
 };
-use crate::{AnswerItem, strategy::GatherFormat};
+use crate::{
+    AnswerItem,
+    strategy::{GatherFormat, marker},
+};
 
 /// Where the format phase is. Part of the run, and stored with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -152,7 +155,7 @@ impl FormatState {
     }
 
     /// Takes in an answer of the phase. `gathered` is what the model last said in the gather phase:
-    /// it becomes the answer if nothing else was said at all.
+    /// it becomes the answer if nothing else was said at all, without what only steered that phase.
     ///
     /// An answer that the provider or the model withheld is not asked for again, nor is one that
     /// reached the output limit: it would do so once more.
@@ -193,7 +196,10 @@ impl FormatState {
                 error,
             };
         }
-        let spoken = self.said.take().or_else(|| not_blank(gathered));
+        let spoken = self
+            .said
+            .take()
+            .or_else(|| not_blank(&marker::without(gathered)));
         let Some(text) = spoken else {
             return FormatDecision::Silent;
         };
