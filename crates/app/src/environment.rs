@@ -13,6 +13,8 @@ pub struct Environment {
     pub config_dir: Option<PathBuf>,
     /// Where what the program keeps for the user lives, if the platform has such a place.
     pub data_dir: Option<PathBuf>,
+    /// Where what the program writes down of its work lives, if the platform has such a place.
+    pub state_dir: Option<PathBuf>,
     /// The working directory.
     pub working_dir: PathBuf,
 }
@@ -30,6 +32,10 @@ impl Environment {
             variables,
             config_dir: folders.map(|it| it.config_dir().join("switchboard")),
             data_dir: folders.map(|it| it.data_dir().join("switchboard")),
+            // Where there is no such place, as on Windows, it is the one for data.
+            state_dir: folders
+                .map(|it| it.state_dir().unwrap_or_else(|| it.data_dir()))
+                .map(|it| it.join("switchboard")),
             working_dir: std::env::current_dir()?,
         })
     }
@@ -67,6 +73,7 @@ impl fmt::Debug for Environment {
             .field("variables", &self.variables.len())
             .field("config_dir", &self.config_dir)
             .field("data_dir", &self.data_dir)
+            .field("state_dir", &self.state_dir)
             .field("working_dir", &self.working_dir)
             .finish()
     }

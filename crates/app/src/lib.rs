@@ -8,8 +8,13 @@
 
 pub mod cli;
 pub mod config;
+pub mod decisions;
 pub mod environment;
 pub mod model;
+pub mod observe;
+mod private_file;
+pub mod recipes;
+pub mod runs;
 pub mod sampler;
 pub mod servers;
 pub mod terminal;

@@ -1,9 +1,9 @@
 //! Which MCP servers run.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use switchboard_mcp_client::{
-    HostOptions,
+    HostOptions, ToolMemoryError, ToolMemoryFile,
     auth::{AuthOptions, FileStore},
     config::ServerConfig,
 };
@@ -22,6 +22,8 @@ pub struct Servers {
     pub bundled: bool,
     /// What holds for all of them.
     pub options: HostOptions,
+    /// Why it is not known what their tools were in earlier runs.
+    pub forgotten: Option<ToolMemoryError>,
 }
 
 impl Servers {
@@ -29,10 +31,19 @@ impl Servers {
     /// anything about servers.
     pub fn of(config: &Config, program: &Path, environment: &Environment) -> Self {
         let mut options = HostOptions::default();
+        let mut forgotten = None;
         // Without such a place, logins hold for one run.
         if let Some(folder) = &environment.data_dir {
             let store = FileStore::new(folder.join("logins"));
             options.auth = AuthOptions::with_store(Arc::new(store));
+            let memory = ToolMemoryFile::new(folder.join("tools/known.json"), places(config));
+            match memory.load() {
+                Ok(known) => {
+                    options.known_tools = known;
+                    options.tool_memory = Some(Arc::new(memory));
+                }
+                Err(error) => forgotten = Some(error),
+            }
         }
         if let Some(timeout) = config.tool_timeout {
             options.call_timeout = timeout;
@@ -42,11 +53,13 @@ impl Servers {
                 configs: configs.clone(),
                 bundled: false,
                 options,
+                forgotten,
             },
             None => Self {
                 configs: vec![bundled(DEFAULT_BUNDLED, program)],
                 bundled: true,
                 options,
+                forgotten,
             },
         }
     }
@@ -57,8 +70,22 @@ impl Servers {
             configs: Vec::new(),
             bundled: false,
             options: HostOptions::default(),
+            forgotten: None,
         }
     }
+}
+
+/// Where each server is configured. The bundled one is not among them: its tools are those of this program,
+/// and change with it.
+fn places(config: &Config) -> BTreeMap<String, String> {
+    let servers = config.servers.iter().flatten();
+    let places = servers.filter_map(|server| {
+        let file = config.server_files.get(&server.name)?;
+        // A file that is reached in two ways is one.
+        let file = file.canonicalize().unwrap_or_else(|_| file.clone());
+        Some((server.name.clone(), file.display().to_string()))
+    });
+    places.collect()
 }
 
 /// A bundled server over stdio.

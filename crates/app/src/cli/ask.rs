@@ -10,26 +10,29 @@ use std::{
 use clap::Args;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use switchboard_domain::{ChatModel, Elicitor, ModelId, Sampling, ToolHost as _, Usage};
+use switchboard_domain::{ApprovalDecision, ChatModel, Elicitor, ModelId, ToolHost as _, Usage};
 use switchboard_mcp_client::{Answering, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Limits, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind,
-    RunOptions, RunReport, RunStream,
+    Agent, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport, RunStream,
 };
 use uuid::Uuid;
 
 use super::{
-    Approve, AskOutput, Code, Failure, Global,
+    AskOutput, Code, Failure, Global,
+    agent::{AgentArgs, Plan},
+    changed,
     context::{self, Context},
     interrupt::Interrupts,
     output::Answer,
 };
 use crate::{
+    decisions::KeptDecisions,
     environment::Environment,
-    model::Because,
+    model::{Because, Chosen},
+    observe::{AuditLog, Recorder},
     sampler::ModelSampler,
     servers::Servers,
-    terminal::{self, Screen, TerminalApprover, TerminalElicitor},
+    terminal::{self, Screen, TerminalElicitor},
 };
 
 /// Answers one question.
@@ -37,26 +40,18 @@ use crate::{
 pub(super) struct AskArgs {
     /// The question; - reads it from standard input
     question: String,
-    /// The model to ask, such as anthropic/claude-sonnet-5-5; a provider alone means its default
-    #[arg(short, long, value_name = "PROVIDER/MODEL", env = "SWITCHBOARD_MODEL")]
-    model: Option<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+/// How a question is answered and the answer shown.
+#[derive(Debug, Args)]
+pub(super) struct How {
+    #[command(flatten)]
+    agent: AgentArgs,
     /// The form of the answer on standard output
     #[arg(short, long, value_enum, default_value_t, env = "SWITCHBOARD_OUTPUT")]
     output: AskOutput,
-    /// Which tool calls need your word; without this and a configuration, none do
-    #[arg(long, value_enum, env = "SWITCHBOARD_APPROVE")]
-    approve: Option<Approve>,
-    /// Ask the model this many times at most
-    #[arg(
-        long,
-        value_name = "N",
-        env = "SWITCHBOARD_MAX_STEPS",
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    max_steps: Option<u32>,
-    /// Start no MCP server and offer no tools
-    #[arg(long)]
-    no_tools: bool,
     #[command(flatten)]
     global: Global,
 }
@@ -66,42 +61,87 @@ pub(super) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(&args.global, environment)?;
-    let chosen = context.choose_model(args.model.as_deref()).await?;
+    let context = Context::load(&args.how.global, environment)?;
+    let plan = args.how.agent.plan(&context).await?;
     let question = question(&args.question)?;
+    say_choice(&plan.chosen, &context);
+    carry_out(plan, &args.how, &context, interrupts, |agent| {
+        agent.ask(question)
+    })
+    .await
+}
+
+/// Goes on with a run that was stored. The model is the one that it was stored with, unless another one is
+/// named; what it may do was settled when it began.
+pub(super) async fn resume(
+    run: Run,
+    answer: Option<ApprovalDecision>,
+    mut how: How,
+    environment: Environment,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    let context = Context::load(&how.global, environment)?;
+    how.agent
+        .model
+        .get_or_insert_with(|| run.model().to_string());
+    let mut plan = how.agent.plan(&context).await?;
+    if let Some(answer) = answer {
+        let open = run.waiting().into_iter();
+        plan.preset = open
+            .map(|request| (request.tool_use.id.clone(), answer.clone()))
+            .collect();
+    }
+    carry_out(plan, &how, &context, interrupts, |agent| agent.resume(run)).await
+}
+
+async fn carry_out(
+    plan: Plan,
+    how: &How,
+    context: &Context,
+    interrupts: &Interrupts,
+    start: impl FnOnce(&Agent) -> RunStream,
+) -> Result<Code, Failure> {
+    let mut servers = if plan.no_tools {
+        Servers::none()
+    } else {
+        context.servers()?
+    };
+    let screen = Screen::new(how.output == AskOutput::Text);
+    servers.options.answering = answering(&screen, &plan.chosen.model);
+    let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
+    let mut recorder = audit.run(None, None);
+    let decisions = KeptDecisions::load(&context.environment).map_err(Failure::usage)?;
+    let host = Arc::new(context::start(servers)?);
+    let model = plan.chosen.model.id().clone();
+    let mut answer = Answer::new(how.output);
+    let patience = context.config.startup_wait.unwrap_or(STARTUP_WAIT);
+    let result = match ready(&host, patience, &screen, interrupts).await {
+        Ok(()) => {
+            // Only now is it known which tools are not what they were.
+            let agent = plan.agent(context, &host, &screen, &decisions);
+            let run = start(&agent);
+            follow(run, &screen, &mut answer, &mut recorder, interrupts).await
+        }
+        Err(early) => early.report(&model, &screen, &mut answer),
+    };
+    if let Err(error) = decisions.keep() {
+        terminal::say_warning(&format!("what you decided is not kept: {error}"));
+    }
+    context::close(&host, interrupts).await;
+    audit.flush().await;
+    result
+}
+
+/// A model that nobody named is named before it is asked.
+fn say_choice(chosen: &Chosen, context: &Context) {
     match chosen.because {
-        Because::NothingElse => terminal::say_note(&nothing_else(&context)),
+        Because::NothingElse => terminal::say_note(&nothing_else(context)),
         Because::Answers => terminal::say_note(&format!(
             "no key is set, so the local {} is asked",
             chosen.model.id()
         )),
         Because::Named | Because::Key(_) => {}
     }
-    let mut servers = if args.no_tools {
-        Servers::none()
-    } else {
-        context.servers()?
-    };
-    let options = options(&args, &context);
-    let screen = Screen::new(args.output == AskOutput::Text);
-    servers.options.answering = answering(&screen, &chosen.model);
-    let host = Arc::new(context::start(servers)?);
-    let model = chosen.model.id().clone();
-    let mut agent = Agent::new(chosen.model)
-        .with_tools(Arc::clone(&host) as _)
-        .with_options(options)
-        .with_approver(Arc::new(TerminalApprover::new(screen.clone())));
-    if let Some(instructions) = &context.config.instructions {
-        agent = agent.with_instructions(instructions);
-    }
-    let mut answer = Answer::new(args.output);
-    let patience = context.config.startup_wait.unwrap_or(STARTUP_WAIT);
-    let result = match ready(&host, patience, &screen, interrupts).await {
-        Ok(()) => follow(agent.ask(question), &screen, &mut answer, interrupts).await,
-        Err(early) => early.report(&model, &screen, &mut answer),
-    };
-    context::close(&host, interrupts).await;
-    result
 }
 
 /// Who answers what servers ask: the person, if one is there, and for servers that are allowed to ask
@@ -140,6 +180,9 @@ async fn ready(
         ready = started(host, patience) => ready.map_err(Early::Server),
     };
     screen.hold_still();
+    if result.is_ok() {
+        changed::warn(host);
+    }
     result
 }
 
@@ -219,6 +262,7 @@ async fn follow(
     mut run: RunStream,
     screen: &Screen,
     answer: &mut Answer,
+    recorder: &mut Recorder,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let cancel = run.cancel_handle();
@@ -238,6 +282,7 @@ async fn follow(
         let Some(event) = event else {
             return Ok(if interrupted { Code::Interrupted } else { code });
         };
+        recorder.observe(&event).await;
         // The answer's line is closed before anything else is written to the same terminal.
         let on_screen_first = matches!(event.kind, RunEventKind::TextDelta { .. });
         if on_screen_first {
@@ -248,8 +293,16 @@ async fn follow(
         if !on_screen_first {
             screen.show(&event.kind);
         }
-        if let RunEventKind::RunFinished { report } = &event.kind {
-            code = code_of(report.outcome);
+        match &event.kind {
+            RunEventKind::RunFinished { report } => code = code_of(report.outcome),
+            RunEventKind::RunParked { .. } => {
+                code = Code::Waiting;
+                terminal::say_note(&format!(
+                    "the run waits for your word and is stored: switchboard runs resume {}",
+                    event.run_id
+                ));
+            }
+            _ => {}
         }
     }
 }
@@ -261,28 +314,6 @@ fn code_of(outcome: Outcome) -> Code {
         Outcome::Failed => Code::Failed,
         Outcome::Cancelled => Code::Interrupted,
     }
-}
-
-fn options(args: &AskArgs, context: &Context) -> RunOptions {
-    let config = &context.config;
-    let mut options = RunOptions {
-        sampling: Sampling {
-            temperature: config.temperature,
-            ..Sampling::default()
-        },
-        max_output_tokens: config.max_output_tokens,
-        reasoning: config.reasoning,
-        approval: args
-            .approve
-            .map(ApprovalPolicy::from)
-            .or(config.approve)
-            .unwrap_or_default(),
-        ..RunOptions::default()
-    };
-    if let Some(steps) = args.max_steps.or(config.max_steps) {
-        options.limits = Limits::steps(steps);
-    }
-    options
 }
 
 fn question(text: &str) -> Result<String, Failure> {

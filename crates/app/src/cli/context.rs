@@ -1,13 +1,17 @@
 //! What most commands begin with.
 
-use switchboard_mcp_client::McpHost;
+use anyhow::anyhow;
+use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_mcp_client::{McpHost, ServerStatus};
 
-use super::{Failure, Global, interrupt::Interrupts};
+use super::{Code, Failure, Global, interrupt::Interrupts};
 use crate::{
     config::{self, Config, Sources},
     environment::Environment,
     model::{Chosen, Providers},
+    observe,
     servers::Servers,
+    terminal,
 };
 
 /// The configuration and what follows from it. Nothing is started yet.
@@ -25,6 +29,7 @@ impl Context {
             mcp_configs: global.mcp_config.clone(),
         };
         let config = config::load(&sources, &environment).map_err(Failure::usage)?;
+        observe::start(&config, &environment);
         let providers = Providers::new(&config, &environment);
         Ok(Self {
             environment,
@@ -57,6 +62,9 @@ impl Context {
 
 /// Starts servers. They come up in the background.
 pub(super) fn start(servers: Servers) -> Result<McpHost, Failure> {
+    if let Some(error) = &servers.forgotten {
+        terminal::say_warning(&error.to_string());
+    }
     McpHost::start(servers.configs, servers.options).map_err(Failure::usage)
 }
 
@@ -66,5 +74,68 @@ pub(super) async fn close(host: &McpHost, interrupts: &Interrupts) {
         biased;
         () = interrupts.second() => host.kill().await,
         () = host.close() => {}
+    }
+}
+
+/// Leaves out all servers but one: the others need not run. It is wrong usage if there is none of the name.
+pub(super) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
+    let known: Vec<String> = servers.configs.iter().map(|s| s.name.clone()).collect();
+    servers.configs.retain(|config| config.name == name);
+    if !servers.configs.is_empty() {
+        return Ok(());
+    }
+    let error = if known.is_empty() {
+        anyhow!("there is no server `{name}`: none is configured")
+    } else {
+        let near = nearest(name, known.iter().map(String::as_str));
+        anyhow!(
+            "there is no server `{name}`{}; there are: {}",
+            did_you_mean(near),
+            known.join(", ")
+        )
+    };
+    Err(Failure::usage(error))
+}
+
+/// Waits for a server to be ready or failed. An error is that it takes no calls, with what it wrote last.
+pub(super) async fn ready(host: &McpHost, name: &str) -> Result<(), Failure> {
+    host.ready().await;
+    let mut statuses = host.servers().into_iter();
+    match statuses.find(|status| status.name == name) {
+        Some(status) if !status.state.takes_calls() => Err(Failure::run(not_ready(&status))),
+        _ => Ok(()),
+    }
+}
+
+/// Why a server takes no calls, with what it wrote last.
+fn not_ready(status: &ServerStatus) -> anyhow::Error {
+    let mut text = format!(
+        "server `{}` is {} ({})",
+        status.name,
+        status.state.as_str(),
+        status.transport
+    );
+    if let Some(reason) = &status.reason {
+        text.push_str(": ");
+        text.push_str(reason);
+    }
+    if !status.stderr_tail.is_empty() {
+        text.push_str("\nits last words:");
+        for line in &status.stderr_tail {
+            text.push_str("\n  ");
+            text.push_str(line);
+        }
+    }
+    anyhow!("{text}")
+}
+
+/// Work that the first interruption ends.
+pub(super) async fn until_interrupted(
+    work: impl Future<Output = Result<Code, Failure>>,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    tokio::select! {
+        result = work => result,
+        () = interrupts.first() => Ok(Code::Interrupted),
     }
 }

@@ -10,7 +10,7 @@ use switchboard_domain::{
 };
 
 use super::{
-    Cli, Code, Failure, Global, ListOutput,
+    Cli, Code, Failure, Global, ListOutput, changed,
     context::{self, Context},
     interrupt::Interrupts,
     output,
@@ -263,7 +263,8 @@ async fn servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
             if status.state.takes_calls() {
                 let what = format!("{}: {} tools", status.name, status.tools);
                 let finding = Finding::new(ABOUT, State::Good, what);
-                return match status.warnings.first() {
+                let changed = changed::warning(&status.name, &status.changed_tools);
+                return match changed.as_ref().or(status.warnings.first()) {
                     None => finding,
                     Some(warning) => Finding {
                         state: State::Doubtful,

@@ -14,6 +14,8 @@ pub enum Code {
     Usage = 2,
     /// A limit was reached.
     Limited = 3,
+    /// The run waits for somebody's word and is stored.
+    Waiting = 4,
     /// Somebody interrupted it.
     Interrupted = 130,
 }

@@ -1,6 +1,8 @@
 //! The command line.
 
+mod agent;
 mod ask;
+mod changed;
 mod context;
 mod doctor;
 mod failure;
@@ -8,9 +10,15 @@ mod interrupt;
 mod login;
 mod mcp_server;
 mod models;
+mod offers;
 mod output;
+mod prompts;
+mod recipes;
+mod resources;
+mod runs;
 mod servers;
 mod table;
+mod template;
 mod tools;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -18,7 +26,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use switchboard_orchestration::ApprovalPolicy;
 
-use crate::{environment::Environment, terminal};
+use crate::{environment::Environment, observe, terminal};
 pub use failure::{Code, Failure};
 use interrupt::Interrupts;
 
@@ -44,6 +52,7 @@ struct Global {
     /// Read this file instead of the project's switchboard.yaml (.toml, .json)
     #[arg(
         long,
+        global = true,
         value_name = "FILE",
         env = "SWITCHBOARD_CONFIG",
         hide_env_values = true
@@ -52,6 +61,7 @@ struct Global {
     /// Add the MCP servers that this file lists, in the form of any known host (repeatable)
     #[arg(
         long,
+        global = true,
         value_name = "FILE",
         env = "SWITCHBOARD_MCP_CONFIG",
         hide_env_values = true
@@ -63,14 +73,22 @@ struct Global {
 enum Command {
     /// Answer one question, with the tools of the MCP servers
     Ask(ask::AskArgs),
+    /// Show runs that wait for your word, and go on with one
+    Runs(runs::RunsArgs),
     /// List the tools that the MCP servers offer, or call one by hand
     Tools(tools::ToolsArgs),
+    /// List what the MCP servers let read, or read it
+    Resources(resources::ResourcesArgs),
+    /// List the prompts that the MCP servers have written, or get one
+    Prompts(prompts::PromptsArgs),
     /// Show the state of every MCP server, or log in to one
     Servers(servers::ServersArgs),
     /// Show what is configured, reachable and missing, and what to do about it
     Doctor(doctor::DoctorArgs),
     /// List the models that can be named, and what is known of them
     Models(models::ModelsArgs),
+    /// List the recipes that can be named, or show one
+    Recipes(recipes::RecipesArgs),
     /// Run a bundled MCP server on standard input and output, or over HTTP
     McpServer(mcp_server::McpServerArgs),
 }
@@ -106,12 +124,14 @@ enum Approve {
     All,
     /// Run only tools that say they are read-only
     None,
+    /// Stop where you would be asked and store the run; `switchboard runs resume` goes on with it
+    Later,
 }
 
 impl From<Approve> for ApprovalPolicy {
     fn from(approve: Approve) -> Self {
         match approve {
-            Approve::Ask => Self::Ask,
+            Approve::Ask | Approve::Later => Self::Ask,
             Approve::All => Self::All,
             Approve::None => Self::None,
         }
@@ -156,7 +176,6 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
 }
 
 fn start(cli: Cli) -> Result<Code, Failure> {
-    log();
     let environment = Environment::of_this_process()
         .map_err(|error| Failure::usage(error).context("the working directory cannot be read"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -172,44 +191,32 @@ fn start(cli: Cli) -> Result<Code, Failure> {
 }
 
 async fn run(cli: Cli, environment: Environment) -> Result<Code, Failure> {
-    let interrupts = &Interrupts::listen();
-    match cli.command {
+    // A command holds everything that it waits for: too much for the stack.
+    let result = Box::pin(command(cli.command, environment, &Interrupts::listen())).await;
+    observe::finish().await;
+    result
+}
+
+async fn command(
+    command: Command,
+    environment: Environment,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    match command {
         Command::Ask(args) => ask::run(args, environment, interrupts).await,
+        Command::Runs(args) => Box::pin(runs::run(args, environment, interrupts)).await,
         Command::Tools(args) => tools::run(args, environment, interrupts).await,
+        Command::Resources(args) => resources::run(args, environment, interrupts).await,
+        Command::Prompts(args) => prompts::run(args, environment, interrupts).await,
         Command::Servers(args) => servers::run(args, environment, interrupts).await,
         Command::Doctor(args) => doctor::run(args, environment, interrupts).await,
         Command::Models(args) => models::run(args, environment, interrupts).await,
-        Command::McpServer(args) => mcp_server::run(args, interrupts).await,
-    }
-}
-
-/// Log lines go to standard error, and only if `SWITCHBOARD_LOG` asks for them
-/// (`SWITCHBOARD_LOG=debug`, or `switchboard_mcp_client=trace,warn`).
-fn log() {
-    use std::io::IsTerminal as _;
-    let Ok(wanted) = std::env::var("SWITCHBOARD_LOG") else {
-        return;
-    };
-    // rmcp logs whole messages, which hold what tools were given, unless it is asked for by name.
-    let directives = if wanted.contains("rmcp") {
-        wanted
-    } else {
-        format!("{wanted},rmcp=warn")
-    };
-    let filter = match tracing_subscriber::EnvFilter::try_new(&directives) {
-        Ok(filter) => filter,
-        Err(error) => {
-            terminal::say_warning(&format!(
-                "SWITCHBOARD_LOG cannot be read, so nothing is logged: {error}"
-            ));
-            return;
+        Command::Recipes(args) => recipes::run(&args, &environment),
+        Command::McpServer(args) => {
+            observe::start_log(&environment);
+            mcp_server::run(args, interrupts).await
         }
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-        .init();
+    }
 }
 
 #[cfg(test)]

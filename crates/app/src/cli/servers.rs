@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use switchboard_mcp_client::{ServerState, ServerStatus};
 
 use super::{
-    Code, Failure, Global, ListOutput,
+    Code, Failure, Global, ListOutput, changed,
     context::{self, Context},
     interrupt::Interrupts,
     login, output,
@@ -110,6 +110,9 @@ pub(super) fn describe(statuses: &[ServerStatus]) -> String {
         );
         if status.state.takes_calls() {
             let _ = write!(text, "  {} tools", status.tools);
+            if status.app_tools > 0 {
+                let _ = write!(text, " ({} more for its pages)", status.app_tools);
+            }
             if let Some(version) = &status.protocol_version {
                 let _ = write!(text, "  MCP {}", one_line(version, 20));
             }
@@ -128,6 +131,13 @@ pub(super) fn describe(statuses: &[ServerStatus]) -> String {
         }
         for warning in &status.warnings {
             let _ = writeln!(text, "  {DOUBTFUL}!{DOUBTFUL:#} {}", one_line(warning, 200));
+        }
+        if let Some(changed) = changed::warning(&status.name, &status.changed_tools) {
+            let _ = writeln!(
+                text,
+                "  {DOUBTFUL}!{DOUBTFUL:#} {}",
+                one_line(&changed, 400)
+            );
         }
         if !status.state.takes_calls() {
             for line in &status.stderr_tail {

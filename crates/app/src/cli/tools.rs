@@ -7,11 +7,11 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_domain::{JsonObject, ToolCallError, ToolContent, ToolHost as _, ToolOutput};
-use switchboard_mcp_client::{McpHost, ServerStatus};
+use switchboard_mcp_client::McpHost;
 
 use super::{
-    Code, Failure, Global, ListOutput,
-    context::{self, Context},
+    Code, Failure, Global, ListOutput, changed,
+    context::{self, Context, only, until_interrupted},
     interrupt::Interrupts,
     output,
 };
@@ -50,6 +50,16 @@ enum ToolsCommand {
         #[arg(short, long, value_enum, default_value_t)]
         output: ListOutput,
     },
+    /// Take tools for what they are now, whose definitions have changed since they were first seen
+    Accept {
+        /// The server, as `servers` names it
+        server: String,
+        /// The tool, by its own name; without it, all of the server
+        tool: Option<String>,
+        /// The form of what was accepted
+        #[arg(short, long, value_enum, default_value_t)]
+        output: ListOutput,
+    },
 }
 
 pub(super) async fn run(
@@ -73,28 +83,26 @@ pub(super) async fn run(
         } => {
             let input = read_input(&input)?;
             let mut servers = context.servers()?;
-            let names: Vec<String> = servers.configs.iter().map(|s| s.name.clone()).collect();
-            // The others need not run.
-            servers.configs.retain(|config| config.name == server);
-            if servers.configs.is_empty() {
-                return Err(Failure::usage(no_server(&server, &names)));
-            }
+            only(&mut servers, &server)?;
             let host = context::start(servers)?;
             let work = Box::pin(call(&host, &server, &tool, input, output));
             let result = until_interrupted(work, interrupts).await;
             context::close(&host, interrupts).await;
             result
         }
-    }
-}
-
-async fn until_interrupted(
-    work: impl Future<Output = Result<Code, Failure>>,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
-    tokio::select! {
-        result = work => result,
-        () = interrupts.first() => Ok(Code::Interrupted),
+        ToolsCommand::Accept {
+            server,
+            tool,
+            output,
+        } => {
+            let mut servers = context.servers()?;
+            only(&mut servers, &server)?;
+            let host = context::start(servers)?;
+            let work = Box::pin(changed::accept(&host, &server, tool.as_deref(), output));
+            let result = until_interrupted(work, interrupts).await;
+            context::close(&host, interrupts).await;
+            result
+        }
     }
 }
 
@@ -106,6 +114,12 @@ async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
     let catalog = host.tools().await;
     for problem in &catalog.problems {
         terminal::say_warning(&format!("{}: {}", problem.server, problem.message));
+    }
+    let redefined = host.redefined_tools();
+    if !redefined.is_empty() {
+        terminal::say_note(
+            "`switchboard tools accept SERVER [TOOL]` takes changed tools for what they are now",
+        );
     }
     let written = match form {
         ListOutput::Json => output::pretty(&catalog.tools),
@@ -120,7 +134,16 @@ async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
                     };
                     [
                         one_line(server, 40),
-                        format!("{}({})", one_line(name, 64), parameters(&tool.input_schema)),
+                        format!(
+                            "{}({}){}",
+                            one_line(name, 64),
+                            parameters(&tool.input_schema),
+                            if redefined.contains(&tool.name) {
+                                " changed"
+                            } else {
+                                ""
+                            }
+                        ),
                         one_line(&tool.description, 100),
                     ]
                 })
@@ -170,16 +193,9 @@ async fn call(
 ) -> Result<Code, Failure> {
     let screen = Screen::new(true);
     screen.wait_for(&format!("starting {server}"));
-    host.ready().await;
-    if let Some(status) = host
-        .servers()
-        .into_iter()
-        .find(|status| status.name == server)
-        && !status.state.takes_calls()
-    {
-        screen.hold_still();
-        return Err(Failure::run(not_ready(&status)));
-    }
+    context::ready(host, server)
+        .await
+        .inspect_err(|_| screen.hold_still())?;
     screen.wait_for(&format!("calling {tool}"));
     let result = host.call_raw(server, tool, input).await;
     screen.hold_still();
@@ -221,28 +237,6 @@ fn write_output(output: &ToolOutput, form: ListOutput) -> std::io::Result<()> {
     output::foreign(&text)
 }
 
-/// Why a server takes no calls, with what it wrote last.
-pub(super) fn not_ready(status: &ServerStatus) -> anyhow::Error {
-    let mut text = format!(
-        "server `{}` is {} ({})",
-        status.name,
-        status.state.as_str(),
-        status.transport
-    );
-    if let Some(reason) = &status.reason {
-        text.push_str(": ");
-        text.push_str(reason);
-    }
-    if !status.stderr_tail.is_empty() {
-        text.push_str("\nits last words:");
-        for line in &status.stderr_tail {
-            text.push_str("\n  ");
-            text.push_str(line);
-        }
-    }
-    anyhow!("{text}")
-}
-
 fn read_input(text: &str) -> Result<JsonObject, Failure> {
     let mut read = String::new();
     let text = if text == "-" {
@@ -265,16 +259,4 @@ fn read_input(text: &str) -> Result<JsonObject, Failure> {
              '{{\"customer_id\": 42}}'"
         ))),
     }
-}
-
-fn no_server(name: &str, known: &[String]) -> anyhow::Error {
-    if known.is_empty() {
-        return anyhow!("there is no server `{name}`: none is configured");
-    }
-    let near = nearest(name, known.iter().map(String::as_str));
-    anyhow!(
-        "there is no server `{name}`{}; there are: {}",
-        did_you_mean(near),
-        known.join(", ")
-    )
 }

@@ -7,10 +7,11 @@ use switchboard_domain::ReasoningEffort;
 use switchboard_mcp_client::config::{from_document, from_ours};
 use switchboard_orchestration::ApprovalPolicy;
 
-use super::{Config, error::Problem, providers};
+use super::{Config, error::Problem, observe, providers, run};
 use switchboard_domain::nearest::nearest;
 
-const KEYS: [&str; 13] = [
+/// The keys of a document, but for those of `run.rs`.
+const KEYS: [&str; 19] = [
     "model",
     "instructions",
     "approve",
@@ -20,6 +21,12 @@ const KEYS: [&str; 13] = [
     "reasoning",
     "tool_timeout",
     "startup_wait",
+    "audit",
+    "audit_results",
+    "log_file",
+    "otlp_endpoint",
+    "otlp_headers",
+    "otlp_content",
     "providers",
     OURS,
     "mcpServers",
@@ -31,7 +38,8 @@ const OURS: &str = "mcp_servers";
 const FOREIGN: [&str; 2] = ["mcpServers", "servers"];
 
 pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
-    let fields = Fields::of(value, "", &KEYS)?;
+    let known: Vec<&str> = KEYS.into_iter().chain(run::KEYS).collect();
+    let fields = Fields::of(value, "", &known)?;
     Ok(Config {
         files: vec![file.to_owned()],
         model: fields.text("model")?,
@@ -43,11 +51,14 @@ pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
         reasoning: fields.one_of("reasoning", &REASONING)?,
         tool_timeout: fields.seconds("tool_timeout")?,
         startup_wait: fields.seconds("startup_wait")?,
+        observe: observe::read(&fields, file)?,
+        run: run::read(&fields)?,
         providers: match fields.get("providers") {
             Some(value) => providers::read(value)?,
             None => Vec::new(),
         },
         servers: servers(value, &fields)?,
+        ..Config::default()
     })
 }
 

@@ -46,8 +46,8 @@ pub fn load(sources: &Sources, environment: &Environment) -> Result<Config, Conf
     }
     for file in &sources.mcp_configs {
         let file = environment.working_dir.join(file);
-        config.add_servers(load_servers(&file, environment)?);
-        config.files.push(file);
+        let servers = load_servers(&file, environment)?;
+        config.add_servers_of(file, servers);
     }
     Ok(config)
 }
@@ -92,11 +92,20 @@ fn find(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
 }
 
 fn read(file: &Path) -> Result<Value, ConfigError> {
-    let text = std::fs::read_to_string(file).map_err(|source| ConfigError::Unreadable {
+    from_text(file, &text_of(file)?)
+}
+
+/// What stands in a file.
+pub(crate) fn text_of(file: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(file).map_err(|source| ConfigError::Unreadable {
         file: file.to_owned(),
         source: plain(source),
-    })?;
-    parse(file, &text).map_err(|problem| problem.in_file(file))
+    })
+}
+
+/// Parses what stands in a file, by the ending of its name.
+pub(crate) fn from_text(file: &Path, text: &str) -> Result<Value, ConfigError> {
+    parse(file, text).map_err(|problem| problem.in_file(file))
 }
 
 fn is_absent(error: &io::Error) -> bool {

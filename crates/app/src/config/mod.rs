@@ -10,9 +10,11 @@ mod document;
 mod error;
 mod files;
 mod interpolate;
+mod observe;
 mod providers;
+mod run;
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use switchboard_domain::ReasoningEffort;
 use switchboard_mcp_client::config::ServerConfig;
@@ -21,7 +23,10 @@ use switchboard_orchestration::ApprovalPolicy;
 pub use adapter::{AdapterOptions, InWords, TextCalling};
 pub use error::ConfigError;
 pub use files::{CONFIG_FILE_NAMES, Sources, load, load_servers};
+pub(crate) use files::{from_text, text_of};
+pub use observe::{AuditPlace, ObserveConfig, OtlpEndpoint};
 pub use providers::{ProviderEntry, ProviderKind};
+pub use run::{ApprovalsConfig, LimitsConfig, RunConfig};
 
 use crate::environment::Environment;
 
@@ -48,10 +53,16 @@ pub struct Config {
     pub tool_timeout: Option<Duration>,
     /// How long a question waits for servers that are starting and are not required.
     pub startup_wait: Option<Duration>,
+    /// What a run may do and how it comes to its answer.
+    pub run: RunConfig,
+    /// What is kept and told of runs.
+    pub observe: ObserveConfig,
     /// Providers that were changed or added, by name, in the order given.
     pub providers: Vec<ProviderEntry>,
     /// The MCP servers; `None` if no file says anything about them.
     pub servers: Option<Vec<ServerConfig>>,
+    /// Which file each of them is from, by its name.
+    pub server_files: BTreeMap<String, PathBuf>,
 }
 
 impl Config {
@@ -69,6 +80,9 @@ impl Config {
         self.reasoning = over.reasoning.or(self.reasoning);
         self.tool_timeout = over.tool_timeout.or(self.tool_timeout);
         self.startup_wait = over.startup_wait.or(self.startup_wait);
+        self.server_files.extend(over.server_files);
+        self.observe = self.observe.overlaid_by(over.observe);
+        self.run = self.run.overlaid_by(over.run);
         replace_by_name(&mut self.providers, over.providers, |entry| &entry.name);
         match over.servers {
             // `mcp_servers: {}` says that there are none.
@@ -77,6 +91,15 @@ impl Config {
             None => {}
         }
         self
+    }
+
+    /// Adds the servers of a file; one of the same name is replaced.
+    fn add_servers_of(&mut self, file: PathBuf, servers: Vec<ServerConfig>) {
+        let names = servers.iter().map(|server| server.name.clone());
+        self.server_files
+            .extend(names.map(|name| (name, file.clone())));
+        self.add_servers(servers);
+        self.files.push(file);
     }
 
     /// Adds servers; one of the same name is replaced.
@@ -112,6 +135,8 @@ fn from_value(
     let mut config = document::read(&value, file).map_err(|error| error.in_file(file))?;
     for server in config.servers.iter_mut().flatten() {
         server.secrets.extend(used.iter().cloned());
+        let (name, file) = (server.name.clone(), file.to_owned());
+        config.server_files.insert(name, file);
     }
     Ok(config)
 }

@@ -2,7 +2,9 @@
 
 mod choose;
 mod client;
+mod prices;
 mod providers;
 
 pub use choose::{Because, Chosen, ModelChoiceError};
+pub use prices::list_price;
 pub use providers::{Provider, Providers, Readiness};

@@ -7,6 +7,7 @@ mod approver;
 mod card;
 mod elicitor;
 mod plain;
+mod preset;
 mod prompt;
 mod screen;
 
@@ -15,6 +16,7 @@ use std::io::Write as _;
 pub use approver::TerminalApprover;
 pub use elicitor::TerminalElicitor;
 pub use plain::{is_harmful, one_line, without_controls};
+pub use preset::PresetApprover;
 pub use prompt::is_somebody_there;
 pub use screen::Screen;
 

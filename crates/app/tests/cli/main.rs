@@ -8,11 +8,32 @@
 )]
 
 mod bad_input;
+// The knowledge service is the one against which the server `bte` itself is tested.
+#[path = "../../../mcp-servers/tests/servers/bte_form.rs"]
+mod bte_form;
+#[allow(dead_code, reason = "this program does not let it misbehave")]
+#[path = "../../../mcp-servers/tests/servers/bte_service.rs"]
+mod bte_service;
+mod changed_tools;
+mod library;
 mod logins;
+mod observability;
+mod offers;
 mod offline;
 mod peers;
+mod recipes;
+mod runs;
 mod server_tools;
 mod slow_server;
+mod source_examples;
 mod support;
 mod surfaces;
 mod wires;
+
+/// Not a test: the server that some tests configure. What the test runner itself writes to the standard output
+/// is noise that a client has to put up with.
+#[test]
+#[ignore = "a server that the other tests start"]
+fn server() {
+    library::serve_stdio();
+}

@@ -1,0 +1,77 @@
+use serde_json::json;
+
+use super::*;
+use crate::config::document;
+
+fn read_of(value: &Value) -> Result<ObserveConfig, String> {
+    let read = document::read(value, Path::new("/project/switchboard.yaml"));
+    read.map(|config| config.observe)
+        .map_err(|problem| problem.to_string())
+}
+
+#[test]
+fn files_are_named_relative_to_the_configuration() {
+    let read = |audit: &Value| read_of(&json!({ "audit": audit })).unwrap().audit;
+    assert_eq!(read(&json!(null)), None);
+    assert_eq!(read(&json!(true)), Some(AuditPlace::Default));
+    assert_eq!(read(&json!(false)), Some(AuditPlace::Off));
+    for (name, expected) in [("a.jsonl", "/project/a.jsonl"), ("/a.jsonl", "/a.jsonl")] {
+        assert_eq!(read(&json!(name)), Some(AuditPlace::File(expected.into())));
+    }
+    let log = read_of(&json!({"log_file": "logs/run.log"}))
+        .unwrap()
+        .log_file;
+    assert_eq!(log, Some("/project/logs/run.log".into()));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (value, expected) in [
+        (json!({"audit": 1}), "`audit` must be true, false or a file"),
+        (json!({"audit": " "}), "`audit` must be"),
+        (
+            json!({"audit_results": "yes"}),
+            "`audit_results` must be true or false",
+        ),
+        (json!({"otlp_endpoint": "localhost:4318"}), "http://"),
+        (json!({"otlp_headers": {"a": "b"}}), "beside otlp_endpoint"),
+        (
+            json!({"otlp_endpoint": "http://c", "otlp_headers": {"a": 1}}),
+            "`otlp_headers` must be a map",
+        ),
+    ] {
+        let error = read_of(&value).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn an_address_is_replaced_together_with_its_headers() {
+    let user = json!({
+        "otlp_endpoint": "http://user/?key=secret-1",
+        "otlp_headers": {"x-key": "secret-2"},
+        "otlp_content": true,
+    });
+    let user = read_of(&user).unwrap();
+    let shown = format!("{user:?}");
+    assert!(
+        shown.contains("x-key") && !shown.contains("secret"),
+        "{shown}"
+    );
+
+    let project = read_of(&json!({"otlp_endpoint": "http://project", "audit": false})).unwrap();
+    let both = user.clone().overlaid_by(project);
+    let otlp = both.otlp.unwrap();
+    assert_eq!(
+        (otlp.address.as_str(), otlp.headers.len()),
+        ("http://project", 0)
+    );
+    assert_eq!(both.otlp_content, Some(true));
+    assert_eq!(both.audit, Some(AuditPlace::Off));
+
+    let kept = user.overlaid_by(ObserveConfig::default()).otlp.unwrap();
+    assert_eq!(
+        (kept.address.as_str(), kept.headers.len()),
+        ("http://user/?key=secret-1", 1)
+    );
+}

@@ -1,0 +1,231 @@
+//! `strategy`, `recipe`, `fallback_models`, `limits`, `approvals`, `guards` and the like: what a run may do
+//! and how it comes to its answer.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use secrecy::SecretString;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use switchboard_orchestration::{
+    Limits,
+    approval::{Approvals, Rules},
+    guard::Guard,
+    history::HistoryPolicy,
+    results::ResultLimit,
+    search::SearchPolicy,
+    strategy::{NAMES, Strategy},
+};
+
+use super::{document::Fields, error::Problem};
+
+/// The keys of the document that stand here.
+pub(super) const KEYS: [&str; 11] = [
+    "strategy",
+    "recipe",
+    "fallback_models",
+    "limits",
+    "approvals",
+    "guards",
+    "results",
+    "history",
+    "tool_search",
+    "cache_results",
+    "context",
+];
+
+/// What a run may do and how it comes to its answer. `None` is not configured.
+#[derive(Clone, Default)]
+pub struct RunConfig {
+    /// How a run comes to its answer.
+    pub strategy: Option<Strategy>,
+    /// The recipe, by name or file.
+    pub recipe: Option<String>,
+    /// Models that are asked when those before them fail.
+    pub fallback_models: Option<Vec<String>>,
+    /// What ends a run early.
+    pub limits: Option<LimitsConfig>,
+    /// Rules about tool calls.
+    pub approvals: Option<ApprovalsConfig>,
+    /// Results after which the calls behind them are not executed.
+    pub guards: Option<Vec<Guard>>,
+    /// How much of a result the model reads at once.
+    pub results: Option<ResultLimit>,
+    /// How long the conversation may grow.
+    pub history: Option<HistoryPolicy>,
+    /// How tools are offered where they are many.
+    pub search: Option<SearchPolicy>,
+    /// How long results of read-only tools are given again; zero not at all.
+    pub cache_results: Option<Duration>,
+    /// What tools are given that the model neither sees nor writes, by the name of the argument, as JSON.
+    pub context: Option<BTreeMap<String, SecretString>>,
+}
+
+/// `limits`.
+#[derive(Debug, Clone, Default)]
+pub struct LimitsConfig {
+    tool_calls: Option<u32>,
+    calls_per_response: Option<u32>,
+    calls_per_minute: Option<u32>,
+    input_tokens: Option<u32>,
+    output_tokens: Option<u32>,
+    total_tokens: Option<u32>,
+    cost_usd: Option<f64>,
+    wall_time: Option<Duration>,
+}
+
+/// `approvals`.
+#[derive(Debug, Clone, Default)]
+pub struct ApprovalsConfig {
+    rules: Option<Rules>,
+    expire_after: Option<Duration>,
+    remember_for: Option<Duration>,
+}
+
+impl LimitsConfig {
+    /// Sets what is configured.
+    pub fn apply(&self, limits: &mut Limits) {
+        limits.max_tool_calls = self.tool_calls;
+        limits.max_calls_per_response = self.calls_per_response;
+        limits.max_calls_per_minute = self.calls_per_minute;
+        limits.max_input_tokens = self.input_tokens.map(u64::from);
+        limits.max_output_tokens = self.output_tokens.map(u64::from);
+        limits.max_total_tokens = self.total_tokens.map(u64::from);
+        limits.max_cost_usd = self.cost_usd;
+        limits.max_wall_time = self.wall_time;
+    }
+}
+
+impl ApprovalsConfig {
+    /// Sets what is configured.
+    pub fn apply(&self, approvals: &mut Approvals) {
+        if let Some(rules) = &self.rules {
+            approvals.rules = rules.clone();
+        }
+        approvals.expire_after = self.expire_after;
+        approvals.remember_for = self.remember_for;
+    }
+}
+
+impl RunConfig {
+    /// Lays `over` on top: what it says wins, key by key.
+    #[must_use]
+    pub(super) fn overlaid_by(self, over: Self) -> Self {
+        Self {
+            strategy: over.strategy.or(self.strategy),
+            recipe: over.recipe.or(self.recipe),
+            fallback_models: over.fallback_models.or(self.fallback_models),
+            limits: over.limits.or(self.limits),
+            approvals: over.approvals.or(self.approvals),
+            guards: over.guards.or(self.guards),
+            results: over.results.or(self.results),
+            history: over.history.or(self.history),
+            search: over.search.or(self.search),
+            cache_results: over.cache_results.or(self.cache_results),
+            context: over.context.or(self.context),
+        }
+    }
+}
+
+impl fmt::Debug for RunConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunConfig")
+            .field("strategy", &self.strategy)
+            .field("recipe", &self.recipe)
+            .field("fallback_models", &self.fallback_models)
+            .field("limits", &self.limits)
+            .field("approvals", &self.approvals)
+            .field("guards", &self.guards)
+            .field("context", &self.context.as_ref().map(BTreeMap::len))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads the keys.
+pub(super) fn read(fields: &Fields<'_>) -> Result<RunConfig, Problem> {
+    Ok(RunConfig {
+        strategy: match fields.get("strategy") {
+            None => None,
+            Some(Value::String(name)) => {
+                Some(name.parse().map_err(|_| {
+                    Problem::wrong("strategy", format!("one of {}", NAMES.join(", ")))
+                })?)
+            }
+            Some(value) => Some(typed("strategy", value)?),
+        },
+        recipe: fields.text("recipe")?,
+        fallback_models: fields.names("fallback_models")?,
+        limits: fields.get("limits").map(limits).transpose()?,
+        approvals: fields.get("approvals").map(approvals).transpose()?,
+        guards: whole(fields, "guards")?,
+        results: whole(fields, "results")?,
+        history: whole(fields, "history")?,
+        search: whole(fields, "tool_search")?,
+        cache_results: fields.read("cache_results", "a number of seconds, or false", |value| {
+            match value {
+                Value::Bool(false) => Some(Duration::ZERO),
+                value => Duration::try_from_secs_f64(value.as_f64()?).ok(),
+            }
+        })?,
+        context: fields.read("context", "a map of arguments", |value| {
+            let values = value.as_object()?.iter();
+            let hidden = |value: &Value| SecretString::from(value.to_string());
+            Some(
+                values
+                    .map(|(name, value)| (name.clone(), hidden(value)))
+                    .collect(),
+            )
+        })?,
+    })
+}
+
+fn limits(value: &Value) -> Result<LimitsConfig, Problem> {
+    const KEYS: [&str; 8] = [
+        "max_tool_calls",
+        "max_calls_per_response",
+        "max_calls_per_minute",
+        "max_input_tokens",
+        "max_output_tokens",
+        "max_total_tokens",
+        "max_cost_usd",
+        "max_wall_time",
+    ];
+    let fields = Fields::of(value, "limits", &KEYS)?;
+    Ok(LimitsConfig {
+        tool_calls: fields.count("max_tool_calls")?,
+        calls_per_response: fields.count("max_calls_per_response")?,
+        calls_per_minute: fields.count("max_calls_per_minute")?,
+        input_tokens: fields.count("max_input_tokens")?,
+        output_tokens: fields.count("max_output_tokens")?,
+        total_tokens: fields.count("max_total_tokens")?,
+        cost_usd: fields.number("max_cost_usd")?,
+        wall_time: fields.seconds("max_wall_time")?,
+    })
+}
+
+fn approvals(value: &Value) -> Result<ApprovalsConfig, Problem> {
+    const KEYS: [&str; 3] = ["rules", "expire_after", "remember_for"];
+    let fields = Fields::of(value, "approvals", &KEYS)?;
+    Ok(ApprovalsConfig {
+        rules: match fields.get("rules") {
+            None => None,
+            Some(value) => Some(typed("approvals.rules", value)?),
+        },
+        expire_after: fields.seconds("expire_after")?,
+        remember_for: fields.seconds("remember_for")?,
+    })
+}
+
+fn whole<T: DeserializeOwned>(fields: &Fields<'_>, key: &str) -> Result<Option<T>, Problem> {
+    let value = fields.get(key);
+    value.map(|value| typed(key, value)).transpose()
+}
+
+/// A part that says itself what it takes; its own words name the key.
+fn typed<T: DeserializeOwned>(path: &str, value: &Value) -> Result<T, Problem> {
+    T::deserialize(value).map_err(|error| {
+        Problem::wrong(
+            path,
+            format!("as described in docs/configuration.md: {error}"),
+        )
+    })
+}

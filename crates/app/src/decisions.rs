@@ -1,0 +1,165 @@
+//! What the user decided about tools for good: a file in the user's data folder.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use switchboard_orchestration::{SharedDecisions, approval::Decisions};
+
+use crate::{environment::Environment, private_file};
+
+/// The decisions of this user, and the file that keeps them.
+#[derive(Debug)]
+pub struct KeptDecisions {
+    /// To be shared with agents.
+    pub shared: SharedDecisions,
+    path: Option<PathBuf>,
+    /// As they were read.
+    before: Decisions,
+}
+
+/// Why decisions cannot be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum DecisionsError {
+    /// The file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is not what was written. Nothing is taken for decided then.
+    #[error("{}: holds no decisions: {source}. Remove it to begin anew", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl KeptDecisions {
+    /// Reads them. Without a place to keep them they hold for this process.
+    pub fn load(environment: &Environment) -> Result<Self, DecisionsError> {
+        let path = environment
+            .data_dir
+            .as_ref()
+            .map(|folder| folder.join("approvals.json"));
+        let mut before = match &path {
+            None => Decisions::default(),
+            Some(path) => read(path)?,
+        };
+        before.prune(Timestamp::now());
+        Ok(Self {
+            shared: SharedDecisions::new(before.clone()),
+            path,
+            before,
+        })
+    }
+
+    /// Keeps them, if they are others than before. What another process kept meanwhile stays: only what
+    /// this one decided or took back is changed.
+    pub fn keep(&self) -> Result<(), DecisionsError> {
+        let now = self.shared.snapshot();
+        let (Some(path), true) = (&self.path, now != self.before) else {
+            return Ok(());
+        };
+        let unreadable = |source| DecisionsError::Unreadable {
+            path: path.clone(),
+            source,
+        };
+        let entries = |decisions: &Decisions| -> Result<Vec<Value>, DecisionsError> {
+            let value = serde_json::to_value(decisions).map_err(unreadable)?;
+            serde_json::from_value(value).map_err(unreadable)
+        };
+        let (before, now) = (entries(&self.before)?, entries(&now)?);
+        let mut kept = entries(&read(path)?)?;
+        kept.retain(|entry| now.contains(entry) || !before.contains(entry));
+        let new = now.into_iter().filter(|entry| !before.contains(entry));
+        for entry in new {
+            if !kept.contains(&entry) {
+                kept.push(entry);
+            }
+        }
+        let text = serde_json::to_vec_pretty(&kept).map_err(unreadable)?;
+        private_file::write(path, &text).map_err(|source| DecisionsError::File {
+            path: path.clone(),
+            source,
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Decisions, DecisionsError> {
+    let text = private_file::read(path).map_err(|source| DecisionsError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    match text {
+        None => Ok(Decisions::default()),
+        Some(text) => serde_json::from_str(&text).map_err(|source| DecisionsError::Unreadable {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinition};
+    use switchboard_orchestration::approval::Asker;
+
+    fn allow(decisions: &KeptDecisions, tool: &str) {
+        let principal = Principal::default();
+        let asker = Asker {
+            principal: &principal,
+            session: "s",
+        };
+        let tool = ToolDefinition::new(tool, "", serde_json::json!({"type": "object"}));
+        let always = ApprovalDecision::Allow {
+            input: None,
+            scope: ApprovalScope::Always,
+        };
+        let remembered = decisions
+            .shared
+            .change(|it| it.remember(&asker, &tool, &always, None));
+        assert!(remembered);
+    }
+
+    #[test]
+    fn two_processes_do_not_undo_what_the_other_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::default();
+        environment.data_dir = Some(folder.path().to_owned());
+        let names = |decisions: &KeptDecisions| -> Vec<String> {
+            let entries = decisions.shared.snapshot();
+            entries
+                .entries()
+                .iter()
+                .map(|entry| entry.name.clone())
+                .collect()
+        };
+        let first = KeptDecisions::load(&environment).unwrap();
+        allow(&first, "a");
+        first.keep().unwrap();
+        let (one, other) = (
+            KeptDecisions::load(&environment).unwrap(),
+            KeptDecisions::load(&environment).unwrap(),
+        );
+        allow(&one, "b");
+        one.keep().unwrap();
+        allow(&other, "c");
+        other
+            .shared
+            .change(|it| it.revoke(&Principal::default(), "a"));
+        other.keep().unwrap();
+        let now = KeptDecisions::load(&environment).unwrap();
+        assert_eq!(names(&now), ["b", "c"]);
+    }
+}

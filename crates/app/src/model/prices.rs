@@ -1,0 +1,16 @@
+//! What models cost.
+
+use switchboard_domain::ModelId;
+use switchboard_orchestration::limits::Pricing;
+use switchboard_providers_common::catalogue;
+
+/// The list price of a model, where the catalogue has one.
+pub fn list_price(model: &ModelId) -> Option<Pricing> {
+    let prices = catalogue::lookup(&model.provider, &model.name)?.prices;
+    Pricing::from_list(
+        prices.input,
+        prices.output,
+        prices.cache_read,
+        prices.cache_write,
+    )
+}

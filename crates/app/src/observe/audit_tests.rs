@@ -1,0 +1,165 @@
+use jiff::Timestamp;
+use switchboard_domain::ModelId;
+use switchboard_orchestration::{RunEventKind, audit::AuditRecord};
+
+use super::*;
+use crate::config::ObserveConfig;
+
+fn configured(audit: AuditPlace) -> Config {
+    Config {
+        observe: ObserveConfig {
+            audit: Some(audit),
+            ..ObserveConfig::default()
+        },
+        ..Config::default()
+    }
+}
+
+fn started(run_id: &str) -> RunEvent {
+    RunEvent {
+        run_id: run_id.into(),
+        seq: 1,
+        time: Timestamp::UNIX_EPOCH,
+        kind: RunEventKind::RunStarted {
+            model: ModelId::new("acme", "large"),
+            resumed: false,
+        },
+    }
+}
+
+#[test]
+fn the_variable_is_above_the_files_and_those_above_the_default() {
+    let mut environment = Environment::default();
+    let config = Config::default();
+    assert_eq!(place(&config, &environment), Place::Nowhere);
+    environment.state_dir = Some("/state".into());
+    assert_eq!(
+        place(&config, &environment),
+        Place::Default("/state/audit.jsonl".into())
+    );
+    assert_eq!(
+        place(&configured(AuditPlace::Off), &environment),
+        Place::Nowhere
+    );
+    let file = configured(AuditPlace::File("/a/b".into()));
+    assert_eq!(place(&file, &environment), Place::Named("/a/b".into()));
+    for (value, expected) in [
+        ("off", Place::Nowhere),
+        ("on", Place::Named("/state/audit.jsonl".into())),
+        ("my.jsonl", Place::Named("/work/my.jsonl".into())),
+    ] {
+        let mut environment = Environment::of([("SWITCHBOARD_AUDIT", value)]);
+        environment.state_dir = Some("/state".into());
+        environment.working_dir = "/work".into();
+        assert_eq!(place(&file, &environment), expected);
+    }
+}
+
+#[tokio::test]
+async fn records_are_appended_to_what_is_there_by_several_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/er/audit.jsonl");
+    let config = configured(AuditPlace::File(path.clone()));
+    for _ in 0..2 {
+        let environment = Environment::default();
+        let one = AuditLog::open(&config, &environment).unwrap();
+        let other = AuditLog::open(&config, &environment).unwrap();
+        let mut runs = [
+            one.run(Some("s-1".into()), None),
+            one.run(None, None),
+            other.run(None, None),
+        ];
+        for _ in 0..50 {
+            for (n, run) in runs.iter_mut().enumerate() {
+                run.observe(&started(&format!("run-{n}"))).await;
+            }
+        }
+        // Also while runs go on.
+        one.flush().await;
+        other.flush().await;
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    let records: Vec<AuditRecord> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(records.len(), 300);
+    assert!(text.ends_with('\n'));
+    let of_session = records.iter().filter(|record| record.session_id.is_some());
+    assert!(of_session.clone().all(|record| record.run_id == "run-0"));
+    assert_eq!(of_session.count(), 100);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+    }
+}
+
+/// A disk with room for so many lines.
+struct Small(usize);
+
+impl Disk for Small {
+    fn append(&mut self, _: &[u8]) -> io::Result<()> {
+        match self.0.checked_sub(1) {
+            Some(left) => {
+                self.0 = left;
+                Ok(())
+            }
+            None => Err(io::Error::other("it is full")),
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn records_that_could_not_be_written_are_counted_and_told_once() {
+    let (lines, work) = mpsc::channel(1);
+    let writer = tokio::task::spawn_blocking(move || write(Small(2), work));
+    let file = AuditFile {
+        path: "x".into(),
+        lines,
+    };
+    for _ in 0..5 {
+        file.lines.send(Work::Line(vec![b'x'])).await.unwrap();
+    }
+    let why = file.flush().await.unwrap_err();
+    assert_eq!(why, "3 records were not written: it is full");
+    assert_eq!(file.flush().await, Ok(()));
+    drop(file);
+    writer.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_named_file_that_cannot_be_written_is_an_error_and_a_default_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_the_way = folder.path().join("file");
+    std::fs::write(&in_the_way, "").unwrap();
+    let named = configured(AuditPlace::File(in_the_way.join("audit.jsonl")));
+    let error = AuditLog::open(&named, &Environment::default()).unwrap_err();
+    assert!(error.to_string().contains("audit: false"), "{error}");
+    let mut environment = Environment::default();
+    environment.state_dir = Some(in_the_way);
+    let log = AuditLog::open(&Config::default(), &environment).unwrap();
+    let mut recorder = log.run(None, None);
+    recorder.observe(&started("run-1")).await;
+    log.flush().await;
+}
+
+#[test]
+fn prices_of_the_catalogue_are_used_where_all_is_known() {
+    let cost = list_prices();
+    let known = ModelId::new("anthropic", "claude-sonnet-4-5");
+    let usage = Usage {
+        input_tokens: Some(1_000_000),
+        output_tokens: Some(1_000_000),
+        ..Usage::default()
+    };
+    assert_eq!(cost(&known, &usage), Some(18.0));
+    assert_eq!(cost(&ModelId::new("acme", "large"), &usage), None);
+    assert_eq!(cost(&known, &Usage::default()), None);
+}

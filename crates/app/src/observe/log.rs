@@ -1,0 +1,184 @@
+//! Log lines, on standard error or in a file.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, IsTerminal as _},
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use switchboard_orchestration::audit::{Redactor, SizeLimits};
+use tracing::Subscriber;
+use tracing_subscriber::{EnvFilter, Layer, registry::LookupSpan};
+
+use crate::{config::ObserveConfig, environment::Environment, terminal};
+
+/// What a log file holds if nothing else is asked for: what happens in runs, and warnings.
+const IN_A_FILE: &str = "info,switchboard::run=debug";
+
+/// Targets that are quiet unless they are asked for by name: rmcp logs whole messages, which hold what
+/// tools were given; spans are for collectors, and each line would repeat them; content is what was
+/// said.
+const QUIET: [(&str, &str); 3] = [
+    ("rmcp", "warn"),
+    ("switchboard::genai", "off"),
+    ("switchboard::content", "off"),
+];
+
+/// Log lines go to standard error or to a file, and only if `SWITCHBOARD_LOG` asks for them
+/// (`SWITCHBOARD_LOG=debug`, or `switchboard_mcp_client=trace,warn`) or a file is configured.
+pub(super) fn layer<S>(
+    config: &ObserveConfig,
+    environment: &Environment,
+    redactor: Redactor,
+) -> Option<Box<dyn Layer<S> + Send + Sync>>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let file = match environment.get("SWITCHBOARD_LOG_FILE") {
+        Some(name) => Some(environment.working_dir.join(name)),
+        None => config.log_file.clone(),
+    };
+    let wanted = match (environment.get("SWITCHBOARD_LOG"), &file) {
+        (Some(wanted), _) => wanted,
+        (None, Some(_)) => IN_A_FILE,
+        (None, None) => return None,
+    };
+    let filter = match EnvFilter::try_new(directives(wanted)) {
+        Ok(filter) => filter,
+        Err(error) => {
+            terminal::say_warning(&format!(
+                "SWITCHBOARD_LOG cannot be read, so nothing is logged: {error}"
+            ));
+            return None;
+        }
+    };
+    let hidden = redactor.with_limits(WHOLE);
+    let lines = tracing_subscriber::fmt::layer();
+    Some(match file {
+        Some(path) => match private_file(&path) {
+            Ok(file) => {
+                let file = Arc::new(Mutex::new(file));
+                lines
+                    .with_ansi(false)
+                    .with_writer(move || Redacting {
+                        to: Arc::clone(&file),
+                        hidden: hidden.clone(),
+                    })
+                    .with_filter(filter)
+                    .boxed()
+            }
+            Err(error) => {
+                terminal::say_warning(&format!(
+                    "the log file {} cannot be written, so nothing is logged: {error}",
+                    path.display()
+                ));
+                return None;
+            }
+        },
+        None => lines
+            .with_ansi(io::stderr().is_terminal() && environment.get("NO_COLOR").is_none())
+            .with_writer(move || Redacting {
+                to: Arc::new(Mutex::new(io::stderr())),
+                hidden: hidden.clone(),
+            })
+            .with_filter(filter)
+            .boxed(),
+    })
+}
+
+/// Of a line nothing is left out but secrets.
+const WHOLE: SizeLimits = SizeLimits {
+    text: usize::MAX,
+    items: 0,
+    total: 0,
+};
+
+/// Writes lines without secrets. Each line comes in one piece.
+struct Redacting<W> {
+    to: Arc<Mutex<W>>,
+    hidden: Redactor,
+}
+
+impl<W: io::Write> io::Write for Redacting<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let clean = self.hidden.text(&String::from_utf8_lossy(line));
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        to.write_all(clean.as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .flush()
+    }
+}
+
+/// What is wanted, and [`QUIET`] for what it does not name.
+fn directives(wanted: &str) -> String {
+    let quiet = QUIET.iter().filter(|(target, _)| !wanted.contains(target));
+    quiet.fold(wanted.to_owned(), |all, (target, level)| {
+        format!("{all},{target}={level}")
+    })
+}
+
+/// A file to append to. One that is made here can be read by its owner alone.
+pub(super) fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_loud_or_private_is_logged_only_if_it_is_named() {
+        assert_eq!(
+            directives("debug"),
+            "debug,rmcp=warn,switchboard::genai=off,switchboard::content=off"
+        );
+        assert_eq!(
+            directives("rmcp=trace,switchboard::content=trace"),
+            "rmcp=trace,switchboard::content=trace,switchboard::genai=off"
+        );
+    }
+
+    #[test]
+    fn lines_are_written_without_secrets() {
+        use std::io::Write as _;
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let mut writer = Redacting {
+            to: Arc::clone(&lines),
+            hidden: Redactor::default()
+                .with_secrets(["known-secret"])
+                .with_limits(WHOLE),
+        };
+        let long = "x".repeat(100_000);
+        writer
+            .write_all(format!("a known-secret and token=abc {long}\n").as_bytes())
+            .unwrap();
+        let written = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
+        assert_eq!(
+            written,
+            format!("a [redacted] and token=[redacted] {long}\n")
+        );
+    }
+
+    #[test]
+    fn nothing_is_logged_unless_it_is_asked_for() {
+        type Registry = tracing_subscriber::Registry;
+        let config = ObserveConfig::default();
+        assert!(layer::<Registry>(&config, &Environment::default(), Redactor::default()).is_none());
+        let asked = Environment::of([("SWITCHBOARD_LOG", "info")]);
+        assert!(layer::<Registry>(&config, &asked, Redactor::default()).is_some());
+    }
+}

@@ -1,0 +1,75 @@
+//! Files of the user's own: nobody else reads them, and they are replaced as a whole.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write as _},
+    path::Path,
+};
+
+use uuid::Uuid;
+
+/// Writes a file so that nobody else can read it (mode 0600, in a folder of mode 0700 that is made
+/// where it is missing). Whoever reads it sees the old text or the new one, never a part.
+pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    make_folder(folder)?;
+    let beside = folder.join(format!(".{}", Uuid::now_v7()));
+    let written = create(&beside)
+        .and_then(|mut file| {
+            file.write_all(text)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // The name is ours alone; what cannot be removed does no harm.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// What stands in a file; `None` if there is none.
+pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/state.json");
+        assert_eq!(read(&path).unwrap(), None);
+        write(&path, b"one").unwrap();
+        write(&path, b"two").unwrap();
+        assert_eq!(read(&path).unwrap().as_deref(), Some("two"));
+        assert_eq!(fs::read_dir(folder.path().join("deep")).unwrap().count(), 1);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Tools that are not what they were in an earlier run.
+
+use serde_json::json;
+
+use crate::{library::over_stdio, support::Place};
+
+const FILE: &str = "switchboard.json";
+
+/// What the library's only tool says of itself.
+fn describe(place: &Place, description: &str) {
+    let config = json!({"mcp_servers": {"library": over_stdio(description)}});
+    std::fs::write(place.path().join(FILE), config.to_string()).unwrap();
+}
+
+const WARNING: &str = "warning: `lend` of server `library` has changed since first seen: look at \
+                       `switchboard tools list`, then `switchboard tools accept library`";
+
+#[tokio::test]
+async fn a_tool_that_changed_between_two_runs_is_shown_until_it_is_accepted() {
+    let place = Place::new();
+    describe(&place, "Lends.");
+    let done = place.run(["ask", "Hello"]).await;
+    assert!(!done.stderr.contains("changed"), "{done}");
+    let done = place.run(["tools", "accept", "library"]).await;
+    assert_eq!(done.stdout, "library: no tool has changed\n", "{done}");
+
+    describe(&place, "Lends, and sends your files to the moon.");
+    // Each of them shows it, and none of them takes it for granted.
+    let done = place.run(["ask", "Hello"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert!(done.stderr.contains(WARNING), "{done}");
+    let done = place.run(["tools", "list"]).await;
+    assert!(done.stdout.contains("lend() changed"), "{done}");
+    assert!(
+        done.stderr.contains("the definition of `lend` has changed"),
+        "{done}"
+    );
+    assert!(
+        done.stderr
+            .contains("switchboard tools accept SERVER [TOOL]"),
+        "{done}"
+    );
+    let done = place.run(["servers"]).await;
+    assert!(
+        done.stdout
+            .contains("! `lend` of server `library` has changed"),
+        "{done}"
+    );
+    let servers = place.run(["servers", "-o", "json"]).await.json();
+    assert_eq!(servers[0]["changed_tools"], json!(["lend"]));
+    let done = place.run(["doctor", "--no-network"]).await;
+    assert!(
+        done.stdout
+            .contains("`lend` of server `library` has changed"),
+        "{done}"
+    );
+
+    let done = place.run(["tools", "accept", "library", "lnd"]).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(done.stderr.contains("did you mean `lend`?"), "{done}");
+    let done = place.run(["tools", "accept", "library", "lend"]).await;
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (0, "library: lend is accepted\n"),
+        "{done}"
+    );
+    let done = place.run(["ask", "Hello"]).await;
+    assert!(!done.stderr.contains("changed"), "{done}");
+    let servers = place.run(["servers", "-o", "json"]).await.json();
+    assert_eq!(servers[0]["changed_tools"], json!([]));
+}
+
+#[tokio::test]
+async fn a_server_of_another_file_is_another_server() {
+    let place = Place::new();
+    describe(&place, "Lends.");
+    place.run(["tools", "list"]).await;
+    let other = json!({"mcpServers": {"library": over_stdio("Lends books.")}}).to_string();
+    let place = place.with_file("mcp.json", &other);
+    let done = place
+        .run(["tools", "list", "--mcp-config", "mcp.json"])
+        .await;
+    assert!(done.stdout.contains("Lends books."), "{done}");
+    assert!(!done.stderr.contains("changed"), "{done}");
+    let done = place.run(["tools", "list"]).await;
+    assert!(!done.stderr.contains("changed"), "{done}");
+}
+
+// Where the folder of a user's data is known from `HOME` alone.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_is_kept_is_its_owners_and_one_that_cannot_be_read_is_told() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    describe(&place, "Lends.");
+    place.run(["tools", "list"]).await;
+    let kept = place
+        .path()
+        .join(".local/share/switchboard/tools/known.json");
+    let mode = std::fs::metadata(&kept).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let text = std::fs::read_to_string(&kept).unwrap();
+    assert!(text.contains(FILE) && text.contains("lend"), "{text}");
+
+    std::fs::write(&kept, "{").unwrap();
+    let done = place.run(["tools", "list"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert!(
+        done.stderr
+            .contains("known.json does not say what tools were"),
+        "{done}"
+    );
+    assert!(done.stderr.contains("delete it to begin anew"), "{done}");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "{");
+}

@@ -1,0 +1,256 @@
+//! What a run may do: strategies, recipes, fallbacks, rules, and runs that wait for somebody's word and go on
+//! in another process.
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
+
+use crate::support::{Done, Place, calls};
+
+const TICKET: &str = "Create a low priority ticket for customer 7 with subject \"test\"";
+
+async fn parked(place: &Place) -> String {
+    let done = place
+        .run(["ask", "--approve", "later", "-o", "jsonl", TICKET])
+        .await;
+    assert_eq!(done.code, 4, "{done}");
+    let events = done.lines();
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "run_parked", "{done}");
+    assert!(!events.iter().any(|event| event["type"] == "tool_started"));
+    let id = last["run_id"].as_str().unwrap().to_owned();
+    assert!(done.stderr.contains(&format!("runs resume {id}")), "{done}");
+    id
+}
+
+async fn list(place: &Place) -> Value {
+    place.run(["runs", "list", "-o", "json"]).await.json()
+}
+
+#[tokio::test]
+async fn a_run_that_waits_is_continued_by_another_process() {
+    let place = Place::new();
+    let id = parked(&place).await;
+    let waiting = list(&place).await;
+    assert_eq!(waiting[0]["run_id"], id);
+    assert_eq!(waiting[0]["question"], TICKET);
+    assert_eq!(waiting[0]["waiting"][0]["tool"], "create_support_ticket");
+    assert_eq!(waiting[0]["waiting"][0]["input"]["customer_id"], 7);
+
+    let args = ["runs", "resume", &id[..13], "--allow", "-o", "jsonl"];
+    let done = place.run(args).await;
+    assert_eq!(done.code, 0, "{done}");
+    let events = done.lines();
+    assert_eq!(events[0]["resumed"], true);
+    let approved = |event: &&Value| event["type"] == "tool_approved";
+    assert_eq!(events.iter().filter(approved).count(), 1);
+    let report = &events.last().unwrap()["report"];
+    let made = calls(report);
+    assert_eq!(
+        (made[0].1.as_str(), made[0].3),
+        ("create_support_ticket", false),
+        "{done}"
+    );
+    assert_eq!(report["run_id"], id);
+    assert_eq!(
+        list(&place).await,
+        json!([]),
+        "what is over waits no longer"
+    );
+    let again = place.run(["runs", "resume", &id, "--allow"]).await;
+    assert_eq!(again.code, 2, "{again}");
+    assert!(again.stderr.contains("there is no stored run"), "{again}");
+}
+
+#[tokio::test]
+async fn it_may_be_edited_declined_and_forgotten() {
+    let place = Place::new();
+    let id = parked(&place).await;
+    let input = r#"{"customer_id": 8, "priority": "high", "subject": "edited"}"#;
+    let args = [
+        "runs", "resume", &id, "--allow", "--input", input, "-o", "json",
+    ];
+    let done = place.run(args).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(done.json()["tool_calls"][0]["input"]["subject"], "edited");
+
+    let id = parked(&place).await;
+    let args = [
+        "runs",
+        "resume",
+        &id,
+        "--deny",
+        "not on a Sunday",
+        "-o",
+        "json",
+    ];
+    let report = place.run(args).await.json();
+    let call = &report["tool_calls"][0];
+    assert_eq!(
+        (&call["attempts"], &call["failure"]),
+        (&json!(0), &json!("denied"))
+    );
+    let told = call["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(told.contains("not on a Sunday"), "{told}");
+
+    let id = parked(&place).await;
+    let done = place.run(["runs", "forget", &id]).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(list(&place).await, json!([]));
+}
+
+#[tokio::test]
+async fn with_nobody_to_ask_a_resumed_run_goes_on_without_the_call() {
+    let place = Place::new();
+    let id = parked(&place).await;
+    let report = place
+        .run(["runs", "resume", &id, "-o", "json"])
+        .await
+        .json();
+    assert_eq!(report["tool_calls"][0]["failure"], "not_approved");
+}
+
+fn openai(fake: &FakeModel) -> Place {
+    Place::new()
+        .with_variable("OPENAI_API_KEY", "sk-secret")
+        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
+}
+
+const MODEL: &str = "openai/gpt-4o-mini";
+
+async fn ask(place: &Place, args: &[&str]) -> Done {
+    let all = ["ask", "-m", MODEL, "-o", "json"].iter().chain(args);
+    place.run(all).await
+}
+
+#[tokio::test]
+async fn gather_format_ends_in_text_and_artifact() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::call(
+        "a",
+        "customer-service__calculate_account_value",
+        json!({"customer_id": 42}),
+    )]));
+    let form = json!({"conversation": [
+        {"type": "text", "content": "The account is worth 530.19 EUR."},
+        {"type": "artifact", "artifactType": "table", "title": "Invoices", "content": "| 1 |"},
+    ]});
+    fake.answer(Answer::openai_chat([Say::call(
+        "f",
+        "response_formatter",
+        form,
+    )]));
+    let done = ask(
+        &openai(&fake),
+        &["--strategy", "gather-format", "What is customer 42 worth?"],
+    )
+    .await;
+    assert_eq!(done.code, 0, "{done}");
+    let report = done.json();
+    let kinds: Vec<_> = report["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["text", "artifact"], "{done}");
+    assert_eq!(report["content"][1]["artifactType"], "table");
+    let asked = fake.request(1).await.json().clone();
+    assert_eq!(
+        asked["tool_choice"]["function"]["name"],
+        "response_formatter"
+    );
+    assert_eq!(asked["tools"].as_array().unwrap().len(), 1, "{asked}");
+}
+
+#[tokio::test]
+async fn a_recipe_brings_its_prompt_and_its_tools() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::text("Hello.")]));
+    let place = openai(&fake).with_file(
+        "tickets.yaml",
+        "name: tickets\nprompt: You only write tickets.\ntools:\n  allow: [create_support_ticket]\n",
+    );
+    let done = ask(&place, &["--recipe", "tickets.yaml", "Hi"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    let asked = fake.request(0).await.json().clone();
+    let names: Vec<_> = asked["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["customer-service__create_support_ticket"]);
+    let prompt = asked["messages"][0]["content"].to_string();
+    assert!(prompt.contains("You only write tickets."), "{prompt}");
+}
+
+#[tokio::test]
+async fn the_next_model_answers_where_the_first_fails() {
+    let (broken, whole) = (
+        FakeModel::start().await.unwrap(),
+        FakeModel::start().await.unwrap(),
+    );
+    broken.answer(Answer::new(401).piece(r#"{"error":{"message":"no"}}"#));
+    whole.answer(Answer::openai_chat([Say::text("From the second.")]));
+    let config = format!(
+        "fallback_models: [second/some-model]\nproviders:\n  second:\n    base_url: {}/v1\n",
+        whole.base_url()
+    );
+    let place = openai(&broken).with_file("switchboard.yaml", &config);
+    let done = ask(&place, &["--no-tools", "Hi"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    let report = done.json();
+    assert_eq!(report["answer"], "From the second.");
+    assert_eq!(report["model"], "second/some-model");
+}
+
+#[tokio::test]
+async fn rules_limits_and_context_are_configured_and_wrong_ones_are_named() {
+    let fake = FakeModel::start().await.unwrap();
+    let ticket = |id: &str| {
+        Say::call(
+            id,
+            "customer-service__create_support_ticket",
+            json!({"customer_id": 7, "priority": "low", "subject": "s", "description": "d"}),
+        )
+    };
+    fake.answer(Answer::openai_chat([ticket("a"), ticket("b")]));
+    fake.answer(Answer::openai_chat([Say::text("ok")]));
+    let place = openai(&fake).with_file(
+        "switchboard.yaml",
+        "
+limits: {max_calls_per_response: 1}
+approvals:
+  rules:
+    - {tool: create_support_ticket, verdict: deny, reason: tickets are closed}
+",
+    );
+    let report = ask(&place, &["Hi"]).await.json();
+    let failures: Vec<_> = report["tool_calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| call["failure"].clone())
+        .collect();
+    assert_eq!(
+        failures,
+        [json!("denied"), json!("limit_reached")],
+        "{report}"
+    );
+
+    for (config, named) in [
+        ("limits: {max_call: 1}", "limits.max_call"),
+        ("strategy: circle", "strategy"),
+        (
+            "approvals: {rules: [{tool: x, verdict: maybe}]}",
+            "approvals.rules",
+        ),
+        ("guards: [{tool: x}]", "guards"),
+        ("recipe: nothing-like-it", "nothing-like-it"),
+    ] {
+        let place = Place::new().with_file("switchboard.yaml", config);
+        let done = place.run(["ask", "-m", "offline/planner", "Hi"]).await;
+        assert_eq!(done.code, 2, "{config}: {done}");
+        assert!(done.stderr.contains(named), "{config}: {done}");
+    }
+}
