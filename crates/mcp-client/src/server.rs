@@ -374,6 +374,8 @@ impl Server {
 
     pub(crate) fn ready(&self, link: Arc<Link>, tools: Tools) {
         let tools = Arc::new(tools);
+        // Whoever finds the server ready also finds which of its tools have changed.
+        let redefined = self.seen.look_at(&self.config.name, &tools);
         // It may be another server by now.
         self.lists.all_changed();
         self.change(|now| {
@@ -384,12 +386,13 @@ impl Server {
             now.stale_list = None;
         });
         self.tools_changed();
-        self.look_at(&tools);
+        self.tell_redefined(redefined);
     }
 
     pub(crate) fn relisted(&self, tools: Tools) {
         let tools = Arc::new(tools);
         let before = self.now().tools;
+        let redefined = self.seen.look_at(&self.config.name, &tools);
         self.now.send_modify(|now| {
             now.tools = tools.clone();
             now.stale_list = None;
@@ -399,7 +402,7 @@ impl Server {
         if before.definitions != tools.definitions || before.app_only != tools.app_only {
             self.tools_changed();
         }
-        self.look_at(&tools);
+        self.tell_redefined(redefined);
     }
 
     /// The old list stays; it is still the best guess.
@@ -499,8 +502,8 @@ impl Server {
     }
 
     /// Tells which tools are not what they were when they were last seen.
-    fn look_at(&self, tools: &Tools) {
-        for redefined in self.seen.look_at(&self.config.name, tools) {
+    fn tell_redefined(&self, redefined: Vec<ToolHostChange>) {
+        for redefined in redefined {
             tracing::warn!(?redefined, "a tool's definition has changed");
             self.tell(redefined);
         }
