@@ -1,8 +1,16 @@
 //! What comes in forgives: a value of the wrong type counts as absent, so that one odd field never
 //! costs the answer. For `#[serde(default, deserialize_with = "…")]`.
 
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
-use serde_json::Value;
+mod forgiving;
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, SeqAccess, Visitor},
+};
+
+use self::forgiving::forgiving;
 
 /// The value if it is of the right type, else the default.
 ///
@@ -12,8 +20,7 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
 {
-    let value = Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).unwrap_or_default())
+    forgiving(deserializer).map(Option::unwrap_or_default)
 }
 
 /// The elements that are of the right type; none for `null` and anything else that is no list.
@@ -24,17 +31,50 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
-    let Value::Array(list) = Value::deserialize(deserializer)? else {
-        return Ok(Vec::new());
-    };
-    let elements = list.into_iter();
-    Ok(elements
-        .filter_map(|element| serde_json::from_value(element).ok())
-        .collect())
+    let list = forgiving(deserializer)?;
+    Ok(list.map_or_else(Vec::new, |List(elements)| elements))
+}
+
+/// A list without what is of the wrong type in it.
+struct List<T>(Vec<T>);
+
+struct Element<T>(Option<T>);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements<T>(PhantomData<T>);
+
+        impl<'de, T: DeserializeOwned> Visitor<'de> for Elements<T> {
+            type Value = List<T>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<T>, A::Error> {
+                let mut elements = Vec::new();
+                while let Some(Element(element)) = list.next_element()? {
+                    elements.extend(element);
+                }
+                Ok(List(elements))
+            }
+        }
+
+        deserializer.deserialize_seq(Elements(PhantomData))
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Element<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        forgiving(deserializer).map(Self)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
     use super::*;
 
     #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -44,6 +84,122 @@ mod tests {
         count: Option<u64>,
         #[serde(deserialize_with = "lenient_list")]
         names: Vec<String>,
+    }
+
+    /// Fields in fields, each of which may be odd.
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Outer {
+        #[serde(deserialize_with = "lenient")]
+        a: Option<Box<Inner>>,
+        #[serde(deserialize_with = "lenient_list")]
+        b: Vec<Inner>,
+        #[serde(deserialize_with = "lenient")]
+        c: Strict,
+        #[serde(deserialize_with = "lenient")]
+        d: Option<(u8, String)>,
+        e: Option<Value>,
+    }
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Inner {
+        #[serde(deserialize_with = "lenient")]
+        a: Option<Strict>,
+        #[serde(deserialize_with = "lenient_list")]
+        b: Vec<u8>,
+        #[serde(deserialize_with = "lenient")]
+        d: String,
+    }
+
+    /// Wrong as a whole where a field is.
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct Strict {
+        a: Vec<i64>,
+        b: Option<Kind>,
+        c: Option<Box<Strict>>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Kind {
+        A,
+        B(u8),
+        C { a: bool },
+    }
+
+    fn tried<T: DeserializeOwned + Default>(value: &Value) -> T {
+        serde_json::from_value(value.clone()).unwrap_or_default()
+    }
+
+    fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+        value
+            .get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    }
+
+    /// The same, each field read by itself as a whole.
+    fn outer(value: &Value) -> Outer {
+        let field = |name| value.get(name).unwrap_or(&Value::Null);
+        let is_inner = |value: &&Value| value.is_object();
+        Outer {
+            a: value
+                .get("a")
+                .filter(is_inner)
+                .map(|it| Box::new(inner(it))),
+            b: list(value, "b").filter(is_inner).map(inner).collect(),
+            c: tried(field("c")),
+            d: tried(field("d")),
+            e: tried(field("e")),
+        }
+    }
+
+    fn inner(value: &Value) -> Inner {
+        let field = |name| value.get(name).unwrap_or(&Value::Null);
+        let numbers = list(value, "b").filter_map(|it| serde_json::from_value(it.clone()).ok());
+        Inner {
+            a: tried(field("a")),
+            b: numbers.collect(),
+            d: tried(field("d")),
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-2_i64..300).prop_map(Value::from),
+            Just(Value::from(1.5)),
+            "[abc]".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 60, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[abcdef]", inner, 0..5)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn odd_values_cost_what_they_are_and_nothing_around_them(
+            fields in prop::collection::btree_map("[abcdef]", any_json(), 0..6),
+        ) {
+            let value = Value::Object(fields.into_iter().collect());
+            // A list in place of an object would be its fields in order.
+            prop_assume!(!value.get("a").is_some_and(Value::is_array));
+            prop_assume!(!list(&value, "b").any(Value::is_array));
+            let text = value.to_string();
+            let read: Outer = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(&read, &outer(&value), "{}", text);
+            prop_assert!(serde_json::from_str::<Outer>(&text[..text.len() - 1]).is_err());
+        }
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl ChatDecoder {
             }
             self.answered = true;
             if let Some(delta) = choice.delta.or(choice.message) {
-                self.delta(delta, events);
+                self.delta(*delta, events);
             }
             // A reason that says more than "stop" is not replaced.
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty())
@@ -139,7 +139,7 @@ impl ChatDecoder {
             }
         }
         if let Some(report) = chunk.usage {
-            let usage = switchboard_domain::Usage::from(report);
+            let usage = switchboard_domain::Usage::from(*report);
             if usage.is_known() {
                 events.push(ModelEvent::Usage { usage });
             }

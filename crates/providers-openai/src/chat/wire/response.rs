@@ -23,7 +23,7 @@ pub struct Chunk {
     pub choices: Vec<Choice>,
     /// The tokens; `null` in all chunks but the last.
     #[serde(deserialize_with = "lenient")]
-    pub usage: Option<UsageReport>,
+    pub usage: Option<Box<UsageReport>>,
     /// An error in place of an answer.
     pub error: Option<Value>,
     /// `error` where the server does not wrap its errors (vLLM).
@@ -31,7 +31,7 @@ pub struct Chunk {
     pub object: Option<String>,
 }
 
-/// One answer.
+/// One answer. Boxed is what is big: a chunk is made for every word, and moved about until it is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Choice {
@@ -40,10 +40,10 @@ pub struct Choice {
     pub index: Option<u64>,
     /// What is new, in a stream.
     #[serde(deserialize_with = "lenient")]
-    pub delta: Option<Delta>,
+    pub delta: Option<Box<Delta>>,
     /// Everything, in a whole body.
     #[serde(deserialize_with = "lenient")]
-    pub message: Option<Delta>,
+    pub message: Option<Box<Delta>>,
     /// Why it ended.
     #[serde(deserialize_with = "lenient")]
     pub finish_reason: Option<String>,
