@@ -6,7 +6,7 @@ use switchboard_domain::{ToolContent, ToolOutput};
 
 use crate::pattern::Pattern;
 
-/// When `tool` gives such a result, the calls behind it in the same answer are not executed.
+/// When `tool` gives such a result, or none at all, the calls behind it in the same answer are not executed.
 ///
 /// A tool that has a guard is a barrier: the calls behind it begin when its result is there. In a
 /// configuration:
@@ -57,7 +57,9 @@ impl Guard {
     pub fn stops(&self, tool: &str, output: &ToolOutput) -> bool {
         self.watches(tool)
             && match &self.when {
-                GuardCondition::Word(GuardWord::Error) => output.is_error,
+                // Whoever cannot tell does not say yes: an error stops in any case.
+                _ if output.is_error => true,
+                GuardCondition::Word(GuardWord::Error) => false,
                 GuardCondition::Holds { pointer, equals } => match &output.structured {
                     Some(structured) => structured.pointer(pointer) == Some(equals),
                     None => output.content.iter().any(|content| {
@@ -94,6 +96,14 @@ mod tests {
         assert!(guard.stops("crm__check", &ToolOutput::text(r#"{"approved":false}"#)));
         assert!(!guard.stops("crm__check", &ToolOutput::text("approved: false")));
         assert!(!guard.stops("shop__check", &structured(json!({"approved": false}))));
+        let failed = ToolOutput {
+            is_error: true,
+            ..ToolOutput::text("the database is down")
+        };
+        assert!(
+            guard.stops("crm__check", &failed),
+            "whoever cannot tell does not say yes"
+        );
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub struct RunOptions {
     pub max_concurrent_tools: usize,
     /// How long one tool call may take; `None` leaves it to the tool host.
     pub tool_timeout: Option<Duration>,
-    /// After a call that a person declined, those behind it in the same answer are not executed.
+    /// After a call that a person or a rule declined, those behind it in the same answer are not
+    /// executed.
     pub stop_after_denial: bool,
     /// Results after which those behind are not executed.
     pub guards: Vec<Guard>,

@@ -78,6 +78,7 @@ impl<T> fmt::Display for Hidden<T> {
 /// ```
 #[derive(Clone, Default)]
 pub struct ContextInjection {
+    servers: Option<Vec<String>>,
     values: BTreeMap<String, Hidden<Value>>,
     scrubber: Scrubber,
     plans: Arc<PerDefinition<Plan>>,
@@ -105,6 +106,15 @@ impl ContextInjection {
         let values = self.values.iter();
         self.scrubber = Scrubber::new(values.map(|(name, value)| (name.as_str(), value.expose())));
         // What was found out holds for the values as they were.
+        self.plans = Arc::default();
+        self
+    }
+
+    /// Gives them to tools of these servers alone. Without, every server whose tool asks for a name gets its
+    /// value.
+    #[must_use]
+    pub fn only_for(mut self, servers: impl IntoIterator<Item = String>) -> Self {
+        self.servers = Some(servers.into_iter().collect());
         self.plans = Arc::default();
         self
     }
@@ -169,7 +179,11 @@ impl ContextInjection {
     fn make_plan(&self, original: &ToolDefinition) -> Plan {
         let schema = &original.input_schema;
         let mut given = Vec::new();
-        for (name, value) in &self.values {
+        let gets_some = self.servers.as_ref().is_none_or(|servers| {
+            let origin = original.origin.as_ref();
+            origin.is_some_and(|origin| servers.contains(&origin.server))
+        });
+        for (name, value) in self.values.iter().filter(|_| gets_some) {
             if let Some(value) = asked_for(schema, name, value.expose()) {
                 given.push((name.clone(), Hidden(value)));
             }

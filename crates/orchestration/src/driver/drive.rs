@@ -28,6 +28,7 @@ pub(super) struct Driver {
     /// The tools as their host declares them: what is injected and promised depends on these.
     pub(super) originals: Vec<Arc<ToolDefinition>>,
     selection: Option<RecipeTools>,
+    resumed: bool,
 }
 
 /// Whether the loop goes on.
@@ -47,40 +48,74 @@ pub(super) enum Stopped {
 
 impl Driver {
     pub(super) fn new(agent: Agent, publisher: Publisher, cancel: CancellationToken) -> Self {
-        let selection = agent.recipe.as_deref().map(RecipeTools::new);
         Self {
             agent,
             publisher,
             cancel,
             deadline: None,
             originals: Vec::new(),
-            selection,
+            selection: None,
+            resumed: false,
         }
     }
 
     pub(super) async fn drive(mut self, mut run: Run, resumed: bool, traced: AgentTrace) -> Run {
+        self.resumed = resumed;
         run.shares_validators(self.agent.validators.clone());
         if let Some(decisions) = &self.agent.decisions {
             run.shares_decisions(decisions.clone());
         }
         run.tools_redefined(self.agent.redefined.iter().cloned());
+        // A stored run follows the recipe that it began with, whoever goes on with it.
+        if let Some(recipe) = run.follows(self.agent.recipe.clone()) {
+            self.selection = Some(RecipeTools::new(&recipe));
+            self.agent.recipe = Some(recipe);
+        }
+        let switched = self.first_model_if_gone(&mut run);
         let model = run.model().clone();
         if let Some(model) = self.model(&model) {
             run.knows_model(model.capabilities().clone(), self.price_of(model.id()));
         }
         self.tell([RunEventKind::RunStarted { model, resumed }])
             .await;
+        self.tell(switched).await;
         run.tick((self.agent.clock)());
         if resumed {
+            self.tell(run.told_again()).await;
             self.tell(run.recover()).await;
         }
         // Not in the driver: a stream cannot be shared, and what the driver lends out must be.
         let mut changes = self.agent.tools.as_ref().map(|host| host.changes());
         let mut parked = false;
-        loop {
+        if resumed && !run.open_tools().is_empty() {
+            // Calls may be the first thing to come: what was approved, and what is injected, depends on
+            // the tools as they are.
+            self.look_at_tools(&mut run).await;
+            let missing: Vec<_> = run
+                .open_tools()
+                .into_iter()
+                .filter(|name| self.original(name).is_none())
+                .collect();
+            if !missing.is_empty() {
+                let message = format!(
+                    "not there now: {}; the run stays as it is until it is continued",
+                    missing.join(", ")
+                );
+                let warning = Warning::new(WarningKind::ToolUnavailable, message);
+                self.tell(run.warn(warning)).await;
+                parked = true;
+            }
+        }
+        while !parked {
             run.tick((self.agent.clock)());
-            self.deadline = run.time_left().map(|left| Instant::now() + left);
-            self.hear_changes(&mut changes, &mut run).await;
+            // A time that no clock can show is none.
+            self.deadline = run
+                .time_left()
+                .and_then(|left| Instant::now().checked_add(left));
+            if self.hear_changes(&mut changes, &mut run).await && !run.open_tools().is_empty() {
+                // While somebody was asked, a tool became another one.
+                self.look_at_tools(&mut run).await;
+            }
             let done = match run.next_step() {
                 Step::Done => break,
                 _ if self.cancel.is_cancelled() => Ok(Flow::Stopped(Stopped::Cancelled)),
@@ -160,6 +195,16 @@ impl Driver {
         }
     }
 
+    /// A stored run may name a model that is no longer there: then the first goes on.
+    fn first_model_if_gone(&self, run: &mut Run) -> Option<RunEventKind> {
+        let models = &self.agent.models;
+        if models.iter().any(|model| model.id() == run.model()) {
+            return None;
+        }
+        let first = models.first()?;
+        Some(run.goes_on_with(first.id().clone()))
+    }
+
     /// The model of this name. A stored run may name one that is no longer there; then the first.
     pub(super) fn model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
         let models = &self.agent.models;
@@ -205,8 +250,21 @@ impl Driver {
         self.originals.iter().find(|tool| tool.name == name)
     }
 
-    /// What changed at the hosts since the last step.
-    async fn hear_changes(&self, changes: &mut Option<ToolHostChanges>, run: &mut Run) {
+    /// Holds the calls that have not left against the tools as they are now.
+    async fn look_at_tools(&mut self, run: &mut Run) {
+        let Some(host) = self.agent.tools.clone() else {
+            return;
+        };
+        if let Ok(catalog) = self.unless_stopped(host.tools()).await {
+            let (tools, _) = self.visible(catalog.tools);
+            run.tools_declared(self.originals.clone());
+            let events = run.tools_now(&tools);
+            self.tell(events).await;
+        }
+    }
+
+    /// What changed at the hosts since the last step; whether tools are others now.
+    async fn hear_changes(&self, changes: &mut Option<ToolHostChanges>, run: &mut Run) -> bool {
         let mut heard = Vec::new();
         while let Some(stream) = changes {
             match stream.next().now_or_never() {
@@ -231,21 +289,42 @@ impl Driver {
                 _ => {}
             }
         }
-        let events = heard
-            .into_iter()
-            .map(|change| RunEventKind::ServerChanged { change });
+        let is_changed = heard.iter().any(|change| {
+            matches!(
+                change,
+                ToolHostChange::ToolsChanged { .. } | ToolHostChange::ToolRedefined { .. }
+            )
+        });
+        let events = heard.into_iter().map(|mut change| {
+            if let ToolHostChange::ServerState {
+                reason: Some(reason),
+                ..
+            } = &mut change
+            {
+                // A server's last words may be what it was given.
+                *reason = self.agent.context.scrub_text(reason).into_owned();
+            }
+            RunEventKind::ServerChanged { change }
+        });
         self.tell(events).await;
+        is_changed
     }
 
     /// Stores the run, if somebody does that.
-    pub(super) async fn reached(&self, run: &mut Run, point: Checkpoint) {
+    ///
+    /// `false` if that failed. Where nobody does it, whoever drives the run keeps it.
+    pub(super) async fn reached(&self, run: &mut Run, point: Checkpoint) -> bool {
         let Some(checkpoints) = &self.agent.checkpoints else {
-            return;
+            return true;
         };
         run.next_event = self.publisher.next_number();
-        if let Err(error) = checkpoints.reached(run, point).await {
-            let warning = Warning::new(WarningKind::NotStored, error.to_string());
-            self.tell(run.warn(warning)).await;
+        match checkpoints.reached(run, point).await {
+            Ok(()) => true,
+            Err(error) => {
+                let warning = Warning::new(WarningKind::NotStored, error.to_string());
+                self.tell(run.warn(warning)).await;
+                false
+            }
         }
     }
 
@@ -254,7 +333,7 @@ impl Driver {
         run: &mut Run,
         requests: &[ApprovalRequest],
     ) -> Result<Flow, UnexpectedInput> {
-        self.reached(run, Checkpoint::Waiting).await;
+        let is_stored = self.reached(run, Checkpoint::Waiting).await;
         // One question at a time: a person answers them one at a time.
         for request in requests {
             let is_open = run
@@ -275,13 +354,18 @@ impl Driver {
                     let decided = in_time(decided, expires_in);
                     match self.cancel.run_until_cancelled(decided).await {
                         Some(decision) => decision,
+                        // What was stored to be decided later still can be.
+                        None if self.resumed && is_stored => return Ok(Flow::Parked),
                         None => return Ok(Flow::Stopped(Stopped::Cancelled)),
                     }
                 }
             };
-            if decision == ApprovalDecision::Later {
-                return Ok(Flow::Parked);
-            }
+            let decision = match decision {
+                ApprovalDecision::Later if is_stored => return Ok(Flow::Parked),
+                // Nobody could go on with it.
+                ApprovalDecision::Later => ApprovalDecision::NobodyThere,
+                decision => decision,
+            };
             run.tick((self.agent.clock)());
             self.tell(run.decided(&request.tool_use.id, decision)?)
                 .await;

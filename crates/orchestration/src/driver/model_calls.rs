@@ -10,6 +10,7 @@ use tracing::Instrument as _;
 use super::drive::{Driver, Flow, Stopped};
 use crate::{
     CallPurpose, ModelCall, Outcome, Run, RunEventKind, RunPhase, UnexpectedInput,
+    run::UniqueIds,
     strategy::formatter::{FormatterMode, PartialFormatter},
     trace::ChatTrace,
 };
@@ -23,7 +24,9 @@ enum Answer {
 
 /// How the events of a model are shown.
 struct Shown {
+    /// Tool uses that may still be written, by their part, under the ids that they have in the run.
     open_tools: Vec<(u32, String)>,
+    ids: UniqueIds,
     /// Text of this answer is work in progress, not the answer.
     gathers: bool,
     /// Reads the answer out of its form.
@@ -39,11 +42,18 @@ impl Driver {
                 Err(why) => return Ok(Flow::Stopped(why)),
             },
         };
-        self.tell(run.tools_unavailable(&catalog.problems)).await;
+        let mut problems = catalog.problems;
+        for problem in &mut problems {
+            problem.message = self.agent.context.scrub_text(&problem.message).into_owned();
+        }
+        self.tell(run.tools_unavailable(&problems)).await;
         if self.cancel.is_cancelled() {
             return Ok(Flow::Stopped(Stopped::Cancelled));
         }
         let (tools, problems) = self.visible(catalog.tools);
+        if !self.agent.context.is_empty() {
+            run.tools_declared(self.originals.clone());
+        }
         self.tell(run.tools_missing(problems)).await;
         if run.steps() == 0
             && let Some(recipe) = &self.agent.recipe
@@ -91,6 +101,7 @@ impl Driver {
         .await;
         let mut shown = Shown {
             open_tools: Vec::new(),
+            ids: run.ids(),
             gathers: run.stage() == Some(RunPhase::Gathering),
             formatter: run.partial_formatter(),
         };
@@ -109,10 +120,10 @@ impl Driver {
                     && let Some(switched) = run.declined(self.next_model(run.model()))
                 {
                     run.knows_model_now(self.price_of(run.model()));
-                    events.push(switched);
+                    events.extend(switched);
                 }
-                if run.outcome() == Some(Outcome::Completed)
-                    && let Some((_, formatter)) = &shown.formatter
+                // Also of one that was cut off: what is told and what is reported are the same.
+                if let Some((_, formatter)) = &shown.formatter
                     && let Some(report) = run.report()
                     && let Some(rest) = formatter.rest(&report.answer)
                     && !rest.is_empty()
@@ -211,6 +222,7 @@ impl Shown {
                 index,
                 part: PartStart::ToolUse { id, name },
             } => {
+                let id = self.ids.unique(&id);
                 self.open_tools.push((index, id.clone()));
                 match self.formatter {
                     Some(_) => Vec::new(),

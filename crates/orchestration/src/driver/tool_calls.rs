@@ -11,15 +11,15 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use switchboard_domain::{
-    JsonObject, ProgressSink, ToolCall, ToolCallError, ToolDefinition, ToolOutput,
+    JsonObject, ProgressSink, ToolAnnotations, ToolCall, ToolCallError, ToolDefinition, ToolOutput,
 };
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::drive::{Driver, Flow, milliseconds};
 use crate::{
-    PlannedCall, Run, ToolAnswer, UnexpectedInput, checkpoint::Checkpoint, results::CacheKey,
-    trace::ToolTrace,
+    PlannedCall, Run, ToolAnswer, UnexpectedInput, approval::only_reads, checkpoint::Checkpoint,
+    results::CacheKey, trace::ToolTrace,
 };
 
 /// A tool host keeps deadlines itself and knows more about a time-out than we do; this much later
@@ -42,6 +42,13 @@ impl Driver {
         run: &mut Run,
         calls: Vec<PlannedCall>,
     ) -> Result<Flow, UnexpectedInput> {
+        if calls.is_empty() {
+            // A stored run that was not recovered: its calls have left and nobody waits for them.
+            return Err(UnexpectedInput {
+                method: "next_step",
+                reason: "calls are under way that this driver did not start".to_owned(),
+            });
+        }
         let at_once = run.options().max_concurrent_tools.max(1);
         let timeout = run.options().tool_timeout;
         let mut waiting = calls.into_iter();
@@ -68,7 +75,14 @@ impl Driver {
                 leaving.push(call);
             }
             if !leaving.is_empty() {
-                self.reached(run, Checkpoint::Leaving).await;
+                // A call that does no harm twice needs no word of its intent.
+                let may_harm = |call: &Outgoing| {
+                    let says = call.planned.annotations;
+                    !only_reads(says) && says.idempotent != Some(true)
+                };
+                if leaving.iter().any(may_harm) {
+                    self.reached(run, Checkpoint::Leaving).await;
+                }
                 running.extend(
                     leaving
                         .into_iter()
@@ -99,12 +113,16 @@ impl Driver {
         Ok(Flow::Go)
     }
 
-    fn outgoing(&self, run: &Run, mut planned: PlannedCall) -> Outgoing {
-        let mut input = std::mem::take(&mut planned.input);
+    fn outgoing(&self, run: &Run, planned: PlannedCall) -> Outgoing {
         let original = self.original(&planned.name).cloned();
-        if let Some(original) = &original {
-            input = self.agent.context.inject(original, input);
-        }
+        let input = match &original {
+            // What is told of a call is told of the input without what is injected.
+            Some(original) if !self.agent.context.is_empty() => {
+                let input = planned.input.clone();
+                self.agent.context.inject(original, input)
+            }
+            _ => planned.input.clone(),
+        };
         let key = match (&self.agent.cache, &original) {
             (Some(cache), Some(original)) => cache.key(run.principal(), original, &input),
             _ => None,
@@ -134,10 +152,22 @@ impl Driver {
             id,
             name,
             server,
+            input: told,
+            annotations,
             idempotency_key,
             ..
         } = planned;
-        let traced = ToolTrace::begin(&id, server.as_deref(), &name, &input);
+        if original.is_none() && self.agent.tools.is_some() {
+            // It went away after it was planned: what it would be given and may do is not known any more.
+            let available = self.originals.iter().map(|tool| tool.name.clone());
+            let gone = ToolCallError::UnknownTool {
+                name,
+                available: available.collect(),
+            };
+            return (id, ToolAnswer::new(Err(gone), 0));
+        }
+        let traced = ToolTrace::begin(&id, server.as_deref(), &name, &told);
+        self.forget_what_was_read(server.as_deref(), annotations);
         let attempts = Arc::new(AtomicU32::new(1));
         let call = ToolCall {
             name: name.clone(),
@@ -149,7 +179,6 @@ impl Driver {
         let called = self.call_host(call, timeout).instrument(traced.span());
         let mut result = called.await;
         let attempts = attempts.load(Ordering::Relaxed);
-        traced.ended(&result, attempts);
         let context = &self.agent.context;
         let mut broke_promise = false;
         result = match result {
@@ -167,12 +196,24 @@ impl Driver {
             }
             Err(error) => Err(self.scrubbed(error)),
         };
+        // After what is injected was taken out: a server may say what it was given.
+        traced.ended(&result, attempts);
+        self.forget_what_was_read(server.as_deref(), annotations);
         let answer = ToolAnswer {
             attempts,
             broke_promise,
             ..ToolAnswer::new(result, milliseconds(started.elapsed()))
         };
         (id, answer)
+    }
+
+    /// What changes something may change what was read before it, beside it and also if it failed.
+    fn forget_what_was_read(&self, server: Option<&str>, annotations: ToolAnnotations) {
+        if let (Some(cache), Some(server), false) =
+            (&self.agent.cache, server, only_reads(annotations))
+        {
+            cache.invalidate(server);
+        }
     }
 
     fn listener(&self, id: &str, attempts: &Arc<AtomicU32>) -> ProgressSink {
@@ -208,12 +249,13 @@ impl Driver {
             return host.call(call).await;
         };
         let name = call.name.clone();
-        match tokio::time::timeout(timeout + TOOL_TIMEOUT_GRACE, host.call(call)).await {
+        let longest = timeout.saturating_add(TOOL_TIMEOUT_GRACE);
+        match tokio::time::timeout(longest, host.call(call)).await {
             Ok(result) => result,
             Err(_) => Err(ToolCallError::Timeout {
                 server: "the tool host".to_owned(),
                 tool: name,
-                after: timeout + TOOL_TIMEOUT_GRACE,
+                after: longest,
             }),
         }
     }

@@ -90,9 +90,12 @@ impl LimitHit {
         }
     }
 
-    /// The same as an option of the command line.
-    pub fn flag(&self) -> String {
-        format!("--{}", self.key().replace('_', "-"))
+    /// Where it is set: the option of the command line, or the place in the configuration.
+    pub fn setting(&self) -> String {
+        match self {
+            Self::Steps { .. } => "--max-steps or `max_steps`".to_owned(),
+            other => format!("`limits.{}`", other.key()),
+        }
     }
 
     /// Whether only the one call is not executed and the run goes on.
@@ -177,13 +180,7 @@ impl fmt::Display for LimitHit {
             Self::PriceUnknown { .. } => "configure its price, or take away the limit",
             _ => "raise the limit",
         };
-        write!(
-            f,
-            "{}; {way_out} with {} or `{}`",
-            self.what(),
-            self.flag(),
-            self.key()
-        )
+        write!(f, "{}; {way_out} with {}", self.what(), self.setting())
     }
 }
 

@@ -28,7 +28,8 @@ pub struct Limits {
     /// Tool calls in the whole run. Those beyond it are not executed, and the model is not asked again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u32>,
-    /// Tool calls in one answer. Those beyond it are not executed; the run goes on.
+    /// Tool calls in one answer; 128 unless something else is said. Those beyond it are not executed; the
+    /// run goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_calls_per_response: Option<u32>,
     /// Tool calls within any sixty seconds. Those beyond it are not executed; the run goes on.
@@ -58,7 +59,7 @@ impl Default for Limits {
         Self {
             max_steps: 16,
             max_tool_calls: None,
-            max_calls_per_response: None,
+            max_calls_per_response: Some(128),
             max_calls_per_minute: None,
             max_input_tokens: None,
             max_output_tokens: None,

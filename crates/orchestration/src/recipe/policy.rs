@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::tools::spellings;
+use super::tools::{loose, loose_halves};
 use crate::{
     Limits,
     approval::{ApprovalPolicy, Approvals, Rule},
@@ -35,7 +35,7 @@ pub enum RequiresApproval {
     Never,
     /// Every call, also of tools that only read.
     Always,
-    /// Calls of these tools, as [`matches`](super::matches) has them.
+    /// Calls of these tools, as [`matches()`](super::matches) has them.
     For(Vec<String>),
 }
 
@@ -60,22 +60,25 @@ impl ToolPolicy {
     /// A recipe can only make it stricter: its rules come after those that are there, which decide
     /// first, and where tools that change something are switched off they stay so.
     pub fn tighten(&self, approvals: &mut Approvals) {
-        let mut rule = match &self.requires_approval {
-            None | Some(RequiresApproval::Never) => return,
-            Some(RequiresApproval::Always) => Rule::ask(),
+        let mut rules = Vec::new();
+        match &self.requires_approval {
+            None | Some(RequiresApproval::Never) => {}
+            Some(RequiresApproval::Always) => rules.push(Rule::ask()),
+            Some(RequiresApproval::For(patterns)) if patterns.is_empty() => {}
             Some(RequiresApproval::For(patterns)) => {
-                let patterns = patterns.iter().flat_map(|pattern| spellings(pattern));
-                let rule = patterns.fold(Rule::ask(), Rule::tool);
-                if rule.tool.is_empty() {
-                    return;
-                }
-                rule
+                let names = patterns.iter().map(|pattern| loose(pattern));
+                rules.push(names.fold(Rule::ask(), Rule::tool));
+                // A name for the model may be shortened; server and own name are not.
+                let halves = patterns.iter().filter_map(|pattern| loose_halves(pattern));
+                rules.extend(halves.map(|(server, tool)| Rule::ask().server(server).tool(tool)));
             }
-        };
-        if approvals.policy == ApprovalPolicy::None {
-            rule.read_only = Some(true);
         }
-        approvals.rules.push(rule);
+        for mut rule in rules {
+            if approvals.policy == ApprovalPolicy::None {
+                rule.read_only = Some(true);
+            }
+            approvals.rules.push(rule);
+        }
     }
 
     /// Sets the limits that it names.
@@ -135,9 +138,12 @@ impl RecipeLimits {
     }
 }
 
-fn set<T>(limit: &mut Option<T>, wanted: Option<T>) {
-    if wanted.is_some() {
-        *limit = wanted;
+/// A recipe makes a limit lower and never higher.
+fn set<T: PartialOrd + Copy>(limit: &mut Option<T>, wanted: Option<T>) {
+    if let Some(wanted) = wanted
+        && limit.is_none_or(|limit| wanted < limit)
+    {
+        *limit = Some(wanted);
     }
 }
 

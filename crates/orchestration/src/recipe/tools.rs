@@ -17,7 +17,7 @@ use crate::pattern::Pattern;
 pub struct ToolRules {
     /// Whether there are tools at all.
     pub enabled: bool,
-    /// Only these, as [`matches`] has them; `None` is all.
+    /// Only these, as [`matches()`] has them; `None` is all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
     /// Not these.
@@ -85,14 +85,17 @@ pub fn matches(pattern: &str, tool: &ToolDefinition) -> bool {
         .any(|name| pattern.matches(&name))
 }
 
-/// The ways to write a pattern for a reader that compares characters as they are.
-pub(super) fn spellings(pattern: &str) -> Vec<String> {
+/// A pattern for a reader that compares characters as they are: whatever stands between the words of a
+/// name, as [`matches()`] has it. Where it says more than that, it matches too much and never too little.
+pub(super) fn loose(pattern: &str) -> String {
+    plain(pattern).replace('_', "?")
+}
+
+/// The server and the own name that a pattern such as `crm__delete_*` means, both loose.
+pub(super) fn loose_halves(pattern: &str) -> Option<(String, String)> {
     let plain = plain(pattern);
-    if plain == pattern {
-        vec![plain]
-    } else {
-        vec![pattern.to_owned(), plain]
-    }
+    let (server, tool) = plain.split_once("__")?;
+    Some((loose(server), loose(tool)))
 }
 
 fn plain(name: &str) -> String {

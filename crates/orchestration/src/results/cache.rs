@@ -16,6 +16,7 @@ use switchboard_domain::{
 };
 
 use crate::{
+    approval::only_reads,
     arguments::{canonical, canonical_value},
     per_definition::PerDefinition,
 };
@@ -101,7 +102,7 @@ impl ResultCache {
         definition: &Arc<ToolDefinition>,
         input: &JsonObject,
     ) -> Option<CacheKey> {
-        if definition.annotations.read_only != Some(true) {
+        if !only_reads(definition.annotations) {
             return None;
         }
         let fingerprint = self.fingerprints.of(definition, fingerprint);

@@ -60,7 +60,10 @@ impl Run {
         self.ledger
             .record_usage(&answer.usage, estimate, self.pricing.as_ref(), self.now);
         self.ledger.begin_response();
-        self.warnings.extend(answer.warnings);
+        for warning in answer.warnings {
+            // Most are told anew with each answer; to hear of them once is enough.
+            events.extend(self.warn(warning));
+        }
         self.finish = Some(answer.finish.clone());
         self.nudge = None;
         if let FinishReason::Other(word) = &answer.finish {
@@ -79,6 +82,7 @@ impl Run {
         }
         let uses: Vec<ToolUse> = message.tool_uses().cloned().collect();
         let silent = message.parts.is_empty();
+        self.showed = !silent;
         if self.is_gathering() {
             self.gather_heard(&message);
         }
@@ -94,9 +98,14 @@ impl Run {
                 .map(|tool_use| self.plan(tool_use, withheld, &mut events))
                 .collect();
             self.phase = Phase::Batch(calls);
-            events.extend(self.close_batch_if_settled());
+            events.extend(self.stop_behind_settled());
+            let closed = self.close_batch_if_settled();
             if withheld.is_some() {
+                // The phase that would come next never will.
+                events.extend(closed.into_iter().filter(|event| !begins_a_phase(event)));
                 self.end_by(answer.finish);
+            } else {
+                events.extend(closed);
             }
         }
         Ok(events)
@@ -134,7 +143,7 @@ impl Run {
                 return Ok(events);
             }
             if let Some((model, capabilities)) = next {
-                events.push(self.switch_to(model, capabilities, error.to_string()));
+                events.extend(self.switch_to(model, capabilities, error.to_string()));
                 return Ok(events);
             }
         }
@@ -149,20 +158,36 @@ impl Run {
         self.phase = Phase::Model;
     }
 
+    /// Another model goes on with a run that was stored.
+    pub(crate) fn goes_on_with(&mut self, model: ModelId) -> RunEventKind {
+        let from = std::mem::replace(&mut self.model, model);
+        self.tools_dropped = None;
+        RunEventKind::ModelSwitched {
+            from,
+            to: self.model.clone(),
+            reason: "the run goes on with another model".to_owned(),
+        }
+    }
+
     fn switch_to(
         &mut self,
         model: ModelId,
         capabilities: ModelCapabilities,
         reason: String,
-    ) -> RunEventKind {
+    ) -> Events {
         self.ask_again();
         let from = std::mem::replace(&mut self.model, model);
         self.capabilities = capabilities;
-        RunEventKind::ModelSwitched {
+        // Another model may well take tools.
+        self.tools_dropped = None;
+        let switched = RunEventKind::ModelSwitched {
             from,
             to: self.model.clone(),
             reason,
-        }
+        };
+        std::iter::once(switched)
+            .chain(self.formatter_changes_hands())
+            .collect()
     }
 
     /// Half an answer is shown but is no message of the history: its calls must not run, and its
@@ -176,8 +201,14 @@ impl Run {
         };
         self.ledger
             .record_usage(&partial.usage, estimate, self.pricing.as_ref(), self.now);
-        self.warnings.extend(partial.warnings);
-        self.partial_answer = Some(partial.message.text()).filter(|text| !text.is_empty());
+        for warning in partial.warnings {
+            let _ = self.warn(warning);
+        }
+        if self.is_formatting() {
+            self.formatted_in_part(&partial.message);
+        } else {
+            self.partial_answer = Some(partial.message.text()).filter(|text| !text.is_empty());
+        }
         self.finish = Some(FinishReason::Interrupted);
     }
 
@@ -261,17 +292,15 @@ impl Run {
     pub(crate) fn declined(
         &mut self,
         next: Option<(ModelId, ModelCapabilities)>,
-    ) -> Option<RunEventKind> {
+    ) -> Option<Events> {
         let (model, capabilities) = next?;
         let reason = match self.error.as_ref().map(|error| &error.kind) {
             Some(RunErrorKind::Refusal) => "the model declined to answer",
             Some(RunErrorKind::ContentFilter) => "the provider's filter withheld the answer",
             _ => return None,
         };
-        let showed = self.messages.last().is_some_and(|last| {
-            last.role == switchboard_domain::Role::Assistant && !last.parts.is_empty()
-        });
-        if !self.options.recovery.switch_after_refusal || showed {
+        let has_answer = self.showed || self.formatted_items().is_some();
+        if !self.options.recovery.switch_after_refusal || has_answer {
             return None;
         }
         self.error = None;
@@ -316,31 +345,48 @@ impl Run {
         if message.tool_uses().next().is_none() {
             return;
         }
-        let mut taken: HashSet<String> = self
-            .records
-            .iter()
-            .map(|record| record.id.clone())
-            .collect();
-        // Without it, a model that gives every call the same id makes this quadratic.
-        let mut next: HashMap<String, u64> = HashMap::new();
+        let mut ids = self.ids();
         for part in &mut message.parts {
-            let Part::ToolUse(tool_use) = part else {
-                continue;
-            };
-            let given = if tool_use.id.is_empty() {
-                "call"
-            } else {
-                &tool_use.id
-            };
-            let mut id = given.to_owned();
-            let n = next.entry(given.to_owned()).or_insert(2);
-            while taken.contains(&id) {
-                id = format!("{given}_{n}");
-                *n += 1;
+            if let Part::ToolUse(tool_use) = part {
+                tool_use.id = ids.unique(&tool_use.id);
             }
-            taken.insert(id.clone());
-            tool_use.id = id;
         }
+    }
+
+    /// The ids that tool uses of the next answer get.
+    pub(crate) fn ids(&self) -> UniqueIds {
+        UniqueIds {
+            taken: self
+                .records
+                .iter()
+                .map(|record| record.id.clone())
+                .collect(),
+            next: HashMap::new(),
+        }
+    }
+}
+
+/// Gives ids of tool uses that do not come twice, in the order of an answer: the same ones while it
+/// streams and when it is whole.
+#[derive(Debug)]
+pub(crate) struct UniqueIds {
+    taken: HashSet<String>,
+    /// Without it, a model that gives every call the same id makes this quadratic.
+    next: HashMap<String, u64>,
+}
+
+impl UniqueIds {
+    /// The id that a tool use has in the run, for the one that the model gave it.
+    pub(crate) fn unique(&mut self, given: &str) -> String {
+        let given = if given.is_empty() { "call" } else { given };
+        let mut id = given.to_owned();
+        let n = self.next.entry(given.to_owned()).or_insert(2);
+        while self.taken.contains(&id) {
+            id = format!("{given}_{n}");
+            *n += 1;
+        }
+        self.taken.insert(id.clone());
+        id
     }
 }
 
@@ -361,6 +407,10 @@ fn refuses_tools(error: &ModelError) -> bool {
         }
         _ => false,
     }
+}
+
+pub(super) fn begins_a_phase(event: &RunEventKind) -> bool {
+    matches!(event, RunEventKind::PhaseStarted { .. })
 }
 
 /// Why the calls of an answer that ended so must not run.

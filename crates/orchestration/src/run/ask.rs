@@ -7,9 +7,7 @@ use switchboard_domain::{
     WarningKind,
 };
 
-use super::{
-    CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput, phases::Stage, unexpected,
-};
+use super::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput, unexpected};
 use crate::{
     RunEventKind, RunPhase,
     history::{HistoryPolicy, summary_request},
@@ -21,6 +19,8 @@ use crate::{
 /// configured and the window is known. The rest is for the answer and for what an estimate misses.
 const WINDOW_PERCENT: u64 = 80;
 
+const TOO_LONG: &str = "the conversation is about";
+
 impl Run {
     /// Begins the next call of the model with the tools there are now, and gives the request.
     ///
@@ -28,11 +28,17 @@ impl Run {
     #[allow(clippy::needless_pass_by_value)] // Whoever has a list has no more use for it.
     pub fn begin_model_call(&mut self, tools: Vec<Arc<ToolDefinition>>) -> ModelCall {
         let mut events = Vec::new();
-        if self.steps() == 0 && matches!(self.stage, Stage::Gather(_)) {
+        if self.begins_to_gather() {
             events.push(RunEventKind::PhaseStarted {
                 phase: RunPhase::Gathering,
                 mode: None,
             });
+        }
+        if let (0, ToolChoice::Only(names)) = (self.steps(), &self.options.tool_choice) {
+            // A model cannot be held to a tool that it is not shown.
+            for name in names {
+                self.selection.reveal(name);
+            }
         }
         self.tools = self.offered(&tools);
         let policy = self.history_policy();
@@ -59,13 +65,18 @@ impl Run {
             }
         }
         if let Some(over) = &fit.over {
-            // An estimate is no measure: the provider has the last word.
-            let message = format!(
-                "the conversation is about {} tokens long and {} are allowed; nothing more of it can \
-                 be left out",
-                over.tokens, over.max_tokens
-            );
-            events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
+            // An estimate is no measure: the provider has the last word. It grows with every step,
+            // which is one thing to be told.
+            let told = |warning: &Warning| {
+                warning.kind == WarningKind::HistoryTooLong && warning.message.starts_with(TOO_LONG)
+            };
+            if !self.warnings.iter().any(told) {
+                let message = format!(
+                    "{TOO_LONG} {} tokens long and {} are allowed; nothing more of it can be left out",
+                    over.tokens, over.max_tokens
+                );
+                events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
+            }
         }
         self.phase = Phase::Asked;
         self.ledger.begin_step();
@@ -94,11 +105,12 @@ impl Run {
     }
 
     /// Puts examples of a conversation between the instructions and what was really said. Only before
-    /// the first call of the model.
+    /// the first call of the model, and once, also if that call fails and is made again.
     pub fn show_examples(&mut self, examples: Vec<Message>) {
-        if self.steps() > 0 || examples.is_empty() {
+        if self.steps() > 0 || self.has_examples || examples.is_empty() {
             return;
         }
+        self.has_examples = true;
         let leading = self
             .messages
             .iter()
@@ -108,7 +120,11 @@ impl Run {
         self.messages
             .splice(leading..leading, examples.into_iter().map(Arc::new));
         self.given += count;
-        // The question that began the conversation stays, not that of an example.
+        // They are no part of the conversation that could become too long: half an example would teach
+        // half a thing. The question that began the conversation stays beside them.
+        for at in leading..leading + count {
+            self.history.pin(at);
+        }
         let question = self.messages[leading + count..]
             .iter()
             .position(|message| message.role == Role::User);

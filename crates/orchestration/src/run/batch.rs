@@ -22,6 +22,9 @@ pub(super) struct PendingCall {
     /// It runs alone: after those before it, before those behind it.
     #[serde(default)]
     pub(super) barrier: bool,
+    /// Of the definition that somebody was asked about.
+    #[serde(default)]
+    pub(super) fingerprint: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ mod plan;
 mod results;
 mod stops;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -24,10 +24,12 @@ use crate::{
     arguments::Validators,
     history::History,
     limits::{Ledger, Limits, Pricing},
+    recipe::Recipe,
     results::KeptResults,
     search::{ToolIndex, ToolSelection},
     strategy::formatter,
 };
+pub(crate) use answers::UniqueIds;
 use batch::{CallState, PendingCall};
 use phases::Stage;
 
@@ -54,6 +56,9 @@ pub struct Run {
     capabilities: ModelCapabilities,
     #[serde(default)]
     pricing: Option<Pricing>,
+    /// The recipe that it began with.
+    #[serde(default)]
+    recipe: Option<Arc<Recipe>>,
     options: RunOptions,
     messages: Vec<Arc<Message>>,
     /// How many of the messages the run was given; the rest are its own.
@@ -82,6 +87,12 @@ pub struct Run {
     nudge: Option<Arc<Message>>,
     #[serde(default)]
     again: Again,
+    /// The last answer held something.
+    #[serde(default)]
+    showed: bool,
+    /// Examples stand before the conversation, or there are none.
+    #[serde(default)]
+    has_examples: bool,
     /// Estimated tokens of the last request.
     #[serde(default)]
     asked_tokens: u64,
@@ -97,6 +108,9 @@ pub struct Run {
     now: Timestamp,
     /// The number of the next event.
     pub(crate) next_event: u64,
+    /// Its time runs, in this process.
+    #[serde(skip)]
+    is_awake: bool,
     #[serde(skip)]
     validators: Validators,
     /// What people decided: the run's own, or what it shares with others.
@@ -104,6 +118,9 @@ pub struct Run {
     decisions: SharedDecisions,
     #[serde(skip)]
     index: ToolIndex,
+    /// The tools as their hosts declare them, with what is hidden from the model: an approval is one of these.
+    #[serde(skip)]
+    declared: Vec<Arc<ToolDefinition>>,
     #[serde(skip)]
     weight: ask::ToolWeight,
 }
@@ -236,6 +253,7 @@ impl Run {
             model,
             capabilities: ModelCapabilities::default(),
             pricing: None,
+            recipe: None,
             given: messages.len(),
             messages,
             tools: Vec::new(),
@@ -250,6 +268,8 @@ impl Run {
             tools_dropped: None,
             nudge: None,
             again: Again::default(),
+            showed: false,
+            has_examples: false,
             asked_tokens: 0,
             usage: Usage::default(),
             finish: None,
@@ -259,9 +279,11 @@ impl Run {
             partial_answer: None,
             now: Timestamp::UNIX_EPOCH,
             next_event: 1,
+            is_awake: false,
             validators: Validators::default(),
             decisions: SharedDecisions::default(),
             index: ToolIndex::default(),
+            declared: Vec::new(),
             weight: ask::ToolWeight::default(),
         }
     }
@@ -272,6 +294,14 @@ impl Run {
         self.principal = principal;
         self.session = session;
         self
+    }
+
+    /// The recipe it follows: the one it began with, else this one.
+    pub(crate) fn follows(&mut self, recipe: Option<Arc<Recipe>>) -> Option<Arc<Recipe>> {
+        if self.recipe.is_none() && self.steps() == 0 {
+            self.recipe = recipe;
+        }
+        self.recipe.clone()
     }
 
     /// Says what the model can do and what it costs. Without, nothing is known of either.
@@ -293,6 +323,7 @@ impl Run {
     /// The run waits for a person: its own time stands still until the next [`Run::tick`].
     pub fn pause(&mut self, now: Timestamp) {
         self.now = now;
+        self.is_awake = false;
         self.ledger.pause(now);
     }
 
@@ -309,6 +340,18 @@ impl Run {
         vec![RunEventKind::Warning { warning }]
     }
 
+    /// The tools as their hosts declare them, where what the model sees is less: a person approves of all of
+    /// it, and of its changes.
+    pub fn tools_declared(&mut self, tools: Vec<Arc<ToolDefinition>>) {
+        self.declared = tools;
+    }
+
+    /// What a person approves of under this name.
+    fn declaration(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+        let declared = self.declared.iter().find(|tool| tool.name == name);
+        declared.or_else(|| self.definition(name))
+    }
+
     /// Names tools whose definition is not what it was when somebody last looked at it.
     pub fn tools_redefined(&mut self, names: impl IntoIterator<Item = String>) {
         self.redefined.extend(names);
@@ -317,7 +360,13 @@ impl Run {
     /// Says what time it is.
     pub fn tick(&mut self, now: Timestamp) {
         self.now = now;
-        self.ledger.start(now);
+        if self.is_awake {
+            self.ledger.heard(now);
+        } else {
+            // At its start, after a person answered and where a stored run is taken up.
+            self.ledger.start(now);
+            self.is_awake = true;
+        }
     }
 
     /// The run's id.
@@ -360,6 +409,28 @@ impl Run {
         self.ledger.time_left(&self.options.limits, self.now)
     }
 
+    /// Whether an input fits the tool of this name; an error names what is wrong.
+    pub fn check_input(&self, tool: &str, input: &JsonObject) -> Result<(), String> {
+        match self.definition(tool) {
+            Some(definition) => self.validators.check(definition, input.clone()).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// The names of the tools whose calls have not left.
+    pub fn open_tools(&self) -> Vec<String> {
+        let Phase::Batch(calls) = &self.phase else {
+            return Vec::new();
+        };
+        let open = calls.iter().filter(|call| {
+            matches!(
+                call.state,
+                CallState::Waiting { .. } | CallState::Ready { .. }
+            )
+        });
+        open.map(|call| call.tool_use.name.clone()).collect()
+    }
+
     /// The tool uses that wait for somebody's word.
     pub fn waiting(&self) -> Vec<&ApprovalRequest> {
         let Phase::Batch(calls) = &self.phase else {
@@ -393,7 +464,7 @@ impl Run {
 
     /// What to do next.
     pub fn next_step(&mut self) -> Step {
-        match &self.phase {
+        match &mut self.phase {
             Phase::Model | Phase::Asked | Phase::Summarising => {
                 let limits = &self.options.limits;
                 let checked = if self.is_formatting() {
@@ -415,10 +486,18 @@ impl Run {
             }
             Phase::Batch(calls) => {
                 let group = next_group(calls);
+                let group = &mut calls[group];
+                // A question that nobody has seen yet does not expire.
+                let expires_at = self.options.approval.expires_at(self.now);
                 let waiting: Vec<_> = group
-                    .iter()
-                    .filter_map(|call| match &call.state {
-                        CallState::Waiting { request, .. } => Some(request.as_ref().clone()),
+                    .iter_mut()
+                    .filter_map(|call| match &mut call.state {
+                        CallState::Waiting { request, .. } => {
+                            if request.expires_at.is_none() {
+                                request.expires_at = expires_at.map(|until| until.to_string());
+                            }
+                            Some(request.as_ref().clone())
+                        }
                         _ => None,
                     })
                     .collect();
@@ -502,7 +581,7 @@ impl Run {
 }
 
 /// The calls that may be under way together: up to the next one that runs alone.
-fn next_group(calls: &[PendingCall]) -> &[PendingCall] {
+fn next_group(calls: &[PendingCall]) -> Range<usize> {
     let is_open = |call: &PendingCall| {
         !matches!(
             call.state,
@@ -510,15 +589,15 @@ fn next_group(calls: &[PendingCall]) -> &[PendingCall] {
         )
     };
     let Some(first) = calls.iter().position(is_open) else {
-        return &[];
+        return 0..0;
     };
     if calls[first].barrier {
-        return &calls[first..=first];
+        return first..first + 1;
     }
     let behind = calls[first..]
         .iter()
         .position(|call| call.barrier && is_open(call));
-    &calls[first..behind.map_or(calls.len(), |behind| first + behind)]
+    first..behind.map_or(calls.len(), |behind| first + behind)
 }
 
 fn unexpected(method: &'static str, reason: impl Into<String>) -> UnexpectedInput {
@@ -539,3 +618,7 @@ fn place(origin: Option<&ToolOrigin>, name: &str) -> (Option<String>, String) {
 #[cfg(test)]
 #[path = "run_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "laws_tests.rs"]
+mod laws;

@@ -1,10 +1,10 @@
 //! The phases of the strategy that gathers first and formats then.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, mem, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
-    ChatRequest, FinishReason, Message, ModelError, Role, ToolInput, ToolUse,
+    ChatRequest, FinishReason, Message, ModelError, Part, Role, ToolInput, ToolUse,
 };
 
 use super::{Events, Phase, Run, batch::CallState};
@@ -37,6 +37,9 @@ pub(super) struct Gathering {
     next: Option<Next>,
     /// Calls of the last answer that were made before: their id, and the id of the earlier one.
     repeats: HashMap<String, String>,
+    /// It was told that the phase began.
+    #[serde(default)]
+    begun: bool,
 }
 
 /// What follows an answer of the gathering phase.
@@ -54,6 +57,11 @@ pub(super) struct Formatting {
     state: FormatState,
     /// What was said in this phase; none of it belongs into the history.
     said: Vec<Arc<Message>>,
+    /// The answer so far, where the provider paused it.
+    #[serde(default)]
+    paused: Vec<Part>,
+    #[serde(default)]
+    pauses: u32,
     /// What the model said last while it gathered.
     gathered: String,
     /// The answer, when it is there.
@@ -67,13 +75,32 @@ impl Stage {
                 state: GatherState::new(options),
                 next: None,
                 repeats: HashMap::new(),
+                begun: false,
             }),
             _ => Self::Loop,
         }
     }
 }
 
+/// How often the provider may pause one formatted answer. The limit of steps does not hold there.
+const MAX_PAUSES: u32 = 8;
+
 impl Run {
+    /// Whether the gathering phase begins now, which it does once.
+    pub(super) fn begins_to_gather(&mut self) -> bool {
+        let Stage::Gather(gathering) = &mut self.stage else {
+            return false;
+        };
+        !mem::replace(&mut gathering.begun, true)
+    }
+
+    /// A call did not run though it might have: made again, it is no repeat.
+    pub(super) fn may_be_made_again(&mut self, id: &str) {
+        if let Stage::Gather(gathering) = &mut self.stage {
+            gathering.state.forget(id);
+        }
+    }
+
     pub(super) fn is_gathering(&self) -> bool {
         matches!(self.stage, Stage::Gather(_))
     }
@@ -230,6 +257,8 @@ impl Run {
         self.stage = Stage::Format(Box::new(Formatting {
             state,
             said: Vec::new(),
+            paused: Vec::new(),
+            pauses: 0,
             gathered,
             items: None,
         }));
@@ -259,17 +288,32 @@ impl Run {
         let Stage::Format(formatting) = &mut self.stage else {
             return Vec::new();
         };
-        if *finish == FinishReason::Paused {
-            formatting.said.push(Arc::new(message));
+        let may_pause = formatting.pauses < MAX_PAUSES && message.tool_uses().next().is_none();
+        if *finish == FinishReason::Paused && may_pause {
+            formatting.pauses += 1;
+            if !message.parts.is_empty() {
+                formatting.paused.extend(message.parts.iter().cloned());
+                formatting.said.push(Arc::new(message));
+            }
             self.phase = Phase::Model;
             return Vec::new();
         }
-        let gathered = formatting.gathered.clone();
-        match formatting.state.read(&message, finish, &gathered) {
+        let mut parts = mem::take(&mut formatting.paused);
+        parts.extend(message.parts.iter().cloned());
+        let whole = Message::new(Role::Assistant, parts);
+        match formatting.state.read(&whole, finish, &formatting.gathered) {
             FormatDecision::Done(formatted) => {
                 self.messages.push(Arc::new(formatted.message()));
                 formatting.items = Some(formatted.items);
-                self.phase = Phase::Done(Outcome::Completed);
+                if leaves_no_proper_answer(finish) {
+                    self.end_by(finish.clone());
+                } else {
+                    // The call of the formatter is the answer, not one that wants a result.
+                    if *finish == FinishReason::ToolUse {
+                        self.finish = Some(FinishReason::Stop);
+                    }
+                    self.phase = Phase::Done(Outcome::Completed);
+                }
                 if formatted.repairs.is_empty() {
                     Vec::new()
                 } else {
@@ -279,7 +323,10 @@ impl Run {
                 }
             }
             FormatDecision::Reask { messages, error } => {
-                formatting.said.push(Arc::new(message));
+                // A message without anything in it is refused by providers.
+                if !message.parts.is_empty() {
+                    formatting.said.push(Arc::new(message));
+                }
                 formatting.said.extend(messages.into_iter().map(Arc::new));
                 self.phase = Phase::Model;
                 self.again.times += 1;
@@ -287,6 +334,10 @@ impl Run {
                     attempt: self.again.times,
                     reason: error,
                 }]
+            }
+            FormatDecision::Silent if leaves_no_proper_answer(finish) => {
+                self.end_by(finish.clone());
+                Vec::new()
             }
             FormatDecision::Silent => {
                 self.end_with(RunError::new(
@@ -297,4 +348,47 @@ impl Run {
             }
         }
     }
+
+    /// Another model goes on in this phase, in the way that it can.
+    pub(super) fn formatter_changes_hands(&mut self) -> Option<RunEventKind> {
+        let state = FormatState::new(&self.gather_options(), &self.capabilities);
+        let Stage::Format(formatting) = &mut self.stage else {
+            return None;
+        };
+        let mode = state.mode().to_string();
+        formatting.state = state;
+        formatting.said.clear();
+        formatting.paused.clear();
+        Some(RunEventKind::PhaseStarted {
+            phase: RunPhase::Formatting,
+            mode: Some(mode),
+        })
+    }
+
+    /// Half a formatted answer: what can be read of it is the answer, not the form it is in.
+    pub(super) fn formatted_in_part(&mut self, message: &Message) {
+        let Stage::Format(formatting) = &mut self.stage else {
+            return;
+        };
+        let mut parts = mem::take(&mut formatting.paused);
+        parts.extend(message.parts.iter().cloned());
+        let whole = Message::new(Role::Assistant, parts);
+        let finish = FinishReason::Interrupted;
+        let read = formatting.state.read(&whole, &finish, &formatting.gathered);
+        if let FormatDecision::Done(formatted) = read {
+            formatting.items = Some(formatted.items);
+        }
+    }
+}
+
+/// Whether an answer that ended so is cut off or withheld, whatever there is of it.
+fn leaves_no_proper_answer(finish: &FinishReason) -> bool {
+    matches!(
+        finish,
+        FinishReason::Length
+            | FinishReason::ContextOverflow
+            | FinishReason::ContentFilter
+            | FinishReason::Refusal
+            | FinishReason::Interrupted
+    )
 }

@@ -28,6 +28,13 @@ impl Run {
         events: &mut Vec<RunEventKind>,
     ) -> PendingCall {
         let definition = self.definition(&tool_use.name).cloned();
+        if let Some(definition) = &definition
+            && !self.tools.iter().any(|tool| tool.name == definition.name)
+        {
+            // It exists and was not shown. What is decided about it later is held against this, also
+            // where the run was stored meanwhile.
+            self.tools.push(Arc::clone(definition));
+        }
         let origin = definition
             .as_ref()
             .and_then(|definition| definition.origin.clone());
@@ -77,6 +84,10 @@ impl Run {
             events.push(event);
             CallState::Settled { result }
         });
+        let fingerprint = match &state {
+            CallState::Waiting { request, .. } => request.fingerprint.clone(),
+            _ => None,
+        };
         PendingCall {
             tool_use,
             origin,
@@ -84,6 +95,7 @@ impl Run {
             state,
             record,
             barrier,
+            fingerprint,
         }
     }
 
@@ -123,22 +135,7 @@ impl Run {
                 CallEnd::failed(ToolFailure::LimitReached, format!("Not executed: {hit}."))
             })?;
         self.selection.reveal(&tool_use.name);
-        let call = Call::of(definition).redefined(self.redefined.contains(&tool_use.name));
-        let verdict = {
-            let session = self.session.as_deref().unwrap_or(&self.id);
-            let asker = Asker {
-                principal: &self.principal,
-                session,
-            };
-            let decisions = self.decisions.lock();
-            let verdict = self
-                .options
-                .approval
-                .verdict(&call, &asker, &decisions, self.now);
-            let remembered = decisions.answer(&asker, &call, self.now).is_some();
-            (verdict, remembered)
-        };
-        match verdict {
+        match self.verdict(definition) {
             (Verdict::Run, remembered) => {
                 if remembered {
                     events.push(RunEventKind::ToolApproved {
@@ -156,13 +153,9 @@ impl Run {
                 request.annotations = definition.annotations;
                 request.description = Some(definition.description.clone());
                 request.input = (!repairs.is_empty()).then(|| input.clone());
-                request.fingerprint = Some(approval::fingerprint(definition));
+                let declared = self.declaration(&tool_use.name).unwrap_or(definition);
+                request.fingerprint = Some(approval::fingerprint(declared));
                 request.redefined = redefined;
-                request.expires_at = self
-                    .options
-                    .approval
-                    .expires_at(self.now)
-                    .map(|until| until.to_string());
                 events.push(RunEventKind::ToolAwaitingApproval {
                     id: tool_use.id.clone(),
                 });
@@ -182,6 +175,25 @@ impl Run {
                 ))
             }
         }
+    }
+
+    /// What is configured and was answered before about calls of a tool, and whether there was a yes
+    /// before to just this definition.
+    pub(super) fn verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
+        let declared = self
+            .declaration(&definition.name)
+            .map_or(definition, AsRef::as_ref);
+        let call = Call::of(declared).redefined(self.redefined.contains(&definition.name));
+        let session = self.session.as_deref().unwrap_or(&self.id);
+        let asker = Asker {
+            principal: &self.principal,
+            session,
+        };
+        let decisions = self.decisions.lock();
+        let approval = &self.options.approval;
+        let verdict = approval.verdict(&call, &asker, &decisions, self.now);
+        let answer = decisions.answer(&asker, &call, self.now);
+        (verdict, answer == Some(approval::Answer::Allow))
     }
 
     /// Tools of the loop itself, which need nobody else: reading a long result on, searching tools.

@@ -15,10 +15,12 @@ use super::{
 };
 use crate::{
     RecordedResult, RunEventKind, ToolFailure,
-    approval::{self, Asker},
+    approval::{self, Asker, Verdict},
     results,
     strategy::repeats,
 };
+
+const RULED_OUT: &str = "the result of an earlier call of this answer rules it out";
 
 impl Run {
     /// Somebody decided about a call that waits for approval.
@@ -52,17 +54,17 @@ impl Run {
         let record = calls[position].record;
         let decision = approval::decision_in_time(expires_at, self.now, decision);
         let definition = self.definition(&name).cloned();
-        if let Some(definition) = &definition {
+        let declared = self.declaration(&name).cloned();
+        let is_remembered = declared.as_ref().is_some_and(|definition| {
             let session = self.session.as_deref().unwrap_or(&self.id);
             let asker = Asker {
                 principal: &self.principal,
                 session,
             };
             let until = self.options.approval.remembered_until(self.now);
-            self.decisions
-                .lock()
-                .remember(&asker, definition, &decision, until);
-        }
+            let mut decisions = self.decisions.lock();
+            decisions.remember(&asker, definition, &decision, until)
+        });
         let (failure, refusal) = match self.allowed(decision, input, definition.as_ref()) {
             Err(refused) => refused,
             Ok((input, scope, edited)) => {
@@ -84,6 +86,9 @@ impl Run {
                     remembered: false,
                 });
                 self.set_state(position, CallState::Ready { input });
+                if let Some(definition) = definition.filter(|_| is_remembered) {
+                    events.extend(self.answer_alike(&definition, scope));
+                }
                 return Ok(events);
             }
         };
@@ -95,12 +100,50 @@ impl Run {
             position,
             CallEnd::failed(failure, format!("Not executed: {refusal}.")),
         ));
-        if failure == ToolFailure::Denied && self.options.stop_after_denial {
-            events
-                .extend(self.skip_behind(position, "an earlier call of this answer was declined"));
+        events.extend(self.stop_behind(position));
+        if let Some(definition) = definition.filter(|_| is_remembered) {
+            events.extend(self.answer_alike(&definition, ApprovalScope::Session));
         }
         events.extend(self.close_batch_if_settled());
         Ok(events)
+    }
+
+    /// An answer for more than one call answers the questions about the same tool that are open now.
+    fn answer_alike(&mut self, definition: &ToolDefinition, scope: ApprovalScope) -> Events {
+        let mut events = Vec::new();
+        for position in 0..self.batch_len() {
+            let Phase::Batch(calls) = &self.phase else {
+                break;
+            };
+            let call = &calls[position];
+            let CallState::Waiting { input, .. } = &call.state else {
+                continue;
+            };
+            if call.tool_use.name != definition.name {
+                continue;
+            }
+            let (id, input) = (call.tool_use.id.clone(), input.clone());
+            match self.verdict(definition).0 {
+                Verdict::Run => {
+                    self.set_state(position, CallState::Ready { input });
+                    events.push(RunEventKind::ToolApproved {
+                        id,
+                        scope,
+                        edited: false,
+                        remembered: true,
+                    });
+                }
+                Verdict::Refuse { reason } => {
+                    let end =
+                        CallEnd::failed(ToolFailure::Denied, format!("Not executed: {reason}."));
+                    events.push(RunEventKind::ToolDenied { id, reason });
+                    events.extend(self.settle(position, end));
+                    events.extend(self.stop_behind(position));
+                }
+                Verdict::Ask { .. } => {}
+            }
+        }
+        events
     }
 
     /// The input with which a call may run, for how long the answer holds and whether the person changed
@@ -119,7 +162,8 @@ impl Run {
             } => {
                 let checked = match definition {
                     Some(definition) => self.validators.check(definition, edited),
-                    None => Ok(edited),
+                    // Nothing runs unchecked.
+                    None => Err("the tool is no longer there".to_owned()),
                 };
                 match checked {
                     Ok(edited) => return Ok((edited, scope, true)),
@@ -190,13 +234,46 @@ impl Run {
         let stops = self.guard_stops(position, &end.output);
         let mut events: Events = self.settle(position, end).into_iter().collect();
         if stops {
-            events.extend(self.skip_behind(
-                position,
-                "the result of an earlier call of this answer rules it out",
-            ));
+            events.extend(self.skip_behind(position, RULED_OUT));
         }
         events.extend(self.close_batch_if_settled());
         Ok(events)
+    }
+
+    /// What calls that have their results though they never ran mean for those behind them.
+    pub(super) fn stop_behind_settled(&mut self) -> Events {
+        (0..self.batch_len())
+            .flat_map(|position| self.stop_behind(position))
+            .collect()
+    }
+
+    /// A call that a person or a rule declined stops what is behind it; so does a check that did not take
+    /// place, or whose earlier result stands in for it.
+    pub(super) fn stop_behind(&mut self, position: usize) -> Events {
+        let Phase::Batch(calls) = &self.phase else {
+            return Vec::new();
+        };
+        let CallState::Settled { result } = &calls[position].state else {
+            return Vec::new();
+        };
+        let record = self.records.get(calls[position].record);
+        let is_denied = record.is_some_and(|call| call.failure == Some(ToolFailure::Denied));
+        if is_denied && self.options.stop_after_denial {
+            return self.skip_behind(position, "an earlier call of this answer was declined");
+        }
+        if self.options.guards.is_empty() {
+            return Vec::new();
+        }
+        let output = ToolOutput {
+            content: result.content.clone(),
+            structured: result.structured.clone(),
+            is_error: result.is_error,
+        };
+        if self.guard_stops(position, &output) {
+            self.skip_behind(position, RULED_OUT)
+        } else {
+            Vec::new()
+        }
     }
 
     fn guard_stops(&self, position: usize, output: &ToolOutput) -> bool {
@@ -265,6 +342,12 @@ impl Run {
         } else {
             output
         };
+        if matches!(
+            failure,
+            Some(ToolFailure::LimitReached | ToolFailure::Skipped | ToolFailure::Unavailable)
+        ) {
+            self.may_be_made_again(&tool_use.id);
+        }
         if let Some(entry) = self.records.get_mut(record) {
             entry.is_error = output.is_error;
             entry.failure = failure;
@@ -361,6 +444,7 @@ impl Run {
                 ),
             };
             events.extend(self.settle(position, end));
+            events.extend(self.stop_behind(position));
         }
         events
     }

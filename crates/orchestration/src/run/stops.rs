@@ -1,15 +1,17 @@
 //! How a run is taken up after a crash, cancelled, timed out and aborted.
 
-use std::{collections::HashMap, mem};
+use std::{collections::HashMap, mem, sync::Arc};
 
-use switchboard_domain::ChatResponse;
+use switchboard_domain::{ApprovalRequest, ChatResponse, ToolDefinition};
 
 use super::{
     Events, Phase, Run, UnexpectedInput,
+    answers::begins_a_phase,
     batch::{CallEnd, CallState},
 };
 use crate::{
-    Outcome, RunError, RunErrorKind, RunEventKind, ToolFailure, approval::only_reads,
+    Outcome, RunError, RunErrorKind, RunEventKind, ToolFailure,
+    approval::{self, only_reads},
     limits::LimitHit,
 };
 
@@ -47,9 +49,98 @@ impl Run {
                      work is not known; check before you try again.",
                 );
                 events.extend(self.settle(position, end.after(1, 0)));
+                events.extend(self.stop_behind(position));
             }
         }
         events.extend(self.close_batch_if_settled());
+        events
+    }
+
+    /// The tools as they are when a stored run goes on. What somebody was asked about or agreed to is one
+    /// definition: where it is another one now, the question is asked anew. A call of a tool that is gone
+    /// is left to its host, which says so.
+    pub fn tools_now(&mut self, tools: &[Arc<ToolDefinition>]) -> Events {
+        let mut events = Vec::new();
+        for position in 0..self.batch_len() {
+            let Phase::Batch(calls) = &mut self.phase else {
+                break;
+            };
+            let call = &mut calls[position];
+            let Some(now) = tools.iter().find(|tool| tool.name == call.tool_use.name) else {
+                continue;
+            };
+            let Some(before) = &call.fingerprint else {
+                continue;
+            };
+            let declared = self.declared.iter().find(|tool| tool.name == now.name);
+            let fingerprint = approval::fingerprint(declared.unwrap_or(now));
+            // The same words of another server are another tool.
+            if *before == fingerprint && call.origin == now.origin {
+                continue;
+            }
+            let input = match &mut call.state {
+                CallState::Waiting { input, .. } | CallState::Ready { input } => mem::take(input),
+                _ => continue,
+            };
+            if let Err(faults) = self.validators.check(now, input.clone()) {
+                let text = format!(
+                    "Not executed: `{}` is not what it was, and the input does not fit it any more: \
+                     {faults}",
+                    now.name
+                );
+                let end = CallEnd::failed(ToolFailure::InvalidInput, text);
+                events.extend(self.settle(position, end));
+                continue;
+            }
+            let mut request = ApprovalRequest::new(&self.id, call.tool_use.clone());
+            request.origin.clone_from(&now.origin);
+            request.annotations = now.annotations;
+            request.description = Some(now.description.clone());
+            request.input = Some(input.clone());
+            request.fingerprint = Some(fingerprint.clone());
+            request.redefined = true;
+            call.fingerprint = Some(fingerprint);
+            call.annotations = now.annotations;
+            call.state = CallState::Waiting {
+                input,
+                request: Box::new(request),
+            };
+            // An edit is checked against what will run.
+            match self.tools.iter_mut().find(|tool| tool.name == now.name) {
+                Some(known) => *known = Arc::clone(now),
+                None => self.tools.push(Arc::clone(now)),
+            }
+        }
+        events.extend(self.close_batch_if_settled());
+        events
+    }
+
+    /// What was told of the calls that have no result yet, for whoever watches only from here on: the numbers
+    /// go on, and what is about to run is known to every projection.
+    pub(crate) fn told_again(&self) -> Events {
+        let Phase::Batch(calls) = &self.phase else {
+            return Vec::new();
+        };
+        let mut events = Vec::new();
+        for call in calls {
+            let Some(record) = self.records.get(call.record) else {
+                continue;
+            };
+            if matches!(call.state, CallState::Settled { .. }) {
+                continue;
+            }
+            events.push(RunEventKind::ToolPlanned {
+                id: record.id.clone(),
+                server: record.server.clone(),
+                tool: record.tool.clone(),
+                input: record.input.clone(),
+            });
+            if matches!(call.state, CallState::Waiting { .. }) {
+                events.push(RunEventKind::ToolAwaitingApproval {
+                    id: record.id.clone(),
+                });
+            }
+        }
         events
     }
 
@@ -58,12 +149,15 @@ impl Run {
     ///
     /// `partial` is what a model call that was under way had answered, `elapsed_ms` for how many
     /// milliseconds the calls that had started were running, by their ids. A call that is not in it
-    /// is reported with 0.
+    /// is reported with 0. A run that is over stays as it ended.
     pub fn cancel(
         &mut self,
         partial: Option<ChatResponse>,
         elapsed_ms: &HashMap<String, u64>,
     ) -> Events {
+        if self.outcome().is_some() {
+            return Vec::new();
+        }
         let events = self.stop(partial, elapsed_ms, "the run was cancelled");
         self.phase = Phase::Done(Outcome::Cancelled);
         events
@@ -75,6 +169,9 @@ impl Run {
         partial: Option<ChatResponse>,
         elapsed_ms: &HashMap<String, u64>,
     ) -> Events {
+        if self.outcome().is_some() {
+            return Vec::new();
+        }
         let hit = LimitHit::WallTime {
             used_ms: self.ledger.elapsed_ms(self.now),
             max_ms: self
@@ -120,7 +217,7 @@ impl Run {
             self.close_batch_if_settled()
                 .into_iter()
                 // The phase that would come next never will.
-                .filter(|event| !matches!(event, RunEventKind::PhaseStarted { .. })),
+                .filter(|event| !begins_a_phase(event)),
         );
         events
     }

@@ -240,6 +240,8 @@ async fn rules_go_by_server_name_and_what_the_tool_says_of_itself() {
             rules,
             ..Approvals::default()
         },
+        // Each by itself.
+        stop_after_denial: false,
         ..RunOptions::default()
     };
     let model = Scripted::new([

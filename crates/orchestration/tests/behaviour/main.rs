@@ -3,8 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod approvals;
+mod changes;
+mod defects;
+mod edges;
 mod fallbacks;
 mod gather_format;
+mod growth;
 mod limits;
+mod records;
 mod support;
 mod tools;

@@ -5,6 +5,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex},
+    task::Poll,
 };
 
 use async_trait::async_trait;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{
     ChatModel, ChatRequest, FinishReason, Message, ModelCapabilities, ModelError, ModelErrorKind,
     ModelEvent, ModelId, ModelStream, PartStart, Role, ToolCall, ToolCallError, ToolCatalog,
-    ToolDefinition, ToolHost, ToolHostChanges, ToolOrigin, ToolOutput, Usage,
+    ToolDefinition, ToolHost, ToolHostChange, ToolHostChanges, ToolOrigin, ToolOutput, Usage,
 };
 use switchboard_orchestration::{Agent, Run, RunEvent, RunEventKind, RunReport, RunStream};
 
@@ -30,6 +31,8 @@ pub(crate) enum Answer {
     /// Words, then the connection breaks.
     Breaks(&'static str),
     Costs(&'static str, Usage),
+    /// What an adapter says, word for word.
+    Streams(Vec<ModelEvent>),
 }
 
 pub(crate) fn calls(calls: &[(&'static str, &'static str, Value)]) -> Answer {
@@ -89,6 +92,7 @@ impl ChatModel for Scripted {
             Some(Answer::Says(text)) => said(text, FinishReason::Stop, None),
             Some(Answer::Ends(text, finish)) => said(text, finish, None),
             Some(Answer::Costs(text, usage)) => said(text, FinishReason::Stop, Some(usage)),
+            Some(Answer::Streams(events)) => events.into_iter().map(Ok).collect(),
             Some(Answer::Calls(text, calls)) => called(
                 text,
                 calls
@@ -175,6 +179,7 @@ pub(crate) struct Tools {
     definitions: Mutex<Vec<Arc<ToolDefinition>>>,
     doing: Mutex<BTreeMap<String, Arc<Doing>>>,
     pub(crate) called: Mutex<Vec<(String, Value)>>,
+    told: Arc<Mutex<VecDeque<ToolHostChange>>>,
 }
 
 impl Tools {
@@ -210,6 +215,23 @@ impl Tools {
         self
     }
 
+    /// A tool is there no more.
+    pub(crate) fn remove(&self, name: &str) {
+        let mut definitions = self.definitions.lock().unwrap();
+        definitions.retain(|tool| tool.name != name);
+    }
+
+    /// A tool is another one from now on, or is new.
+    pub(crate) fn define(&self, definition: ToolDefinition) {
+        self.remove(&definition.name);
+        self.definitions.lock().unwrap().push(Arc::new(definition));
+    }
+
+    /// Tells the run that is listening of a change.
+    pub(crate) fn tell(&self, change: ToolHostChange) {
+        self.told.lock().unwrap().push_back(change);
+    }
+
     pub(crate) fn called(&self) -> Vec<String> {
         let called = self.called.lock().unwrap();
         called.iter().map(|(name, _)| name.clone()).collect()
@@ -241,7 +263,12 @@ impl ToolHost for Tools {
     }
 
     fn changes(&self) -> ToolHostChanges {
-        Box::pin(stream::pending())
+        let told = Arc::clone(&self.told);
+        // The driver looks whether there is something and never waits for it.
+        Box::pin(stream::poll_fn(move |_| {
+            let change = told.lock().unwrap().pop_front();
+            change.map_or(Poll::Pending, |change| Poll::Ready(Some(change)))
+        }))
     }
 }
 
@@ -267,6 +294,14 @@ pub(crate) fn tool(name: &str) -> ToolDefinition {
 pub(crate) fn reading(name: &str) -> ToolDefinition {
     let mut tool = tool(name);
     tool.annotations.read_only = Some(true);
+    tool
+}
+
+/// The same tool, of another server.
+pub(crate) fn elsewhere(mut tool: ToolDefinition) -> ToolDefinition {
+    if let Some(origin) = &mut tool.origin {
+        origin.server = "lib".into();
+    }
     tool
 }
 

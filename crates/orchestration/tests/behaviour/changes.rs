@@ -1,0 +1,298 @@
+//! Tools and servers that change while a run goes on, and people who are not the same.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use serde_json::json;
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, Principal, ToolHostChange,
+};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, Outcome, RunEvent, RunEventKind, RunOptions, RunStream, SharedDecisions,
+    ToolFailure,
+    results::{CacheOptions, ResultCache},
+};
+
+use crate::support::{
+    Answer, Scripted, Tools, ask, assert_grammar, assert_whole, calls, echo, elsewhere, reading,
+    results, tool,
+};
+
+/// Plays a run, and does something when the first tool has its result.
+async fn changing(mut stream: RunStream, change: impl FnOnce()) -> Vec<RunEvent> {
+    let mut change = Some(change);
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        if matches!(event.kind, RunEventKind::ToolFinished { .. })
+            && let Some(change) = change.take()
+        {
+            change();
+        }
+        events.push(event);
+    }
+    assert_grammar(&events);
+    assert_whole(stream.into_run().unwrap().messages());
+    events
+}
+
+fn two_calls(second: &'static str) -> Arc<Scripted> {
+    Scripted::new([
+        calls(&[("a", "srv__do", json!({"n": 1}))]),
+        calls(&[("b", second, json!({"n": 2}))]),
+        Answer::Says("ok"),
+    ])
+}
+
+#[tokio::test]
+async fn a_tool_that_is_gone_is_named_with_what_is_there() {
+    let tools = Arc::new(
+        Tools::new()
+            .with(tool("do"), echo)
+            .with(tool("gone"), echo)
+            .with(tool("stays"), echo),
+    );
+    let model = two_calls("srv__gone");
+    let agent = Agent::new(model.clone()).with_tools(tools.clone());
+    changing(agent.ask("go"), || tools.remove("srv__gone")).await;
+    assert_eq!(tools.called(), ["srv__do"]);
+    let result = &results(&model, 2)[0];
+    assert!(
+        result.contains("no tool `srv__gone`") && result.contains("srv__do, srv__stays"),
+        "{result}"
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_is_new_can_be_called_in_the_next_step() {
+    let tools = Arc::new(Tools::new().with(tool("do"), echo).with(tool("new"), echo));
+    tools.remove("srv__new");
+    let model = two_calls("srv__new");
+    let agent = Agent::new(model.clone()).with_tools(tools.clone());
+    changing(agent.ask("go"), || tools.define(tool("new"))).await;
+    assert_eq!(tools.called(), ["srv__do", "srv__new"]);
+    assert_eq!(
+        (model.request(0).tools.len(), model.request(1).tools.len()),
+        (1, 2)
+    );
+}
+
+/// Says yes for good and writes down what was asked.
+#[derive(Default)]
+struct Willing {
+    asked: std::sync::Mutex<Vec<ApprovalRequest>>,
+}
+
+#[async_trait]
+impl Approver for Willing {
+    async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
+        self.asked.lock().unwrap().push(request.clone());
+        ApprovalDecision::Allow {
+            input: None,
+            scope: ApprovalScope::Always,
+        }
+    }
+}
+
+fn asking() -> RunOptions {
+    RunOptions {
+        approval: ApprovalPolicy::Ask.into(),
+        ..RunOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_is_redefined_while_the_run_goes_on_is_asked_for_again() {
+    for redefines in [false, true] {
+        let tools = Arc::new(Tools::new().with(tool("do"), echo));
+        let willing = Arc::new(Willing::default());
+        let agent = Agent::new(two_calls("srv__do"))
+            .with_tools(tools.clone())
+            .with_approver(willing.clone())
+            .with_options(asking());
+        let events = changing(agent.ask("go"), || {
+            if redefines {
+                let mut other = tool("do");
+                other.description = "Does it and tells everybody.".into();
+                tools.define(other);
+                tools.tell(ToolHostChange::ToolRedefined {
+                    server: "srv".into(),
+                    tool: "srv__do".into(),
+                    before: "1".into(),
+                    now: "2".into(),
+                });
+            }
+        })
+        .await;
+        let asked = willing.asked.lock().unwrap();
+        let redefined: Vec<_> = asked.iter().map(|request| request.redefined).collect();
+        assert_eq!(
+            redefined,
+            if redefines {
+                vec![false, true]
+            } else {
+                vec![false]
+            }
+        );
+        let told = events
+            .iter()
+            .filter(|event| matches!(event.kind, RunEventKind::ServerChanged { .. }))
+            .count();
+        assert_eq!(told, usize::from(redefines));
+    }
+}
+
+#[tokio::test]
+async fn what_happens_to_a_server_is_told_between_the_steps() {
+    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let agent = Agent::new(two_calls("srv__do")).with_tools(tools.clone());
+    let state = |state: &str, reason: Option<&str>| ToolHostChange::ServerState {
+        server: "srv".into(),
+        state: state.into(),
+        reason: reason.map(str::to_owned),
+    };
+    let events = changing(agent.ask("go"), || {
+        tools.tell(state("blocked", Some("no answer five times")));
+        tools.tell(state("ready", None));
+    })
+    .await;
+    let told: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            RunEventKind::ServerChanged { change } => Some(change.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            state("blocked", Some("no answer five times")),
+            state("ready", None)
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_changed_list_of_tools_empties_the_cache_of_its_server() {
+    for changes in [false, true] {
+        let tools = Arc::new(Tools::new().with(reading("do"), echo));
+        let model = Scripted::new([
+            calls(&[("a", "srv__do", json!({"n": 1}))]),
+            calls(&[("b", "srv__do", json!({"n": 1}))]),
+            Answer::Says("ok"),
+        ]);
+        let agent = Agent::new(model)
+            .with_tools(tools.clone())
+            .with_cache(Arc::new(ResultCache::new(CacheOptions::default())));
+        changing(agent.ask("go"), || {
+            if changes {
+                tools.tell(ToolHostChange::ToolsChanged {
+                    server: "srv".into(),
+                });
+            }
+        })
+        .await;
+        assert_eq!(tools.called().len(), 1 + usize::from(changes));
+    }
+}
+
+fn person(name: &str) -> Principal {
+    Principal {
+        user: name.to_owned(),
+        ..Principal::default()
+    }
+}
+
+#[tokio::test]
+async fn one_persons_results_and_decisions_are_not_anothers() {
+    // Of two servers: what changes something makes what its server said before worthless.
+    let tools = Arc::new(
+        Tools::new()
+            .with(elsewhere(reading("look")), echo)
+            .with(tool("do"), echo),
+    );
+    let cache = Arc::new(ResultCache::new(CacheOptions::default()));
+    let decisions = SharedDecisions::default();
+    let willing = Arc::new(Willing::default());
+    for (name, looked, asked) in [("ann", 1, 1), ("ann", 1, 1), ("bob", 2, 2)] {
+        let model = Scripted::new([
+            calls(&[
+                ("a", "srv__look", json!({"n": 1})),
+                ("b", "srv__do", json!({"n": 1})),
+            ]),
+            Answer::Says("ok"),
+        ]);
+        let agent = Agent::new(model)
+            .with_tools(tools.clone())
+            .with_cache(cache.clone())
+            .with_decisions(decisions.clone())
+            .with_approver(willing.clone())
+            .on_behalf_of(person(name), None)
+            .with_options(asking());
+        let (_, report) = ask(&agent, "go").await;
+        assert_eq!(report.outcome, Outcome::Completed);
+        let looks = tools
+            .called()
+            .iter()
+            .filter(|tool| *tool == "srv__look")
+            .count();
+        assert_eq!(looks, looked, "{name}");
+        assert_eq!(willing.asked.lock().unwrap().len(), asked, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_for_more_than_one_call_answers_the_questions_that_are_open() {
+    for (decision, ran) in [
+        (
+            ApprovalDecision::Allow {
+                input: None,
+                scope: ApprovalScope::Session,
+            },
+            3,
+        ),
+        (
+            ApprovalDecision::Deny {
+                reason: Some("never".into()),
+                scope: ApprovalScope::Session,
+            },
+            0,
+        ),
+    ] {
+        let tools = Arc::new(Tools::new().with(tool("do"), echo));
+        let model = Scripted::new([
+            calls(&[
+                ("a", "srv__do", json!({"n": 1})),
+                ("b", "srv__do", json!({"n": 2})),
+                ("c", "srv__do", json!({"n": 3})),
+            ]),
+            Answer::Says("ok"),
+        ]);
+        let once = Arc::new(Once(std::sync::Mutex::new(Some(decision))));
+        let agent = Agent::new(model)
+            .with_tools(tools.clone())
+            .with_approver(once)
+            .with_options(RunOptions {
+                stop_after_denial: false,
+                ..asking()
+            });
+        let (_, report) = ask(&agent, "go").await;
+        assert_eq!(tools.called().len(), ran);
+        let denied = report
+            .tool_calls
+            .iter()
+            .filter(|call| call.failure == Some(ToolFailure::Denied));
+        assert_eq!(denied.count(), 3 - ran);
+    }
+}
+
+/// Answers one question.
+struct Once(std::sync::Mutex<Option<ApprovalDecision>>);
+
+#[async_trait]
+impl Approver for Once {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        let decision = self.0.lock().unwrap().take();
+        decision.expect("it was answered before")
+    }
+}

@@ -1,0 +1,680 @@
+//! Where two things meet: a limit and a repeat, a pause and a form, a guard and a call that never ran.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::{FutureExt, StreamExt};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, FinishReason, ModelCapabilities,
+    ModelErrorKind, ModelEvent, PartStart, ResponseFormat,
+};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, Outcome, Run, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
+    approval::Approvals,
+    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    strategy::{GatherFormat, Strategy, formatter},
+};
+
+use crate::support::{
+    Answer, Scripted, Tools, ask, assert_grammar, assert_whole, calls, echo, played, streamed, tool,
+};
+
+fn gather_format() -> RunOptions {
+    RunOptions {
+        strategy: Strategy::GatherFormat(GatherFormat::default()),
+        ..RunOptions::default()
+    }
+}
+
+/// A clock that stands still until it is told otherwise.
+#[derive(Clone, Default)]
+struct Hands(Arc<AtomicI64>);
+
+impl Hands {
+    fn go_on(&self, seconds: i64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+
+    fn clock(&self) -> switchboard_orchestration::Clock {
+        let seconds = self.0.clone();
+        Arc::new(move || {
+            Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds.load(Ordering::SeqCst))
+        })
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_a_run_is_that_of_all_its_steps() {
+    let hands = Hands::default();
+    let moving = hands.clone();
+    let tools = Tools::new().with(tool("do"), move |call| {
+        moving.go_on(4);
+        echo(call)
+    });
+    let ids = ["a", "b", "c", "d", "e"];
+    let model = Scripted::new(ids.map(|id| calls(&[(id, "srv__do", json!({"n": 1}))])));
+    let mut options = RunOptions::default();
+    options.limits.max_wall_time = Some(Duration::from_secs(10));
+    let agent = Agent::new(model.clone())
+        .with_tools(Arc::new(tools))
+        .with_clock(hands.clock())
+        .with_options(options);
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.error.unwrap().kind, RunErrorKind::TimeLimit);
+    assert_eq!(model.asked(), 3);
+}
+
+struct Yes;
+
+#[async_trait]
+impl Approver for Yes {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        ApprovalDecision::Allow {
+            input: None,
+            scope: ApprovalScope::Once,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_expires_from_when_it_is_asked() {
+    let hands = Hands::default();
+    let moving = hands.clone();
+    let mut alone = tool("slow");
+    alone.sequential = true;
+    alone.annotations.read_only = Some(true);
+    let tools = Arc::new(
+        Tools::new()
+            .with(alone, move |call| {
+                moving.go_on(100);
+                echo(call)
+            })
+            .with(tool("write"), echo),
+    );
+    let model = Scripted::new([
+        calls(&[
+            ("a", "srv__slow", json!({"n": 1})),
+            ("b", "srv__write", json!({"n": 1})),
+        ]),
+        Answer::Says("ok"),
+    ]);
+    let agent = Agent::new(model)
+        .with_tools(tools.clone())
+        .with_approver(Arc::new(Yes))
+        .with_clock(hands.clock())
+        .with_options(RunOptions {
+            approval: Approvals {
+                policy: ApprovalPolicy::Ask,
+                expire_after: Some(Duration::from_mins(1)),
+                ..Approvals::default()
+            },
+            ..RunOptions::default()
+        });
+    ask(&agent, "go").await;
+    assert_eq!(tools.called(), ["srv__slow", "srv__write"]);
+}
+
+#[tokio::test]
+async fn a_call_beyond_a_limit_is_no_repeat_when_it_is_made_again() {
+    let more = "NEED MORE DATA: the others";
+    let look = |id, n: i64| (id, "srv__look", json!({ "n": n }));
+    let model = Scripted::new([
+        Answer::Calls(more, vec![look("a", 1), look("b", 2)]),
+        Answer::Calls(more, vec![look("c", 2)]),
+        Answer::Says("That is all."),
+        Answer::Says("Both are there."),
+    ]);
+    let tools = Arc::new(Tools::new().with(tool("look"), echo));
+    let mut options = gather_format();
+    options.limits.max_calls_per_response = Some(1);
+    let agent = Agent::new(model)
+        .with_tools(tools.clone())
+        .with_options(options);
+    let (_, report) = ask(&agent, "go").await;
+    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+    assert_eq!(failures, [None, Some(ToolFailure::LimitReached), None]);
+    assert_eq!(tools.called().len(), 2);
+}
+
+#[tokio::test]
+async fn a_check_that_did_not_take_place_stops_what_is_behind_it() {
+    let guard = json!({"tool": "srv__check", "when": "error"});
+    let options = RunOptions {
+        guards: vec![serde_json::from_value(guard).unwrap()],
+        ..RunOptions::default()
+    };
+    let model = Scripted::new([
+        calls(&[
+            ("a", "srv__check", json!({"n": "who knows"})),
+            ("b", "srv__pay", json!({"n": 1})),
+        ]),
+        Answer::Says("ok"),
+    ]);
+    let tools = Arc::new(
+        Tools::new()
+            .with(tool("check"), echo)
+            .with(tool("pay"), echo),
+    );
+    let agent = Agent::new(model)
+        .with_tools(tools.clone())
+        .with_options(options);
+    let (_, report) = ask(&agent, "go").await;
+    assert!(tools.called().is_empty());
+    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+    assert_eq!(
+        failures,
+        [Some(ToolFailure::InvalidInput), Some(ToolFailure::Skipped)]
+    );
+}
+
+/// Words and a call that the model then takes back.
+fn takes_back() -> Answer {
+    Answer::Streams(vec![
+        ModelEvent::PartStarted {
+            index: 0,
+            part: PartStart::Text,
+        },
+        ModelEvent::TextDelta {
+            index: 0,
+            text: "I do it.".into(),
+        },
+        ModelEvent::PartFinished { index: 0 },
+        ModelEvent::PartStarted {
+            index: 1,
+            part: PartStart::ToolUse {
+                id: "a".into(),
+                name: "srv__do".into(),
+            },
+        },
+        ModelEvent::ToolInputDelta {
+            index: 1,
+            json: r#"{"n":1}"#.into(),
+        },
+        ModelEvent::PartFinished { index: 1 },
+        ModelEvent::Finished {
+            reason: FinishReason::Refusal,
+            raw: None,
+        },
+    ])
+}
+
+#[tokio::test]
+async fn a_refusal_after_words_and_calls_were_shown_is_the_end_of_the_run() {
+    let second = Scripted::named("second", ModelCapabilities::default(), []);
+    for options in [RunOptions::default(), gather_format()] {
+        let tools = Arc::new(Tools::new().with(tool("do"), echo));
+        let agent = Agent::new(Scripted::new([takes_back()]))
+            .with_fallback(second.clone())
+            .with_tools(tools.clone())
+            .with_options(options);
+        let (events, report) = ask(&agent, "go").await;
+        assert_eq!(report.error.unwrap().kind, RunErrorKind::Refusal);
+        assert!(tools.called().is_empty());
+        let formats = events.iter().any(|event| {
+            matches!(
+                &event.kind,
+                RunEventKind::PhaseStarted { mode: Some(_), .. }
+            )
+        });
+        assert!(!formats, "a phase that never came was told");
+    }
+    assert_eq!(second.asked(), 0);
+}
+
+fn native() -> ModelCapabilities {
+    ModelCapabilities {
+        structured_output: Some(true),
+        ..ModelCapabilities::default()
+    }
+}
+
+#[tokio::test]
+async fn a_form_that_the_provider_paused_is_read_as_one() {
+    let model = Scripted::named(
+        "native",
+        native(),
+        [
+            Answer::Says("Nothing to gather."),
+            Answer::Ends(r#"{"conversation":[{"type":"text","#, FinishReason::Paused),
+            Answer::Says(r#""content":"In two pieces."}]}"#),
+        ],
+    );
+    let agent = Agent::new(model).with_options(gather_format());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "In two pieces.");
+    assert_eq!(report.outcome, Outcome::Completed);
+}
+
+#[tokio::test]
+async fn a_form_that_is_paused_again_and_again_has_its_end() {
+    let pauses = std::iter::repeat_n(Answer::Ends("and so on ", FinishReason::Paused), 9);
+    let gathered = std::iter::once(Answer::Says("Nothing to gather."));
+    let model = Scripted::new(gathered.chain(pauses));
+    let agent = Agent::new(model.clone()).with_options(gather_format());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(model.asked(), 10);
+    assert_eq!(report.answer.matches("and so on").count(), 9);
+}
+
+#[tokio::test]
+async fn a_form_that_is_cut_off_is_shown_and_no_complete_answer() {
+    let cut = r#"{"conversation":[{"type":"text","content":"The first half of"#;
+    for (last, outcome) in [
+        (Answer::Ends(cut, FinishReason::Length), Outcome::Limited),
+        (Answer::Breaks(cut), Outcome::Failed),
+    ] {
+        let model = Scripted::named(
+            "native",
+            native(),
+            [Answer::Says("Nothing to gather."), last],
+        );
+        let agent = Agent::new(model).with_options(gather_format());
+        let (events, report) = ask(&agent, "go").await;
+        assert_eq!(
+            (report.outcome, report.answer.as_str()),
+            (outcome, "The first half of")
+        );
+        assert!(streamed(&events).starts_with("The first half"));
+        assert!(!streamed(&events).contains("conversation"));
+    }
+}
+
+#[tokio::test]
+async fn a_form_that_is_empty_is_asked_for_without_an_empty_message() {
+    let form = json!({"conversation": [{"type": "text", "content": "Here it is."}]});
+    let model = Scripted::new([
+        Answer::Says("Nothing to gather."),
+        Answer::Ends("", FinishReason::Stop),
+        calls(&[("f", formatter::TOOL, form)]),
+    ]);
+    let agent = Agent::new(model.clone()).with_options(gather_format());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "Here it is.");
+    let last = model.request(2);
+    assert!(
+        last.messages
+            .iter()
+            .all(|message| !message.parts.is_empty()),
+        "{last:#?}"
+    );
+}
+
+#[tokio::test]
+async fn the_next_model_formats_in_the_way_that_it_can() {
+    let first = Scripted::new([
+        Answer::Says("Nothing to gather."),
+        Answer::Fails(ModelErrorKind::Authentication, "no"),
+    ]);
+    let second = Scripted::named(
+        "native",
+        native(),
+        [Answer::Says(
+            r#"{"conversation":[{"type":"text","content":"ok"}]}"#,
+        )],
+    );
+    let agent = Agent::new(first)
+        .with_fallback(second.clone())
+        .with_options(gather_format());
+    let (events, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "ok");
+    assert!(matches!(
+        second.request(0).response_format,
+        ResponseFormat::JsonSchema { .. }
+    ));
+    let modes: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            RunEventKind::PhaseStarted { mode, .. } => mode.clone(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(modes.len(), 2);
+    assert_ne!(modes[0], modes[1], "how it is brought about is told");
+}
+
+/// Keeps the run as it was when its calls left.
+#[derive(Default)]
+struct AtDeparture(Mutex<Option<String>>);
+
+#[async_trait]
+impl Checkpoints for AtDeparture {
+    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+        if point == Checkpoint::Leaving {
+            *self.0.lock().unwrap() = Some(serde_json::to_string(run).unwrap());
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_stored_run_that_is_driven_as_if_it_were_new_ends_instead_of_turning_in_circles() {
+    let stored = Arc::new(AtDeparture::default());
+    let model = Scripted::new([
+        calls(&[("a", "srv__do", json!({"n": 1}))]),
+        Answer::Says("ok"),
+    ]);
+    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let agent = Agent::new(model)
+        .with_tools(tools)
+        .with_checkpoints(stored.clone());
+    ask(&agent, "go").await;
+    let stored = stored.0.lock().unwrap().take().unwrap();
+
+    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let agent = Agent::new(Scripted::new([])).with_tools(tools.clone());
+    let (_, run) = played(agent.drive(serde_json::from_str(&stored).unwrap())).await;
+    assert_whole(run.messages());
+    let report = run.report().unwrap();
+    assert_eq!(report.error.unwrap().kind, RunErrorKind::Internal);
+    assert!(tools.called().is_empty(), "it may have run before");
+}
+
+/// Two steps with calls of every sort, then an answer.
+fn eventful_model() -> Arc<Scripted> {
+    Scripted::new([
+        Answer::Calls(
+            "I look.",
+            vec![
+                ("a", "srv__look", json!({"n": 1})),
+                ("b", "srv__write", json!({"n": "2"})),
+                ("c", "srv__nothing", json!({"n": 3})),
+                ("d", "srv__alone", json!({"n": 4})),
+            ],
+        ),
+        calls(&[
+            ("e", "srv__write", json!({"n": 5})),
+            ("f", "srv__look", json!({"n": 6})),
+        ]),
+        Answer::Says("All is done."),
+    ])
+}
+
+fn eventful_tools() -> Arc<Tools> {
+    let mut alone = tool("alone");
+    alone.sequential = true;
+    Arc::new(
+        Tools::new()
+            .with(crate::support::reading("look"), echo)
+            .with(tool("write"), echo)
+            .with(alone, echo),
+    )
+}
+
+fn asking() -> RunOptions {
+    RunOptions {
+        approval: ApprovalPolicy::Ask.into(),
+        ..RunOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn cancelled_at_any_event_a_run_ends_whole_and_starts_nothing_more() {
+    let mut at = 1;
+    loop {
+        let tools = eventful_tools();
+        let agent = Agent::new(eventful_model())
+            .with_tools(tools.clone())
+            .with_approver(Arc::new(Yes))
+            .with_options(asking());
+        let mut stream = agent.ask("go");
+        let handle = stream.cancel_handle();
+        let (mut events, mut called) = (Vec::new(), 0);
+        while let Some(event) = stream.next().await {
+            events.push(event);
+            if events.len() == at {
+                handle.cancel();
+                called = tools.called().len();
+            }
+        }
+        assert_grammar(&events);
+        let run = stream.into_run().unwrap();
+        assert_whole(run.messages());
+        if events.len() < at {
+            assert_eq!(run.outcome(), Some(Outcome::Completed));
+            break;
+        }
+        // What was about to be told had happened; the very end cannot be undone.
+        let is_over = at + 1 >= events.len();
+        assert!(
+            is_over || run.outcome() == Some(Outcome::Cancelled),
+            "at {at}: {events:#?}"
+        );
+        assert_eq!(tools.called().len(), called, "at {at}");
+        at += 1;
+    }
+    assert!(at > 40, "{at}");
+}
+
+/// Stores what it is given, and then the program stands still.
+struct Crashes {
+    at: usize,
+    stored: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Checkpoints for Crashes {
+    async fn reached(&self, run: &Run, _: Checkpoint) -> Result<(), CheckpointError> {
+        let stored = {
+            let mut stored = self.stored.lock().unwrap();
+            stored.push(serde_json::to_string(run).unwrap());
+            stored.len()
+        };
+        if stored == self.at {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn after_a_crash_at_any_checkpoint_nothing_runs_twice_that_must_not() {
+    let mut at = 1;
+    loop {
+        let (model, tools) = (eventful_model(), eventful_tools());
+        let crashes = Arc::new(Crashes {
+            at,
+            stored: Mutex::default(),
+        });
+        let agent = Agent::new(model)
+            .with_tools(tools.clone())
+            .with_approver(Arc::new(Yes))
+            .with_options(asking());
+        let mut stream = agent.clone().with_checkpoints(crashes.clone()).ask("go");
+        while let Some(Some(_)) = stream.next().now_or_never() {
+            // A task may take only so many things off its channels at once.
+            tokio::task::yield_now().await;
+        }
+        drop(stream);
+        let stored = crashes.stored.lock().unwrap().clone();
+        if stored.len() < at {
+            break;
+        }
+        let run: Run = serde_json::from_str(&stored[at - 1]).unwrap();
+        let (_, run) = played(agent.resume(run)).await;
+        assert_whole(run.messages());
+        let report = run.report().unwrap();
+        assert_eq!(report.answer, "All is done.", "at {at}");
+        assert_eq!(report.tool_calls.len(), 6);
+        let called = tools.called.lock().unwrap();
+        for (name, input) in called.iter().filter(|(name, _)| name != "srv__look") {
+            let times = called
+                .iter()
+                .filter(|call| **call == (name.clone(), input.clone()));
+            assert_eq!(times.count(), 1, "{name} {input} at {at}");
+        }
+        for call in &report.tool_calls {
+            let expected: &[_] = match call.tool.as_str() {
+                "srv__nothing" => &[Some(ToolFailure::UnknownTool)],
+                "look" => &[None],
+                _ => &[None, Some(ToolFailure::Interrupted)],
+            };
+            assert!(expected.contains(&call.failure), "{call:?} at {at}");
+        }
+        at += 1;
+    }
+    assert!(at > 6, "{at}");
+}
+
+#[tokio::test]
+async fn a_run_that_is_over_stays_as_it_ended() {
+    let (events, mut run) = played(Agent::new(Scripted::new([Answer::Says("ok")])).ask("go")).await;
+    assert_grammar(&events);
+    assert!(
+        run.cancel(None, &std::collections::HashMap::new())
+            .is_empty()
+    );
+    assert_eq!(run.outcome(), Some(Outcome::Completed));
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_too_long_is_said_once() {
+    let ids = ["a", "b", "c"];
+    let model = Scripted::new(
+        ids.map(|id| calls(&[(id, "srv__do", json!({"n": 1}))]))
+            .into_iter()
+            .chain([Answer::Says("ok")]),
+    );
+    let mut options = RunOptions::default();
+    options.history.max_tokens = Some(10);
+    let agent = Agent::new(model)
+        .with_tools(Arc::new(Tools::new().with(tool("do"), echo)))
+        .with_options(options);
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "ok", "the provider has the last word");
+    assert_eq!(report.warnings.len(), 1, "{:?}", report.warnings);
+}
+
+#[tokio::test]
+async fn while_it_is_written_a_call_has_the_id_that_it_has_afterwards() {
+    let twice = || {
+        calls(&[
+            ("0", "srv__do", json!({"n": 1})),
+            ("", "srv__do", json!({"n": 2})),
+        ])
+    };
+    let model = Scripted::new([twice(), twice(), Answer::Says("ok")]);
+    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let (events, _) = ask(&Agent::new(model).with_tools(tools), "go").await;
+    let ids = |told: fn(&RunEventKind) -> Option<&String>| {
+        let ids = events.iter().filter_map(|event| told(&event.kind));
+        ids.cloned().collect::<Vec<_>>()
+    };
+    let planned = ids(|kind| match kind {
+        RunEventKind::ToolPlanned { id, .. } => Some(id),
+        _ => None,
+    });
+    assert_eq!(planned, ["0", "call", "0_2", "call_2"]);
+    let begun = ids(|kind| match kind {
+        RunEventKind::ToolInputStarted { id, .. } => Some(id),
+        _ => None,
+    });
+    assert_eq!(begun, planned);
+    let written = ids(|kind| match kind {
+        RunEventKind::ToolInputDelta { id, .. } => Some(id),
+        _ => None,
+    });
+    assert_eq!(written, planned);
+}
+
+#[tokio::test]
+async fn what_a_provider_could_not_do_is_told_once() {
+    let warned = |last: FinishReason| {
+        let message = "there is no temperature";
+        let kind = switchboard_domain::WarningKind::OptionDropped;
+        Answer::Streams(vec![
+            ModelEvent::Warning {
+                warning: switchboard_domain::Warning::new(kind, message),
+            },
+            ModelEvent::PartStarted {
+                index: 0,
+                part: PartStart::Text,
+            },
+            ModelEvent::TextDelta {
+                index: 0,
+                text: "ok".into(),
+            },
+            ModelEvent::Finished {
+                reason: last,
+                raw: None,
+            },
+        ])
+    };
+    let model = Scripted::new([warned(FinishReason::Paused), warned(FinishReason::Stop)]);
+    let (events, report) = ask(&Agent::new(model), "go").await;
+    assert_eq!(report.warnings.len(), 1);
+    let told = events
+        .iter()
+        .filter(|event| matches!(event.kind, RunEventKind::Warning { .. }));
+    assert_eq!(told.count(), 1);
+}
+
+#[tokio::test]
+async fn what_a_rule_declines_stops_the_calls_behind_it_as_well() {
+    for (stops, ran) in [(true, 1), (false, 2)] {
+        let rules = json!([{"tool": "srv__pay", "verdict": "deny"}]);
+        let model = Scripted::new([
+            calls(&[
+                ("a", "srv__look", json!({"n": 1})),
+                ("b", "srv__pay", json!({"n": 2})),
+                ("c", "srv__look", json!({"n": 3})),
+            ]),
+            Answer::Says("ok"),
+        ]);
+        let tools = Arc::new(
+            Tools::new()
+                .with(tool("look"), echo)
+                .with(tool("pay"), echo),
+        );
+        let agent = Agent::new(model)
+            .with_tools(tools.clone())
+            .with_options(RunOptions {
+                approval: Approvals {
+                    rules: serde_json::from_value(rules).unwrap(),
+                    ..Approvals::default()
+                },
+                stop_after_denial: stops,
+                ..RunOptions::default()
+            });
+        let (_, report) = ask(&agent, "go").await;
+        assert_eq!(tools.called().len(), ran);
+        let skipped = stops.then_some(ToolFailure::Skipped);
+        let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+        assert_eq!(failures, [None, Some(ToolFailure::Denied), skipped]);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_tools_takes_them_from_nobody_else() {
+    let first = Scripted::new([
+        Answer::Fails(
+            ModelErrorKind::Unsupported {
+                feature: "tools".into(),
+            },
+            "this model cannot call tools",
+        ),
+        Answer::Fails(ModelErrorKind::Authentication, "no"),
+    ]);
+    let second = Scripted::named(
+        "second",
+        ModelCapabilities::default(),
+        [
+            calls(&[("a", "srv__do", json!({"n": 1}))]),
+            Answer::Says("ok"),
+        ],
+    );
+    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let agent = Agent::new(first)
+        .with_fallback(second)
+        .with_tools(tools.clone());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "ok");
+    assert_eq!(tools.called(), ["srv__do"]);
+}

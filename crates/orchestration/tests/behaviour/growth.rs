@@ -1,0 +1,440 @@
+//! Long conversations, many tools, recipes: what a request is made of, and what it costs to make it.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, Message, ModelErrorKind, Role,
+    ToolChoice, ToolDefinition, ToolOutput,
+};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, Outcome, RunEventKind, RunOptions, RunPhase, ToolFailure,
+    arguments::ContextInjection,
+    recipe::Recipe,
+    search::SearchPolicy,
+    strategy::{GatherFormat, Strategy},
+};
+
+use crate::support::{
+    Answer, Scripted, Tools, ask, assert_grammar, assert_whole, calls, echo, played, results, tool,
+};
+
+fn one(id: &'static str) -> Answer {
+    calls(&[(id, "srv__do", json!({"n": 1}))])
+}
+
+fn long_ago() -> Vec<Arc<Message>> {
+    [
+        Message::system("Be brief."),
+        Message::user("We talk about customers."),
+        Message::assistant("Customer 7 pays late. ".repeat(100)),
+        Message::user("What about customer 7?"),
+    ]
+    .map(Arc::new)
+    .to_vec()
+}
+
+fn summarising() -> RunOptions {
+    let mut options = RunOptions::default();
+    options.history.max_tokens = Some(400);
+    options.history.summarise = true;
+    options
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_summarised_by_the_model() {
+    let model = Scripted::new([
+        Answer::Says("Customer 7 pays late."),
+        one("a"),
+        Answer::Says("ok"),
+    ]);
+    let agent = Agent::new(model.clone())
+        .with_tools(Arc::new(Tools::new().with(tool("do"), echo)))
+        .with_options(summarising());
+    let (events, run) = played(agent.run(long_ago())).await;
+    assert_grammar(&events);
+    assert_whole(run.messages());
+    let report = run.report().unwrap();
+    assert_eq!(
+        (report.answer.as_str(), report.steps),
+        ("ok", 2),
+        "a summary is no step"
+    );
+    assert_eq!(
+        run.messages().len(),
+        7,
+        "nothing is lost of the history itself"
+    );
+
+    let wanted = model.request(0);
+    assert!(wanted.tools.is_empty());
+    assert!(
+        wanted.messages[1]
+            .text()
+            .contains("Customer 7 pays late. Customer 7")
+    );
+    for n in [1, 2] {
+        let texts: Vec<_> = model.request(n).messages.iter().map(|m| m.text()).collect();
+        assert_eq!(texts[..2], ["Be brief.", "We talk about customers."]);
+        assert!(texts[2].ends_with("Customer 7 pays late."), "{texts:?}");
+        assert_eq!(texts[3], "What about customer 7?");
+    }
+    let trims = events.iter().filter_map(|event| match event.kind {
+        RunEventKind::HistoryTrimmed {
+            summarised,
+            left_out,
+            ..
+        } => Some((summarised, left_out)),
+        _ => None,
+    });
+    assert_eq!(trims.collect::<Vec<_>>(), [(true, 1)]);
+    // What the model wrote for itself is not shown as an answer.
+    assert_eq!(crate::support::streamed(&events), "ok");
+}
+
+#[tokio::test]
+async fn without_a_summary_the_run_goes_on_and_says_so() {
+    let model = Scripted::new([
+        Answer::Fails(ModelErrorKind::Authentication, "no"),
+        Answer::Says("ok"),
+    ]);
+    let (_, run) = played(
+        Agent::new(model)
+            .with_options(summarising())
+            .run(long_ago()),
+    )
+    .await;
+    let report = run.report().unwrap();
+    assert_eq!(report.outcome, Outcome::Completed);
+    assert!(
+        report.warnings[0]
+            .message
+            .contains("could not be summarised")
+    );
+}
+
+#[tokio::test]
+async fn a_phase_begins_once_whatever_comes_before_its_first_answer() {
+    let model = Scripted::new([
+        Answer::Says("A summary."),
+        Answer::Fails(ModelErrorKind::Authentication, "no"),
+    ]);
+    let other = Scripted::named(
+        "other",
+        switchboard_domain::ModelCapabilities::default(),
+        [Answer::Says("Nothing to gather."), Answer::Says("ok")],
+    );
+    let agent = Agent::new(model)
+        .with_fallback(other)
+        .with_options(RunOptions {
+            strategy: Strategy::GatherFormat(GatherFormat::default()),
+            ..summarising()
+        });
+    let (events, _) = played(agent.run(long_ago())).await;
+    let phases: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event.kind {
+            RunEventKind::PhaseStarted { phase, .. } => Some(phase),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(phases, [RunPhase::Gathering, RunPhase::Formatting]);
+}
+
+fn many() -> Arc<Tools> {
+    let mut tools = Tools::new();
+    for (name, what) in [
+        ("do", "Does it."),
+        ("refund", "Pays the money of an order back."),
+        ("weather", "Tells the weather of a city."),
+        ("invoice", "Lists the invoices of a customer."),
+    ] {
+        let mut definition = tool(name);
+        definition.description = what.into();
+        tools = tools.with(definition, echo);
+    }
+    Arc::new(tools)
+}
+
+fn searching() -> RunOptions {
+    RunOptions {
+        search: SearchPolicy {
+            above_tools: 2,
+            max_results: 1,
+            ..SearchPolicy::default()
+        },
+        ..RunOptions::default()
+    }
+}
+
+fn offered(model: &Scripted, n: usize) -> Vec<String> {
+    let tools = model.request(n).tools;
+    tools.iter().map(|tool| tool.name.clone()).collect()
+}
+
+#[tokio::test]
+async fn of_many_tools_the_model_is_shown_those_that_it_searched_for() {
+    let model = Scripted::new([
+        calls(&[("s", "search_tools", json!({"query": "pay an order back"}))]),
+        calls(&[("r", "srv__refund", json!({"n": 1}))]),
+        Answer::Says("ok"),
+    ]);
+    let tools = many();
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_options(searching());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(offered(&model, 0), ["search_tools"]);
+    assert!(results(&model, 1)[0].contains("srv__refund"));
+    assert_eq!(offered(&model, 1), ["search_tools", "srv__refund"]);
+    assert_eq!(
+        tools.called(),
+        ["srv__refund"],
+        "the search itself asks no host"
+    );
+    assert!(report.tool_calls.iter().all(|call| !call.is_error));
+}
+
+/// Says what it is told to.
+struct Says(Mutex<Vec<ApprovalDecision>>);
+
+#[async_trait]
+impl Approver for Says {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        self.0.lock().unwrap().remove(0)
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_was_not_shown_runs_if_its_input_fits_and_is_shown_then() {
+    let model = Scripted::new([
+        calls(&[
+            ("a", "srv__weather", json!({"n": 1})),
+            ("b", "srv__weather", json!({"city": "Bonn"})),
+        ]),
+        Answer::Says("ok"),
+    ]);
+    let tools = many();
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_options(searching());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(tools.called(), ["srv__weather"]);
+    assert_eq!(
+        report.tool_calls[1].failure,
+        Some(ToolFailure::InvalidInput)
+    );
+    assert_eq!(offered(&model, 1), ["search_tools", "srv__weather"]);
+}
+
+#[tokio::test]
+async fn an_edit_is_checked_also_for_a_tool_that_was_not_shown_and_in_another_process() {
+    let asking = || RunOptions {
+        approval: ApprovalPolicy::Ask.into(),
+        ..searching()
+    };
+    let weather = calls(&[("a", "srv__weather", json!({"n": 1}))]);
+    let agent = Agent::new(Scripted::new([weather]))
+        .with_tools(many())
+        .with_approver(Arc::new(Says(Mutex::new(vec![ApprovalDecision::Later]))))
+        .with_options(asking());
+    let (_, run) = played(agent.ask("go")).await;
+    let stored = serde_json::to_string(&run).unwrap();
+
+    for (edit, fits) in [(json!({"n": 2}), true), (json!({"n": "two"}), false)] {
+        let tools = many();
+        let decision = ApprovalDecision::Allow {
+            input: edit.as_object().cloned(),
+            scope: ApprovalScope::Once,
+        };
+        let agent = Agent::new(Scripted::new([Answer::Says("ok")]))
+            .with_tools(tools.clone())
+            .with_approver(Arc::new(Says(Mutex::new(vec![decision]))))
+            .with_options(asking());
+        let (_, run) = played(agent.resume(serde_json::from_str(&stored).unwrap())).await;
+        assert_whole(run.messages());
+        assert_eq!(tools.called().len(), usize::from(fits), "{edit}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_the_model_is_held_to_is_shown_among_many() {
+    let model = Scripted::new([
+        calls(&[("a", "srv__invoice", json!({"n": 1}))]),
+        Answer::Says("ok"),
+    ]);
+    let agent = Agent::new(model.clone())
+        .with_tools(many())
+        .with_options(RunOptions {
+            tool_choice: ToolChoice::Only(vec!["srv__invoice".into()]),
+            ..searching()
+        });
+    ask(&agent, "go").await;
+    assert_eq!(offered(&model, 0), ["search_tools", "srv__invoice"]);
+    assert_eq!(model.request(1).tool_choice, ToolChoice::Auto);
+}
+
+fn recipe() -> Arc<Recipe> {
+    let recipe = Recipe::from_value(&json!({
+        "name": "orders",
+        "instructions": "You help with orders.",
+        "tools": {
+            "allow": ["refund", "weather"],
+            "descriptions": {"refund": "Pays back; ask before."},
+        },
+        "examples": [{
+            "user": "Pay order 1 back.",
+            "calls": [{"tool": "refund", "input": {"n": 1}, "result": "paid"}],
+            "answer": "It is paid back.",
+        }],
+    }));
+    Arc::new(recipe.unwrap())
+}
+
+#[tokio::test]
+async fn a_recipe_brings_its_prompt_tools_descriptions_and_examples() {
+    let model = Scripted::new([
+        calls(&[
+            ("a", "srv__refund", json!({"n": 2})),
+            ("b", "srv__invoice", json!({"n": 2})),
+        ]),
+        Answer::Says("ok"),
+    ]);
+    let tools = many();
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_recipe(recipe());
+    let (_, report) = ask(&agent, "Pay order 2 back.").await;
+    assert_eq!(tools.called(), ["srv__refund"], "the list is no advice");
+    assert_eq!(report.tool_calls[1].failure, Some(ToolFailure::UnknownTool));
+    let request = model.request(0);
+    assert_eq!(offered(&model, 0), ["srv__refund", "srv__weather"]);
+    assert_eq!(request.tools[0].description, "Pays back; ask before.");
+    let said: Vec<_> = request
+        .messages
+        .iter()
+        .map(|m| (m.role, m.text()))
+        .collect();
+    assert!(said[0].1.starts_with("You help with orders."));
+    assert_eq!(said[1], (Role::User, "Pay order 1 back.".into()));
+    assert_eq!(said[4], (Role::Assistant, "It is paid back.".into()));
+    assert_eq!(said[5], (Role::User, "Pay order 2 back.".into()));
+    assert_eq!(said.len(), 6);
+}
+
+#[tokio::test]
+async fn examples_stand_once_and_are_never_left_out() {
+    let long = Tools::new().with(tool("refund"), |_| {
+        Ok(ToolOutput::text("word ".repeat(300)))
+    });
+    let broken = Scripted::new([Answer::Fails(ModelErrorKind::Authentication, "no")]);
+    let ids = ["a", "b", "c", "d"];
+    let model = Scripted::named(
+        "other",
+        switchboard_domain::ModelCapabilities::default(),
+        ids.map(|id| calls(&[(id, "srv__refund", json!({"n": 1}))]))
+            .into_iter()
+            .chain([Answer::Says("ok")]),
+    );
+    let mut options = RunOptions::default();
+    options.history.max_tokens = Some(900);
+    let agent = Agent::new(broken)
+        .with_fallback(model.clone())
+        .with_tools(Arc::new(long))
+        .with_recipe(recipe())
+        .with_options(options);
+    let earlier = [
+        Message::user("Hello."),
+        Message::assistant("word ".repeat(500)),
+        Message::user("Pay order 2 back."),
+    ];
+    let (events, _) = played(agent.run(earlier.map(Arc::new).to_vec())).await;
+    let trimmed = |kind: &RunEventKind| matches!(kind, RunEventKind::HistoryTrimmed { .. });
+    assert!(events.iter().any(|event| trimmed(&event.kind)));
+    for n in 0..model.asked() {
+        let request = model.request(n);
+        assert_whole(&request.messages);
+        let texts: Vec<_> = request.messages.iter().map(|m| m.text()).collect();
+        let count = |text: &str| texts.iter().filter(|told| *told == text).count();
+        for kept in [
+            "Pay order 1 back.",
+            "It is paid back.",
+            "Hello.",
+            "Pay order 2 back.",
+        ] {
+            assert_eq!(count(kept), 1, "{kept} in {texts:?}");
+        }
+    }
+}
+
+type With<'a> = &'a dyn Fn(Agent) -> Agent;
+
+/// The k-th step costs its pointers: nothing that was there before is copied or made anew.
+#[tokio::test]
+async fn a_step_copies_neither_the_history_nor_the_tools() {
+    let context = ContextInjection::new().with("accessToken", json!("secret"));
+    let with_recipe = |agent: Agent| agent.with_recipe(recipe());
+    let with_context = |agent: Agent| agent.with_context(context.clone());
+    let with_search = |agent: Agent| agent.with_options(searching());
+    let with_room = |agent: Agent| {
+        let mut options = RunOptions::default();
+        options.history.max_tokens = Some(100_000);
+        agent.with_options(options)
+    };
+    for with in [
+        &with_recipe as With<'_>,
+        &with_context,
+        &with_search,
+        &with_room,
+    ] {
+        let ids = ["a", "b", "c", "d", "e"];
+        let model = Scripted::new(
+            ids.map(|id| calls(&[(id, "srv__refund", json!({"n": 1}))]))
+                .into_iter()
+                .chain([Answer::Says("ok")]),
+        );
+        let tools = many();
+        let mut refund = tool("refund");
+        refund.input_schema["properties"]["accessToken"] = json!({"type": "string"});
+        tools.define(refund);
+        let agent = with(Agent::new(model.clone()).with_tools(tools));
+        let (_, run) = played(agent.ask("go")).await;
+        for n in 2..model.asked() {
+            let (before, now) = (model.request(n - 1), model.request(n));
+            assert_eq!(now.messages.len(), before.messages.len() + 2);
+            let same = before.messages.iter().zip(&now.messages);
+            assert!(
+                same.clone().all(|(before, now)| Arc::ptr_eq(before, now)),
+                "request {n}"
+            );
+            let of_the_run = run.messages().iter().zip(&now.messages);
+            assert!(of_the_run.clone().all(|(run, now)| Arc::ptr_eq(run, now)));
+            assert_eq!(before.tools.len(), now.tools.len());
+            let same = before.tools.iter().zip(&now.tools);
+            assert!(
+                same.clone().all(|(before, now)| Arc::ptr_eq(before, now)),
+                "request {n}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_tool_that_reads_results_on_is_one_and_the_same() {
+    let long = Tools::new().with(tool("do"), |_| Ok(ToolOutput::text("word ".repeat(300))));
+    let model = Scripted::new([one("a"), one("b"), one("c"), Answer::Says("ok")]);
+    let mut options = RunOptions::default();
+    options.results.max_tokens = 100;
+    options.results.preview_tokens = 20;
+    let agent = Agent::new(model.clone())
+        .with_tools(Arc::new(long))
+        .with_options(options);
+    ask(&agent, "go").await;
+    let last =
+        |n: usize| -> Arc<ToolDefinition> { model.request(n).tools.last().cloned().unwrap() };
+    assert_eq!(last(1).name, "read_tool_result");
+    assert!(Arc::ptr_eq(&last(1), &last(3)));
+    let kept: Value = serde_json::to_value(&last(1).input_schema).unwrap();
+    assert!(kept["properties"]["result_id"].is_object(), "{kept}");
+}
