@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: measurements that are compared within one run, so that a slow or busy
 //! machine changes the numbers but hardly the ratio.
 
+mod turn;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -37,6 +39,11 @@ const BENCHES: &[Bench] = &[
         "overhead",
         "CPU time of a tool call through `mcp-client` against one through bare rmcp, over stdio",
         overhead,
+    ),
+    (
+        "turn",
+        "a complete turn (model, a tool over stdio, model) against a floor of reqwest, serde_json and rmcp",
+        turn::turn,
     ),
 ];
 

@@ -78,7 +78,9 @@ impl KeptDecisions {
             let value = serde_json::to_value(decisions).map_err(unreadable)?;
             serde_json::from_value(value).map_err(unreadable)
         };
-        let (before, now) = (entries(&self.before)?, entries(&now)?);
+        let (before, mut now) = (entries(&self.before)?, entries(&now)?);
+        // What was said for a session ends with it: this one is a process.
+        now.retain(|entry| entry.get("session").is_none());
         let mut kept = entries(&read(path)?)?;
         kept.retain(|entry| now.contains(entry) || !before.contains(entry));
         let new = now.into_iter().filter(|entry| !before.contains(entry));

@@ -43,6 +43,16 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// A file that nobody else can open, made where it is missing; to be locked.
+pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
+    make_folder(path.parent().unwrap_or(Path::new(".")))?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
 /// What stands in a file; `None` if there is none.
 pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {

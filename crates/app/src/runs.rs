@@ -1,8 +1,9 @@
 //! Runs that wait for somebody: stored on disk until another process goes on with them.
 
 use std::{
-    collections::HashSet,
-    fs, io,
+    collections::HashMap,
+    fs::{self, File, TryLockError},
+    io,
     path::PathBuf,
     sync::{Mutex, PoisonError},
 };
@@ -22,7 +23,8 @@ use crate::{environment::Environment, private_file};
 #[derive(Debug)]
 pub struct StoredRuns {
     folder: PathBuf,
-    stored: Mutex<HashSet<String>>,
+    /// The runs that this process goes on with, each with the lock that keeps others from doing so.
+    taken: Mutex<HashMap<String, File>>,
 }
 
 /// Why a stored run cannot be had.
@@ -34,6 +36,12 @@ pub enum StoredRunError {
     /// There is none of this id.
     #[error("there is no stored run `{id}`; `switchboard runs` lists those that wait")]
     NotFound {
+        /// The id.
+        id: String,
+    },
+    /// Another process goes on with it, or still asks about it.
+    #[error("another process is at work on run `{id}`")]
+    Taken {
         /// The id.
         id: String,
     },
@@ -70,7 +78,7 @@ impl StoredRuns {
         let folder = data.ok_or(StoredRunError::NoPlace)?.join("runs");
         Ok(Self {
             folder,
-            stored: Mutex::default(),
+            taken: Mutex::default(),
         })
     }
 
@@ -90,34 +98,76 @@ impl StoredRuns {
         Ok(ids)
     }
 
-    /// The run of this id, or whose id begins so.
-    pub fn load(&self, id: &str) -> Result<Run, StoredRunError> {
+    /// The id of the one run whose id begins so.
+    pub fn find(&self, id: &str) -> Result<String, StoredRunError> {
         let ids = self.ids()?;
-        let mut fitting = ids.iter().filter(|known| known.starts_with(id));
-        let found = match (fitting.next(), fitting.next()) {
-            (Some(found), None) => found,
-            (Some(_), Some(_)) => return Err(StoredRunError::Ambiguous { id: id.to_owned() }),
-            (None, _) => return Err(StoredRunError::NotFound { id: id.to_owned() }),
-        };
-        let path = self.path(found);
+        let mut fitting = ids
+            .into_iter()
+            .filter(|known| !id.is_empty() && known.starts_with(id));
+        match (fitting.next(), fitting.next()) {
+            (Some(found), None) => Ok(found),
+            (Some(_), Some(_)) => Err(StoredRunError::Ambiguous { id: id.to_owned() }),
+            (None, _) => Err(StoredRunError::NotFound { id: id.to_owned() }),
+        }
+    }
+
+    /// The run of this id.
+    pub fn load(&self, id: &str) -> Result<Run, StoredRunError> {
+        let path = self.path(id);
         let text = private_file::read(&path)
             .map_err(|source| self.failed(path.clone(), source))?
             .ok_or_else(|| StoredRunError::NotFound { id: id.to_owned() })?;
-        let run = serde_json::from_str(&text)
-            .map_err(|source| StoredRunError::Unreadable { path, source })?;
-        self.lock().insert(found.clone());
-        Ok(run)
+        serde_json::from_str(&text).map_err(|source| StoredRunError::Unreadable { path, source })
+    }
+
+    /// The run of this id, to go on with it. No other process can, until this one ends or the run is over:
+    /// nothing may run twice.
+    pub fn take(&self, id: &str) -> Result<Run, StoredRunError> {
+        self.lock(id)?;
+        self.load(id)
     }
 
     /// Forgets a run. Whether there was one.
     pub fn forget(&self, id: &str) -> Result<bool, StoredRunError> {
-        self.lock().remove(id);
+        self.lock(id)?;
         let path = self.path(id);
+        let was_there = match fs::remove_file(&path) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(source) => return Err(self.failed(path, source)),
+        };
+        let path = self.lock_path(id);
+        // Removed while it is held: whoever opens it next opens another file.
         match fs::remove_file(&path) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(source) => Err(self.failed(path, source)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(self.failed(path, error));
+            }
+            _ => {}
         }
+        self.taken().remove(id);
+        Ok(was_there)
+    }
+
+    fn lock(&self, id: &str) -> Result<(), StoredRunError> {
+        let mut taken = self.taken();
+        if taken.contains_key(id) {
+            return Ok(());
+        }
+        let path = self.lock_path(id);
+        let file = private_file::open_or_create(&path)
+            .map_err(|source| self.failed(path.clone(), source))?;
+        match file.try_lock() {
+            Ok(()) => {
+                taken.insert(id.to_owned(), file);
+                Ok(())
+            }
+            Err(TryLockError::WouldBlock) => Err(StoredRunError::Taken { id: id.to_owned() }),
+            Err(TryLockError::Error(source)) => Err(self.failed(path, source)),
+        }
+    }
+
+    fn lock_path(&self, id: &str) -> PathBuf {
+        self.folder.join(format!("{id}.lock"))
     }
 
     fn path(&self, id: &str) -> PathBuf {
@@ -129,15 +179,15 @@ impl StoredRuns {
         StoredRunError::File { path, source }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    fn taken(&self) -> std::sync::MutexGuard<'_, HashMap<String, File>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Checkpoints for StoredRuns {
     async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
-        let is_stored = self.lock().contains(run.id());
+        let is_stored = self.taken().contains_key(run.id());
         let wants = match point {
             Checkpoint::Waiting => true,
             // What never waited for anybody is not worth a write for each call.
@@ -150,15 +200,13 @@ impl Checkpoints for StoredRuns {
         if !wants {
             return Ok(());
         }
+        self.lock(run.id()).map_err(|error| failure(&error))?;
         let text = serde_json::to_vec(run).map_err(|error| failure(&error))?;
         let path = self.path(run.id());
         // A file of some kilobytes; the run waits for it, and so it may.
         let written = tokio::task::spawn_blocking(move || private_file::write(&path, &text)).await;
         match written {
-            Ok(Ok(())) => {
-                self.lock().insert(run.id().to_owned());
-                Ok(())
-            }
+            Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(failure(&error)),
             Err(error) => Err(failure(&error)),
         }

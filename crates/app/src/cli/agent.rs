@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use secrecy::ExposeSecret as _;
-use switchboard_domain::{ApprovalDecision, Approver, ChatModel, Sampling, ToolHost};
+use switchboard_domain::{Approver, ChatModel, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Limits, RunOptions,
+    approval::RuleVerdict,
     arguments::ContextInjection,
     recipe::Recipe,
     results::{CacheOptions, ResultCache},
@@ -20,7 +21,7 @@ use crate::{
     model::{Chosen, list_price},
     recipes,
     runs::StoredRuns,
-    terminal::{self, PresetApprover, Screen, TerminalApprover},
+    terminal::{self, PresetAnswer, PresetApprover, Screen, TerminalApprover},
 };
 
 /// How a question is answered.
@@ -66,12 +67,18 @@ pub(super) struct Plan {
     recipe: Option<Arc<Recipe>>,
     options: RunOptions,
     later: bool,
-    /// What is answered to questions that are open already, by the ids of the tool uses.
-    pub(super) preset: Vec<(String, ApprovalDecision)>,
+    /// What is answered to questions that are open already.
+    pub(super) preset: Vec<PresetAnswer>,
+    /// Where the run that goes on was stored; it is taken there.
+    pub(super) runs: Option<StoredRuns>,
     pub(super) no_tools: bool,
 }
 
 impl AgentArgs {
+    pub(super) fn decides_later(&self) -> bool {
+        self.approve == Some(Approve::Later)
+    }
+
     /// Chooses the models, reads the recipe and settles the options. What is wrong is said before a
     /// server is started.
     pub(super) async fn plan(&self, context: &Context) -> Result<Plan, Failure> {
@@ -106,8 +113,9 @@ impl AgentArgs {
         Ok(Plan {
             options: self.options(context, recipe.as_deref()),
             no_tools: self.no_tools || recipe.as_ref().is_some_and(|it| !it.tools.enabled),
-            later: self.approve == Some(Approve::Later),
+            later: self.decides_later(),
             preset: Vec::new(),
+            runs: None,
             chosen,
             fallbacks,
             recipe,
@@ -141,6 +149,11 @@ impl AgentArgs {
         if let Some(approvals) = &config.run.approvals {
             approvals.apply(&mut options.approval);
         }
+        if self.approve == Some(Approve::None) {
+            // Who says so now means it, whatever a file allows.
+            let rules = &mut options.approval.rules.0;
+            rules.retain(|rule| rule.verdict != RuleVerdict::Allow);
+        }
         options.limits = config.max_steps.map_or_else(Limits::default, Limits::steps);
         if let Some(limits) = &config.run.limits {
             limits.apply(&mut options.limits);
@@ -149,6 +162,9 @@ impl AgentArgs {
             recipe.policy.tighten(&mut options.approval);
             recipe.policy.limit(&mut options.limits);
             recipe.limits.limit(&mut options.limits);
+            if let Some(configured) = config.max_steps {
+                options.limits.max_steps = options.limits.max_steps.min(configured);
+            }
         }
         if let Some(steps) = self.max_steps {
             options.limits.max_steps = steps;
@@ -196,7 +212,10 @@ impl Plan {
         if let Some(recipe) = self.recipe {
             agent = agent.with_recipe(recipe);
         }
-        match StoredRuns::of(&context.environment) {
+        match self
+            .runs
+            .map_or_else(|| StoredRuns::of(&context.environment), Ok)
+        {
             Ok(runs) => agent = agent.with_checkpoints(Arc::new(runs)),
             Err(error) if self.later => terminal::say_warning(&error.to_string()),
             Err(_) => {}
@@ -212,6 +231,18 @@ impl Plan {
                             Err(_) => injected,
                         }
                     });
+            let known = host.servers();
+            for name in config.run.context_servers.iter().flatten() {
+                if !known.iter().any(|server| server.name == *name) {
+                    terminal::say_warning(&format!(
+                        "`context_servers` names `{name}`, and there is no such server"
+                    ));
+                }
+            }
+            let injected = match &config.run.context_servers {
+                Some(servers) => injected.only_for(servers.iter().cloned()),
+                None => injected,
+            };
             agent = agent.with_context(injected);
         }
         if let Some(lifetime) = config.run.cache_results.filter(|it| !it.is_zero()) {

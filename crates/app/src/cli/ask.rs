@@ -30,9 +30,10 @@ use crate::{
     environment::Environment,
     model::{Because, Chosen},
     observe::{AuditLog, Recorder},
+    runs::StoredRuns,
     sampler::ModelSampler,
     servers::Servers,
-    terminal::{self, Screen, TerminalElicitor},
+    terminal::{self, PresetAnswer, Screen, TerminalElicitor},
 };
 
 /// Answers one question.
@@ -56,6 +57,13 @@ pub(super) struct How {
     global: Global,
 }
 
+impl How {
+    /// Nobody is asked; what needs a word stays open.
+    pub(super) fn decides_later(&self) -> bool {
+        self.agent.decides_later()
+    }
+}
+
 pub(super) async fn run(
     args: AskArgs,
     environment: Environment,
@@ -75,20 +83,30 @@ pub(super) async fn run(
 /// named; what it may do was settled when it began.
 pub(super) async fn resume(
     run: Run,
+    runs: StoredRuns,
     answer: Option<ApprovalDecision>,
     mut how: How,
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let context = Context::load(&how.global, environment)?;
+    // The variable is for questions; a run goes on with its own model unless an option says otherwise.
+    if how.agent.model.as_deref() == context.environment.get("SWITCHBOARD_MODEL") {
+        how.agent.model = None;
+    }
     how.agent
         .model
         .get_or_insert_with(|| run.model().to_string());
     let mut plan = how.agent.plan(&context).await?;
+    plan.runs = Some(runs);
     if let Some(answer) = answer {
         let open = run.waiting().into_iter();
         plan.preset = open
-            .map(|request| (request.tool_use.id.clone(), answer.clone()))
+            .map(|request| PresetAnswer {
+                id: request.tool_use.id.clone(),
+                fingerprint: request.fingerprint.clone(),
+                decision: answer.clone(),
+            })
             .collect();
     }
     carry_out(plan, &how, &context, interrupts, |agent| agent.resume(run)).await

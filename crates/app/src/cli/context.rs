@@ -56,7 +56,12 @@ impl Context {
         } else {
             program
         };
-        Ok(Servers::of(&self.config, &program, &self.environment))
+        let mut servers = Servers::of(&self.config, &program, &self.environment);
+        // A server may say what it was given, on its standard error too.
+        for server in &mut servers.configs {
+            server.secrets.extend(self.config.run.context_secrets());
+        }
+        Ok(servers)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use serde::Serialize;
+use serde_json::json;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 use switchboard_orchestration::{RunEvent, RunEventKind};
 
@@ -32,6 +33,11 @@ impl Answer {
         match (self.form, &event.kind) {
             (AskOutput::Jsonl, _) => line(event),
             (AskOutput::Json, RunEventKind::RunFinished { report }) => pretty(report),
+            (AskOutput::Json, RunEventKind::RunParked { waiting }) => pretty(&json!({
+                "run_id": event.run_id,
+                "outcome": "waiting",
+                "waiting": waiting,
+            })),
             (AskOutput::Text, RunEventKind::TextDelta { text }) => self.text(text),
             // Standard error says what the provider did, which would go on in the same line.
             (AskOutput::Text, RunEventKind::ProviderBlock { .. }) if self.terminal => {

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     environment::Environment,
     runs::StoredRuns,
-    terminal::{one_line, say_note, say_warning},
+    terminal::{self, one_line, say_note, say_warning},
 };
 
 /// Shows runs that wait for approval, and goes on with one.
@@ -95,11 +95,22 @@ pub(super) async fn run(
             deny,
             how,
         }) => {
-            let run = runs.load(&id).map_err(Failure::usage)?;
+            let id = runs.find(&id).map_err(Failure::usage)?;
+            let run = runs.take(&id).map_err(Failure::usage)?;
             let open = run.waiting().len();
             if input.is_some() && open != 1 {
                 return Err(Failure::usage(anyhow!(
                     "--input is for one call, and the run waits for {open}"
+                )));
+            }
+            if let (Some(input), Some(request)) = (&input, run.waiting().first()) {
+                run.check_input(&request.tool_use.name, input)
+                    .map_err(|faults| Failure::usage(anyhow!("--input does not fit: {faults}")))?;
+            }
+            let is_decided = allow || deny.is_some() || how.decides_later();
+            if open > 0 && !is_decided && !terminal::is_somebody_there() {
+                return Err(Failure::usage(anyhow!(
+                    "the run waits for your word and nobody is there to ask: say --allow or --deny REASON"
                 )));
             }
             let scope = ApprovalScope::Once;
@@ -110,12 +121,20 @@ pub(super) async fn run(
                 }),
                 None => allow.then_some(ApprovalDecision::Allow { input, scope }),
             };
-            Box::pin(ask::resume(run, answer, *how, environment, interrupts)).await
+            Box::pin(ask::resume(
+                run,
+                runs,
+                answer,
+                *how,
+                environment,
+                interrupts,
+            ))
+            .await
         }
         Some(RunsCommand::Forget { id }) => {
-            let run = runs.load(&id).map_err(Failure::usage)?;
-            runs.forget(run.id()).map_err(Failure::run)?;
-            say_note(&format!("forgot {}", run.id()));
+            let id = runs.find(&id).map_err(Failure::usage)?;
+            runs.forget(&id).map_err(Failure::run)?;
+            say_note(&format!("forgot {id}"));
             Ok(Code::Success)
         }
     }

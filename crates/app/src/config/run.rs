@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchboard_orchestration::{
@@ -19,7 +19,7 @@ use switchboard_orchestration::{
 use super::{document::Fields, error::Problem};
 
 /// The keys of the document that stand here.
-pub(super) const KEYS: [&str; 11] = [
+pub(super) const KEYS: [&str; 12] = [
     "strategy",
     "recipe",
     "fallback_models",
@@ -31,6 +31,7 @@ pub(super) const KEYS: [&str; 11] = [
     "tool_search",
     "cache_results",
     "context",
+    "context_servers",
 ];
 
 /// What a run may do and how it comes to its answer. `None` is not configured.
@@ -58,10 +59,12 @@ pub struct RunConfig {
     pub cache_results: Option<Duration>,
     /// What tools are given that the model neither sees nor writes, by the name of the argument, as JSON.
     pub context: Option<BTreeMap<String, SecretString>>,
+    /// The servers whose tools get it; `None` is all that ask for it.
+    pub context_servers: Option<Vec<String>>,
 }
 
 /// `limits`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct LimitsConfig {
     tool_calls: Option<u32>,
     calls_per_response: Option<u32>,
@@ -81,11 +84,35 @@ pub struct ApprovalsConfig {
     remember_for: Option<Duration>,
 }
 
+/// What two files say together.
+fn both<T>(base: Option<T>, over: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (base, over) {
+        (Some(base), Some(over)) => Some(join(base, over)),
+        (base, over) => over.or(base),
+    }
+}
+
 impl LimitsConfig {
+    /// Lays `over` on top, limit by limit: one that a file does not name stays.
+    fn overlaid_by(self, over: Self) -> Self {
+        Self {
+            tool_calls: over.tool_calls.or(self.tool_calls),
+            calls_per_response: over.calls_per_response.or(self.calls_per_response),
+            calls_per_minute: over.calls_per_minute.or(self.calls_per_minute),
+            input_tokens: over.input_tokens.or(self.input_tokens),
+            output_tokens: over.output_tokens.or(self.output_tokens),
+            total_tokens: over.total_tokens.or(self.total_tokens),
+            cost_usd: over.cost_usd.or(self.cost_usd),
+            wall_time: over.wall_time.or(self.wall_time),
+        }
+    }
+
     /// Sets what is configured.
     pub fn apply(&self, limits: &mut Limits) {
         limits.max_tool_calls = self.tool_calls;
-        limits.max_calls_per_response = self.calls_per_response;
+        if self.calls_per_response.is_some() {
+            limits.max_calls_per_response = self.calls_per_response;
+        }
         limits.max_calls_per_minute = self.calls_per_minute;
         limits.max_input_tokens = self.input_tokens.map(u64::from);
         limits.max_output_tokens = self.output_tokens.map(u64::from);
@@ -96,6 +123,19 @@ impl LimitsConfig {
 }
 
 impl ApprovalsConfig {
+    /// Lays `over` on top. The first rule that fits decides, and those that are there stay before those of
+    /// `over`: what a person forbids or wants to be asked about, no project's file allows.
+    fn overlaid_by(self, over: Self) -> Self {
+        let rules = both(self.rules, over.rules, |base, over| {
+            base.0.into_iter().chain(over.0).collect()
+        });
+        Self {
+            rules,
+            expire_after: over.expire_after.or(self.expire_after),
+            remember_for: over.remember_for.or(self.remember_for),
+        }
+    }
+
     /// Sets what is configured.
     pub fn apply(&self, approvals: &mut Approvals) {
         if let Some(rules) = &self.rules {
@@ -107,6 +147,17 @@ impl ApprovalsConfig {
 }
 
 impl RunConfig {
+    /// The texts in what is injected that could be secrets: no log may hold them.
+    pub fn context_secrets(&self) -> Vec<SecretString> {
+        let mut texts = Vec::new();
+        for value in self.context.iter().flatten().map(|(_, value)| value) {
+            if let Ok(value) = serde_json::from_str(value.expose_secret()) {
+                collect_texts(&value, &mut texts);
+            }
+        }
+        texts
+    }
+
     /// Lays `over` on top: what it says wins, key by key.
     #[must_use]
     pub(super) fn overlaid_by(self, over: Self) -> Self {
@@ -114,14 +165,15 @@ impl RunConfig {
             strategy: over.strategy.or(self.strategy),
             recipe: over.recipe.or(self.recipe),
             fallback_models: over.fallback_models.or(self.fallback_models),
-            limits: over.limits.or(self.limits),
-            approvals: over.approvals.or(self.approvals),
-            guards: over.guards.or(self.guards),
+            limits: both(self.limits, over.limits, LimitsConfig::overlaid_by),
+            approvals: both(self.approvals, over.approvals, ApprovalsConfig::overlaid_by),
+            guards: both(self.guards, over.guards, |base, over| [base, over].concat()),
             results: over.results.or(self.results),
             history: over.history.or(self.history),
             search: over.search.or(self.search),
             cache_results: over.cache_results.or(self.cache_results),
             context: over.context.or(self.context),
+            context_servers: over.context_servers.or(self.context_servers),
         }
     }
 }
@@ -137,6 +189,20 @@ impl fmt::Debug for RunConfig {
             .field("guards", &self.guards)
             .field("context", &self.context.as_ref().map(BTreeMap::len))
             .finish_non_exhaustive()
+    }
+}
+
+/// Shorter ones are words such as `true` or a port, which stand everywhere.
+const SHORTEST_SECRET: usize = 8;
+
+fn collect_texts(value: &Value, texts: &mut Vec<SecretString>) {
+    match value {
+        Value::String(text) if text.len() >= SHORTEST_SECRET => {
+            texts.push(SecretString::from(text.clone()));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
+        Value::Object(fields) => fields.values().for_each(|item| collect_texts(item, texts)),
+        _ => {}
     }
 }
 
@@ -166,6 +232,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<RunConfig, Problem> {
                 value => Duration::try_from_secs_f64(value.as_f64()?).ok(),
             }
         })?,
+        context_servers: fields.names("context_servers")?,
         context: fields.read("context", "a map of arguments", |value| {
             let values = value.as_object()?.iter();
             let hidden = |value: &Value| SecretString::from(value.to_string());

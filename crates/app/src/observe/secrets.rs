@@ -19,7 +19,12 @@ pub fn redactor(config: &Config, environment: &Environment) -> Redactor {
         .map(ExposeSecret::expose_secret);
     let of_collector = config.observe.otlp.iter().flat_map(|otlp| &otlp.headers);
     let of_collector = of_collector.map(|(_, value)| value.expose_secret());
-    let known = by_name.chain(of_servers).chain(of_collector);
+    let injected = config.run.context_secrets();
+    let injected = injected.iter().map(ExposeSecret::expose_secret);
+    let known = by_name
+        .chain(of_servers)
+        .chain(of_collector)
+        .chain(injected);
     // A header is often `Bearer SECRET`; the secret is one alone too.
     let whole: Vec<&str> = known.collect();
     let bare = whole.iter().filter_map(|text| text.rsplit_once(' '));

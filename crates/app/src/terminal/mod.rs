@@ -16,7 +16,7 @@ use std::io::Write as _;
 pub use approver::TerminalApprover;
 pub use elicitor::TerminalElicitor;
 pub use plain::{is_harmful, one_line, without_controls};
-pub use preset::PresetApprover;
+pub use preset::{PresetAnswer, PresetApprover};
 pub use prompt::is_somebody_there;
 pub use screen::Screen;
 

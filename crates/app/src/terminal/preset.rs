@@ -9,20 +9,33 @@ use std::{
 use async_trait::async_trait;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver};
 
+use super::is_somebody_there;
+
+/// An answer that was given before the question came.
+#[derive(Debug, Clone)]
+pub struct PresetAnswer {
+    /// The tool use that it is about.
+    pub id: String,
+    /// The fingerprint of the tool's definition when it was given: a yes is a yes to this one.
+    pub fingerprint: Option<String>,
+    /// The answer.
+    pub decision: ApprovalDecision,
+}
+
 /// Gives answers that are known already, each once, and leaves every other question to somebody else.
 pub struct PresetApprover {
-    answers: Mutex<HashMap<String, ApprovalDecision>>,
+    answers: Mutex<HashMap<String, PresetAnswer>>,
     otherwise: Arc<dyn Approver>,
 }
 
 impl PresetApprover {
-    /// Answers by the ids of the tool uses.
+    /// With these answers, and somebody for every other question.
     pub fn new(
-        answers: impl IntoIterator<Item = (String, ApprovalDecision)>,
+        answers: impl IntoIterator<Item = PresetAnswer>,
         otherwise: Arc<dyn Approver>,
     ) -> Self {
         Self {
-            answers: Mutex::new(answers.into_iter().collect()),
+            answers: Mutex::new(answers.into_iter().map(|it| (it.id.clone(), it)).collect()),
             otherwise,
         }
     }
@@ -34,6 +47,17 @@ impl Approver for PresetApprover {
         let known = {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
             answers.remove(&request.tool_use.id)
+        };
+        let known = match known {
+            None => None,
+            // The tool is another one than when the run was stored.
+            Some(preset)
+                if matches!(preset.decision, ApprovalDecision::Allow { .. })
+                    && preset.fingerprint != request.fingerprint =>
+            {
+                (!is_somebody_there()).then_some(ApprovalDecision::Later)
+            }
+            Some(preset) => Some(preset.decision),
         };
         match known {
             Some(answer) => answer,

@@ -99,14 +99,87 @@ async fn it_may_be_edited_declined_and_forgotten() {
 }
 
 #[tokio::test]
-async fn with_nobody_to_ask_a_resumed_run_goes_on_without_the_call() {
+async fn a_mistake_costs_no_stored_run() {
     let place = Place::new();
     let id = parked(&place).await;
-    let report = place
-        .run(["runs", "resume", &id, "-o", "json"])
-        .await
-        .json();
-    assert_eq!(report["tool_calls"][0]["failure"], "not_approved");
+    for (args, named) in [
+        (vec!["runs", "resume", &id], "--allow"),
+        (
+            vec![
+                "runs",
+                "resume",
+                &id,
+                "--allow",
+                "--input",
+                r#"{"customer_id": "x"}"#,
+            ],
+            "customer_id",
+        ),
+        (
+            vec!["runs", "resume", &id, "--allow", "--input", "7"],
+            "object",
+        ),
+    ] {
+        let done = place.run(&args).await;
+        assert_eq!(done.code, 2, "{args:?}: {done}");
+        assert!(done.stderr.contains(named), "{args:?}: {done}");
+    }
+    // It still waits; as one object it says so.
+    let args = ["runs", "resume", &id, "--approve", "later", "-o", "json"];
+    let done = place.run(args).await;
+    assert_eq!(done.code, 4, "{done}");
+    assert_eq!(done.json()["outcome"], "waiting");
+    assert_eq!(place.run(["runs", "resume", &id, "--allow"]).await.code, 0);
+}
+
+#[tokio::test]
+async fn a_run_that_is_taken_is_taken_by_nobody_else() {
+    let place = Place::new();
+    let id = parked(&place).await;
+    let lock = place
+        .path()
+        .join(format!(".local/share/switchboard/runs/{id}.lock"));
+    let held = std::fs::File::open(&lock).unwrap();
+    held.lock().unwrap();
+    let done = place.run(["runs", "resume", &id, "--allow"]).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(done.stderr.contains("another process"), "{done}");
+    drop(held);
+    let done = place.run(["runs", "resume", &id, "--allow"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    let left: Vec<_> = std::fs::read_dir(lock.parent().unwrap()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_stored_run_keeps_its_recipe_and_one_that_cannot_be_read_can_be_forgotten() {
+    let fake = FakeModel::start().await.unwrap();
+    let ticket = json!({"customer_id": 7, "priority": "low", "subject": "s", "description": "d"});
+    fake.answer(Answer::openai_chat([Say::call(
+        "a",
+        "customer-service__create_support_ticket",
+        ticket,
+    )]));
+    let place = openai(&fake).with_file(
+        "tickets.yaml",
+        "name: tickets\ntools:\n  allow: [create_support_ticket]\n",
+    );
+    let args = ["--approve", "later", "--recipe", "tickets.yaml", "Hi"];
+    let done = ask(&place, &args).await;
+    assert_eq!(done.code, 4, "{done}");
+    let waiting = list(&place).await;
+    let id = waiting[0]["run_id"].as_str().unwrap().to_owned();
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    let done = place.run(["runs", "resume", &id, "--allow"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    let asked = fake.request(1).await.json().clone();
+    assert_eq!(asked["tools"].as_array().unwrap().len(), 1, "{asked}");
+
+    let folder = place.path().join(".local/share/switchboard/runs");
+    std::fs::write(folder.join("0123-old.json"), "{}").unwrap();
+    assert_eq!(place.run(["runs", "forget", ""]).await.code, 2);
+    assert_eq!(place.run(["runs", "forget", "0123"]).await.code, 0);
+    assert!(!folder.join("0123-old.json").exists());
 }
 
 fn openai(fake: &FakeModel) -> Place {
