@@ -46,11 +46,11 @@ fn the_variable_is_above_the_files_and_those_above_the_default() {
     for (value, expected) in [
         ("off", Place::Nowhere),
         ("on", Place::Named("/state/audit.jsonl".into())),
-        ("my.jsonl", Place::Named("/work/my.jsonl".into())),
+        ("my.jsonl", Place::Named("/project/my.jsonl".into())),
     ] {
         let mut environment = Environment::of([("SWITCHBOARD_AUDIT", value)]);
         environment.state_dir = Some("/state".into());
-        environment.working_dir = "/work".into();
+        environment.working_dir = "/project".into();
         assert_eq!(place(&file, &environment), expected);
     }
 }
