@@ -181,7 +181,10 @@ async fn peer_llmock_calls_wrong_tools_and_goes_on() {
                 matches!(input, ToolInput::Malformed { .. }),
                 "{entry}: {input:?}"
             );
-            assert!(talk.ran.is_empty(), "{entry}: input that was cut off must not run");
+            assert!(
+                talk.ran.is_empty(),
+                "{entry}: input that was cut off must not run"
+            );
         } else {
             // This server sends an empty object then.
             assert_eq!(talk.ran.len(), 1, "{entry}");
