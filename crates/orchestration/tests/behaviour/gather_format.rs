@@ -397,3 +397,18 @@ async fn what_was_gathered_is_formatted_even_if_gathering_was_cut_off() {
     let (_, report) = ask(&agent, "go").await;
     assert_eq!(report.answer, "ok");
 }
+
+#[tokio::test]
+async fn what_only_asks_for_more_data_is_never_the_answer() {
+    let model = Scripted::new([
+        Answer::Says("NEED MORE DATA: the id"),
+        Answer::Says("Customer 42 is Noor."),
+        Answer::Says("NEED MORE DATA: the account value"),
+        form(text("Noor's account is worth 530.19 EUR.")),
+    ]);
+    let agent = Agent::new(model)
+        .with_tools(tools())
+        .with_options(gather_format());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "Noor's account is worth 530.19 EUR.");
+}

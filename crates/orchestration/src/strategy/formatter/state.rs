@@ -239,7 +239,8 @@ impl<'a> Said<'a> {
         Self {
             answers,
             others,
-            text: answer.text().trim().to_owned(),
+            // A model may go on with what the phase before wanted; that is no part of the answer.
+            text: marker::without(&answer.text()),
         }
     }
 
