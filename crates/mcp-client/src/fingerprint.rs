@@ -6,13 +6,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use switchboard_domain::ToolDefinition;
-
-/// Hashed in front of everything else. A change of what is hashed needs another one: what is stored then
-/// reads as changed, and is asked about again.
-const KIND: &[u8] = b"switchboard tool definition 1\n";
 
 /// The fingerprints of tools as they were seen, by server and by the tools' own names. Stored between
 /// runs, it is how a definition that has changed since is found:
@@ -50,31 +45,10 @@ pub struct ToolChange {
     pub now: String,
 }
 
-/// A tool's definition as 64 hexadecimal digits: SHA-256 of its own name, title, description, schemas and
-/// annotations. Not of the server's name or the alias; and the order of keys does not count.
+/// A tool's definition as 64 hexadecimal digits: SHA-256 of its
+/// [identity](ToolDefinition::identity).
 pub fn fingerprint(tool: &ToolDefinition) -> String {
-    let name = tool
-        .origin
-        .as_ref()
-        .map_or(tool.name.as_str(), |origin| origin.tool.as_str());
-    let annotations = &tool.annotations;
-    let definition = json!([
-        name,
-        tool.title,
-        tool.description,
-        sorted(&tool.input_schema),
-        tool.output_schema.as_ref().map(sorted),
-        [
-            annotations.read_only,
-            annotations.destructive,
-            annotations.idempotent,
-            annotations.open_world,
-        ],
-    ]);
-    let digest = Sha256::new()
-        .chain_update(KIND)
-        .chain_update(definition.to_string())
-        .finalize();
+    let digest = Sha256::digest(tool.identity());
     digest
         .iter()
         .flat_map(|byte| [byte >> 4, byte & 15])
@@ -82,26 +56,11 @@ pub fn fingerprint(tool: &ToolDefinition) -> String {
         .collect()
 }
 
-/// The same with the keys of every object in the order of the alphabet.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(object) => {
-            let mut entries: Vec<_> = object.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            let entries = entries
-                .into_iter()
-                .map(|(key, value)| (key.clone(), sorted(value)));
-            Value::Object(entries.collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        other => other.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
+    use serde_json::json;
     use switchboard_domain::{ToolAnnotations, ToolOrigin};
 
     use super::*;
