@@ -43,8 +43,8 @@ pub mod provider_state;
 pub mod request;
 pub mod response;
 pub mod tool;
-pub mod tool_identity;
-mod tool_result;
+mod tool_identity;
+pub mod tool_result;
 pub mod tool_use;
 pub mod usage;
 
