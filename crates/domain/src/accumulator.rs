@@ -1,52 +1,13 @@
 //! The one place where streamed events become an answer.
 
 use crate::{
-    ChatResponse, FinishReason, Message, ModelEvent, Part, PartStart, ProviderState, Reasoning,
-    Role, Text, ToolChoiceOutcome, ToolInput, ToolUse, Usage, Warning,
+    ChatResponse, EventGrammar, FinishReason, GrammarViolation, Message, ModelEvent, Part,
+    PartStart, ProviderState, Reasoning, Role, Text, ToolChoiceOutcome, ToolInput, ToolUse, Usage,
+    Warning,
 };
 
 /// Bytes of one tool input that are kept; a longer input is malformed.
 pub const DEFAULT_MAX_TOOL_INPUT_BYTES: usize = 4 * 1024 * 1024;
-
-/// An event that the grammar of [`ModelEvent`] does not allow here: a fault of the adapter.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GrammarViolation {
-    /// `Started` came twice or after a part.
-    #[error("`started` must be the first event and come once")]
-    LateStart,
-    /// A part began under an index that is not above all earlier ones.
-    #[error("part {index} began out of order")]
-    IndexOutOfOrder {
-        /// The index.
-        index: u32,
-    },
-    /// An event speaks of a part that did not begin or is complete.
-    #[error("`{event}` for part {index}, which is not open")]
-    NotOpen {
-        /// The index.
-        index: u32,
-        /// The event's name.
-        event: &'static str,
-    },
-    /// A delta of one kind for a part of another.
-    #[error("`{event}` does not fit part {index}")]
-    WrongKind {
-        /// The index.
-        index: u32,
-        /// The event's name.
-        event: &'static str,
-    },
-    /// Content, or a second `Finished`, after `Finished`.
-    #[error("`{event}` after `finished`")]
-    AfterFinish {
-        /// The event's name.
-        event: &'static str,
-    },
-    /// The stream ended without `Finished`.
-    #[error("the stream ended without `finished`")]
-    NoFinish,
-}
 
 /// Assembles a streamed answer, event by event, and checks the grammar while it does.
 ///
@@ -66,7 +27,8 @@ pub enum GrammarViolation {
 #[derive(Debug)]
 pub struct ResponseAccumulator {
     max_tool_input_bytes: usize,
-    started: bool,
+    grammar: EventGrammar,
+    /// One for each part that began, in the order of the grammar.
     slots: Vec<Slot>,
     usage: Usage,
     warnings: Vec<Warning>,
@@ -84,7 +46,6 @@ impl Default for ResponseAccumulator {
 
 #[derive(Debug)]
 struct Slot {
-    index: u32,
     open: bool,
     state: Option<ProviderState>,
     content: Content,
@@ -108,7 +69,7 @@ impl ResponseAccumulator {
     pub fn with_max_tool_input(bytes: usize) -> Self {
         Self {
             max_tool_input_bytes: bytes,
-            started: false,
+            grammar: EventGrammar::default(),
             slots: Vec::new(),
             usage: Usage::default(),
             warnings: Vec::new(),
@@ -121,64 +82,27 @@ impl ResponseAccumulator {
 
     /// Takes the next event.
     pub fn push(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
-        if self.finished.is_some() {
-            match event {
-                ModelEvent::Usage { .. } | ModelEvent::Warning { .. } => {}
-                other => return Err(GrammarViolation::AfterFinish { event: name(other) }),
-            }
-        }
+        let at = self.grammar.place(event)?;
         match event {
             ModelEvent::Started {
                 response_id,
                 model,
                 tool_choice,
             } => {
-                if self.started || !self.slots.is_empty() {
-                    return Err(GrammarViolation::LateStart);
-                }
-                self.started = true;
                 self.response_id.clone_from(response_id);
                 self.model.clone_from(model);
                 self.tool_choice = tool_choice.clone();
             }
-            ModelEvent::PartStarted { index, part } => self.start(*index, part)?,
-            ModelEvent::TextDelta { index, text } => {
-                match &mut self.open(*index, name(event))?.content {
-                    Content::Text(content) => content.push_str(text),
-                    _ => return Err(wrong_kind(*index, event)),
-                }
-            }
-            ModelEvent::ReasoningDelta { index, text } => {
-                match &mut self.open(*index, name(event))?.content {
-                    Content::Reasoning(content) => content.push_str(text),
-                    _ => return Err(wrong_kind(*index, event)),
-                }
-            }
-            ModelEvent::ToolInputDelta { index, json: delta } => {
-                let limit = self.max_tool_input_bytes;
-                match &mut self.open(*index, name(event))?.content {
-                    Content::ToolUse { json, too_long, .. } => {
-                        if json.len().saturating_add(delta.len()) > limit {
-                            *too_long = true;
-                        } else if !*too_long {
-                            json.push_str(delta);
-                        }
-                    }
-                    _ => return Err(wrong_kind(*index, event)),
-                }
-            }
-            ModelEvent::PartState { index, state } => {
-                let slot = self.open(*index, name(event))?;
-                if matches!(slot.content, Content::Whole(_)) {
-                    return Err(wrong_kind(*index, event));
-                }
-                slot.state = Some(state.clone());
-            }
-            ModelEvent::PartFinished { index } => self.open(*index, name(event))?.open = false,
-            ModelEvent::Usage { usage } => self.usage.update(*usage),
+            ModelEvent::PartStarted { part, .. } => self.start(part),
+            ModelEvent::Usage { usage } => self.usage.update(**usage),
             ModelEvent::Warning { warning } => self.warnings.push(warning.clone()),
             ModelEvent::Finished { reason, raw } => {
                 self.finished = Some((reason.clone(), raw.clone()));
+            }
+            about_a_part => {
+                if let Some(slot) = self.slots.get_mut(at) {
+                    slot.push(about_a_part, self.max_tool_input_bytes);
+                }
             }
         }
         Ok(())
@@ -230,10 +154,7 @@ impl ResponseAccumulator {
         }
     }
 
-    fn start(&mut self, index: u32, part: &PartStart) -> Result<(), GrammarViolation> {
-        if self.slots.last().is_some_and(|last| last.index >= index) {
-            return Err(GrammarViolation::IndexOutOfOrder { index });
-        }
+    fn start(&mut self, part: &PartStart) {
         let content = match part {
             PartStart::Text => Content::Text(String::new()),
             PartStart::Reasoning => Content::Reasoning(String::new()),
@@ -243,28 +164,40 @@ impl ResponseAccumulator {
                 json: String::new(),
                 too_long: false,
             },
-            PartStart::Whole { part } => Content::Whole(part.clone()),
+            PartStart::Whole { part } => Content::Whole((**part).clone()),
         };
         self.slots.push(Slot {
-            index,
             open: true,
             state: None,
             content,
         });
-        Ok(())
-    }
-
-    fn open(&mut self, index: u32, event: &'static str) -> Result<&mut Slot, GrammarViolation> {
-        // Indices grow, and deltas nearly always belong to the last part.
-        self.slots
-            .iter_mut()
-            .rev()
-            .find(|slot| slot.index == index && slot.open)
-            .ok_or(GrammarViolation::NotOpen { index, event })
     }
 }
 
 impl Slot {
+    /// Takes an event of this part, which the grammar has let through.
+    fn push(&mut self, event: &ModelEvent, max_tool_input: usize) {
+        match (&mut self.content, event) {
+            (Content::Text(content), ModelEvent::TextDelta { text, .. })
+            | (Content::Reasoning(content), ModelEvent::ReasoningDelta { text, .. }) => {
+                content.push_str(text);
+            }
+            (
+                Content::ToolUse { json, too_long, .. },
+                ModelEvent::ToolInputDelta { json: delta, .. },
+            ) => {
+                if json.len().saturating_add(delta.len()) > max_tool_input {
+                    *too_long = true;
+                } else if !*too_long {
+                    json.push_str(delta);
+                }
+            }
+            (_, ModelEvent::PartState { state, .. }) => self.state = Some((**state).clone()),
+            (_, ModelEvent::PartFinished { .. }) => self.open = false,
+            _ => {}
+        }
+    }
+
     /// `None` for a part that says nothing and carries nothing.
     fn into_part(self, max_tool_input: usize) -> Option<Part> {
         let provider_state = self.state;
@@ -303,28 +236,6 @@ impl Slot {
             }
             Content::Whole(part) => Some(part),
         }
-    }
-}
-
-fn wrong_kind(index: u32, event: &ModelEvent) -> GrammarViolation {
-    GrammarViolation::WrongKind {
-        index,
-        event: name(event),
-    }
-}
-
-fn name(event: &ModelEvent) -> &'static str {
-    match event {
-        ModelEvent::Started { .. } => "started",
-        ModelEvent::PartStarted { .. } => "part_started",
-        ModelEvent::TextDelta { .. } => "text_delta",
-        ModelEvent::ReasoningDelta { .. } => "reasoning_delta",
-        ModelEvent::ToolInputDelta { .. } => "tool_input_delta",
-        ModelEvent::PartState { .. } => "part_state",
-        ModelEvent::PartFinished { .. } => "part_finished",
-        ModelEvent::Usage { .. } => "usage",
-        ModelEvent::Warning { .. } => "warning",
-        ModelEvent::Finished { .. } => "finished",
     }
 }
 

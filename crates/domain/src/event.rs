@@ -64,7 +64,7 @@ pub enum ModelEvent {
         /// The part.
         index: u32,
         /// The state.
-        state: ProviderState,
+        state: Box<ProviderState>,
     },
     /// A part is complete.
     PartFinished {
@@ -74,7 +74,7 @@ pub enum ModelEvent {
     /// Tokens so far, cumulative. What a later report leaves out stays as it was.
     Usage {
         /// The counts.
-        usage: Usage,
+        usage: Box<Usage>,
     },
     /// Something was not done as asked.
     Warning {
@@ -110,6 +110,6 @@ pub enum PartStart {
     /// A part that came whole and takes no deltas.
     Whole {
         /// The part.
-        part: Part,
+        part: Box<Part>,
     },
 }

@@ -17,7 +17,7 @@
 //! | [`usage`] | [`Usage`] |
 //! | [`model`] | [`ModelId`], [`ModelCapabilities`] |
 //! | [`request`], [`response`] | [`ChatRequest`], [`ChatResponse`], [`Warning`] |
-//! | [`event`], [`accumulator`] | [`ModelEvent`] and the one place that assembles it |
+//! | [`event`], [`grammar`], [`accumulator`] | [`ModelEvent`], the order they come in, and the one place that assembles them |
 //! | [`error`] | [`ModelError`] |
 //! | [`port`] | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`Approver`] |
 //!
@@ -34,6 +34,7 @@ pub mod accumulator;
 pub mod error;
 pub mod event;
 pub mod finish;
+pub mod grammar;
 pub mod media;
 pub mod message;
 pub mod model;
@@ -48,10 +49,11 @@ pub mod tool_result;
 pub mod tool_use;
 pub mod usage;
 
-pub use accumulator::{GrammarViolation, ResponseAccumulator};
+pub use accumulator::ResponseAccumulator;
 pub use error::{ModelError, ModelErrorKind, TimeoutPhase};
 pub use event::{ModelEvent, PartStart};
 pub use finish::FinishReason;
+pub use grammar::{EventGrammar, GrammarViolation};
 pub use media::{Document, Media, MediaSource};
 pub use message::{Message, Opaque, Part, Reasoning, Role, Text};
 pub use model::{InvalidModelId, ModelCapabilities, ModelId};
@@ -67,7 +69,7 @@ pub use port::{
     MockApprover, MockChatModel, MockElicitor, MockSampler, MockSessionStore, MockToolHost,
 };
 pub use provider_state::ProviderState;
-pub use request::{ChatRequest, ReasoningEffort, ResponseFormat, Sampling};
+pub use request::{ChatRequest, Delivery, ReasoningEffort, ResponseFormat, Sampling};
 pub use response::{ChatResponse, Warning, WarningKind};
 pub use tool::{ToolAnnotations, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolOrigin};
 pub use tool_result::{ToolContent, ToolResult};

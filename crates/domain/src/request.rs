@@ -34,6 +34,9 @@ pub struct ChatRequest {
     /// How much thinking is wanted; `None` leaves it to the provider.
     #[serde(default)]
     pub reasoning: Option<ReasoningEffort>,
+    /// Whether the answer is wanted as it is written, or once it is complete.
+    #[serde(default, skip_serializing_if = "Delivery::is_streamed")]
+    pub delivery: Delivery,
     /// Further fields for the request body, under the names of the provider's own wire. They are
     /// merged in last and win.
     #[serde(default)]
@@ -64,6 +67,28 @@ impl ChatRequest {
     pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = choice;
         self
+    }
+}
+
+/// When an answer is handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Delivery {
+    /// Piece by piece, as the model writes it.
+    #[default]
+    Streamed,
+    /// At once, when it is complete: the provider is asked for one document, which is less work for both
+    /// sides and all that some servers and models can do. Nothing is shown until then, and the time for
+    /// the first byte is the time for the whole answer. A server that streams all the same is understood.
+    Whole,
+}
+
+impl Delivery {
+    /// Whether it is [`Delivery::Streamed`].
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+    fn is_streamed(&self) -> bool {
+        *self == Self::Streamed
     }
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use switchboard_domain::{ModelError, ModelErrorKind, ModelId};
+use switchboard_domain::{Delivery, ModelError, ModelErrorKind, ModelId};
 use switchboard_providers_common::{
-    Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, read_to_end,
+    Endpoints, Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, read_to_end,
 };
 
 use crate::{AnthropicConfig, AnthropicErrors, AnthropicModel, config::BETAS};
@@ -26,6 +26,8 @@ struct Server {
     transport: HttpTransport,
     /// Who asks, and for which version.
     headers: Headers,
+    /// Where answers are asked for: by the way they are wanted, and the betas that they need.
+    endpoints: Endpoints<(Delivery, Option<String>)>,
 }
 
 /// A model that a server says it has.
@@ -53,6 +55,7 @@ impl AnthropicClient {
             headers: config.all_headers(),
             config,
             transport,
+            endpoints: Endpoints::default(),
         };
         Ok(Self {
             server: Arc::new(server),
@@ -97,23 +100,37 @@ impl AnthropicClient {
     pub(crate) async fn ask(
         &self,
         body: Vec<u8>,
+        delivery: Delivery,
         betas: &[String],
     ) -> Result<HttpAnswer, ModelError> {
-        let config = self.config();
-        let mut request = self.request("messages");
-        if !betas.is_empty() && !config.headers.contains(BETAS) {
-            request = request.with_header(BETAS, &config.betas_with(betas));
-        }
-        let request = request
-            .with_header("accept", "text/event-stream")
-            .expecting(&[
-                "text/event-stream",
-                "application/json",
-                "text/plain",
-                "application/octet-stream",
-            ])
-            .with_json(body);
-        self.server.transport.post(&request, &AnthropicErrors).await
+        let Server {
+            config,
+            transport,
+            endpoints,
+            ..
+        } = &*self.server;
+        let needs = !betas.is_empty() && !config.headers.contains(BETAS);
+        let key = (delivery, needs.then(|| config.betas_with(betas)));
+        let endpoint = endpoints.get(transport, &key, || {
+            let mut request = self.request("messages");
+            if let (_, Some(betas)) = &key {
+                request = request.with_header(BETAS, betas);
+            }
+            let accept = match delivery {
+                Delivery::Whole => "application/json",
+                _ => "text/event-stream",
+            };
+            request
+                .with_header("accept", accept)
+                .expecting(&[
+                    "text/event-stream",
+                    "application/json",
+                    "text/plain",
+                    "application/octet-stream",
+                ])
+                .of_json()
+        })?;
+        transport.post_to(&endpoint, body, &AnthropicErrors).await
     }
 
     fn request(&self, path: &str) -> HttpRequest {

@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{TryStreamExt as _, stream};
 use switchboard_domain::{
-    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ModelStream,
-    ToolChoice,
+    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId,
+    ModelStream, ToolChoice,
 };
 use switchboard_providers_common::{
-    ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_sse, read_to_end, tallied,
+    ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_sse, read_text, tallied,
 };
 
 use crate::{
@@ -87,7 +86,7 @@ impl AnthropicModel {
         );
         loop {
             let (body, betas, decoder) = self.prepare(request, &capabilities, &options)?;
-            let error = match self.client.ask(body, &betas).await {
+            let error = match self.client.ask(body, request.delivery, &betas).await {
                 Ok(answer) => return Ok((answer, decoder)),
                 Err(error) => error,
             };
@@ -128,37 +127,14 @@ impl AnthropicModel {
         Ok((body, betas, decoder))
     }
 
-    async fn read(
-        &self,
-        answer: HttpAnswer,
-        decoder: MessagesDecoder,
-    ) -> Result<ModelStream, ModelError> {
-        let is_json = answer.media_type().is_some_and(|it| it.ends_with("json"));
-        let mut body = answer.body;
-        // Here at once: an answer is handed over with its first bytes.
-        let first = body.try_next().await?;
-        let is_whole = first.as_ref().and_then(is_whole).unwrap_or(is_json);
-        let body: ByteStream = Box::pin(stream::iter(first.map(Ok)).chain(body));
-        if is_whole {
-            self.whole(body, decoder).await
-        } else {
-            Ok(decode_sse(&self.id.provider, body, decoder))
-        }
-    }
-
     /// Reads an answer that came whole.
     async fn whole(
         &self,
         body: ByteStream,
         decoder: MessagesDecoder,
-    ) -> Result<ModelStream, ModelError> {
-        let body = read_to_end(&self.id.provider, body, MAX_FRAME_BYTES).await?;
-        let body = std::str::from_utf8(&body).map_err(|fault| {
-            self.error(ModelErrorKind::Protocol, "the answer is no text")
-                .with_source(fault)
-        })?;
-        let events = events_from_body(decoder, body)?;
-        Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
+    ) -> Result<Vec<ModelEvent>, ModelError> {
+        let body = read_text(&self.id.provider, body, MAX_FRAME_BYTES).await?;
+        events_from_body(decoder, &body)
     }
 
     fn error(&self, kind: ModelErrorKind, message: &str) -> ModelError {
@@ -179,17 +155,13 @@ impl ChatModel for AnthropicModel {
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let (answer, decoder) = self.ask(request).await?;
         let context = answer.context();
-        let about = move |error| context.apply(error);
-        match self.read(answer, decoder).await {
-            Ok(stream) => Ok(Box::pin(stream.map_err(about))),
-            Err(error) => Err(about(error)),
+        if !answer.is_whole() {
+            let events = decode_sse(&self.id.provider, answer.body, decoder);
+            return Ok(Box::pin(events.map_err(move |error| context.apply(error))));
+        }
+        match self.whole(answer.body, decoder).await {
+            Ok(events) => Ok(Box::pin(stream::iter(events.into_iter().map(Ok)))),
+            Err(error) => Err(context.apply(error)),
         }
     }
-}
-
-/// Whether a body that begins so is a whole answer, not a stream; `None` if its beginning says
-/// nothing (some servers send blank lines while the model works).
-fn is_whole(first: &Bytes) -> Option<bool> {
-    let visible = first.iter().find(|byte| !byte.is_ascii_whitespace())?;
-    Some(matches!(visible, b'{' | b'['))
 }

@@ -19,16 +19,28 @@ pub async fn read_to_end(
     mut body: ByteStream,
     max_bytes: usize,
 ) -> Result<Bytes, ModelError> {
+    // Most whole bodies come in one piece, which is then given as it is.
+    let mut only = Bytes::new();
     let mut whole = BytesMut::new();
     while let Some(piece) = body.next().await {
         let piece = piece?;
-        if whole.len().saturating_add(piece.len()) > max_bytes {
+        let length = only.len().saturating_add(whole.len());
+        if length.saturating_add(piece.len()) > max_bytes {
             let message = format!("the answer is longer than {max_bytes} bytes");
             return Err(ModelError::new(provider, ModelErrorKind::Protocol, message));
         }
+        if length == 0 {
+            only = piece;
+            continue;
+        }
+        whole.extend_from_slice(&std::mem::take(&mut only));
         whole.extend_from_slice(&piece);
     }
-    Ok(whole.freeze())
+    Ok(if whole.is_empty() {
+        only
+    } else {
+        whole.freeze()
+    })
 }
 
 /// Reads a whole body of `provider` as text, at most `max_bytes` of it.
@@ -87,7 +99,10 @@ mod tests {
             let found = read(&[begun], 9);
             assert_eq!(found.as_ref().map(String::as_bytes), expected, "{cut}");
         }
+        assert_eq!(read(&[b"a", b"", b"b", b"c"], 3).as_deref(), Ok("abc"));
+        assert_eq!(read(&[b"", b"abc", b""], 3).as_deref(), Ok("abc"));
         let protocol = Err(ModelErrorKind::Protocol);
+        assert_eq!(read(&[b"ab", b"cd"], 3), protocol);
         assert_eq!(read(&[b"a\xff"], 9), protocol);
         assert_eq!(read(&[b"\xc3\xff"], 9), protocol);
         assert_eq!(read(&[text.as_bytes()], 8), protocol);

@@ -8,13 +8,11 @@ use std::{
 use futures_core::Stream;
 use futures_util::TryStreamExt as _;
 use switchboard_domain::{
-    ChatResponse, GrammarViolation, ModelError, ModelEvent, ModelStream, Part, PartStart,
-    ResponseAccumulator, Text,
+    ChatResponse, EventGrammar, GrammarViolation, ModelError, ModelEvent, ModelStream,
+    ResponseAccumulator,
 };
 
-use crate::{
-    ByteStream, MAX_FRAME_BYTES, WireDecoder, ndjson, outgoing::Outgoing, sse, sse::SseFrame,
-};
+use crate::{ByteStream, MAX_FRAME_BYTES, WireDecoder, ndjson, sse, sse::SseFrame};
 
 /// The events that `decoder` makes of a body of server-sent events of `provider`.
 ///
@@ -67,9 +65,9 @@ fn decode(provider: &str, frames: Frames, decoder: impl WireDecoder + 'static) -
         provider: provider.to_owned(),
         frames: Some(frames),
         decoder: Box::new(decoder),
-        fresh: Vec::new(),
-        outgoing: Outgoing::default(),
-        grammar: Grammar::default(),
+        made: Vec::new(),
+        failure: None,
+        grammar: EventGrammar::default(),
     })
 }
 
@@ -78,10 +76,11 @@ struct Decoding {
     /// `None` when there will be no more.
     frames: Option<Frames>,
     decoder: Box<dyn WireDecoder>,
-    /// What the decoder just made; kept for its memory.
-    fresh: Vec<ModelEvent>,
-    outgoing: Outgoing,
-    grammar: Grammar,
+    /// What is next to be given out, the last first: what a frame comes to is mostly one event.
+    made: Vec<ModelEvent>,
+    /// Comes after that.
+    failure: Option<ModelError>,
+    grammar: EventGrammar,
 }
 
 impl Stream for Decoding {
@@ -90,8 +89,11 @@ impl Stream for Decoding {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         loop {
-            if let Some(next) = this.outgoing.next() {
-                return Poll::Ready(Some(next));
+            if let Some(event) = this.made.pop() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            if let Some(failure) = this.failure.take() {
+                return Poll::Ready(Some(Err(failure)));
             }
             let Some(frames) = &mut this.frames else {
                 return Poll::Ready(None);
@@ -103,13 +105,13 @@ impl Stream for Decoding {
             };
             match next {
                 Some(Ok(SseFrame { name, data })) => {
-                    let result = this.decoder.frame(&name, &data, &mut this.fresh);
+                    let result = this.decoder.frame(&name, &data, &mut this.made);
                     this.take(result);
                 }
                 Some(Err(error)) => this.take(Err(error)),
                 None => {
                     this.frames = None;
-                    let result = this.decoder.end(&mut this.fresh);
+                    let result = this.decoder.end(&mut this.made);
                     this.take(result);
                     this.close();
                 }
@@ -119,79 +121,36 @@ impl Stream for Decoding {
 }
 
 impl Decoding {
-    /// Takes what was just made, and how it went.
+    /// Takes what was just made, and how it went. The first thing that goes wrong is what went wrong; later
+    /// ones are its consequences.
     fn take(&mut self, result: Result<(), ModelError>) {
-        for event in self.fresh.drain(..) {
-            if let Err(fault) = self.grammar.check(&event) {
-                // An adapter's own fault is told in any case.
-                let failure = ModelError::from_grammar(&self.provider, fault);
-                self.outgoing.fail(failure);
-                break;
-            }
-            self.outgoing.push(event);
+        let mut fault = None;
+        let allowed = self.made.iter().position(|event| {
+            fault = self.grammar.check(event).err();
+            fault.is_some()
+        });
+        if let Some(fault) = fault {
+            // An adapter's own fault is told in any case.
+            self.made.truncate(allowed.unwrap_or_default());
+            self.failure = Some(ModelError::from_grammar(&self.provider, fault));
         }
-        if self.outgoing.is_failing() || result.is_err() {
+        self.made.reverse();
+        if self.failure.is_some() || result.is_err() {
             self.frames = None;
         }
         if let Err(error) = result
             && !self.grammar.is_finished()
         {
-            self.outgoing.fail(error);
+            self.failure.get_or_insert(error);
         }
     }
 
     /// Makes sure that the end is one.
     fn close(&mut self) {
-        if !self.outgoing.is_failing() && !self.grammar.is_finished() {
+        if self.failure.is_none() && !self.grammar.is_finished() {
             let fault = GrammarViolation::NoFinish;
-            let failure = ModelError::from_grammar(&self.provider, fault);
-            self.outgoing.fail(failure);
+            self.failure = Some(ModelError::from_grammar(&self.provider, fault));
         }
-    }
-}
-
-/// The accumulator's grammar without its content: it is fed the events' outlines, so an answer is
-/// not held twice.
-#[derive(Debug, Default)]
-struct Grammar(ResponseAccumulator);
-
-impl Grammar {
-    fn check(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
-        let outline = match event {
-            // Allowed everywhere.
-            ModelEvent::Usage { .. } | ModelEvent::Warning { .. } => return Ok(()),
-            ModelEvent::TextDelta { index, .. } => ModelEvent::TextDelta {
-                index: *index,
-                text: String::new(),
-            },
-            ModelEvent::ReasoningDelta { index, .. } => ModelEvent::ReasoningDelta {
-                index: *index,
-                text: String::new(),
-            },
-            ModelEvent::ToolInputDelta { index, .. } => ModelEvent::ToolInputDelta {
-                index: *index,
-                json: String::new(),
-            },
-            ModelEvent::PartStarted {
-                index,
-                part: PartStart::Whole { .. },
-            } => ModelEvent::PartStarted {
-                index: *index,
-                part: PartStart::Whole {
-                    part: Part::Text(Text {
-                        text: String::new(),
-                        provider_state: None,
-                    }),
-                },
-            },
-            // Small, or rare.
-            other => return self.0.push(other),
-        };
-        self.0.push(&outline)
-    }
-
-    fn is_finished(&self) -> bool {
-        self.0.is_finished()
     }
 }
 

@@ -68,7 +68,8 @@ pub use local_ids::LocalIds;
 pub use tally::tallied;
 pub use text_calls::TextCalls;
 pub use transport::{
-    AnswerContext, Headers, HttpAnswer, HttpRequest, HttpTransport, RetryPolicy, TransportConfig,
+    AnswerContext, Endpoint, Endpoints, Headers, HttpAnswer, HttpRequest, HttpTransport,
+    RetryPolicy, TransportConfig,
 };
 
 /// Bytes of one frame (an event, a line) that are read at most: 16 MiB. The largest honest frames

@@ -23,11 +23,6 @@ impl Outgoing {
         self.failure.get_or_insert(failure);
     }
 
-    /// Whether an error is still to be given out.
-    pub(crate) fn is_failing(&self) -> bool {
-        self.failure.is_some()
-    }
-
     /// What is next; `None` if nothing is there.
     pub(crate) fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         match self.ready.pop_front() {

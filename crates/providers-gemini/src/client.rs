@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::stream;
 use serde_json::Value;
-use switchboard_domain::{ModelError, ModelErrorKind, ModelId};
+use switchboard_domain::{Delivery, ModelError, ModelErrorKind, ModelId};
 use switchboard_providers_common::{
-    AnswerContext, ByteStream, Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES,
-    read_to_end,
+    AnswerContext, ByteStream, Endpoints, Headers, HttpAnswer, HttpRequest, HttpTransport,
+    MAX_FRAME_BYTES, read_to_end,
 };
 
 use crate::{
@@ -34,6 +34,8 @@ struct Server {
     transport: HttpTransport,
     /// Who asks.
     headers: Headers,
+    /// Where answers are asked for: by the model's path, and whether as a stream.
+    endpoints: Endpoints<(String, bool)>,
 }
 
 /// An answer that has begun.
@@ -61,6 +63,7 @@ impl GeminiClient {
             config,
             transport,
             headers,
+            endpoints: Endpoints::default(),
         };
         Ok(Self {
             server: Arc::new(server),
@@ -119,31 +122,42 @@ impl GeminiClient {
         Ok(models)
     }
 
-    /// Sends the body of a request for an answer of the model of that name.
+    /// Sends the body of a request for an answer of the model of that name, which is wanted as a stream or
+    /// whole.
     ///
     /// Some servers answer a request for a stream as a whole, and some give either the wrong name:
     /// what came shows in the body.
-    pub(crate) async fn generate(&self, model: &str, body: Bytes) -> Result<Opened, ModelError> {
+    pub(crate) async fn generate(
+        &self,
+        model: &str,
+        delivery: Delivery,
+        body: Bytes,
+    ) -> Result<Opened, ModelError> {
         let Server {
-            config, transport, ..
+            config,
+            transport,
+            endpoints,
+            ..
         } = &*self.server;
-        let path = config.model_path(model)?;
-        let (method, accept) = if config.streaming {
-            ("streamGenerateContent?alt=sse", "text/event-stream")
-        } else {
-            ("generateContent", "application/json")
-        };
-        let request = self
-            .request(&format!("{path}:{method}"))
-            .with_header("accept", accept)
-            .expecting(&[
-                "text/event-stream",
-                "application/json",
-                "text/plain",
-                "application/octet-stream",
-            ])
-            .with_json(body);
-        let answer = transport.post(&request, &GeminiErrors).await?;
+        let streams = config.streaming && delivery != Delivery::Whole;
+        let key = (config.model_path(model)?, streams);
+        let endpoint = endpoints.get(transport, &key, || {
+            let (method, accept) = if streams {
+                ("streamGenerateContent?alt=sse", "text/event-stream")
+            } else {
+                ("generateContent", "application/json")
+            };
+            self.request(&format!("{}:{method}", key.0))
+                .with_header("accept", accept)
+                .expecting(&[
+                    "text/event-stream",
+                    "application/json",
+                    "text/plain",
+                    "application/octet-stream",
+                ])
+                .of_json()
+        })?;
+        let answer = transport.post_to(&endpoint, body, &GeminiErrors).await?;
         let context = answer.context();
         let opened = opened(&config.provider, answer).await;
         let (events, is_whole) = opened.map_err(|error| context.apply(error))?;
@@ -164,25 +178,12 @@ impl GeminiClient {
 
 /// The events of an answer, and whether it came whole.
 async fn opened(provider: &str, answer: HttpAnswer) -> Result<(ByteStream, bool), ModelError> {
-    let is_json = answer.media_type().is_some_and(|it| it.ends_with("json"));
-    let mut body = answer.body;
-    // Here at once: an answer is handed over with its first bytes.
-    let first = body.try_next().await?;
-    let is_whole = first.as_ref().and_then(is_whole).unwrap_or(is_json);
-    let body: ByteStream = Box::pin(stream::iter(first.map(Ok)).chain(body));
-    if !is_whole {
-        return Ok((body, false));
+    if !answer.is_whole() {
+        return Ok((answer.body, false));
     }
-    let whole = read_to_end(provider, body, MAX_FRAME_BYTES).await?;
+    let whole = read_to_end(provider, answer.body, MAX_FRAME_BYTES).await?;
     let event = Bytes::from(as_event(&whole));
     Ok((Box::pin(stream::iter([Ok(event)])), true))
-}
-
-/// Whether a body that begins so is a whole answer, not a stream; `None` if its beginning says
-/// nothing.
-fn is_whole(first: &Bytes) -> Option<bool> {
-    let visible = first.iter().find(|byte| !byte.is_ascii_whitespace())?;
-    Some(matches!(visible, b'{' | b'['))
 }
 
 /// A whole answer as the one event of a stream.
@@ -202,24 +203,6 @@ fn as_event(body: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_first_visible_byte_tells_a_stream_from_a_whole_answer() {
-        for (first, expected) in [
-            ("data: {}", Some(false)),
-            (": waiting\n\n", Some(false)),
-            ("\n{\"candidates\":", Some(true)),
-            ("[{\"error\":", Some(true)),
-            ("\r\n\n", None),
-            ("", None),
-        ] {
-            assert_eq!(
-                is_whole(&Bytes::from_static(first.as_bytes())),
-                expected,
-                "{first:?}"
-            );
-        }
-    }
 
     #[test]
     fn a_whole_answer_is_one_event() {

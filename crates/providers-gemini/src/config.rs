@@ -42,8 +42,8 @@ pub struct GeminiConfig {
     pub base_url: String,
     /// The version of the API: `v1beta`, `v1` or `v1alpha`.
     pub api_version: String,
-    /// Whether answers are asked for as streams (`:streamGenerateContent`). Off for servers that give
-    /// them only as a whole (`:generateContent`).
+    /// Whether answers are asked for as streams (`:streamGenerateContent`) unless a request wants its
+    /// answer whole. Off for servers that give them only as a whole (`:generateContent`).
     pub streaming: bool,
     /// What the mapping is told beside the request.
     pub options: GeminiOptions,

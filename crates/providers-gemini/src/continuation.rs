@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value};
-use switchboard_domain::{ModelError, ModelErrorKind};
+use switchboard_domain::{Delivery, ModelError, ModelErrorKind};
 use switchboard_providers_common::ByteStream;
 
 use crate::GeminiClient;
@@ -61,6 +61,8 @@ pub(crate) struct Source {
     pub(crate) client: GeminiClient,
     /// The model, in the server's words.
     pub(crate) model: String,
+    /// How the first answer was asked for, and so the rest.
+    pub(crate) delivery: Delivery,
     /// The body of the first request.
     pub(crate) body: Bytes,
     pub(crate) continuation: Continuation,
@@ -141,7 +143,8 @@ impl Source {
             let message = "the request could not be read again";
             ModelError::new(provider, ModelErrorKind::Interrupted, message).with_source(fault)
         })?;
-        let opened = self.client.generate(&self.model, body).await;
+        let (client, model) = (&self.client, &self.model);
+        let opened = client.generate(model, self.delivery, body).await;
         Ok(opened.map_err(broken_off)?.events)
     }
 }

@@ -79,7 +79,12 @@ impl GeminiModel {
         let mut options = Cow::Borrowed(&self.client.config().options);
         loop {
             let (body, decoder) = self.prepare(request, &options)?;
-            match self.client.generate(&self.id.name, body.clone()).await {
+            let delivery = request.delivery;
+            let opened = self
+                .client
+                .generate(&self.id.name, delivery, body.clone())
+                .await;
+            match opened {
                 Ok(opened) => return Ok((opened, body, decoder)),
                 Err(error) if options.replay_thoughts && is_about_signatures(&error) => {
                     options.to_mut().replay_thoughts = false;
@@ -143,6 +148,7 @@ impl ChatModel for GeminiModel {
         let source = Source {
             client: self.client.clone(),
             model: self.id.name.clone(),
+            delivery: request.delivery,
             body,
             continuation,
         };

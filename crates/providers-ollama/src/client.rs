@@ -3,10 +3,10 @@
 use std::{error::Error as _, iter, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use switchboard_domain::{ModelError, ModelErrorKind, ModelId, TimeoutPhase};
+use switchboard_domain::{Delivery, ModelError, ModelErrorKind, ModelId, TimeoutPhase};
 use switchboard_providers_common::{
-    ByteStream, Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, RetryPolicy,
-    TransportConfig, read_to_end,
+    ByteStream, Endpoints, Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES,
+    RetryPolicy, TransportConfig, read_to_end,
 };
 
 use crate::{
@@ -31,6 +31,8 @@ struct Server {
     transport: HttpTransport,
     /// Who asks.
     headers: Headers,
+    /// Where answers are asked for: by the way they are wanted.
+    endpoints: Endpoints<Delivery>,
     errors: OllamaErrors,
 }
 
@@ -57,6 +59,7 @@ impl OllamaClient {
             config,
             transport,
             headers,
+            endpoints: Endpoints::default(),
             errors,
         };
         Ok(Self {
@@ -128,20 +131,36 @@ impl OllamaClient {
     }
 
     /// Sends the body of a request for an answer of a model.
-    pub(crate) async fn chat(&self, body: Vec<u8>) -> Result<HttpAnswer, ModelError> {
-        let request = self
-            .request("api/chat")
-            .with_header("accept", "application/x-ndjson")
-            .expecting(&[
-                "application/x-ndjson",
-                "application/ndjson",
-                "application/jsonl",
-                "application/json",
-                "text/plain",
-                "application/octet-stream",
-            ])
-            .with_json(body);
-        self.post(&request).await
+    pub(crate) async fn chat(
+        &self,
+        delivery: Delivery,
+        body: Vec<u8>,
+    ) -> Result<HttpAnswer, ModelError> {
+        let Server {
+            transport,
+            endpoints,
+            errors,
+            ..
+        } = &*self.server;
+        let endpoint = endpoints.get(transport, &delivery, || {
+            let accept = match delivery {
+                Delivery::Whole => "application/json",
+                _ => "application/x-ndjson",
+            };
+            self.request("api/chat")
+                .with_header("accept", accept)
+                .expecting(&[
+                    "application/x-ndjson",
+                    "application/ndjson",
+                    "application/jsonl",
+                    "application/json",
+                    "text/plain",
+                    "application/octet-stream",
+                ])
+                .of_json()
+        })?;
+        let answer = transport.post_to(&endpoint, body, errors).await;
+        answer.map_err(|error| self.with_way_out(error))
     }
 
     async fn post(&self, request: &HttpRequest) -> Result<HttpAnswer, ModelError> {

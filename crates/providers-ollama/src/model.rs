@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{TryStreamExt as _, stream};
 use switchboard_domain::{
-    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ModelStream,
+    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId,
+    ModelStream,
 };
 use switchboard_providers_common::{
     ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_ndjson,
@@ -168,7 +169,7 @@ impl OllamaModel {
                 decoder,
                 recovery,
             } = self.prepare(request, in_words, think)?;
-            match self.client.chat(body).await {
+            match self.client.chat(request.delivery, body).await {
                 Ok(answer) => return Ok((answer, decoder, recovery)),
                 Err(error) => match poorer(think, &error).filter(|_| thinks) {
                     Some(next) => think = next,
@@ -184,27 +185,9 @@ impl OllamaModel {
         &self,
         body: ByteStream,
         decoder: ChatDecoder,
-    ) -> Result<ModelStream, ModelError> {
+    ) -> Result<Vec<ModelEvent>, ModelError> {
         let body = read_text(&self.id.provider, body, MAX_FRAME_BYTES).await?;
-        let events = events_from_body(decoder, &body)?;
-        Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
-    }
-
-    async fn read(
-        &self,
-        answer: HttpAnswer,
-        decoder: ChatDecoder,
-    ) -> Result<ModelStream, ModelError> {
-        let mut body = answer.body;
-        // Here at once: an answer is handed over with its first bytes.
-        let first = body.try_next().await?;
-        let is_spread = first.as_ref().is_some_and(is_spread);
-        let body: ByteStream = Box::pin(stream::iter(first.map(Ok)).chain(body));
-        if is_spread {
-            self.whole(body, decoder).await
-        } else {
-            Ok(decode_ndjson(&self.id.provider, body, decoder))
-        }
+        events_from_body(decoder, &body)
     }
 
     fn error(&self, kind: ModelErrorKind, message: &str) -> ModelError {
@@ -225,9 +208,15 @@ impl ChatModel for OllamaModel {
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let (answer, decoder, recovery) = self.ask(request).await?;
         let context = answer.context();
-        let about = move |error| context.apply(error);
-        let stream = self.read(answer, decoder).await.map_err(&about)?;
-        let stream: ModelStream = Box::pin(stream.map_err(about));
+        let stream: ModelStream = if is_spread(answer.beginning()) {
+            let events = self.whole(answer.body, decoder).await;
+            let events = events.map_err(|error| context.apply(error))?;
+            Box::pin(stream::iter(events.into_iter().map(Ok)))
+        } else {
+            // A whole answer is a stream of one line.
+            let events = decode_ndjson(&self.id.provider, answer.body, decoder);
+            Box::pin(events.map_err(move |error| context.apply(error)))
+        };
         Ok(match recovery {
             Some(recovery) => recover(stream, recovery),
             None => stream,

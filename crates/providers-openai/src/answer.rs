@@ -1,13 +1,12 @@
 //! The answer of a server, read by the decoder of its wire.
 
-use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{TryStreamExt as _, stream};
 use serde::Serialize;
 use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelStream, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    ByteStream, HttpAnswer, MAX_FRAME_BYTES, WireDecoder, decode_sse, read_text,
+    ByteStream, MAX_FRAME_BYTES, WireDecoder, decode_sse, read_text,
 };
 
 use crate::OpenAiClient;
@@ -26,47 +25,35 @@ pub(crate) fn written(provider: &str, body: &impl Serialize) -> Result<Vec<u8>, 
     })
 }
 
-/// Sends a body to an endpoint and reads what comes back, a stream or not.
+/// Sends a body to an endpoint and reads what comes back, a stream or not. `streams`: the body asks for
+/// a stream.
 pub(crate) async fn ask(
     client: &OpenAiClient,
-    endpoint: &str,
+    endpoint: &'static str,
+    streams: bool,
     body: Vec<u8>,
     decoder: impl AnswerDecoder,
 ) -> Result<ModelStream, ModelError> {
     let provider = &client.config().provider;
-    let answer = client.post(endpoint, body).await?;
+    let answer = client.post(endpoint, streams, body).await?;
     let context = answer.context();
-    let about = move |error| context.apply(error);
-    match read(provider, answer, decoder).await {
-        Ok(stream) => Ok(Box::pin(stream.map_err(about))),
-        Err(error) => Err(about(error)),
+    if !answer.is_whole() {
+        let events = decode_sse(provider, answer.body, decoder);
+        return Ok(Box::pin(events.map_err(move |error| context.apply(error))));
+    }
+    match whole(provider, answer.body, decoder).await {
+        Ok(events) => Ok(Box::pin(stream::iter(events.into_iter().map(Ok)))),
+        Err(error) => Err(context.apply(error)),
     }
 }
 
-async fn read(
+async fn whole(
     provider: &str,
-    answer: HttpAnswer,
+    body: ByteStream,
     decoder: impl AnswerDecoder,
-) -> Result<ModelStream, ModelError> {
-    let is_json = answer.media_type().is_some_and(|it| it.ends_with("json"));
-    let mut body = answer.body;
-    // Here at once: an answer is handed over with its first bytes.
-    let first = body.try_next().await?;
-    let is_whole = first.as_ref().and_then(is_whole).unwrap_or(is_json);
-    let body: ByteStream = Box::pin(stream::iter(first.map(Ok)).chain(body));
-    if !is_whole {
-        return Ok(decode_sse(provider, body, decoder));
-    }
+) -> Result<Vec<ModelEvent>, ModelError> {
     let body = read_text(provider, body, MAX_FRAME_BYTES).await?;
-    let events = decoder.whole(&body)?;
-    Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
-}
-
-/// Whether a body that begins so is a whole answer, not a stream; `None` if its beginning says
-/// nothing (some servers send blank lines while the model works).
-fn is_whole(first: &Bytes) -> Option<bool> {
-    let visible = first.iter().find(|byte| !byte.is_ascii_whitespace())?;
-    Some(matches!(visible, b'{' | b'['))
+    decoder.whole(&body)
 }
 
 /// What an answer came to, of which its end depends beside the server's word.

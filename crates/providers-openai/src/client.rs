@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind, ModelId};
 use switchboard_providers_common::{
-    Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, read_to_end,
+    Endpoints, Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, read_to_end,
 };
 
 use crate::{
@@ -26,6 +26,8 @@ struct Server {
     transport: HttpTransport,
     /// Who asks.
     headers: Headers,
+    /// Where answers are asked for: by the path, and whether as a stream.
+    endpoints: Endpoints<(&'static str, bool)>,
 }
 
 impl OpenAiClient {
@@ -42,6 +44,7 @@ impl OpenAiClient {
             config,
             transport,
             headers,
+            endpoints: Endpoints::default(),
         };
         Ok(Self {
             server: Arc::new(server),
@@ -87,26 +90,38 @@ impl OpenAiClient {
         OpenAiResponsesModel::on(self.clone(), id)
     }
 
-    /// Sends the body of a request for an answer of a model.
+    /// Sends the body of a request for an answer of a model, which is wanted as a stream or whole.
     ///
     /// Some servers answer a request for a stream as a whole, and some give either the wrong name:
     /// what came shows in the body.
     pub(crate) async fn post(
         &self,
-        endpoint: &str,
+        path: &'static str,
+        streams: bool,
         body: Vec<u8>,
     ) -> Result<HttpAnswer, ModelError> {
-        let request = self
-            .request(endpoint)
-            .with_header("accept", "text/event-stream")
-            .expecting(&[
-                "text/event-stream",
-                "application/json",
-                "text/plain",
-                "application/octet-stream",
-            ])
-            .with_json(body);
-        self.server.transport.post(&request, &ApiErrors).await
+        let Server {
+            transport,
+            endpoints,
+            ..
+        } = &*self.server;
+        let accept = if streams {
+            "text/event-stream"
+        } else {
+            "application/json"
+        };
+        let endpoint = endpoints.get(transport, &(path, streams), || {
+            self.request(path)
+                .with_header("accept", accept)
+                .expecting(&[
+                    "text/event-stream",
+                    "application/json",
+                    "text/plain",
+                    "application/octet-stream",
+                ])
+                .of_json()
+        })?;
+        transport.post_to(&endpoint, body, &ApiErrors).await
     }
 
     fn request(&self, path: &str) -> HttpRequest {

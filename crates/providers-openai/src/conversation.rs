@@ -24,7 +24,8 @@ pub(crate) trait Conversation<'a, 'm> {
     fn instructions(&mut self, text: Text<'a>);
     /// A message of the person, of at least one piece.
     fn person(&mut self, pieces: Vec<Self::Piece>);
-    fn assistant(&mut self, parts: Vec<&'a Part>);
+    /// What the model said; no result is among the parts.
+    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>);
     fn tool_result(&mut self, result: &'a ToolResult);
 
     fn text(&mut self, text: Cow<'a, str>) -> Self::Piece;
@@ -39,15 +40,15 @@ pub(crate) trait Conversation<'a, 'm> {
         for result in message.results() {
             self.tool_result(result);
         }
-        let is_result = |part: &&Part| matches!(part, Part::ToolResult(_));
-        let parts: Vec<&'a Part> = message.parts.iter().filter(|it| !is_result(it)).collect();
-        if parts.is_empty() {
+        let is_other = |part: &&Part| !matches!(part, Part::ToolResult(_));
+        let mut parts = message.parts.iter().filter(is_other).peekable();
+        if parts.peek().is_none() {
             return;
         }
         self.flush();
         match message.role {
-            Role::System => self.system(&parts),
-            Role::User | Role::Tool => self.user(&parts),
+            Role::System => self.system(parts),
+            Role::User | Role::Tool => self.user(parts),
             Role::Assistant => self.assistant(parts),
         }
     }
@@ -79,7 +80,7 @@ pub(crate) trait Conversation<'a, 'm> {
         self.text(words.into())
     }
 
-    fn system(&mut self, parts: &[&'a Part]) {
+    fn system(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = Text::default();
         for part in parts {
             match part {
@@ -92,8 +93,8 @@ pub(crate) trait Conversation<'a, 'm> {
         }
     }
 
-    fn user(&mut self, parts: &[&'a Part]) {
-        let mut pieces = Vec::with_capacity(parts.len());
+    fn user(&mut self, parts: impl Iterator<Item = &'a Part>) {
+        let mut pieces = Vec::with_capacity(1);
         for part in parts {
             pieces.push(match part {
                 Part::Text(text) if text.text.is_empty() => continue,

@@ -101,6 +101,7 @@ impl OpenAiChatModel {
     async fn ask(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let profile = self.options.over(&self.client.config().profile);
         let wire = chat::to_wire(request, &self.id, &self.capabilities, &profile)?;
+        let streams = wire.body.stream;
         let body = written(&self.id.provider, &wire.body)?;
         let decoder = ChatDecoder::new(
             self.id.clone(),
@@ -109,7 +110,7 @@ impl OpenAiChatModel {
             wire.local_ids,
         )
         .reshaping(wire.reshaped);
-        ask(&self.client, "chat/completions", body, decoder).await
+        ask(&self.client, "chat/completions", streams, body, decoder).await
     }
 }
 
@@ -223,6 +224,7 @@ impl OpenAiResponsesModel {
         let (capabilities, options) = (&self.capabilities, &self.options);
         let mut wire = responses::to_wire(request, &self.id, capabilities, profile, options)?;
         wire.warnings.extend(warning);
+        let streams = wire.body.stream;
         let body = written(&self.id.provider, &wire.body)?;
         let decoder = ResponsesDecoder::new(
             self.id.clone(),
@@ -232,7 +234,7 @@ impl OpenAiResponsesModel {
         )
         .with_silent_limit(wire.silent_limit)
         .reshaping(wire.reshaped);
-        ask(&self.client, "responses", body, decoder).await
+        ask(&self.client, "responses", streams, body, decoder).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use switchboard_domain::Delivery;
 use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
 
 /// What differs between servers of this wire. A value, not a type: a server that fits none of the
@@ -304,6 +305,12 @@ impl Profile {
             }),
             _ => Cow::Borrowed(self),
         }
+    }
+
+    /// Whether an answer that is wanted so is asked for as a stream. `to_schema`: it is to be in the form
+    /// of a schema.
+    pub(crate) fn streams(&self, delivery: Delivery, to_schema: bool) -> bool {
+        delivery != Delivery::Whole && (self.streams_schemas || !to_schema)
     }
 }
 

@@ -16,6 +16,13 @@ pub(crate) enum Piece<'a> {
 /// A result in words: its texts, each other piece named in brackets, the structured form where there
 /// is no text. A failure says that it is one, since the wire has no mark for it.
 pub(crate) fn result_text(result: &ToolResult) -> Text<'_> {
+    // Almost every result is one text.
+    if let [ToolContent::Text { text }] = result.content.as_slice()
+        && !text.is_empty()
+        && !result.is_error
+    {
+        return text.as_str().into();
+    }
     let mut pieces = result_pieces(result, |_| false);
     match pieces.pop() {
         Some(Piece::Text(text)) => text,

@@ -4,11 +4,16 @@
 //! Facts: the Structured Outputs guide, developers.openai.com/api/docs/guides/structured-outputs; the
 //! rules themselves stand with the dialects, in [`switchboard_providers_common::schema`].
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 use serde_json::{Map, Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, Warning, WarningKind};
-use switchboard_providers_common::schema::{Change, ChangeKind, Compiled, Dialect, compile};
+use switchboard_providers_common::schema::{
+    Change, ChangeKind, Compiled, Dialect, PerTool, Written, compile,
+};
 
 use crate::profile::Profile;
 
@@ -28,17 +33,50 @@ pub(crate) struct Sent<'a> {
     pub(crate) reshapes: bool,
 }
 
+/// The schema of a tool's input as it is sent, and what there is to say about it.
+#[derive(Debug)]
+pub(crate) struct Parameters {
+    pub(crate) schema: Written,
+    /// Calls are held to it.
+    pub(crate) strict: bool,
+    /// An input made for it has another shape than the schema that was given asks for.
+    pub(crate) reshapes: bool,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// What of a profile decides how a schema is sent.
+type Ways = (bool, bool);
+
+/// Every step of a run sends the same definitions: each is compiled once.
+static PARAMETERS: LazyLock<PerTool<Ways, Parameters>> = LazyLock::new(PerTool::default);
+
+/// What is sent of a tool's input, made once for as long as the definition lives.
+pub(crate) fn kept_parameters(tool: &Arc<ToolDefinition>, profile: &Profile) -> Arc<Parameters> {
+    let (strict_tools, root_combinators) = (profile.strict_tools, profile.root_combinators);
+    PARAMETERS.of(tool, (strict_tools, root_combinators), |tool| {
+        let mut warnings = Vec::new();
+        let sent = parameters(tool, strict_tools, root_combinators, &mut warnings);
+        Parameters {
+            schema: sent.schema.into_owned().into(),
+            strict: sent.strict,
+            reshapes: sent.reshapes,
+            warnings,
+        }
+    })
+}
+
 /// The schema of a tool's input: strict where that is wanted and loses nothing.
 ///
 /// Without `strict` a schema tells the model what to write, and the input is checked against the
 /// tool's own schema when it comes: what is said in words then is not worth a warning.
-pub(crate) fn parameters<'a>(
+fn parameters<'a>(
     tool: &'a ToolDefinition,
-    profile: &Profile,
+    strict_tools: bool,
+    root_combinators: bool,
     warnings: &mut Vec<Warning>,
 ) -> Sent<'a> {
     let schema = &tool.input_schema;
-    if profile.strict_tools {
+    if strict_tools {
         let strict = compile(schema, Dialect::OpenAiStrict);
         let wrapped = has(&strict, &[ChangeKind::Wrapped]);
         if strict.is_faithful() && !wrapped && !is_shut(schema, &strict) {
@@ -53,7 +91,7 @@ pub(crate) fn parameters<'a>(
         let why = told(why.chain(strict.lost()));
         warn(&what, why.or_else(|| Some(NOT_SHUT.to_owned())), warnings);
     }
-    if let Some(schema) = combined(schema, profile) {
+    if let Some(schema) = combined(schema).filter(|_| root_combinators) {
         return free(schema);
     }
     let loose = compile(schema, Dialect::OpenAiLoose);
@@ -139,9 +177,9 @@ fn free(schema: Cow<'_, Value>) -> Sent<'_> {
     }
 }
 
-/// The schema of an object that combines others at its root, where the server takes such a one.
-fn combined<'a>(schema: &'a Value, profile: &Profile) -> Option<Cow<'a, Value>> {
-    let root = schema.as_object().filter(|_| profile.root_combinators)?;
+/// The schema of an object that combines others at its root, for a server that takes such a one.
+fn combined(schema: &Value) -> Option<Cow<'_, Value>> {
+    let root = schema.as_object()?;
     let combines = REFUSED_AT_ROOT.iter().any(|it| root.contains_key(*it));
     let is_object = root.get("type").is_none_or(|it| it == "object");
     if !combines || !is_object || root.contains_key("$ref") {

@@ -10,15 +10,15 @@ fn strict_profile() -> Profile {
 }
 
 fn declared(schema: &Value, profile: &Profile) -> (Value, bool, bool, Vec<String>) {
-    let tool = ToolDefinition::new("t", "", schema.clone());
-    let mut warnings = Vec::new();
-    let sent = parameters(&tool, profile, &mut warnings);
-    let messages = warnings.into_iter().map(|it| it.message).collect();
+    let tool = Arc::new(ToolDefinition::new("t", "", schema.clone()));
+    let sent = kept_parameters(&tool, profile);
+    assert!(Arc::ptr_eq(&sent, &kept_parameters(&tool, profile)));
+    let messages = sent.warnings.iter().map(|it| it.message.clone());
     (
-        sent.schema.into_owned(),
+        (*sent.schema).clone(),
         sent.strict,
         sent.reshapes,
-        messages,
+        messages.collect(),
     )
 }
 
@@ -35,7 +35,7 @@ fn either() -> Value {
 fn schemas_that_fit_are_not_copied() {
     let whole = json!({"type": "object", "properties": {"a": {"oneOf": [{"type": "string"}]}}});
     let tool = ToolDefinition::new("t", "", whole);
-    let sent = parameters(&tool, &Profile::openai(), &mut Vec::new());
+    let sent = parameters(&tool, false, false, &mut Vec::new());
     assert!(matches!(sent.schema, Cow::Borrowed(_)));
     assert!(!sent.strict && !sent.reshapes);
     let odd = ToolDefinition::new("t", "", either());
@@ -44,10 +44,40 @@ fn schemas_that_fit_are_not_copied() {
         either["properties"] = json!({});
         either
     });
-    let kept = parameters(&unions, &Profile::vllm(), &mut Vec::new());
+    let kept = parameters(&unions, false, true, &mut Vec::new());
     assert!(matches!(kept.schema, Cow::Borrowed(_)));
-    let changed = parameters(&odd, &Profile::openai(), &mut Vec::new());
+    let changed = parameters(&odd, false, false, &mut Vec::new());
     assert!(matches!(changed.schema, Cow::Owned(_)));
+}
+
+#[test]
+fn what_is_kept_of_a_tool_is_that_of_the_profile() {
+    let schema = json!({
+        "type": "object", "properties": {"a": {"not": {"type": "null"}}},
+        "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+    });
+    let tool = Arc::new(ToolDefinition::new("t", "", schema));
+    let sent = |strict_tools, root_combinators| {
+        let profile = Profile {
+            root_combinators,
+            strict_tools,
+            ..Profile::openai()
+        };
+        kept_parameters(&tool, &profile)
+    };
+    let combines = |sent: &Parameters| sent.schema.get("oneOf").is_some();
+    let all = [(false, false), (false, true), (true, false), (true, true)];
+    for round in 0..2 {
+        let found = all.map(|(strict, root)| {
+            let sent = sent(strict, root);
+            (combines(&sent), sent.warnings.len())
+        });
+        assert_eq!(
+            found,
+            [(false, 1), (true, 0), (false, 2), (true, 1)],
+            "{round}"
+        );
+    }
 }
 
 #[test]

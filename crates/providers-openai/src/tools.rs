@@ -3,18 +3,20 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ReasoningEffort, ToolChoice,
     ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
 };
-use switchboard_providers_common::tool_names::{NameRule, ToolNames};
+use switchboard_providers_common::{
+    schema::Written,
+    tool_names::{NameRule, ToolNames},
+};
 
 use crate::{
     built_in::{BuiltIn, Named},
     profile::{ForcedToolChoice, Profile},
     reshaped::Reshaped,
-    schema::parameters,
+    schema::kept_parameters,
 };
 
 /// The names that the API takes, of functions and of schemas.
@@ -39,7 +41,7 @@ pub(crate) struct Tools<'a> {
 pub(crate) struct Function<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) description: &'a str,
-    pub(crate) parameters: Cow<'a, Value>,
+    pub(crate) parameters: Written,
     /// Calls are held to the parameters.
     pub(crate) strict: bool,
 }
@@ -260,14 +262,15 @@ impl<'a> Offer<'a, '_> {
     fn declared(self, choice: Option<Choice<'a>>, outcome: ToolChoiceOutcome) -> Tools<'a> {
         let mut reshaped = Reshaped::default();
         let declared = self.functions.into_iter().map(|tool| {
-            let sent = parameters(tool, self.profile, self.warnings);
+            let sent = kept_parameters(tool, self.profile);
+            self.warnings.extend_from_slice(&sent.warnings);
             if sent.reshapes {
                 reshaped.insert(tool);
             }
             Function {
                 name: wire_name(self.names, &tool.name),
                 description: &tool.description,
-                parameters: sent.schema,
+                parameters: sent.schema.clone(),
                 strict: sent.strict,
             }
         });
@@ -307,6 +310,10 @@ fn relaxed(why: &str, warnings: &mut Vec<Warning>) -> ToolChoiceOutcome {
 
 /// The name of a tool on the wire, and its own where that is one the API takes.
 pub(crate) fn wire_name<'a>(names: &ToolNames, name: &'a str) -> Cow<'a, str> {
+    if !names.any_changed() {
+        // Those of the request are all there are.
+        return Cow::Borrowed(name);
+    }
     match names.wire(name) {
         Cow::Borrowed(same) if same == name => Cow::Borrowed(name),
         alias => Cow::Owned(alias.into_owned()),

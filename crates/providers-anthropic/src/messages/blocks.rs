@@ -43,6 +43,7 @@ pub(crate) fn cite(
         let mut data = JsonObject::new();
         data.insert(CITATIONS.to_owned(), Value::Array(citations));
         let state = for_any_model(model, Value::Object(data));
+        let state = Box::new(state);
         events.push(ModelEvent::PartState { index: part, state });
     }
 }
@@ -108,7 +109,9 @@ pub(crate) fn opaque(
     });
     events.push(ModelEvent::PartStarted {
         index,
-        part: PartStart::Whole { part },
+        part: PartStart::Whole {
+            part: Box::new(part),
+        },
     });
     events.push(ModelEvent::PartFinished { index });
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
+    ChatRequest, Delivery, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
     ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_common::{
@@ -54,7 +54,7 @@ pub struct WireRequest<'a> {
     pub local_ids: LocalIds,
 }
 
-/// Maps a request for `model`, as a stream.
+/// Maps a request for `model`, as a stream unless it is wanted whole.
 ///
 /// `capabilities` decides what is left out with a warning because the model is *known* not to take
 /// it; what the model's name tells beyond that is used too.
@@ -158,7 +158,7 @@ pub fn to_wire<'a>(
             .user_id
             .as_deref()
             .map(|user_id| wire::Metadata { user_id }),
-        stream: true,
+        stream: request.delivery != Delivery::Whole,
         extra: &request.extra,
     };
     cache::place(options.cache, leading, &mut body);
@@ -276,7 +276,7 @@ impl<'a> Rest<'a, '_> {
             self.dropped("this wire takes no seed");
         }
         if self.request.extra.contains_key(wire::STREAM) {
-            self.dropped("`stream` cannot be set: answers are always streamed");
+            self.dropped("`stream` cannot be set: the answer is read as it is asked for");
         }
     }
 

@@ -193,6 +193,7 @@ impl MessagesDecoder {
         self.usage.update(report);
         let usage = Usage::from(self.usage);
         if usage.is_known() {
+            let usage = Box::new(usage);
             events.push(ModelEvent::Usage { usage });
         }
     }
@@ -253,6 +254,7 @@ impl MessagesDecoder {
         self.any_call = true;
         if !more.is_empty() {
             let state = blocks::for_any_model(&self.model, Value::Object(more));
+            let state = Box::new(state);
             events.push(ModelEvent::PartState { index: part, state });
         }
         OpenBlock::ToolUse {
@@ -370,6 +372,7 @@ impl MessagesDecoder {
     fn sign(&self, part: u32, what: &str, value: &str, events: &mut Vec<ModelEvent>) {
         if !value.is_empty() {
             let state = ProviderState::minted_by(&self.model, json!({ what: value }));
+            let state = Box::new(state);
             events.push(ModelEvent::PartState { index: part, state });
         }
     }

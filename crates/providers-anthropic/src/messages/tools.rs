@@ -1,15 +1,17 @@
 //! Tools and which of them may or must be used.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
-use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ToolChoice,
     ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
 };
 
 use switchboard_providers_common::{
-    schema::{ChangeKind, Dialect},
+    schema::{ChangeKind, Dialect, PerTool, Written},
     tool_names::ToolNames,
 };
 
@@ -244,6 +246,62 @@ fn server_tools<'a>(
     server
 }
 
+/// Every step of a run sends the same definitions: each is compiled once.
+static LOOSE: LazyLock<PerTool<(), Loose>> = LazyLock::new(PerTool::default);
+/// `None` for what the API cannot enforce.
+static ENFORCED: LazyLock<PerTool<(), Option<Enforced>>> = LazyLock::new(PerTool::default);
+
+/// The schema of a tool whose input is not held to it. It tells the model what to write, and inputs
+/// are validated before they are used: only where it tells another thing that is worth a warning.
+struct Loose {
+    schema: Written,
+    reshapes: bool,
+    warning: Option<Warning>,
+}
+
+impl Loose {
+    fn of(tool: &ToolDefinition) -> Self {
+        let compiled = schema::input_schema(&tool.input_schema);
+        let told = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
+        let other = compiled.lost().filter(|change| !told(change.kind));
+        let other: Vec<String> = other.map(ToString::to_string).collect();
+        let warning = (!other.is_empty()).then(|| {
+            let message = format!(
+                "the input schema of `{}` is not sent as it is: {}",
+                tool.name,
+                other.join("; ")
+            );
+            Warning::new(WarningKind::PartDowngraded, message)
+        });
+        Self {
+            reshapes: schema::reshapes(&compiled),
+            schema: compiled.into_owned().into(),
+            warning,
+        }
+    }
+}
+
+/// The schema of a tool whose input can be held to it, and what of the limits it needs.
+struct Enforced {
+    schema: Written,
+    reshapes: bool,
+    optional: usize,
+    unions: usize,
+}
+
+impl Enforced {
+    fn of(tool: &ToolDefinition) -> Option<Self> {
+        let strict = schema::strict(&tool.input_schema);
+        let whole = !strict.narrows && strict.unenforced.is_empty();
+        whole.then(|| Self {
+            schema: strict.schema.into_owned().into(),
+            reshapes: strict.reshapes,
+            optional: strict.optional,
+            unions: strict.unions,
+        })
+    }
+}
+
 struct Declare<'a, 'm> {
     request: &'a ChatRequest,
     model: &'m ModelId,
@@ -314,47 +372,35 @@ impl<'a> Declare<'a, '_> {
         }
     }
 
-    /// The schema of a tool whose input is not held to it. It tells the model what to write, and inputs
-    /// are validated before they are used: only where it tells another thing that is worth a warning.
-    fn loose(&mut self, tool: &'a Arc<ToolDefinition>) -> Cow<'a, Value> {
-        let compiled = schema::input_schema(&tool.input_schema);
-        if schema::reshapes(&compiled) {
+    /// The schema of a tool whose input is not held to it.
+    fn loose(&mut self, tool: &Arc<ToolDefinition>) -> Written {
+        let loose = LOOSE.of(tool, (), Loose::of);
+        if loose.reshapes {
             self.reshaped.insert(tool, Dialect::Anthropic);
         }
-        let told = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
-        let other = compiled.lost().filter(|change| !told(change.kind));
-        let other: Vec<String> = other.map(ToString::to_string).collect();
-        if !other.is_empty() {
-            let message = format!(
-                "the input schema of `{}` is not sent as it is: {}",
-                tool.name,
-                other.join("; ")
-            );
-            let warning = Warning::new(WarningKind::PartDowngraded, message);
-            self.warnings.push(warning);
-        }
-        compiled.schema
+        self.warnings.extend(loose.warning.clone());
+        loose.schema.clone()
     }
 
     /// The schema of a tool whose input can be held to it within the limits.
-    fn enforceable(&mut self, tool: &'a Arc<ToolDefinition>) -> Option<Cow<'a, Value>> {
+    fn enforceable(&mut self, tool: &Arc<ToolDefinition>) -> Option<Written> {
         if !self.strict {
             return None;
         }
-        let strict = schema::strict(&tool.input_schema);
-        if strict.narrows || !strict.unenforced.is_empty() {
+        let enforced = ENFORCED.of(tool, (), Enforced::of);
+        let Some(enforced) = &*enforced else {
             return None;
-        }
+        };
         let (tools, optional, unions) = self.left;
         self.left = (
             tools.checked_sub(1)?,
-            optional.checked_sub(strict.optional)?,
-            unions.checked_sub(strict.unions)?,
+            optional.checked_sub(enforced.optional)?,
+            unions.checked_sub(enforced.unions)?,
         );
-        if strict.reshapes {
+        if enforced.reshapes {
             self.reshaped.insert(tool, Dialect::AnthropicStrict);
         }
-        Some(strict.schema)
+        Some(enforced.schema.clone())
     }
 
     fn unenforced(&mut self, message: &str) {

@@ -161,7 +161,7 @@ fn lawful(steps: Vec<Step>) -> Vec<ModelEvent> {
                 next += 3;
             }
             Step::Usage => events.push(ModelEvent::Usage {
-                usage: Usage::default(),
+                usage: Box::default(),
             }),
             _ if open.is_empty() => {}
             Step::Say(part, text) => {
@@ -179,6 +179,7 @@ fn lawful(steps: Vec<Step>) -> Vec<ModelEvent> {
                     model: None,
                     data: json!(index),
                 };
+                let state = Box::new(state);
                 events.push(ModelEvent::PartState { index, state });
             }
             Step::Finish(part) => {

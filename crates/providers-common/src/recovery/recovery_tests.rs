@@ -2,7 +2,7 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Value, json};
 use switchboard_domain::{
     ChatResponse, FinishReason, Message, ModelErrorKind, Part, PartStart, ResponseAccumulator,
-    Role, ToolChoice, ToolDefinition, ToolInput, ToolUse, Usage,
+    Role, ToolChoice, ToolDefinition, ToolInput, ToolUse,
 };
 
 use super::*;
@@ -213,12 +213,12 @@ fn the_order_of_parts_and_their_state_are_kept() {
         delta(5, " \"get_time\"}</tool_call> Then."),
         ModelEvent::PartState {
             index: 5,
-            state: state.clone(),
+            state: Box::new(state.clone()),
         },
         closed(7),
         closed(5),
         ModelEvent::Usage {
-            usage: Usage::default(),
+            usage: Box::default(),
         },
         finished(FinishReason::Stop),
     ];
@@ -255,7 +255,10 @@ fn a_text_with_nothing_but_state_keeps_it() {
     };
     let events = vec![
         started(0),
-        ModelEvent::PartState { index: 0, state },
+        ModelEvent::PartState {
+            index: 0,
+            state: Box::new(state),
+        },
         closed(0),
         finished(FinishReason::Stop),
     ];

@@ -35,6 +35,7 @@ mod lower;
 mod measure;
 mod merge;
 mod normal;
+mod per_tool;
 mod restore;
 mod root;
 mod rules;
@@ -46,6 +47,7 @@ use serde_json::Value;
 
 pub use change::{Change, ChangeKind};
 pub use measure::{Measure, measure};
+pub use per_tool::{PerTool, Written};
 pub use restore::restore;
 
 use rules::Rules;

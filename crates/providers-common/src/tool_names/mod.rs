@@ -62,8 +62,12 @@ impl NameRule {
 
     /// Whether the wire takes this name.
     pub fn allows(&self, name: &str) -> bool {
+        // What is legal is ASCII.
+        let punctuation = self.punctuation.as_bytes();
         (1..=self.max_len).contains(&name.len())
-            && name.chars().all(|c| self.is_legal(c))
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || punctuation.contains(&byte))
             && name.chars().next().is_some_and(|c| self.may_begin(c))
     }
 
@@ -134,9 +138,15 @@ pub struct ToolNames {
 impl ToolNames {
     /// The names of a request under a wire's rule.
     pub fn of(request: &ChatRequest, rule: NameRule) -> Self {
-        let (kept, changed): (BTreeSet<&str>, BTreeSet<&str>) = names(request)
-            .into_iter()
-            .partition(|name| rule.allows(name));
+        if names(request).all(|name| rule.allows(name)) {
+            return Self {
+                rule,
+                wire: HashMap::new(),
+                declared: HashMap::new(),
+            };
+        }
+        let (kept, changed): (BTreeSet<&str>, BTreeSet<&str>) =
+            names(request).partition(|name| rule.allows(name));
         let mut taken: HashSet<String> = kept.into_iter().map(str::to_owned).collect();
         let mut wire = HashMap::with_capacity(changed.len());
         let mut declared = HashMap::with_capacity(changed.len());
@@ -178,8 +188,8 @@ impl ToolNames {
     }
 }
 
-/// Every tool name in a request.
-fn names(request: &ChatRequest) -> BTreeSet<&str> {
+/// Every tool name in a request, as often as it is there.
+fn names(request: &ChatRequest) -> impl Iterator<Item = &str> {
     let declared = request.tools.iter().map(|tool| tool.name.as_str());
     let chosen = match &request.tool_choice {
         ToolChoice::Only(names) => names.as_slice(),
@@ -194,7 +204,6 @@ fn names(request: &ChatRequest) -> BTreeSet<&str> {
     declared
         .chain(chosen.iter().map(String::as_str))
         .chain(told)
-        .collect()
 }
 
 fn hash(name: &str) -> String {

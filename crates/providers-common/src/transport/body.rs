@@ -1,23 +1,27 @@
 //! The body of an answer, watched.
 
-use std::{pin::Pin, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
-use futures_util::{StreamExt as _, stream};
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep, timeout};
 
-use super::failure;
-use crate::ByteStream;
+use super::{Shared, failure};
 
-/// A body as reqwest gives it.
-pub(super) type RawBody = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
+/// What stands for a time that no clock reaches: 30 years.
+const FAR_AWAY: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// The first piece that holds anything; `None` if the body is empty.
-pub(super) async fn first_piece(body: &mut RawBody) -> reqwest::Result<Option<Bytes>> {
-    while let Some(piece) = body.next().await {
-        let piece = piece?;
+pub(super) async fn first_piece(
+    response: &mut reqwest::Response,
+) -> reqwest::Result<Option<Bytes>> {
+    while let Some(piece) = response.chunk().await? {
         if !piece.is_empty() {
             return Ok(Some(piece));
         }
@@ -27,10 +31,14 @@ pub(super) async fn first_piece(body: &mut RawBody) -> reqwest::Result<Option<By
 
 /// The beginning of a body, at most `max_bytes` of it, and what came within `limit`. It is read to
 /// explain a failure, so that it breaks off is no failure of its own.
-pub(super) async fn beginning(mut body: RawBody, max_bytes: usize, limit: Duration) -> Bytes {
+pub(super) async fn beginning(
+    mut response: reqwest::Response,
+    max_bytes: usize,
+    limit: Duration,
+) -> Bytes {
     let mut read = BytesMut::new();
     let reading = async {
-        while let Some(Ok(piece)) = body.next().await {
+        while let Ok(Some(piece)) = response.chunk().await {
             let room = max_bytes.saturating_sub(read.len());
             read.extend_from_slice(piece.get(..room).unwrap_or(&piece));
             if read.len() >= max_bytes {
@@ -44,48 +52,176 @@ pub(super) async fn beginning(mut body: RawBody, max_bytes: usize, limit: Durati
 
 /// Which answer broke off.
 pub(super) struct Origin {
-    pub(super) provider: String,
+    pub(super) shared: Arc<Shared>,
     pub(super) status: u16,
     pub(super) request_id: Option<String>,
 }
 
 impl Origin {
     fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&self.provider, kind, message)
+        ModelError::new(&self.shared.provider, kind, message)
             .with_status(self.status)
             .with_request_id(self.request_id.clone())
+    }
+
+    fn broken(&self, error: reqwest::Error) -> ModelError {
+        let cause = failure::root_cause(&error);
+        self.error(ModelErrorKind::Interrupted, cause)
+            .with_source(error.without_url())
+    }
+
+    fn stalled(&self) -> ModelError {
+        let kind = ModelErrorKind::Timeout {
+            phase: TimeoutPhase::Idle,
+            after: self.shared.config.idle_timeout,
+        };
+        self.error(kind, "")
     }
 }
 
 /// A body of which `first` is read, with a time limit for each further piece. The time runs while
 /// a piece is waited for, not while the reader is busy.
-pub(super) fn watched(
-    first: Option<Bytes>,
-    rest: RawBody,
-    idle_timeout: Duration,
-    origin: Origin,
-) -> ByteStream {
-    let rest = stream::unfold(Some((rest, origin)), move |state| async move {
-        let (mut rest, origin) = state?;
-        match timeout(idle_timeout, rest.next()).await {
-            Ok(Some(Ok(piece))) => Some((Ok(piece), Some((rest, origin)))),
-            Ok(Some(Err(error))) => {
-                let cause = failure::root_cause(&error);
-                let error = origin
-                    .error(ModelErrorKind::Interrupted, cause)
-                    .with_source(error.without_url());
-                Some((Err(error), None))
-            }
-            Ok(None) => None,
-            Err(_) => {
-                let kind = ModelErrorKind::Timeout {
-                    phase: TimeoutPhase::Idle,
-                    after: idle_timeout,
-                };
-                Some((Err(origin.error(kind, "")), None))
-            }
+pub(super) struct Watched<S> {
+    pub(super) first: Option<Bytes>,
+    /// `None` when there will be no more.
+    pub(super) rest: Option<S>,
+    /// One for the whole body: it is set anew when a piece has to be waited for.
+    pub(super) timer: Pin<Box<Sleep>>,
+    /// Whether the timer runs for the next piece.
+    pub(super) waits: bool,
+    pub(super) origin: Origin,
+}
+
+impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for Watched<S> {
+    type Item = Result<Bytes, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(first)));
         }
-    });
-    // `unfold` must not be polled after its end.
-    Box::pin(stream::iter(first.map(Ok)).chain(rest).fuse())
+        let Some(rest) = &mut this.rest else {
+            return Poll::Ready(None);
+        };
+        let last = match Pin::new(rest).poll_next(context) {
+            Poll::Ready(Some(Ok(piece))) => {
+                this.waits = false;
+                return Poll::Ready(Some(Ok(piece)));
+            }
+            Poll::Ready(Some(Err(error))) => Some(this.origin.broken(error)),
+            Poll::Ready(None) => None,
+            Poll::Pending => {
+                if !this.waits {
+                    this.waits = true;
+                    let end = deadline(this.origin.shared.config.idle_timeout);
+                    this.timer.as_mut().reset(end);
+                }
+                ready!(this.timer.as_mut().poll(context));
+                Some(this.origin.stalled())
+            }
+        };
+        this.rest = None;
+        Poll::Ready(last.map(Err))
+    }
+}
+
+/// When a time that begins now is over.
+fn deadline(after: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(after).unwrap_or_else(|| now + FAR_AWAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt as _, StreamExt as _, stream};
+    use tokio::{
+        sync::mpsc,
+        time::{advance, sleep},
+    };
+
+    use super::*;
+    use crate::{HttpTransport, TransportConfig};
+
+    const IDLE: Duration = Duration::from_secs(10);
+
+    type Sender = mpsc::UnboundedSender<&'static str>;
+
+    /// A body that says what is sent, and one whose idle time runs on the paused clock.
+    fn watched(idle_timeout: Duration) -> (Sender, impl Stream<Item = Result<Bytes, ModelError>>) {
+        let config = TransportConfig {
+            idle_timeout,
+            ..TransportConfig::default()
+        };
+        let transport = HttpTransport::new("acme", &config).unwrap();
+        let (send, mut pieces) = mpsc::unbounded_channel();
+        let rest = stream::poll_fn(move |context| {
+            let piece = pieces.poll_recv(context);
+            piece.map(|piece: Option<&'static str>| piece.map(|it| Ok(Bytes::from(it))))
+        });
+        let watched = Watched {
+            first: Some(Bytes::from("first")),
+            rest: Some(rest),
+            // What is left of the time for the first byte.
+            timer: Box::pin(sleep(Duration::from_millis(1))),
+            waits: false,
+            origin: Origin {
+                shared: Arc::clone(&transport.shared),
+                status: 200,
+                request_id: Some("req_1".to_owned()),
+            },
+        };
+        (send, watched)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_begins_anew_for_each_piece() {
+        let (send, mut body) = watched(IDLE);
+        assert_eq!(body.next().await.unwrap().unwrap(), "first");
+        for _ in 0..5 {
+            let next = body.next();
+            let mut next = std::pin::pin!(next);
+            assert!(next.as_mut().now_or_never().is_none());
+            advance(Duration::from_millis(9_998)).await;
+            assert!(next.as_mut().now_or_never().is_none());
+            send.send("more").unwrap();
+            assert_eq!(next.await.unwrap().unwrap(), "more");
+        }
+        let began = Instant::now();
+        let error = body.next().await.unwrap().unwrap_err();
+        let waited = began.elapsed();
+        assert!((IDLE..IDLE + Duration::from_millis(2)).contains(&waited));
+        let (phase, after) = (TimeoutPhase::Idle, IDLE);
+        assert_eq!(error.kind, ModelErrorKind::Timeout { phase, after });
+        assert_eq!(
+            (error.status(), error.request_id()),
+            (Some(200), Some("req_1"))
+        );
+        // The connection is let go.
+        assert!(send.send("too late").is_err());
+        assert!(body.next().await.is_none() && body.next().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_piece_that_is_there_comes_before_the_end_of_the_time() {
+        let (send, mut body) = watched(IDLE);
+        assert_eq!(body.next().await.unwrap().unwrap(), "first");
+        assert!(body.next().now_or_never().is_none());
+        // The reader is away for longer than the limit.
+        send.send("there").unwrap();
+        advance(3 * IDLE).await;
+        assert_eq!(body.next().await.unwrap().unwrap(), "there");
+        drop(send);
+        assert!(body.next().await.is_none() && body.next().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_without_end_is_one() {
+        let (send, mut body) = watched(Duration::MAX);
+        assert_eq!(body.next().await.unwrap().unwrap(), "first");
+        assert!(body.next().now_or_never().is_none());
+        advance(Duration::from_hours(1000)).await;
+        assert!(body.next().now_or_never().is_none());
+        send.send("last").unwrap();
+        assert_eq!(body.next().await.unwrap().unwrap(), "last");
+    }
 }

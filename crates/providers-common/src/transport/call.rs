@@ -1,22 +1,24 @@
 //! One request, from its address to the answer or the reason why there is none.
 
 use std::{
+    future::poll_fn,
+    pin::pin,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant, SystemTime},
 };
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use reqwest::Url;
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::{
-    HttpAnswer, HttpRequest, HttpTransport, MAX_ERROR_BODY_BYTES,
-    body::{self, Origin, RawBody},
-    failure::{self, Failed},
-    hints,
-    redact::{self, Redactor},
+    HttpAnswer, HttpTransport, MAX_ERROR_BODY_BYTES,
+    body::{self, Origin, Watched},
+    endpoint::Known,
+    failure::Failed,
+    hints, redact,
 };
 use crate::{Classified, ErrorClassifier, HttpFailure, classify};
 
@@ -25,17 +27,12 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request that is ready to be sent, as often as it takes.
 pub(super) struct Call<'a> {
-    transport: &'a HttpTransport,
-    method: Method,
-    url: Url,
-    headers: HeaderMap,
-    body: Option<Bytes>,
-    expected: &'static [&'static str],
-    redactor: Arc<Redactor>,
-    /// The address as it may be shown.
-    address: String,
+    pub(super) transport: &'a HttpTransport,
+    pub(super) method: Method,
+    pub(super) known: &'a Known,
+    pub(super) body: Option<Bytes>,
     /// How long the first byte may take.
-    limit: Duration,
+    pub(super) limit: Duration,
 }
 
 /// An answer of which at least the headers have come.
@@ -46,65 +43,18 @@ struct Opened {
     fault: Option<String>,
     /// The first piece, if it is a success.
     first: Option<Bytes>,
-    rest: RawBody,
+    /// What comes after it.
+    rest: reqwest::Response,
 }
 
-impl<'a> Call<'a> {
-    /// Checks `request` and makes it ready.
-    pub(super) fn prepare(
-        transport: &'a HttpTransport,
-        method: Method,
-        request: &HttpRequest,
-        limit: Duration,
-    ) -> Result<Self, ModelError> {
-        let wrong = |message: String| {
-            ModelError::new(transport.provider(), ModelErrorKind::Configuration, message)
-        };
-        request.headers.check(transport.provider())?;
-        let address = redact::shown(&request.url);
-        let url = Url::parse(&request.url)
-            .map_err(|error| wrong(format!("`{address}` is no address: {error}")))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(wrong(format!(
-                "`{address}` is no address: it must begin with http:// or https://"
-            )));
-        }
-        let mut headers = request.headers.map().clone();
-        if !request.expected.is_empty()
-            && !headers.contains_key(header::ACCEPT)
-            && let Ok(accept) = HeaderValue::try_from(request.expected.join(", "))
-        {
-            headers.insert(header::ACCEPT, accept);
-        }
-        // reqwest's builder turns user and password of the address into a header.
-        let built = transport
-            .client
-            .request(method, url.clone())
-            .headers(headers);
-        let built = built.build().map_err(|error| {
-            wrong(format!("`{address}`: {}", failure::root_cause(&error)))
-                .with_source(error.without_url())
-        })?;
-        Ok(Self {
-            transport,
-            redactor: Arc::new(Redactor::new(&url, built.headers())),
-            method: built.method().clone(),
-            url: built.url().clone(),
-            headers: built.headers().clone(),
-            body: request.body.clone(),
-            expected: request.expected,
-            address,
-            limit,
-        })
-    }
-
+impl Call<'_> {
     /// Sends it once. `number` counts the attempts from one.
     pub(super) async fn attempt(
         &self,
         number: u32,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, Failed> {
-        let started = Instant::now();
+        let started = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
         let result = self.outcome(classifier).await;
         let (status, error) = match &result {
             Ok(answer) => (Some(answer.status), None),
@@ -113,40 +63,55 @@ impl<'a> Call<'a> {
         tracing::debug!(
             provider = self.provider(),
             method = %self.method,
-            address = self.address,
+            address = self.known.address,
             attempt = number,
             status,
             error,
-            elapsed = ?started.elapsed(),
+            elapsed = ?started.map(|it| it.elapsed()).unwrap_or_default(),
             "asked"
         );
         result
     }
 
     async fn outcome(&self, classifier: &dyn ErrorClassifier) -> Result<HttpAnswer, Failed> {
-        let Ok(opened) = timeout(self.limit, self.open()).await else {
+        let mut timer = Box::pin(sleep(self.limit));
+        let opened = {
+            let mut opening = pin!(self.open());
+            let either = poll_fn(|context| match opening.as_mut().poll(context) {
+                Poll::Ready(opened) => Poll::Ready(Some(opened)),
+                Poll::Pending => timer.as_mut().poll(context).map(|()| None),
+            });
+            either.await
+        };
+        let Some(opened) = opened else {
             let kind = ModelErrorKind::Timeout {
                 phase: TimeoutPhase::FirstByte,
                 after: self.limit,
             };
-            return Err(Failed::new(self.error(kind, self.address.clone())));
+            return Err(Failed::new(self.error(kind, self.known.address.clone())));
         };
         let opened = opened?;
         if opened.status.is_success() && opened.fault.is_none() {
             let status = opened.status.as_u16();
             let request_id = hints::request_id(&opened.headers);
             let origin = Origin {
-                provider: self.provider().to_owned(),
+                shared: Arc::clone(&self.transport.shared),
                 status,
                 request_id: request_id.clone(),
             };
-            let idle = self.transport.shared.config.idle_timeout;
             Ok(HttpAnswer {
                 status,
                 headers: opened.headers,
                 request_id,
-                body: body::watched(opened.first, opened.rest, idle, origin),
-                redactor: Arc::clone(&self.redactor),
+                beginning: opened.first.clone().unwrap_or_default(),
+                body: Box::pin(Watched {
+                    first: opened.first,
+                    rest: Some(opened.rest.bytes_stream()),
+                    timer,
+                    waits: false,
+                    origin,
+                }),
+                redactor: Arc::clone(&self.known.redactor),
             })
         } else {
             Err(self.explain(opened, classifier).await)
@@ -157,19 +122,18 @@ impl<'a> Call<'a> {
     async fn open(&self) -> Result<Opened, Failed> {
         let no_answer = |error| {
             let connect = self.transport.shared.config.connect_timeout;
-            Failed::no_answer(self.provider(), &self.address, connect, error)
+            Failed::no_answer(self.provider(), &self.known.address, connect, error)
         };
-        let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
-        *request.headers_mut() = self.headers.clone();
+        let mut request = reqwest::Request::new(self.method.clone(), self.known.url.clone());
+        *request.headers_mut() = self.known.headers.clone();
         *request.body_mut() = self.body.clone().map(Into::into);
         let response = self.transport.client.execute(request).await;
         let mut response = response.map_err(no_answer)?;
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         let fault = self.fault(&headers);
-        let mut rest: RawBody = Box::pin(response.bytes_stream());
         let first = if status.is_success() && fault.is_none() {
-            body::first_piece(&mut rest).await.map_err(no_answer)?
+            body::first_piece(&mut response).await.map_err(no_answer)?
         } else {
             None
         };
@@ -178,7 +142,7 @@ impl<'a> Call<'a> {
             headers,
             fault,
             first,
-            rest,
+            rest: response,
         })
     }
 
@@ -190,15 +154,16 @@ impl<'a> Call<'a> {
                 coding.escape_debug()
             ));
         }
-        let actual = hints::media_type(headers)?;
-        if self.expected.is_empty() || hints::is_expected(&actual, self.expected) {
+        let actual = hints::essence(headers)?;
+        let expected = self.known.expected;
+        if expected.is_empty() || hints::is_expected(actual, expected) {
             return None;
         }
         Some(format!(
             "{} sent `{}` instead of `{}`: is the address right?",
-            self.address,
-            actual.escape_debug(),
-            self.expected.join("` or `")
+            self.known.address,
+            actual.to_ascii_lowercase().escape_debug(),
+            expected.join("` or `")
         ))
     }
 
@@ -224,7 +189,7 @@ impl<'a> Call<'a> {
             body::beginning(rest, MAX_ERROR_BODY_BYTES, limit).await
         };
         // Before it is cut to an excerpt, which might keep a part of a key.
-        let body = self.redactor.clean(&String::from_utf8_lossy(&body));
+        let body = self.known.redactor.clean(&String::from_utf8_lossy(&body));
         let retry_after = hints::retry_after(&headers, SystemTime::now());
         let Classified {
             kind,
@@ -244,13 +209,13 @@ impl<'a> Call<'a> {
         let kind = match kind {
             ModelErrorKind::InvalidRequest { field: Some(field) } => {
                 ModelErrorKind::InvalidRequest {
-                    field: Some(self.redactor.clean(&field)),
+                    field: Some(self.known.redactor.clean(&field)),
                 }
             }
             other => other,
         };
         let error = self
-            .error(kind, self.redactor.clean(&message))
+            .error(kind, self.known.redactor.clean(&message))
             .with_status(status.as_u16())
             .with_request_id(request_id.or_else(|| hints::request_id(&headers)));
         let mut failed = Failed::new(error);
@@ -263,15 +228,17 @@ impl<'a> Call<'a> {
 
     fn redirected(&self, status: StatusCode, location: &HeaderValue) -> ModelError {
         let location = String::from_utf8_lossy(location.as_bytes());
-        let target = match self.url.join(&location) {
+        let target = match self.known.url.join(&location) {
             Ok(target) => redact::shown(target.as_str()),
             Err(_) => redact::shown(&location),
         };
         let message = format!(
             "{} redirects to {}. That is not followed, because the key would go along: if the new \
              address is right, configure it",
-            self.address,
-            self.redactor.clean(&classify::excerpt(target.as_bytes())),
+            self.known.address,
+            self.known
+                .redactor
+                .clean(&classify::excerpt(target.as_bytes())),
         );
         self.error(ModelErrorKind::Configuration, message)
             .with_status(status.as_u16())

@@ -24,7 +24,9 @@ pub struct TransportConfig {
     pub connect_timeout: Duration,
     /// How long the first byte of an answer's body may take, from the beginning of the attempt.
     /// 10 min, as in the official SDKs (anthropic 2.11.0, openai 3.52.0): a model may think for long
-    /// before it says anything, and a local one may have to be loaded first.
+    /// before it says anything, and a local one may have to be loaded first. An answer that is asked for
+    /// whole ([`Delivery::Whole`](switchboard_domain::Delivery::Whole)) sends nothing until it is
+    /// complete: then this is the time for all of it.
     pub first_byte_timeout: Duration,
     /// How long the next piece may take once the answer has begun. 5 min: reasoning models are
     /// silent in the middle of a stream too.

@@ -61,9 +61,14 @@ pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
 
 /// The media type without its parameters, in lower case.
 pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
+    essence(headers).map(str::to_ascii_lowercase)
+}
+
+/// The media type without its parameters, as it was written.
+pub(super) fn essence(headers: &HeaderMap) -> Option<&str> {
     let value = text(headers, &header::CONTENT_TYPE)?;
     let essence = value.split(';').next()?.trim();
-    (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+    (!essence.is_empty()).then_some(essence)
 }
 
 /// The compression of the body. None is asked for, so there should be none.
@@ -77,8 +82,15 @@ pub(super) fn compression(headers: &HeaderMap) -> Option<&str> {
 pub(super) fn is_expected(actual: &str, expected: &[&str]) -> bool {
     expected.iter().any(|expected| {
         actual.eq_ignore_ascii_case(expected)
-            || (*expected == "application/json" && actual.ends_with("+json"))
+            || (*expected == "application/json" && ends_with(actual, "+json"))
     })
+}
+
+/// Whether a text ends so, in any case of its letters.
+pub(super) fn ends_with(text: &str, end: &str) -> bool {
+    let start = text.len().checked_sub(end.len());
+    let last = start.and_then(|start| text.get(start..));
+    last.is_some_and(|last| last.eq_ignore_ascii_case(end))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
@@ -187,6 +199,11 @@ mod tests {
             "application/problem+json",
             &["application/json"]
         ));
+        assert!(is_expected(
+            "Application/Problem+JSON",
+            &["application/json"]
+        ));
+        assert!(!is_expected("+jso", &["application/json"]));
         assert!(!is_expected("text/html", &["text/event-stream"]));
         assert_eq!(media_type(&headers(&[("content-type", "; x")])), None);
         assert_eq!(

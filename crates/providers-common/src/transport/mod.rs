@@ -3,6 +3,7 @@
 mod body;
 mod call;
 mod config;
+mod endpoint;
 mod failure;
 mod hints;
 mod redact;
@@ -10,7 +11,8 @@ mod request;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use backon::Retryable as _;
+use backon::BackoffBuilder as _;
+use bytes::Bytes;
 use http::{HeaderMap, Method};
 use reqwest::Client;
 use switchboard_domain::{ModelError, ModelErrorKind};
@@ -18,6 +20,7 @@ use switchboard_domain::{ModelError, ModelErrorKind};
 use self::{call::Call, redact::Redactor};
 pub use self::{
     config::{RetryPolicy, TransportConfig},
+    endpoint::{Endpoint, Endpoints},
     request::{Headers, HttpRequest},
 };
 use crate::{ByteStream, ErrorClassifier};
@@ -62,6 +65,8 @@ pub struct HttpAnswer {
     /// [`ModelErrorKind::Timeout`] in phase [`Idle`](switchboard_domain::TimeoutPhase::Idle) when it
     /// stalls.
     pub body: ByteStream,
+    /// The first piece of the body, which the body still holds.
+    beginning: Bytes,
     redactor: Arc<Redactor>,
 }
 
@@ -115,6 +120,24 @@ impl HttpAnswer {
     /// The media type without parameters, in lower case, such as `text/event-stream`.
     pub fn media_type(&self) -> Option<String> {
         hints::media_type(&self.headers)
+    }
+
+    /// The bytes with which the body begins: some of them, unless it is empty. They are still to be
+    /// read from it.
+    pub fn beginning(&self) -> &Bytes {
+        &self.beginning
+    }
+
+    /// Whether the body is one JSON document and not a stream of events. Servers stream where a whole
+    /// answer was asked for and the reverse, and give either the wrong name: what came shows in its first
+    /// visible byte, and in its media type only if there is none (some send blank lines while the model
+    /// works).
+    pub fn is_whole(&self) -> bool {
+        let mut bytes = self.beginning.iter();
+        match bytes.find(|byte| !byte.is_ascii_whitespace()) {
+            Some(visible) => matches!(visible, b'{' | b'['),
+            None => hints::essence(&self.headers).is_some_and(|it| hints::ends_with(it, "json")),
+        }
     }
 }
 
@@ -185,8 +208,44 @@ impl HttpTransport {
         request: &HttpRequest,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let limit = self.shared.config.first_byte_timeout;
-        self.send(Method::POST, request, limit, classifier).await
+        let endpoint = self.endpoint(request)?;
+        let body = request.body.clone();
+        self.post_body(&endpoint, body, classifier).await
+    }
+
+    /// Checks the address and headers of `request`, once for all requests that go there. Its body is
+    /// left alone.
+    ///
+    /// Fails with [`ModelErrorKind::Configuration`] for a request that cannot be sent.
+    pub fn endpoint(&self, request: &HttpRequest) -> Result<Endpoint, ModelError> {
+        Endpoint::of(self, request)
+    }
+
+    /// Sends `body` to `endpoint` by POST. As [`post`](HttpTransport::post).
+    pub async fn post_to(
+        &self,
+        endpoint: &Endpoint,
+        body: impl Into<Bytes>,
+        classifier: &dyn ErrorClassifier,
+    ) -> Result<HttpAnswer, ModelError> {
+        let body = Some(body.into());
+        self.post_body(endpoint, body, classifier).await
+    }
+
+    async fn post_body(
+        &self,
+        endpoint: &Endpoint,
+        body: Option<Bytes>,
+        classifier: &dyn ErrorClassifier,
+    ) -> Result<HttpAnswer, ModelError> {
+        let call = Call {
+            transport: self,
+            method: Method::POST,
+            known: &endpoint.known,
+            body,
+            limit: self.shared.config.first_byte_timeout,
+        };
+        self.send(&call, classifier).await
     }
 
     /// Sends `request` by GET, as for a list of models. As [`post`](HttpTransport::post), but an
@@ -196,36 +255,45 @@ impl HttpTransport {
         request: &HttpRequest,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let limit = self.shared.config.first_byte_timeout.min(GET_TIMEOUT);
-        self.send(Method::GET, request, limit, classifier).await
+        let endpoint = self.endpoint(request)?;
+        let call = Call {
+            transport: self,
+            method: Method::GET,
+            known: &endpoint.known,
+            body: request.body.clone(),
+            limit: self.shared.config.first_byte_timeout.min(GET_TIMEOUT),
+        };
+        self.send(&call, classifier).await
     }
 
     async fn send(
         &self,
-        method: Method,
-        request: &HttpRequest,
-        limit: Duration,
+        call: &Call<'_>,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
         let policy = &self.shared.config.retry;
-        let call = Call::prepare(self, method, request, limit)?;
-        let mut number = 0_u32;
-        let attempts = || {
+        // Made when an attempt has failed.
+        let mut delays = None;
+        let mut number = 1_u32;
+        loop {
+            let failed = match call.attempt(number, classifier).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            if !failed.again {
+                return Err(failed.error);
+            }
+            let delays = delays.get_or_insert_with(|| policy.delays().build());
+            let Some(pause) = policy.pause(failed.wish, delays.next()) else {
+                return Err(failed.error);
+            };
+            tracing::debug!(
+                provider = self.provider(),
+                ?pause,
+                "trying again after a pause"
+            );
+            tokio::time::sleep(pause).await;
             number = number.saturating_add(1);
-            call.attempt(number, classifier)
-        };
-        attempts
-            .retry(policy.delays())
-            .when(|failed| failed.again)
-            .adjust(|failed, ours| policy.pause(failed.wish, ours))
-            .notify(|_, pause| {
-                tracing::debug!(
-                    provider = self.provider(),
-                    ?pause,
-                    "trying again after a pause"
-                );
-            })
-            .await
-            .map_err(|failed| failed.error)
+        }
     }
 }

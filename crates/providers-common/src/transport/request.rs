@@ -185,6 +185,13 @@ impl HttpRequest {
     #[must_use]
     pub fn with_json(mut self, json: impl Into<Bytes>) -> Self {
         self.body = Some(json.into());
+        self.of_json()
+    }
+
+    /// The same for bodies of JSON text that are given one by one, with
+    /// [`post_to`](super::HttpTransport::post_to).
+    #[must_use]
+    pub fn of_json(mut self) -> Self {
         self.headers = self
             .headers
             .with(header::CONTENT_TYPE.as_str(), "application/json");

@@ -1,10 +1,15 @@
 //! Schemas of tools and answers, in the form that is sent.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 use serde_json::{Value, json};
-use switchboard_domain::{Warning, WarningKind};
-use switchboard_providers_common::schema::{Change, ChangeKind, Dialect, compile};
+use switchboard_domain::{ToolDefinition, Warning, WarningKind};
+use switchboard_providers_common::schema::{
+    Change, ChangeKind, Dialect, PerTool, Written, compile,
+};
 
 use crate::options::SchemaForm;
 
@@ -14,6 +19,29 @@ pub(crate) fn dialect(form: SchemaForm) -> Dialect {
         SchemaForm::JsonSchema => Dialect::GeminiJsonSchema,
         SchemaForm::OpenApi => Dialect::GeminiOpenApi,
     }
+}
+
+/// The schema of a tool's input as it is sent, and what there is to say about it.
+#[derive(Debug)]
+pub(crate) struct Parameters {
+    /// `None` if it is left out.
+    pub(crate) schema: Option<Written>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Every step of a run sends the same definitions: each is compiled once.
+static PARAMETERS: LazyLock<PerTool<SchemaForm, Parameters>> = LazyLock::new(PerTool::default);
+
+/// What is sent of a tool's input, made once for as long as the definition lives.
+pub(crate) fn kept_parameters(tool: &Arc<ToolDefinition>, form: SchemaForm) -> Arc<Parameters> {
+    PARAMETERS.of(tool, form, |tool| {
+        let mut warnings = Vec::new();
+        let schema = parameters(&tool.input_schema, form, &tool.name, &mut warnings);
+        Parameters {
+            schema: schema.map(|schema| schema.into_owned().into()),
+            warnings,
+        }
+    })
 }
 
 /// The schema of a tool's input. `None` for one without parameters in the older form, which leaves

@@ -167,6 +167,7 @@ impl GenerateDecoder {
             let mut usage = self.spent;
             usage.add(self.usage.into());
             if usage.is_known() {
+                let usage = Box::new(usage);
                 events.push(ModelEvent::Usage { usage });
             }
         }
@@ -324,6 +325,7 @@ impl GenerateDecoder {
         }
         if !state.is_empty() {
             let state = self.minted(Value::Object(state));
+            let state = Box::new(state);
             events.push(ModelEvent::PartState { index, state });
         }
         if let Some(args) = call.get("args").filter(|args| !args.is_null()) {
@@ -378,6 +380,7 @@ impl GenerateDecoder {
         };
         if let Some(data) = data {
             let state = self.minted(data);
+            let state = Box::new(state);
             events.push(ModelEvent::PartState { index, state });
         }
         self.open = Some((index, kind));
@@ -392,7 +395,9 @@ impl GenerateDecoder {
 
     fn whole(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
         let index = self.next_index();
-        let part = PartStart::Whole { part };
+        let part = PartStart::Whole {
+            part: Box::new(part),
+        };
         events.push(ModelEvent::PartStarted { index, part });
         events.push(ModelEvent::PartFinished { index });
     }

@@ -1,6 +1,6 @@
 //! Tools and which of them may or must be used.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ToolChoice, ToolChoiceOutcome,
@@ -9,7 +9,7 @@ use switchboard_domain::{
 
 use super::{
     names::Declared,
-    schema::parameters,
+    schema::kept_parameters,
     wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig},
 };
 use crate::{ServerTool, options::SchemaForm};
@@ -49,7 +49,7 @@ pub(crate) struct Context<'a, 'm> {
 
 /// The tools that go out, and of which of them one must be used.
 struct Plan<'a, 'm> {
-    functions: Vec<&'a ToolDefinition>,
+    functions: Vec<&'a Arc<ToolDefinition>>,
     server: Vec<&'m ServerTool>,
     forced: Option<Forced<'a>>,
 }
@@ -78,7 +78,7 @@ pub(crate) fn tools<'a>(
         return Ok(context.no_tool(!server.is_empty(), warnings));
     }
     let mut plan = Plan {
-        functions: request.tools.iter().map(|tool| &**tool).collect(),
+        functions: request.tools.iter().collect(),
         server,
         forced,
     };
@@ -192,7 +192,7 @@ impl<'a, 'm> Context<'a, 'm> {
             ToolChoiceOutcome::Native
         };
         let plan = Plan {
-            functions: self.request.tools.iter().map(|tool| &**tool).collect(),
+            functions: self.request.tools.iter().collect(),
             server: Vec::new(),
             forced: None,
         };
@@ -296,10 +296,12 @@ impl<'a, 'm> Context<'a, 'm> {
 
     fn function(
         &self,
-        tool: &'a ToolDefinition,
+        tool: &'a Arc<ToolDefinition>,
         warnings: &mut Vec<Warning>,
     ) -> FunctionDeclaration<'a> {
-        let schema = parameters(&tool.input_schema, self.form, &tool.name, warnings);
+        let kept = kept_parameters(tool, self.form);
+        warnings.extend_from_slice(&kept.warnings);
+        let schema = kept.schema.clone();
         let (parameters_json_schema, parameters) = match self.form {
             SchemaForm::JsonSchema => (schema, None),
             SchemaForm::OpenApi => (None, schema),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
+    ChatRequest, Delivery, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
     ToolChoiceOutcome, Warning, WarningKind,
 };
 
@@ -34,7 +34,7 @@ pub struct WireRequest<'a> {
     pub form: Option<Form>,
 }
 
-/// Maps a request for `model`, as a stream.
+/// Maps a request for `model`, as a stream unless it is wanted whole.
 ///
 /// `capabilities` decides what is left out with a warning because the model is *known* not to take
 /// it, and `think_form` how a wish for reasoning is said.
@@ -85,6 +85,7 @@ pub fn to_wire<'a>(
         format,
         think,
         options,
+        stream: request.delivery != Delivery::Whole,
         extra,
     };
     Ok(WireRequest {

@@ -1,47 +1,75 @@
 //! Schemas in the forms that the server takes, by the compiler that all providers share.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 use serde_json::{Value, json};
 use switchboard_domain::{ToolDefinition, Warning, WarningKind};
-use switchboard_providers_common::schema::{Change, ChangeKind, Compiled, Dialect, compile};
+use switchboard_providers_common::schema::{
+    Change, ChangeKind, Compiled, Dialect, PerTool, Written, compile,
+};
 
 use super::wire;
 
 /// Changes of one schema that a warning names.
 const MAX_NAMED: usize = 3;
 
+/// What is sent of a tool beside its name and description, and what there is to say about it.
+struct Parameters {
+    schema: Written,
+    /// What the schema has no place for, for the end of the description.
+    told: Option<String>,
+    warnings: Vec<Warning>,
+}
+
+/// Every step of a run sends the same definitions: each is compiled once.
+static PARAMETERS: LazyLock<PerTool<(), Parameters>> = LazyLock::new(PerTool::default);
+
+impl Parameters {
+    /// The server does not pass a schema on: it reads it into types of its own, loses every keyword that
+    /// they lack, and refuses the request for one of another form. What is said in words instead is no
+    /// loss here, since the wire holds no call to its schema; the input is checked when it comes.
+    fn of(tool: &ToolDefinition) -> Self {
+        let Compiled {
+            schema,
+            changes,
+            told,
+        } = compile(&tool.input_schema, Dialect::OllamaTools);
+        let grave = |change: &&Change| {
+            matches!(
+                change.kind,
+                ChangeKind::Widened | ChangeKind::Invalid | ChangeKind::Truncated
+            )
+        };
+        let mut warnings = Vec::new();
+        let of = format!("tool `{}`", tool.name);
+        warn(&of, changes.iter().filter(grave), &mut warnings);
+        Self {
+            schema: schema.into_owned().into(),
+            told,
+            warnings,
+        }
+    }
+}
+
 /// A tool as it is declared.
-///
-/// The server does not pass a schema on: it reads it into types of its own, loses every keyword that
-/// they lack, and refuses the request for one of another form. What is said in words instead is no
-/// loss here, since the wire holds no call to its schema; the input is checked when it comes.
 pub(crate) fn declared<'a>(
-    tool: &'a ToolDefinition,
+    tool: &'a Arc<ToolDefinition>,
     warnings: &mut Vec<Warning>,
 ) -> wire::Function<'a> {
-    let Compiled {
-        schema,
-        changes,
-        told,
-    } = compile(&tool.input_schema, Dialect::OllamaTools);
-    let grave = |change: &&Change| {
-        matches!(
-            change.kind,
-            ChangeKind::Widened | ChangeKind::Invalid | ChangeKind::Truncated
-        )
-    };
-    let of = format!("tool `{}`", tool.name);
-    warn(&of, changes.iter().filter(grave), warnings);
+    let parameters = PARAMETERS.of(tool, (), Parameters::of);
+    warnings.extend_from_slice(&parameters.warnings);
     let own = tool.description.as_str();
     wire::Function {
         name: &tool.name,
-        description: match told {
+        description: match &parameters.told {
             None => Cow::Borrowed(own),
-            Some(told) if own.is_empty() => Cow::Owned(told),
+            Some(told) if own.is_empty() => Cow::Owned(told.clone()),
             Some(told) => Cow::Owned(format!("{own}\n\n{told}")),
         },
-        parameters: schema,
+        parameters: parameters.schema.clone(),
     }
 }
 
@@ -111,12 +139,12 @@ mod tests {
     use super::*;
 
     fn told(schema: Value) -> (Value, String, Vec<String>) {
-        let tool = ToolDefinition::new("t", "Does it.", schema);
+        let tool = Arc::new(ToolDefinition::new("t", "Does it.", schema));
         let mut warnings = Vec::new();
         let function = declared(&tool, &mut warnings);
         let warnings = warnings.into_iter().map(|it| it.message);
         (
-            function.parameters.into_owned(),
+            (*function.parameters).clone(),
             function.description.into_owned(),
             warnings.collect(),
         )

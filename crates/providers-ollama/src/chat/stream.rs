@@ -137,6 +137,7 @@ impl ChatDecoder {
         }
         self.message(chunk.message.unwrap_or_default(), events);
         if usage.is_known() {
+            let usage = Box::new(usage);
             events.push(ModelEvent::Usage { usage });
         }
         if done {
@@ -275,6 +276,7 @@ impl ChatDecoder {
             Some(Open::Text(index)) => index,
             Some(Open::Reasoning(index)) => {
                 let state = ProviderState::minted_by(&self.model, thinking_state());
+                let state = Box::new(state);
                 events.push(ModelEvent::PartState { index, state });
                 index
             }

@@ -1,5 +1,7 @@
 //! Tools and which of them may or must be used.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ResponseFormat, ToolChoice,
@@ -55,7 +57,7 @@ pub(crate) fn tools<'a>(
 pub(crate) fn checked<'a>(
     request: &'a ChatRequest,
     provider: &str,
-) -> Result<Option<Vec<&'a ToolDefinition>>, ModelError> {
+) -> Result<Option<Vec<&'a Arc<ToolDefinition>>>, ModelError> {
     if let Some(index) = request.tools.iter().position(|tool| tool.name.is_empty()) {
         let field = format!("tools[{index}].function.name");
         return Err(invalid(provider, field, "a tool without a name"));
@@ -99,9 +101,9 @@ fn wanted_schema(request: &ChatRequest) -> Option<&Value> {
 fn forced<'a>(
     request: &'a ChatRequest,
     provider: &str,
-) -> Result<Option<Vec<&'a ToolDefinition>>, ModelError> {
+) -> Result<Option<Vec<&'a Arc<ToolDefinition>>>, ModelError> {
     let invalid = |message: &str| Err(invalid(provider, "tool_choice".to_owned(), message));
-    let all = || request.tools.iter().map(AsRef::as_ref);
+    let all = || request.tools.iter();
     match &request.tool_choice {
         ToolChoice::Auto | ToolChoice::None => Ok(None),
         ToolChoice::Required if request.tools.is_empty() => {
@@ -126,7 +128,7 @@ fn forced<'a>(
 /// A choice that must be made, of one of `allowed`.
 fn force<'a>(
     request: &'a ChatRequest,
-    allowed: &[&'a ToolDefinition],
+    allowed: &[&'a Arc<ToolDefinition>],
     capabilities: &ModelCapabilities,
     warnings: &mut Vec<Warning>,
 ) -> Tools<'a> {
@@ -134,7 +136,7 @@ fn force<'a>(
         let why = format!("{why}; it was left free to answer without a tool");
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, &why));
         return Tools {
-            declared: declared(allowed, warnings),
+            declared: declared(allowed.iter().copied(), warnings),
             emulated: None,
             outcome: ToolChoiceOutcome::Relaxed { why },
         };
@@ -144,7 +146,7 @@ fn force<'a>(
     Tools {
         declared: Vec::new(),
         emulated: Some(Emulated {
-            tools: allowed.to_vec(),
+            tools: allowed.iter().map(|tool| &***tool).collect(),
             answer: None,
         }),
         outcome: emulated(how),
@@ -153,7 +155,6 @@ fn force<'a>(
 
 /// The model decides.
 fn free<'a>(request: &'a ChatRequest, warnings: &mut Vec<Warning>) -> Tools<'a> {
-    let all: Vec<&ToolDefinition> = request.tools.iter().map(AsRef::as_ref).collect();
     if let Some(schema) = wanted_schema(request) {
         let how = "`tools` and `format` exclude each other on this wire: one `format` holds the \
                    answer either to a call or to the schema, and the tools were told in the \
@@ -161,14 +162,14 @@ fn free<'a>(request: &'a ChatRequest, warnings: &mut Vec<Warning>) -> Tools<'a> 
         return Tools {
             declared: Vec::new(),
             emulated: Some(Emulated {
-                tools: all,
+                tools: request.tools.iter().map(AsRef::as_ref).collect(),
                 answer: Some(schema),
             }),
             outcome: emulated(how),
         };
     }
     Tools {
-        declared: declared(&all, warnings),
+        declared: declared(request.tools.iter(), warnings),
         emulated: None,
         outcome: ToolChoiceOutcome::Native,
     }
@@ -189,8 +190,11 @@ fn say_parallel(request: &ChatRequest, emulated: bool, warnings: &mut Vec<Warnin
     warnings.push(Warning::new(WarningKind::OptionDropped, message));
 }
 
-fn declared<'a>(tools: &[&'a ToolDefinition], warnings: &mut Vec<Warning>) -> Vec<wire::Tool<'a>> {
-    let declared = tools.iter().map(|tool| wire::Tool::Function {
+fn declared<'a>(
+    tools: impl Iterator<Item = &'a Arc<ToolDefinition>>,
+    warnings: &mut Vec<Warning>,
+) -> Vec<wire::Tool<'a>> {
+    let declared = tools.map(|tool| wire::Tool::Function {
         function: schema::declared(tool, warnings),
     });
     declared.collect()

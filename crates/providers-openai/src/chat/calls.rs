@@ -77,8 +77,36 @@ impl Calls {
         next_part: &mut u32,
         events: &mut Vec<ModelEvent>,
     ) {
-        let piece = Piece::new(delta);
-        let found = self.find(&piece, chunk);
+        self.piece(&Piece::new(delta), chunk, next_part, events);
+    }
+
+    /// Takes more of the arguments of the call of that number.
+    pub(crate) fn arguments(
+        &mut self,
+        index: u64,
+        arguments: &str,
+        chunk: u64,
+        next_part: &mut u32,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let piece = Piece {
+            index: Some(index),
+            id: None,
+            name: None,
+            arguments: Cow::Borrowed(arguments),
+            carried: [None; 2],
+        };
+        self.piece(&piece, chunk, next_part, events);
+    }
+
+    fn piece(
+        &mut self,
+        piece: &Piece<'_>,
+        chunk: u64,
+        next_part: &mut u32,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let found = self.find(piece, chunk);
         let at = found.map_or(self.list.len(), |(at, _)| at);
         if found.is_none() {
             self.places.note(at, piece.id, piece.index);
@@ -92,7 +120,7 @@ impl Calls {
             return;
         };
         call.chunk = chunk;
-        for (name, value) in piece.carried {
+        for (name, value) in CARRIED.into_iter().zip(piece.carried) {
             if let Some(value) = value.filter(|value| !value.is_null()) {
                 call.carried.insert(name.to_owned(), value.clone());
                 call.carried_anew = true;
@@ -126,6 +154,7 @@ impl Calls {
             call.carried_anew = false;
             let data = Value::Object(call.carried.clone());
             let state = ProviderState::minted_by(&self.model, data);
+            let state = Box::new(state);
             events.push(ModelEvent::PartState { index, state });
         }
         let is_repeat = matches!(found, Some((_, Match::Repeat)));
@@ -313,7 +342,8 @@ struct Piece<'a> {
     id: Option<&'a str>,
     name: Option<&'a str>,
     arguments: Cow<'a, str>,
-    carried: [(&'static str, Option<&'a Value>); 2],
+    /// In the order of [`CARRIED`].
+    carried: [Option<&'a Value>; 2],
 }
 
 impl<'a> Piece<'a> {
@@ -333,11 +363,8 @@ impl<'a> Piece<'a> {
             name: name.filter(|name| !name.is_empty()),
             arguments,
             carried: [
-                ("extra_content", delta.extra_content.as_ref()),
-                (
-                    "provider_specific_fields",
-                    delta.provider_specific_fields.as_ref(),
-                ),
+                delta.extra_content.as_ref(),
+                delta.provider_specific_fields.as_ref(),
             ],
         }
     }

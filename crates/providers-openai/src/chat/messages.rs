@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, Document, Media, ModelCapabilities, ModelId, Part, ReasoningEffort, ToolResult,
-    ToolUse, Warning,
+    ChatRequest, Document, Media, ModelCapabilities, ModelId, Part, ReasoningEffort, ToolContent,
+    ToolResult, ToolUse, Warning,
 };
 use switchboard_providers_common::tool_names::ToolNames;
 
@@ -124,7 +124,7 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
         self.out.push(wire::Message::User { content });
     }
 
-    fn assistant(&mut self, parts: Vec<&'a Part>) {
+    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = Text::default();
         let mut tool_calls = Vec::new();
         let mut thoughts = wire::Thoughts::default();
@@ -166,9 +166,10 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
         let content = Some(content).filter(|content| !content.is_empty());
         // The API wants one of the two.
         if content.is_some() || !tool_calls.is_empty() {
+            let thoughts = Some(thoughts).filter(|thoughts| !thoughts.is_empty());
             self.out.push(wire::Message::Assistant {
                 content,
-                thoughts,
+                thoughts: thoughts.map(Box::new),
                 tool_calls,
             });
         } else if !thought_nothing {
@@ -181,6 +182,10 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
             tool_call_id: self.profile.tool_ids.apply(&result.tool_use_id),
             content: result_text(result),
         });
+        let is_text = |content: &ToolContent| matches!(content, ToolContent::Text { .. });
+        if result.content.iter().all(is_text) {
+            return;
+        }
         let from = format!("the result of tool `{}`", result.name);
         let others = result.content.iter().filter(|it| as_image(it).is_none());
         self.losses.in_words_only(others, &from);

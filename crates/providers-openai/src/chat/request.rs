@@ -33,7 +33,8 @@ pub struct WireRequest<'a> {
     pub reshaped: Reshaped,
 }
 
-/// Maps a request for `model`, as a stream where the server streams such an answer.
+/// Maps a request for `model`, as a stream unless it is wanted whole or the server does not stream such
+/// an answer.
 ///
 /// `capabilities` decides what is left out with a warning because the model is *known* not to take
 /// it; `profile` says how the server differs from others.
@@ -101,7 +102,7 @@ pub fn to_wire<'a>(
         SeedField::Seed => (request.sampling.seed, None),
         SeedField::RandomSeed => (None, request.sampling.seed),
     };
-    let stream = profile.streams_schemas || response_format.is_none();
+    let stream = profile.streams(request.delivery, response_format.is_some());
     let body = Body {
         model: &model.name,
         messages,

@@ -10,7 +10,7 @@ use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
 use super::{
     calls::Calls,
     thoughts::{Details, readable, state},
-    wire::{Chunk, Delta},
+    wire::{Chunk, Delta, PlainChunk, PlainDelta},
 };
 use crate::{
     answer::Came,
@@ -20,6 +20,9 @@ use crate::{
 
 /// Words for an end that was not the model's: of OpenRouter, vLLM and `DeepSeek`.
 const BROKEN_OFF: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
+
+/// After so many chunks in a row that were not plain, a server is not expected to send any.
+const MAX_ODD: u8 = 16;
 
 /// The stream's state machine: chunks in, domain events out.
 ///
@@ -52,6 +55,8 @@ pub struct ChatDecoder {
     answered: bool,
     other_answers: bool,
     chunk: u64,
+    /// Chunks in a row that were not plain.
+    odd: u8,
 }
 
 impl ChatDecoder {
@@ -85,7 +90,15 @@ impl ChatDecoder {
             answered: false,
             other_answers: false,
             chunk: 0,
+            odd: 0,
         }
+    }
+
+    /// The same without the shorter way through plain chunks, which must come to the same.
+    #[cfg(test)]
+    fn the_long_way(mut self) -> Self {
+        self.odd = MAX_ODD;
+        self
     }
 
     /// The same for a request whose answer has other names or another shape than was asked for, as its
@@ -141,6 +154,7 @@ impl ChatDecoder {
         if let Some(report) = chunk.usage {
             let usage = switchboard_domain::Usage::from(*report);
             if usage.is_known() {
+                let usage = Box::new(usage);
                 events.push(ModelEvent::Usage { usage });
             }
         }
@@ -214,6 +228,27 @@ impl ChatDecoder {
         }
     }
 
+    /// A chunk that brings one piece of one thing.
+    fn plain(&mut self, delta: &PlainDelta<'_>, events: &mut Vec<ModelEvent>) {
+        self.chunk = self.chunk.saturating_add(1);
+        self.answered = true;
+        if let Some(text) = &delta.reasoning_content {
+            self.think("reasoning_content", text, events);
+        }
+        if let Some(text) = &delta.reasoning {
+            self.think("reasoning", text, events);
+        }
+        if let Some(text) = &delta.content {
+            self.say(text, events);
+        }
+        if let Some([call]) = &delta.tool_calls {
+            self.end_reasoning(events);
+            let (chunk, next_part) = (self.chunk, &mut self.next_part);
+            self.calls
+                .arguments(call.index, call.arguments(), chunk, next_part, events);
+        }
+    }
+
     fn think(&mut self, field: &'static str, text: &str, events: &mut Vec<ModelEvent>) {
         if text.is_empty() || self.reasoning_field.is_some_and(|known| known != field) {
             return;
@@ -241,7 +276,10 @@ impl ChatDecoder {
             // Servers that want their reasoning back want it under the same name.
             let (details, blocks) = (&mut self.details, &mut self.blocks);
             let state = state(&self.model, self.reasoning_field, details, blocks);
-            events.extend(state.map(|state| ModelEvent::PartState { index, state }));
+            events.extend(state.map(|state| {
+                let state = Box::new(state);
+                ModelEvent::PartState { index, state }
+            }));
             events.push(ModelEvent::PartFinished { index });
         }
     }
@@ -379,6 +417,14 @@ impl ChatDecoder {
         }
         if data == "[DONE]" {
             return self.finish(events);
+        }
+        if self.started && self.odd < MAX_ODD && name != "error" {
+            if let Some(delta) = PlainChunk::read(data) {
+                self.odd = 0;
+                self.plain(&delta, events);
+                return Ok(());
+            }
+            self.odd += 1;
         }
         let unreadable = || {
             let message = format!("a chunk is not a JSON object: {}", excerpt(data.as_bytes()));

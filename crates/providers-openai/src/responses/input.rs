@@ -127,7 +127,7 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
         self.say(wire::Role::User, content_of(pieces, PARAGRAPH));
     }
 
-    fn assistant(&mut self, parts: Vec<&'a Part>) {
+    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut turn = Turn::default();
         for part in parts {
             match part {

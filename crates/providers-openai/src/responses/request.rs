@@ -94,7 +94,8 @@ pub struct WireRequest<'a> {
     pub reshaped: Reshaped,
 }
 
-/// Maps a request for `model`, as a stream where the server streams such an answer.
+/// Maps a request for `model`, as a stream unless it is wanted whole or the server does not stream such
+/// an answer.
 ///
 /// `capabilities` decides what is left out with a warning because the model is *known* not to take
 /// it; `profile` says how the server differs from others.
@@ -143,7 +144,7 @@ pub fn to_wire<'a>(
         &mut reshaped,
         &mut warnings,
     )?;
-    let streams = profile.streams_schemas || schema.is_none();
+    let streams = profile.streams(request.delivery, schema.is_some());
     let (text, response_format) = match schema {
         None => (None, None),
         Some((name, sent)) if profile.text_format => {

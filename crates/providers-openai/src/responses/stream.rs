@@ -188,6 +188,7 @@ impl ResponsesDecoder {
         };
         let usage = response.usage.map(Usage::from).unwrap_or_default();
         if usage.is_known() {
+            let usage = Box::new(usage);
             events.push(ModelEvent::Usage { usage });
         }
         let written = usage.output_tokens.zip(self.silent_limit);

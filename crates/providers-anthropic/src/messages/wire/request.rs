@@ -9,6 +9,7 @@ use serde::{
 };
 use serde_json::Value;
 use switchboard_domain::JsonObject;
+use switchboard_providers_common::schema::Written;
 
 use super::content::Block;
 use crate::{CacheLifetime, Effort};
@@ -251,7 +252,7 @@ pub struct Tool<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
     /// JSON Schema of its input: an object.
-    pub input_schema: Cow<'a, Value>,
+    pub input_schema: Written,
     /// Whether the input is held to the schema.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,

@@ -8,6 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 use switchboard_domain::JsonObject;
+use switchboard_providers_common::schema::Written;
 
 use super::content::{Content, is_false};
 
@@ -119,10 +120,10 @@ pub struct FunctionDeclaration<'a> {
     pub description: &'a str,
     /// Its input in JSON Schema. Excludes `parameters`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parameters_json_schema: Option<Cow<'a, Value>>,
+    pub parameters_json_schema: Option<Written>,
     /// Its input in the subset of OpenAPI; absent for a function without any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parameters: Option<Cow<'a, Value>>,
+    pub parameters: Option<Written>,
 }
 
 /// How tools are used.

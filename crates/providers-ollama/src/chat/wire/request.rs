@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolInput};
+use switchboard_providers_common::schema::Written;
 
 use super::Text;
 
-/// The request body. It is always for a stream: a whole answer is one of a single line.
+/// The request body.
 #[derive(Debug)]
 pub struct Body<'a> {
     /// The model, in the server's words.
@@ -25,6 +26,8 @@ pub struct Body<'a> {
     /// The options of the run (`num_predict`, `temperature`, `num_ctx`, …), those of the caller's
     /// `extra` among them.
     pub options: JsonObject,
+    /// Whether the answer is streamed, a line for each piece. A whole one is a single line.
+    pub stream: bool,
     /// Further fields of the caller (`keep_alive`, `truncate`, …). They win over all of the above.
     pub extra: Vec<(&'a str, &'a Value)>,
 }
@@ -42,7 +45,7 @@ impl Serialize for Body<'_> {
         fields.put("think", self.think)?;
         let options = (!self.options.is_empty()).then_some(&self.options);
         fields.put("options", options)?;
-        fields.put("stream", Some(true))?;
+        fields.put("stream", Some(self.stream))?;
         let Fields { mut map, extra } = fields;
         for (name, value) in extra {
             map.serialize_entry(name, value)?;
@@ -173,7 +176,7 @@ pub struct Function<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
     /// JSON Schema of its arguments, as far as the server reads it.
-    pub parameters: Cow<'a, Value>,
+    pub parameters: Written,
 }
 
 /// Whether, or how much, the model thinks.

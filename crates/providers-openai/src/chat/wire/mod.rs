@@ -2,8 +2,11 @@
 //! what comes in forgives unknown, missing and mistyped fields.
 
 mod content;
+mod plain;
 mod request;
 mod response;
+
+pub(crate) use plain::{PlainChunk, PlainDelta};
 
 pub use content::{ContentPart, FileData, ImageUrl, InputAudio, UserContent};
 pub use request::{

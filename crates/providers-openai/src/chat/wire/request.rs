@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
+use switchboard_providers_common::schema::Written;
 
 use super::content::UserContent;
 use crate::{
@@ -107,7 +108,7 @@ pub enum Message<'a> {
         content: Option<Text<'a>>,
         /// What it thought, for servers that want it back.
         #[serde(flatten)]
-        thoughts: Thoughts<'a>,
+        thoughts: Option<Box<Thoughts<'a>>>,
         /// What it called.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall<'a>>,
@@ -194,7 +195,7 @@ pub struct FunctionTool<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
     /// JSON Schema of its arguments.
-    pub parameters: Cow<'a, Value>,
+    pub parameters: Written,
     /// `true` if calls are held to the schema; not every server knows the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,

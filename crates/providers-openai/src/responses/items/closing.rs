@@ -166,7 +166,10 @@ impl Items {
             events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
         }
         let state = state::of_call(&self.model, item, known.after.as_deref());
-        events.extend(state.map(|state| ModelEvent::PartState { index, state }));
+        events.extend(state.map(|state| {
+            let state = Box::new(state);
+            ModelEvent::PartState { index, state }
+        }));
         match text(item, "status") {
             Some("completed") => end_call(index, held, events),
             // It was cut off, and stays open.
@@ -192,7 +195,12 @@ impl Items {
             text: shown(item),
             provider_state: state::of_opaque(&self.model, item, after.as_deref()),
         });
-        let index = self.open(PartStart::Whole { part }, events);
+        let index = self.open(
+            PartStart::Whole {
+                part: Box::new(part),
+            },
+            events,
+        );
         events.push(ModelEvent::PartFinished { index });
     }
 
@@ -211,6 +219,9 @@ fn close(
 ) {
     let text = rest(held);
     events.extend(text.map(|text| ModelEvent::TextDelta { index, text }));
-    events.extend(state.map(|state| ModelEvent::PartState { index, state }));
+    events.extend(state.map(|state| {
+        let state = Box::new(state);
+        ModelEvent::PartState { index, state }
+    }));
     events.push(ModelEvent::PartFinished { index });
 }

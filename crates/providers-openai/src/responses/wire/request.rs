@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
+use switchboard_providers_common::schema::Written;
 
 use crate::{
     arguments::Arguments,
@@ -229,7 +230,7 @@ pub struct FunctionTool<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
     /// JSON Schema of its arguments.
-    pub parameters: Cow<'a, Value>,
+    pub parameters: Written,
     /// Whether calls are held to the schema. Unlike Chat Completions this API takes it for true when it
     /// is not said, and then refuses most schemas.
     pub strict: bool,

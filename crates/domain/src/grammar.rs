@@ -1,0 +1,227 @@
+//! In which order the events of an answer may come.
+
+use crate::{ModelEvent, PartStart};
+
+/// An event that the grammar of [`ModelEvent`] does not allow here: a fault of the adapter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrammarViolation {
+    /// `Started` came twice or after a part.
+    #[error("`started` must be the first event and come once")]
+    LateStart,
+    /// A part began under an index that is not above all earlier ones.
+    #[error("part {index} began out of order")]
+    IndexOutOfOrder {
+        /// The index.
+        index: u32,
+    },
+    /// An event speaks of a part that did not begin or is complete.
+    #[error("`{event}` for part {index}, which is not open")]
+    NotOpen {
+        /// The index.
+        index: u32,
+        /// The event's name.
+        event: &'static str,
+    },
+    /// A delta of one kind for a part of another.
+    #[error("`{event}` does not fit part {index}")]
+    WrongKind {
+        /// The index.
+        index: u32,
+        /// The event's name.
+        event: &'static str,
+    },
+    /// Content, or a second `Finished`, after `Finished`.
+    #[error("`{event}` after `finished`")]
+    AfterFinish {
+        /// The event's name.
+        event: &'static str,
+    },
+    /// The stream ended without `Finished`.
+    #[error("the stream ended without `finished`")]
+    NoFinish,
+}
+
+/// Checks the order of an answer's events and holds nothing of their content, for whoever passes them on.
+/// [`ResponseAccumulator`](crate::ResponseAccumulator) does the same and assembles the answer.
+#[derive(Debug, Clone, Default)]
+pub struct EventGrammar {
+    started: bool,
+    finished: bool,
+    parts: Vec<Shape>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    index: u32,
+    open: bool,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Reasoning,
+    ToolUse,
+    Whole,
+}
+
+impl EventGrammar {
+    /// Takes the next event. One that is not allowed here changes nothing.
+    pub fn check(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
+        self.place(event).map(|_| ())
+    }
+
+    /// Whether `Finished` came.
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// As [`check`](Self::check); the place of the event's part among the parts, 0 for an event that is
+    /// about none.
+    pub(crate) fn place(&mut self, event: &ModelEvent) -> Result<usize, GrammarViolation> {
+        if self.finished {
+            return match event {
+                ModelEvent::Usage { .. } | ModelEvent::Warning { .. } => Ok(0),
+                other => Err(GrammarViolation::AfterFinish { event: name(other) }),
+            };
+        }
+        match event {
+            ModelEvent::TextDelta { index, .. } => self.fill(*index, Kind::Text, event),
+            ModelEvent::ReasoningDelta { index, .. } => self.fill(*index, Kind::Reasoning, event),
+            ModelEvent::ToolInputDelta { index, .. } => self.fill(*index, Kind::ToolUse, event),
+            ModelEvent::Started { .. } => {
+                if self.started || !self.parts.is_empty() {
+                    return Err(GrammarViolation::LateStart);
+                }
+                self.started = true;
+                Ok(0)
+            }
+            ModelEvent::PartStarted { index, part } => self.start(*index, part),
+            ModelEvent::PartState { index, .. } => {
+                let at = self.open(*index, event)?;
+                if self.parts[at].kind == Kind::Whole {
+                    return Err(wrong_kind(*index, event));
+                }
+                Ok(at)
+            }
+            ModelEvent::PartFinished { index } => {
+                let at = self.open(*index, event)?;
+                self.parts[at].open = false;
+                Ok(at)
+            }
+            ModelEvent::Usage { .. } | ModelEvent::Warning { .. } => Ok(0),
+            ModelEvent::Finished { .. } => {
+                self.finished = true;
+                Ok(0)
+            }
+        }
+    }
+
+    fn start(&mut self, index: u32, part: &PartStart) -> Result<usize, GrammarViolation> {
+        if self.parts.last().is_some_and(|last| last.index >= index) {
+            return Err(GrammarViolation::IndexOutOfOrder { index });
+        }
+        let kind = match part {
+            PartStart::Text => Kind::Text,
+            PartStart::Reasoning => Kind::Reasoning,
+            PartStart::ToolUse { .. } => Kind::ToolUse,
+            PartStart::Whole { .. } => Kind::Whole,
+        };
+        self.parts.push(Shape {
+            index,
+            open: true,
+            kind,
+        });
+        Ok(self.parts.len() - 1)
+    }
+
+    fn fill(&self, index: u32, kind: Kind, event: &ModelEvent) -> Result<usize, GrammarViolation> {
+        let at = self.open(index, event)?;
+        if self.parts[at].kind == kind {
+            Ok(at)
+        } else {
+            Err(wrong_kind(index, event))
+        }
+    }
+
+    /// Where an open part stands.
+    fn open(&self, index: u32, event: &ModelEvent) -> Result<usize, GrammarViolation> {
+        // Indices grow, and deltas nearly always belong to the last part.
+        self.parts
+            .iter()
+            .rposition(|part| part.index == index && part.open)
+            .ok_or_else(|| GrammarViolation::NotOpen {
+                index,
+                event: name(event),
+            })
+    }
+}
+
+fn wrong_kind(index: u32, event: &ModelEvent) -> GrammarViolation {
+    GrammarViolation::WrongKind {
+        index,
+        event: name(event),
+    }
+}
+
+fn name(event: &ModelEvent) -> &'static str {
+    match event {
+        ModelEvent::Started { .. } => "started",
+        ModelEvent::PartStarted { .. } => "part_started",
+        ModelEvent::TextDelta { .. } => "text_delta",
+        ModelEvent::ReasoningDelta { .. } => "reasoning_delta",
+        ModelEvent::ToolInputDelta { .. } => "tool_input_delta",
+        ModelEvent::PartState { .. } => "part_state",
+        ModelEvent::PartFinished { .. } => "part_finished",
+        ModelEvent::Usage { .. } => "usage",
+        ModelEvent::Warning { .. } => "warning",
+        ModelEvent::Finished { .. } => "finished",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FinishReason, Part};
+
+    #[test]
+    fn it_holds_no_content() {
+        let mut grammar = EventGrammar::default();
+        let events = [
+            ModelEvent::PartStarted {
+                index: 0,
+                part: PartStart::Text,
+            },
+            ModelEvent::TextDelta {
+                index: 0,
+                text: "a long text".to_owned(),
+            },
+            ModelEvent::PartStarted {
+                index: 1,
+                part: PartStart::Whole {
+                    part: Box::new(Part::text("another")),
+                },
+            },
+            ModelEvent::Finished {
+                reason: FinishReason::Stop,
+                raw: Some("stop".to_owned()),
+            },
+        ];
+        for event in &events {
+            grammar.check(event).unwrap();
+        }
+        assert!(grammar.is_finished());
+        let held = format!("{grammar:?}");
+        assert!(
+            !held.contains("a long text") && !held.contains("another"),
+            "{held}"
+        );
+    }
+
+    /// A stream passes an event for every word through several hands.
+    #[test]
+    fn an_event_is_small() {
+        assert!(size_of::<ModelEvent>() <= 80, "{}", size_of::<ModelEvent>());
+    }
+}

@@ -1,0 +1,324 @@
+//! Answers that are asked for whole, by the real adapters over real HTTP.
+//!
+//! Every stored answer that there is in both forms must come to the same, whichever was asked for and
+//! whichever the server gives.
+
+use std::{collections::BTreeSet, error::Error};
+
+use serde_json::json;
+use switchboard_domain::{
+    ChatModel, ChatRequest, ChatResponse, Delivery, Message, ModelError, ModelErrorKind, Part,
+    ToolInput, ToolUse,
+};
+use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
+use switchboard_providers_common::{
+    RetryPolicy, TextCalls, TransportConfig, recovery::RecoveryForms,
+};
+use switchboard_providers_gemini::{GeminiConfig, GeminiModel};
+use switchboard_providers_ollama::{OllamaConfig, OllamaModel};
+use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile};
+use switchboard_testkit::{
+    fake::{Answer, FakeModel},
+    fixtures,
+    transcripts::{self, Form},
+};
+
+struct Wire {
+    name: &'static str,
+    model: Box<dyn ChatModel>,
+    /// The path and query of a request for a stream, and of one for a whole answer.
+    paths: [&'static str; 2],
+    /// The media type of a stream.
+    streams_as: &'static str,
+}
+
+/// Every wire, asking this server.
+fn wires(fake: &FakeModel) -> Result<Vec<Wire>, Box<dyn Error>> {
+    let transport = TransportConfig {
+        retry: RetryPolicy::never(),
+        system_proxy: false,
+        ..TransportConfig::default()
+    };
+    let base = fake.base_url();
+    let anthropic = AnthropicConfig {
+        transport: transport.clone(),
+        ..AnthropicConfig::compatible("anthropic", &base).with_api_key("sk-ant-test")
+    };
+    let openai = OpenAiConfig {
+        transport: transport.clone(),
+        profile: Profile::openai(),
+        ..OpenAiConfig::compatible("openai", format!("{base}/v1")).with_api_key("sk-test")
+    };
+    let openai = OpenAiClient::new(openai)?;
+    let gemini = GeminiConfig {
+        transport: transport.clone(),
+        ..GeminiConfig::compatible("gemini", &base).with_api_key("key-test")
+    };
+    let ollama = OllamaConfig {
+        transport,
+        ..OllamaConfig::at(&base)?
+    };
+    let sse = "text/event-stream";
+    Ok(vec![
+        Wire {
+            name: "anthropic",
+            model: Box::new(AnthropicModel::new(anthropic, "claude-opus-5-5")?),
+            paths: ["/v1/messages"; 2],
+            streams_as: sse,
+        },
+        Wire {
+            name: "openai-chat",
+            model: Box::new(openai.model("gpt-4.1")),
+            paths: ["/v1/chat/completions"; 2],
+            streams_as: sse,
+        },
+        Wire {
+            name: "openai-responses",
+            model: Box::new(openai.responses_model("gpt-6-luna")),
+            paths: ["/v1/responses"; 2],
+            streams_as: sse,
+        },
+        Wire {
+            name: "gemini",
+            model: Box::new(GeminiModel::new(gemini, "gemini-3.8-flash")?),
+            paths: [
+                "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse",
+                "/v1beta/models/gemini-3.8-flash:generateContent",
+            ],
+            streams_as: sse,
+        },
+        Wire {
+            name: "ollama",
+            model: Box::new(OllamaModel::new(ollama, "qwen3:8b")?),
+            paths: ["/api/chat"; 2],
+            streams_as: "application/x-ndjson",
+        },
+    ])
+}
+
+impl Wire {
+    async fn ask(
+        &self,
+        request: &ChatRequest,
+        delivery: Delivery,
+    ) -> Result<ChatResponse, ModelError> {
+        let request = ChatRequest {
+            delivery,
+            ..request.clone()
+        };
+        self.model.complete(&request).await
+    }
+}
+
+fn question() -> ChatRequest {
+    let messages = [Message::user("Weather in Hamburg?")];
+    ChatRequest::new(messages).with_tools([fixtures::weather(), fixtures::list_cities()])
+}
+
+/// The stored answers of a wire that there are in both forms: the paths of the stream and of the body.
+fn pairs(wire: &str) -> Result<Vec<[String; 2]>, Box<dyn Error>> {
+    let all = transcripts::all()?;
+    let of_form = |whole: bool| -> BTreeSet<&str> {
+        let of_wire = all.iter().filter(|it| it.wire == wire);
+        let of_form = of_wire.filter(|it| (it.form == Form::Json) == whole);
+        of_form.map(|it| it.stem.as_str()).collect()
+    };
+    let end = if wire == "ollama" { "ndjson" } else { "sse" };
+    let (streams, bodies) = (of_form(false), of_form(true));
+    let both = streams.intersection(&bodies);
+    // What answers a form of Ollama's can only be read by who asked for one.
+    let both = both.filter(|stem| !stem.starts_with("form-"));
+    let both = both.map(|stem| [end, "json"].map(|end| format!("{wire}/{stem}.{end}")));
+    Ok(both.collect())
+}
+
+/// What an answer came to, in a form that can be compared.
+fn outcome(result: Result<ChatResponse, ModelError>) -> Result<ChatResponse, ModelErrorKind> {
+    let mut answer = result.map_err(|error| error.kind)?;
+    for part in &mut answer.message.parts {
+        if let Part::ToolUse(ToolUse {
+            input: ToolInput::Malformed { raw, .. },
+            ..
+        }) = part
+        {
+            // Of an input that was cut off a stream has the beginning, and a whole answer may have none.
+            raw.clear();
+        }
+    }
+    Ok(answer)
+}
+
+/// The part of an answer that shows what it is of.
+fn sorts(answer: &ChatResponse) -> BTreeSet<&'static str> {
+    let parts = answer.message.parts.iter();
+    let sorts = parts.flat_map(|part| {
+        let (sort, state) = match part {
+            Part::Text(text) => ("text", &text.provider_state),
+            Part::Reasoning(reasoning) => ("reasoning", &reasoning.provider_state),
+            Part::ToolUse(tool_use) => ("tool use", &tool_use.provider_state),
+            _ => ("other", &None),
+        };
+        [Some(sort), state.as_ref().map(|_| "state")]
+    });
+    sorts.flatten().collect()
+}
+
+#[tokio::test]
+async fn an_answer_is_the_same_however_it_is_asked_for_and_however_it_comes() {
+    let fake = FakeModel::start().await.unwrap();
+    for wire in wires(&fake).unwrap() {
+        let pairs = pairs(wire.name).unwrap();
+        assert!(pairs.len() >= 5, "{}: {pairs:?}", wire.name);
+        let mut met = BTreeSet::new();
+        for pair in pairs {
+            let mut outcomes = Vec::new();
+            for delivery in [Delivery::Streamed, Delivery::Whole] {
+                for path in &pair {
+                    fake.answer(Answer::transcript(path).unwrap());
+                    let outcome = outcome(wire.ask(&question(), delivery).await);
+                    outcomes.push((delivery, path, outcome));
+                }
+            }
+            let (_, _, first) = &outcomes[0];
+            for (delivery, path, outcome) in &outcomes {
+                assert_eq!(outcome, first, "{path} asked for {delivery:?}");
+            }
+            match first {
+                Ok(answer) => met.extend(sorts(answer)),
+                Err(_) => _ = met.insert("error"),
+            }
+        }
+        // The stored answers say all that the wire can.
+        let said = ["text", "tool use"].iter().all(|sort| met.contains(sort));
+        assert!(said, "{}: {met:?}", wire.name);
+        // Errors in a body of status 200: not stored for all.
+        let errs = !matches!(wire.name, "anthropic" | "openai-chat");
+        assert!(!errs || met.contains("error"), "{}: {met:?}", wire.name);
+        let thinks = wire.name != "openai-chat";
+        assert!(!thinks || met.contains("reasoning"), "{}", wire.name);
+        let signs = thinks && wire.name != "ollama";
+        assert!(!signs || met.contains("state"), "{}: {met:?}", wire.name);
+    }
+}
+
+#[tokio::test]
+async fn what_is_wanted_whole_is_asked_for_so() {
+    let fake = FakeModel::start().await.unwrap();
+    let mut number = 0;
+    for wire in wires(&fake).unwrap() {
+        // Twice each, as the address and the headers are kept.
+        for delivery in [
+            Delivery::Streamed,
+            Delivery::Whole,
+            Delivery::Whole,
+            Delivery::Streamed,
+        ] {
+            let path = format!("{}/text.json", wire.name);
+            fake.answer(Answer::transcript(&path).unwrap());
+            wire.ask(&question(), delivery).await.unwrap();
+            let sent = fake.request(number).await;
+            number += 1;
+            let whole = delivery == Delivery::Whole;
+            let query = sent.query().map(|query| format!("?{query}"));
+            let address = format!("{}{}", sent.path(), query.unwrap_or_default());
+            assert_eq!(address, wire.paths[usize::from(whole)]);
+            let accept = if whole {
+                "application/json"
+            } else {
+                wire.streams_as
+            };
+            assert_eq!(sent.header("accept"), Some(accept), "{}", wire.name);
+            assert_eq!(sent.header("content-type"), Some("application/json"));
+            let body = sent.json();
+            if wire.name == "gemini" {
+                // It stands in the address.
+                assert_eq!(body.get("stream"), None);
+            } else {
+                assert_eq!(body["stream"], !whole, "{}", wire.name);
+            }
+            if wire.name == "openai-chat" {
+                assert_eq!(body.get("stream_options").is_some(), !whole);
+            }
+        }
+        let sent = fake.request(number - 2).await;
+        insta::assert_json_snapshot!(format!("request__{}__wanted_whole", wire.name), sent.json());
+    }
+}
+
+#[tokio::test]
+async fn a_whole_answer_that_is_cut_off_or_refused_is_told() {
+    let fake = FakeModel::start().await.unwrap();
+    for wire in wires(&fake).unwrap() {
+        let stored = transcripts::read(&format!("{}/text.json", wire.name)).unwrap();
+        let half = stored.bytes[..stored.bytes.len() / 2].to_vec();
+        let cut_off = || {
+            Answer::new(200)
+                .header("content-type", "application/json")
+                .piece(half.clone())
+        };
+        fake.answer(cut_off().break_off());
+        let error = wire.ask(&question(), Delivery::Whole).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Interrupted, "{}", wire.name);
+        assert_eq!(error.status(), Some(200), "{}", wire.name);
+        // A server that ends it so in good order says the same of an answer: it is none.
+        fake.answer(cut_off());
+        let error = wire.ask(&question(), Delivery::Whole).await.unwrap_err();
+        let told = [ModelErrorKind::Protocol, ModelErrorKind::Interrupted];
+        assert!(told.contains(&error.kind), "{}: {error:?}", wire.name);
+        assert_eq!(error.status(), Some(200), "{}", wire.name);
+
+        let refusal = json!({"error": {"type": "authentication_error", "code": 401,
+            "status": "UNAUTHENTICATED", "message": "who are you?"}});
+        fake.answer(Answer::json(401, &refusal));
+        let error = wire.ask(&question(), Delivery::Whole).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Authentication, "{}", wire.name);
+        assert!(error.message().contains("who are you?"), "{error}");
+    }
+}
+
+/// The text of an answer, as each wire writes a whole one.
+fn says(wire: &str, text: &str) -> Answer {
+    let body = match wire {
+        "anthropic" => json!({"type": "message", "id": "m", "role": "assistant", "model": "m",
+            "content": [{"type": "text", "text": text}], "stop_reason": "end_turn",
+            "usage": {"input_tokens": 1, "output_tokens": 1}}),
+        "openai-chat" => json!({"choices": [{"index": 0, "finish_reason": "stop",
+            "message": {"role": "assistant", "content": text}}]}),
+        "openai-responses" => json!({"id": "r", "object": "response", "status": "completed",
+            "output": [{"type": "message", "id": "m", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "text": text, "annotations": []}]}]}),
+        "gemini" => json!({"candidates": [{"index": 0, "finishReason": "STOP",
+            "content": {"role": "model", "parts": [{"text": text}]}}]}),
+        _ => json!({"model": "m", "message": {"role": "assistant", "content": text},
+            "done": true, "done_reason": "stop"}),
+    };
+    Answer::json(200, &body)
+}
+
+#[tokio::test]
+async fn tools_that_are_told_in_words_are_asked_for_whole_too() {
+    const CALL: &str = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bonn\"}}\n</tool_call>";
+    let fake = FakeModel::start().await.unwrap();
+    for (number, wire) in wires(&fake).unwrap().into_iter().enumerate() {
+        let Wire {
+            name,
+            model,
+            paths: [_, whole],
+            ..
+        } = wire;
+        let told = TextCalls::of(model.into(), RecoveryForms::ALL).telling_in_words();
+        let request = ChatRequest {
+            delivery: Delivery::Whole,
+            ..question()
+        };
+        fake.answer(says(name, CALL));
+        let answer = told.complete(&request).await.unwrap();
+        let call = answer.message.tool_uses().next().unwrap();
+        assert_eq!(call.name, "get_weather", "{name}");
+        let sent = fake.request(number).await;
+        assert_eq!(sent.path(), whole);
+        let body = sent.json();
+        assert_eq!(body.get("tools"), None, "{name}");
+        assert!(body.get("stream").is_none_or(|it| it == false), "{name}");
+    }
+}
