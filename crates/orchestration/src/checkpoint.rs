@@ -8,7 +8,9 @@ use crate::Run;
 /// stored last.
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
-    /// The run has come to such a point. An error does not end the run; it is told as a warning.
+    /// The run has come to such a point. An error does not end the run; it is told as a warning. Without its
+    /// intent stored, a call that may do harm twice does not leave, and its result says why: whoever would
+    /// rather have it run all the same gives no error at [`Checkpoint::Leaving`].
     async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError>;
 }
 
@@ -18,10 +20,10 @@ pub trait Checkpoints: Send + Sync {
 pub enum Checkpoint {
     /// Somebody is about to be asked about tool calls, which may take long.
     Waiting,
-    /// Tool calls are about to leave: their intent is in the run. Whoever stores nothing here may run
-    /// them twice after a crash.
+    /// Tool calls are about to leave together, and one of them may do harm if it runs twice: their intent is
+    /// in the run. Whoever stores nothing here may run them twice after a crash.
     Leaving,
-    /// Every tool use has its result; the model is asked next.
+    /// What left has its result, and nothing that stores the run comes next.
     Settled,
     /// The run is over and need not be kept.
     Over,

@@ -69,6 +69,24 @@ pub enum RunEventKind {
         /// A summary by the model stands in for what is left out.
         summarised: bool,
     },
+    /// The model was asked for a summary of what is left out, and this is how that ended. It is no step.
+    HistorySummarised {
+        /// The step before which it was asked.
+        step: u32,
+        /// The model.
+        model: ModelId,
+        /// The model that answered, in the provider's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered_by: Option<String>,
+        /// Why it stopped.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        finish_reason: Option<FinishReason>,
+        /// What it cost.
+        usage: Usage,
+        /// Why there is none; the run goes on without.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<crate::RunError>,
+    },
     /// Another model goes on, because the one before failed and had shown nothing yet.
     ModelSwitched {
         /// The one that failed.

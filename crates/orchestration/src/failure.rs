@@ -36,6 +36,8 @@ pub enum ToolFailure {
     Timeout,
     /// The connection broke in the call; whether the tool did its work is not known.
     Broken,
+    /// The run could not be stored before the call, which might then have been made twice; it did not leave.
+    NotStored,
     /// The program ended in the call; whether the tool did its work is not known.
     Interrupted,
     /// The run was cancelled before or in the call.
@@ -63,6 +65,7 @@ impl ToolFailure {
             Self::Refused => "refused",
             Self::Timeout => "timeout",
             Self::Broken => "broken",
+            Self::NotStored => "not_stored",
             Self::Interrupted => "interrupted",
             Self::Cancelled => "cancelled",
             Self::ToolError => "tool_error",
@@ -91,6 +94,7 @@ impl ToolFailure {
             | Self::Repeated
             | Self::Withheld
             | Self::Unavailable
+            | Self::NotStored
             | Self::Refused => true,
             Self::Timeout
             | Self::Broken

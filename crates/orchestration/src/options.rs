@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use switchboard_domain::{ReasoningEffort, Sampling, ToolChoice};
+use switchboard_domain::{Delivery, ReasoningEffort, Sampling, ToolChoice};
 
 use crate::{
     approval::Approvals, guard::Guard, history::HistoryPolicy, limits::Limits,
@@ -31,6 +31,8 @@ pub struct RunOptions {
     pub max_output_tokens: Option<u32>,
     /// How much thinking is wanted.
     pub reasoning: Option<ReasoningEffort>,
+    /// Whether answers are wanted as they are written, or once they are complete.
+    pub delivery: Delivery,
     /// Tool calls that may be under way at once.
     pub max_concurrent_tools: usize,
     /// How long one tool call may take; `None` leaves it to the tool host.
@@ -61,6 +63,7 @@ impl Default for RunOptions {
             sampling: Sampling::default(),
             max_output_tokens: None,
             reasoning: None,
+            delivery: Delivery::default(),
             max_concurrent_tools: 8,
             tool_timeout: None,
             stop_after_denial: true,

@@ -114,6 +114,56 @@ fn the_first_rule_that_matches_decides() {
 }
 
 #[test]
+fn of_several_layers_the_strictest_word_counts_whatever_their_order() {
+    let mine: Rules = [
+        Rule::allow().server("crm").tool("get_*"),
+        Rule::deny("not mine").server("crm"),
+        Rule::allow(),
+    ]
+    .into_iter()
+    .collect();
+    let project: Rules = [
+        Rule::deny("production").tool("prod_*"),
+        Rule::ask().tool("send_*"),
+    ]
+    .into_iter()
+    .collect();
+    for layers in [
+        vec![mine.clone(), project.clone()],
+        vec![project.clone(), mine.clone()],
+    ] {
+        let approvals = Approvals {
+            layers,
+            // Only where no layer says anything.
+            rules: [Rule::ask()].into_iter().collect(),
+            ..Approvals::from(ApprovalPolicy::None)
+        };
+        let verdict = |server, own| fresh(&approvals, &Call::of(&tool(server, own)));
+        assert_eq!(verdict("files", "save"), Verdict::Run);
+        assert_eq!(verdict("files", "send_mail"), ASK);
+        assert!(is_refused(&verdict("files", "prod_drop")));
+        // The order within a layer stays: the narrow rule goes first.
+        assert_eq!(verdict("crm", "get_customer"), Verdict::Run);
+        assert!(is_refused(&verdict("crm", "send_mail")));
+    }
+    let only_project = Approvals {
+        layers: vec![project],
+        rules: [Rule::ask()].into_iter().collect(),
+        ..Approvals::from(ApprovalPolicy::None)
+    };
+    assert_eq!(
+        fresh(&only_project, &Call::of(&tool("files", "save"))),
+        ASK,
+        "what is behind the layers"
+    );
+    let stored = serde_json::to_value(&only_project).unwrap();
+    assert_eq!(
+        serde_json::from_value::<Approvals>(stored).unwrap(),
+        only_project
+    );
+}
+
+#[test]
 fn a_rule_knows_the_raw_name_and_the_alias() {
     let call_of = |pattern: &str| {
         let approvals = approvals(ApprovalPolicy::Ask, [Rule::allow().tool(pattern)]);

@@ -10,6 +10,9 @@
 //!    was said yes to.
 //! 5. Without a rule, the policy decides.
 //!
+//! Rules may come in several [layers](Approvals::layers), such as a person's own and a project's: none of
+//! them loosens what another one says.
+//!
 //! So a remembered yes answers a question and lifts no prohibition, and nobody gets out of a no.
 //!
 //! ```
@@ -34,7 +37,7 @@ mod decisions;
 mod fingerprint;
 mod rules;
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -106,7 +109,11 @@ pub fn only_reads(annotations: ToolAnnotations) -> bool {
 pub struct Approvals {
     /// For tools that no rule is about.
     pub policy: ApprovalPolicy,
-    /// The first that matches a call decides.
+    /// Lists of rules of different origin, such as one for each file. Each gives the word of its first rule
+    /// that matches a call, and the strictest of these words counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Rules>,
+    /// The first that matches a call decides, where no layer has a rule for it.
     pub rules: Rules,
     /// How long a question waits for its answer; in seconds where it is stored. `None` waits for ever,
     /// which is for runs that are stored while they wait.
@@ -135,7 +142,7 @@ impl Approvals {
         decisions: &Decisions,
         now: Timestamp,
     ) -> Verdict {
-        let rule = self.rules.first_match(call);
+        let rule = self.rule(call);
         if let Some(rule) = rule
             && rule.verdict == RuleVerdict::Deny
         {
@@ -162,6 +169,18 @@ impl Approvals {
             },
             (verdict, _) => verdict,
         }
+    }
+
+    /// The rule that decides about a call.
+    fn rule(&self, call: &Call<'_>) -> Option<&Rule> {
+        let of_layers = self
+            .layers
+            .iter()
+            .filter_map(|rules| rules.first_match(call));
+        of_layers
+            // Of several that are equally strict the first, whose reason is told.
+            .min_by_key(|rule| Reverse(rule.verdict))
+            .or_else(|| self.rules.first_match(call))
     }
 
     /// Until when a question that is asked now can be answered.

@@ -74,8 +74,8 @@ pub struct Rule {
     pub reason: Option<String>,
 }
 
-/// What a rule says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What a rule says, from the mildest to the strictest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleVerdict {
     /// It runs.

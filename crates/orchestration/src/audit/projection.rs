@@ -11,7 +11,7 @@ use super::{
     Approval, AuditKind, AuditRecord, Decider, Decision, ModelCall, ModelCallEnd, Redactor,
     RunEntry, RunMoment, ToolCallEntry, ToolCallMoment,
 };
-use crate::{RunError, RunEvent, RunEventKind, RunReport};
+use crate::{CallPurpose, RunError, RunEvent, RunEventKind, RunReport};
 
 /// What a call of a model cost in US dollars; `None` if its price is not known.
 pub type CostOf = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Sync>;
@@ -50,6 +50,8 @@ pub struct AuditProjection {
     options: AuditOptions,
     model: Option<ModelId>,
     asked: Option<AskedModel>,
+    /// The last call of the model.
+    step: u32,
     calls: HashMap<String, OpenCall>,
     cost: Cost,
 }
@@ -57,6 +59,7 @@ pub struct AuditProjection {
 /// A model call that has no end yet.
 #[derive(Debug)]
 struct AskedModel {
+    purpose: CallPurpose,
     step: u32,
     model: ModelId,
     tools: usize,
@@ -89,6 +92,7 @@ impl AuditProjection {
             options,
             model: None,
             asked: None,
+            step: 0,
             calls: HashMap::new(),
             cost: Cost::default(),
         }
@@ -124,13 +128,32 @@ impl AuditProjection {
                 let lost = self.model_call_ended(event.time, ModelCallEnd::Cancelled);
                 self.model = Some(model.clone());
                 self.asked = Some(AskedModel {
+                    purpose: CallPurpose::Answer,
                     step: *step,
                     model: model.clone(),
                     tools: *tools,
                     tool_choice: tool_choice.clone(),
                     since: event.time,
                 });
+                self.step = *step;
                 Vec::from_iter(lost.map(AuditKind::ModelCall))
+            }
+            RunEventKind::HistoryTrimmed {
+                summarised: true, ..
+            } => {
+                let lost = self.model_call_ended(event.time, ModelCallEnd::Cancelled);
+                self.asked = Some(AskedModel {
+                    purpose: CallPurpose::Summary,
+                    step: self.step.saturating_add(1),
+                    model: self.model(),
+                    tools: 0,
+                    tool_choice: ToolChoice::default(),
+                    since: event.time,
+                });
+                Vec::from_iter(lost.map(AuditKind::ModelCall))
+            }
+            RunEventKind::HistorySummarised { .. } => {
+                Vec::from_iter(self.summarised(event).map(AuditKind::ModelCall))
             }
             RunEventKind::ModelCallFinished { .. } => {
                 Vec::from_iter(self.answered(event).map(AuditKind::ModelCall))
@@ -190,6 +213,7 @@ impl AuditProjection {
         let asked = self.asked.take()?;
         Some(ModelCall {
             end,
+            purpose: asked.purpose,
             step: asked.step,
             provider: asked.model.provider,
             model: asked.model.name,
@@ -231,6 +255,39 @@ impl AuditProjection {
             usage: Some(*usage).filter(Usage::is_known),
             cost_usd,
             tool_choice: Some(tool_choice.clone()),
+            ..call
+        })
+    }
+
+    fn summarised(&mut self, event: &RunEvent) -> Option<ModelCall> {
+        let RunEventKind::HistorySummarised {
+            step,
+            model,
+            answered_by,
+            finish_reason,
+            usage,
+            error,
+        } = &event.kind
+        else {
+            return None;
+        };
+        if let Some(error) = error {
+            let call = self.model_call_ended(event.time, ModelCallEnd::Failed)?;
+            return Some(self.failed(call, error));
+        }
+        let call = self.model_call_ended(event.time, ModelCallEnd::Answered)?;
+        let cost_usd = self
+            .options
+            .cost
+            .as_ref()
+            .and_then(|cost| cost(model, usage));
+        self.cost.add(cost_usd);
+        Some(ModelCall {
+            step: *step,
+            answered_by: answered_by.clone(),
+            finish: finish_reason.clone(),
+            usage: Some(*usage).filter(Usage::is_known),
+            cost_usd,
             ..call
         })
     }

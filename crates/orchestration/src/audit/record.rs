@@ -7,7 +7,7 @@ use switchboard_domain::{
     ApprovalScope, FinishReason, ModelId, Principal, ToolChoice, ToolChoiceOutcome, Usage,
 };
 
-use crate::{Outcome, ToolFailure};
+use crate::{CallPurpose, Outcome, ToolFailure};
 
 /// One thing that a model, a tool or a person did, as one line of JSON.
 ///
@@ -90,7 +90,10 @@ pub enum RunMoment {
 pub struct ModelCall {
     /// How it ended.
     pub end: ModelCallEnd,
-    /// Which call of the run, from 1 on.
+    /// What it was asked for.
+    #[serde(default, skip_serializing_if = "CallPurpose::is_answer")]
+    pub purpose: CallPurpose,
+    /// Which call of the run, from 1 on. A summary is none, and is told with the one that comes after it.
     pub step: u32,
     /// The provider's name in the configuration.
     pub provider: String,

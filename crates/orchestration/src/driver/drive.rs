@@ -1,6 +1,13 @@
 //! Executes the steps of a run.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    future::{Future as _, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use futures_util::{FutureExt, StreamExt};
 use switchboard_domain::{
@@ -89,21 +96,10 @@ impl Driver {
         let mut parked = false;
         if resumed && !run.open_tools().is_empty() {
             // Calls may be the first thing to come: what was approved, and what is injected, depends on
-            // the tools as they are.
-            self.look_at_tools(&mut run).await;
-            let missing: Vec<_> = run
-                .open_tools()
-                .into_iter()
-                .filter(|name| self.original(name).is_none())
-                .collect();
-            if !missing.is_empty() {
-                let message = format!(
-                    "not there now: {}; the run stays as it is until it is continued",
-                    missing.join(", ")
-                );
-                let warning = Warning::new(WarningKind::ToolUnavailable, message);
-                self.tell(run.warn(warning)).await;
-                parked = true;
+            // the tools as they are. Whoever stops it before these are known leaves it as it is.
+            parked = !self.look_at_tools(&mut run).await;
+            if !parked {
+                self.wait_for_what_is_missing(&mut run).await;
             }
         }
         while !parked {
@@ -171,14 +167,43 @@ impl Driver {
         &self,
         future: impl Future<Output = T>,
     ) -> Result<T, Stopped> {
-        let waited = self.cancel.run_until_cancelled(future);
+        if self.cancel.is_cancelled() {
+            return Err(Stopped::Cancelled);
+        }
+        let mut future = pin!(future);
+        let mut stopped = pin!(self.stopped());
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(value) => Poll::Ready(Ok(value)),
+            // Only looked at while something is waited for: most of what is awaited is there at once.
+            Poll::Pending => stopped.as_mut().poll(context).map(Err),
+        })
+        .await
+    }
+
+    /// Waits until the run is to stop.
+    pub(super) async fn stopped(&self) -> Stopped {
+        let cancelled = self.cancel.cancelled();
         match self.deadline {
-            None => waited.await.ok_or(Stopped::Cancelled),
-            Some(deadline) => match tokio::time::timeout_at(deadline, waited).await {
-                Ok(waited) => waited.ok_or(Stopped::Cancelled),
-                Err(_) => Err(Stopped::TimeIsUp),
+            None => {
+                cancelled.await;
+                Stopped::Cancelled
+            }
+            Some(deadline) => match tokio::time::timeout_at(deadline, cancelled).await {
+                Ok(()) => Stopped::Cancelled,
+                Err(_) => Stopped::TimeIsUp,
             },
         }
+    }
+
+    /// Whether and why the run is to stop now.
+    pub(super) fn is_stopped(&self) -> Option<Stopped> {
+        if self.cancel.is_cancelled() {
+            return Some(Stopped::Cancelled);
+        }
+        let is_up = self
+            .deadline
+            .is_some_and(|deadline| deadline <= Instant::now());
+        is_up.then_some(Stopped::TimeIsUp)
     }
 
     pub(super) fn stop(
@@ -196,13 +221,14 @@ impl Driver {
     }
 
     /// A stored run may name a model that is no longer there: then the first goes on.
-    fn first_model_if_gone(&self, run: &mut Run) -> Option<RunEventKind> {
+    fn first_model_if_gone(&self, run: &mut Run) -> Vec<RunEventKind> {
         let models = &self.agent.models;
-        if models.iter().any(|model| model.id() == run.model()) {
-            return None;
+        match models.first() {
+            Some(first) if models.iter().all(|model| model.id() != run.model()) => {
+                run.goes_on_with(first.id().clone(), first.capabilities().clone())
+            }
+            _ => Vec::new(),
         }
-        let first = models.first()?;
-        Some(run.goes_on_with(first.id().clone()))
     }
 
     /// The model of this name. A stored run may name one that is no longer there; then the first.
@@ -250,17 +276,46 @@ impl Driver {
         self.originals.iter().find(|tool| tool.name == name)
     }
 
-    /// Holds the calls that have not left against the tools as they are now.
-    async fn look_at_tools(&mut self, run: &mut Run) {
+    /// Holds the calls that have not left against the tools as they are now; `false` if it was stopped
+    /// before it knew them.
+    async fn look_at_tools(&mut self, run: &mut Run) -> bool {
         let Some(host) = self.agent.tools.clone() else {
-            return;
+            return true;
         };
-        if let Ok(catalog) = self.unless_stopped(host.tools()).await {
-            let (tools, _) = self.visible(catalog.tools);
-            run.tools_declared(self.originals.clone());
-            let events = run.tools_now(&tools);
-            self.tell(events).await;
+        let Ok(catalog) = self.unless_stopped(host.tools()).await else {
+            return false;
+        };
+        let (tools, _) = self.visible(catalog.tools);
+        run.tools_declared(self.originals.clone());
+        let events = run.tools_now(&tools);
+        self.tell(events).await;
+        true
+    }
+
+    /// A stored run has calls of tools that are not there: a server may be away for a while. Somebody may
+    /// still say no to them.
+    async fn wait_for_what_is_missing(&self, run: &mut Run) {
+        let mut missing = run.open_tools();
+        missing.retain(|name| self.original(name).is_none());
+        missing.sort();
+        missing.dedup();
+        if missing.is_empty() {
+            return;
         }
+        let message = format!(
+            "not there now: {}; what was asked of it can be declined, and else waits until the run is \
+             continued",
+            missing.join(", ")
+        );
+        let warning = Warning::new(WarningKind::ToolUnavailable, message);
+        let mut events = run.warn(warning.clone());
+        if events.is_empty() {
+            // It was so the last time that the run went on; whoever goes on with it now has to hear it.
+            events.push(RunEventKind::Warning { warning });
+        }
+        self.tell(events).await;
+        let is_there = |name: &str| self.original(name).is_some();
+        self.tell(run.tools_missing_now(is_there)).await;
     }
 
     /// What changed at the hosts since the last step; whether tools are others now.
@@ -360,8 +415,15 @@ impl Driver {
                     }
                 }
             };
+            // A yes to what is not there is kept for when it is: nothing of it is lost by waiting.
+            let is_away = self.resumed && self.original(&request.tool_use.name).is_none();
             let decision = match decision {
                 ApprovalDecision::Later if is_stored => return Ok(Flow::Parked),
+                ApprovalDecision::Allow { .. } | ApprovalDecision::NobodyThere
+                    if is_stored && is_away =>
+                {
+                    return Ok(Flow::Parked);
+                }
                 // Nobody could go on with it.
                 ApprovalDecision::Later => ApprovalDecision::NobodyThere,
                 decision => decision,

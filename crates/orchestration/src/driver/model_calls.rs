@@ -1,5 +1,11 @@
 //! Asks the model.
 
+use std::{
+    future::{Future as _, poll_fn},
+    pin::pin,
+    task::Poll,
+};
+
 use futures_util::StreamExt;
 use switchboard_domain::{
     ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, ModelEvent, Part, PartStart,
@@ -14,6 +20,10 @@ use crate::{
     strategy::formatter::{FormatterMode, PartialFormatter},
     trace::ChatTrace,
 };
+
+/// Events of an answer that are told together at most. A stream that always has more must not keep the reader
+/// waiting.
+pub(super) const TOLD_TOGETHER: usize = 64;
 
 /// What came of asking.
 enum Answer {
@@ -154,9 +164,22 @@ impl Driver {
         model: &dyn ChatModel,
         request: &ChatRequest,
     ) -> Result<Flow, UnexpectedInput> {
-        let events = match self.unless_stopped(model.complete(request)).await {
-            Ok(Ok(answer)) => run.summarised(Ok(answer))?,
-            Ok(Err(error)) => run.summarised(Err(&error))?,
+        let step = run.steps() + 1;
+        let traced = ChatTrace::begin(step, model.id(), request, run.session()).for_summary();
+        let asked = self
+            .unless_stopped(model.complete(request))
+            .instrument(traced.span())
+            .await;
+        run.tick((self.agent.clock)());
+        let events = match asked {
+            Ok(Ok(answer)) => {
+                traced.answered(&answer);
+                run.summarised(Ok(answer))?
+            }
+            Ok(Err(error)) => {
+                traced.failed(&error);
+                run.summarised(Err(&error))?
+            }
             Err(why) => return Ok(Flow::Stopped(why)),
         };
         self.tell(events).await;
@@ -179,19 +202,47 @@ impl Driver {
         let mut answer = ResponseAccumulator::default();
         let partial =
             |answer: ResponseAccumulator| answer.has_output().then(|| answer.interrupted());
+        let mut stopped = pin!(self.stopped());
+        // What came and is not told yet.
+        let mut told = Vec::new();
         loop {
-            match self.unless_stopped(stream.next()).await {
-                Err(why) => return Answer::Stopped(why, partial(answer)),
-                Ok(None) => break,
-                Ok(Some(Err(error))) => return Answer::Failed(error, partial(answer)),
-                Ok(Some(Ok(event))) => {
+            let next = poll_fn(|context| match stream.poll_next_unpin(context) {
+                Poll::Ready(next) => Poll::Ready(Some(Ok(next))),
+                // What came together is told together, and before anything is waited for.
+                Poll::Pending if !told.is_empty() => Poll::Ready(None),
+                Poll::Pending => stopped.as_mut().poll(context).map(|why| Some(Err(why))),
+            });
+            match next.await {
+                None => self.tell(told.drain(..)).await,
+                Some(Err(why)) => return Answer::Stopped(why, partial(answer)),
+                Some(Ok(None)) => break,
+                Some(Ok(Some(Err(error)))) => {
+                    self.tell(told).await;
+                    return Answer::Failed(error, partial(answer));
+                }
+                Some(Ok(Some(Ok(event)))) => {
                     traced.first_chunk();
                     if let Err(fault) = answer.push(&event) {
+                        self.tell(told).await;
                         let error = ModelError::from_grammar(provider, fault);
                         return Answer::Failed(error, partial(answer));
                     }
-                    self.tell(shown.of(event)).await;
+                    shown.push(event, &mut told);
+                    if told.len() < TOLD_TOGETHER {
+                        continue;
+                    }
+                    self.tell(told.drain(..)).await;
                 }
+            }
+            // Whoever heard it may have stopped the run, and one that never makes us wait takes time too.
+            if let Some(why) = self.is_stopped() {
+                return Answer::Stopped(why, partial(answer));
+            }
+        }
+        if !told.is_empty() {
+            self.tell(told).await;
+            if let Some(why) = self.is_stopped() {
+                return Answer::Stopped(why, partial(answer));
             }
         }
         if !answer.is_finished() {
@@ -207,62 +258,56 @@ impl Driver {
 }
 
 impl Shown {
-    /// What of a model's event whoever watches the run gets to see.
-    fn of(&mut self, event: ModelEvent) -> Vec<RunEventKind> {
+    /// Adds to `told` what of a model's event whoever watches the run gets to see.
+    fn push(&mut self, event: ModelEvent, told: &mut Vec<RunEventKind>) {
         match event {
             ModelEvent::TextDelta { text, .. } => match &mut self.formatter {
-                Some((FormatterMode::Native, formatter)) => read(formatter, &text),
+                Some((FormatterMode::Native, formatter)) => read(formatter, &text, told),
                 // Words beside the form are no part of the answer.
-                Some(_) => vec![RunEventKind::ReasoningDelta { text }],
-                None if self.gathers => vec![RunEventKind::ReasoningDelta { text }],
-                None => vec![RunEventKind::TextDelta { text }],
+                Some(_) => told.push(RunEventKind::ReasoningDelta { text }),
+                None if self.gathers => told.push(RunEventKind::ReasoningDelta { text }),
+                None => told.push(RunEventKind::TextDelta { text }),
             },
-            ModelEvent::ReasoningDelta { text, .. } => vec![RunEventKind::ReasoningDelta { text }],
+            ModelEvent::ReasoningDelta { text, .. } => {
+                told.push(RunEventKind::ReasoningDelta { text });
+            }
             ModelEvent::PartStarted {
                 index,
                 part: PartStart::ToolUse { id, name },
             } => {
                 let id = self.ids.unique(&id);
                 self.open_tools.push((index, id.clone()));
-                match self.formatter {
-                    Some(_) => Vec::new(),
-                    None => vec![RunEventKind::ToolInputStarted { id, name }],
+                if self.formatter.is_none() {
+                    told.push(RunEventKind::ToolInputStarted { id, name });
                 }
             }
             ModelEvent::ToolInputDelta { index, json } => {
                 if let Some((_, formatter)) = &mut self.formatter {
-                    return read(formatter, &json);
+                    return read(formatter, &json, told);
                 }
-                let open = self
-                    .open_tools
-                    .iter()
-                    .rev()
-                    .find(|(open, _)| *open == index);
-                open.map(|(_, id)| RunEventKind::ToolInputDelta {
-                    id: id.clone(),
-                    json,
-                })
-                .into_iter()
-                .collect()
+                let mut open = self.open_tools.iter().rev();
+                if let Some((_, id)) = open.find(|(open, _)| *open == index) {
+                    let id = id.clone();
+                    told.push(RunEventKind::ToolInputDelta { id, json });
+                }
             }
             ModelEvent::PartStarted {
-                part:
-                    PartStart::Whole {
-                        part: Part::Opaque(block),
-                    },
+                part: PartStart::Whole { part },
                 ..
-            } => vec![RunEventKind::ProviderBlock {
-                kind: block.kind,
-                text: block.text,
-            }],
-            _ => Vec::new(),
+            } => {
+                if let Part::Opaque(block) = *part {
+                    told.push(RunEventKind::ProviderBlock {
+                        kind: block.kind,
+                        text: block.text,
+                    });
+                }
+            }
+            _ => {}
         }
     }
 }
 
-fn read(formatter: &mut PartialFormatter, json: &str) -> Vec<RunEventKind> {
+fn read(formatter: &mut PartialFormatter, json: &str, told: &mut Vec<RunEventKind>) {
     let deltas = formatter.push(json).into_iter();
-    deltas
-        .map(|delta| RunEventKind::TextDelta { text: delta.text })
-        .collect()
+    told.extend(deltas.map(|delta| RunEventKind::TextDelta { text: delta.text }));
 }

@@ -1,16 +1,15 @@
 //! Numbers the events and hands them to whoever listens.
 
 use std::{
-    collections::HashSet,
+    collections::{HashSet, VecDeque},
     fmt,
     future::{Future, poll_fn},
     sync::{Arc, Mutex, PoisonError},
-    task::Poll,
+    task::{Context, Poll, Waker},
 };
 
 use jiff::Timestamp;
 use switchboard_domain::{ToolProgress, ToolRetry};
-use tokio::sync::mpsc;
 
 use crate::{Clock, Run, RunEvent, RunEventKind, trace::RunLog};
 
@@ -27,64 +26,79 @@ struct Inner {
     clock: Clock,
     /// Tool calls that may still tell progress.
     running: HashSet<String>,
-    sender: mpsc::UnboundedSender<RunEvent>,
+    /// What the reader has not taken. Without a bound of its own: the driver is polled only when nothing is
+    /// left, and gives way after what it says. Only progress, told from other threads, can pile up.
+    told: VecDeque<RunEvent>,
+    /// Who waits for more. A channel would do the same, but counts every event against the time slice of its
+    /// task: tokio then takes a reader of many words for one that never gives way.
+    waiting: Option<Waker>,
+    /// Whether nobody reads any more: the driver is about to be dropped with its stream.
+    unread: bool,
     log: RunLog,
 }
 
+/// The one reader of a run's events.
+pub(super) struct Listener {
+    inner: Arc<Mutex<Inner>>,
+    /// What was taken and not yet handed out.
+    taken: VecDeque<RunEvent>,
+}
+
 impl Publisher {
-    /// The channel has no bound of its own: the driver is polled only when the channel is empty, and
-    /// gives way after each thing that it says. Only progress, told from other threads, can pile up.
-    pub(super) fn new(run: &Run, clock: Clock) -> (Self, mpsc::UnboundedReceiver<RunEvent>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
+    pub(super) fn new(run: &Run, clock: Clock) -> (Self, Listener) {
         let inner = Inner {
             run_id: run.id().into(),
             next: run.next_event,
             clock,
             running: HashSet::new(),
-            sender,
+            told: VecDeque::new(),
+            waiting: None,
+            unread: false,
             log: RunLog::default(),
         };
-        (
-            Self {
-                inner: Arc::new(Mutex::new(inner)),
-            },
-            receiver,
-        )
+        let inner = Arc::new(Mutex::new(inner));
+        let listener = Listener {
+            inner: Arc::clone(&inner),
+            taken: VecDeque::new(),
+        };
+        (Self { inner }, listener)
     }
 
     pub(super) fn publish(&self, kind: RunEventKind) {
-        self.with(|inner| {
-            match &kind {
-                RunEventKind::ToolStarted { id } => {
-                    inner.running.insert(id.clone());
-                }
-                RunEventKind::ToolFinished { id, .. } => {
-                    inner.running.remove(id);
-                }
-                _ => {}
-            }
-            inner.send(kind);
-        });
+        self.publish_all([kind]);
     }
 
-    /// Whether there was anything to say.
+    /// Says things that happened together. Whether there was anything to say.
     pub(super) fn publish_all(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> bool {
-        let mut any = false;
-        for kind in kinds {
-            self.publish(kind);
-            any = true;
+        let mut kinds = kinds.into_iter().peekable();
+        if kinds.peek().is_none() {
+            return false;
         }
-        any
+        self.with(|inner| {
+            let time = (inner.clock)();
+            for kind in kinds {
+                match &kind {
+                    RunEventKind::ToolStarted { id } => {
+                        inner.running.insert(id.clone());
+                    }
+                    RunEventKind::ToolFinished { id, .. } => {
+                        inner.running.remove(id);
+                    }
+                    _ => {}
+                }
+                inner.send(kind, time);
+            }
+        });
+        true
     }
 
     /// Tells progress of a call, unless the call is over.
     pub(super) fn progress(&self, id: &str, progress: ToolProgress) {
         self.with(|inner| {
             if inner.running.contains(id) {
-                inner.send(RunEventKind::ToolProgressed {
-                    id: id.to_owned(),
-                    progress,
-                });
+                let id = id.to_owned();
+                let time = (inner.clock)();
+                inner.send(RunEventKind::ToolProgressed { id, progress }, time);
             }
         });
     }
@@ -93,10 +107,9 @@ impl Publisher {
     pub(super) fn retry(&self, id: &str, retry: ToolRetry) {
         self.with(|inner| {
             if inner.running.contains(id) {
-                inner.send(RunEventKind::ToolRetried {
-                    id: id.to_owned(),
-                    retry,
-                });
+                let id = id.to_owned();
+                let time = (inner.clock)();
+                inner.send(RunEventKind::ToolRetried { id, retry }, time);
             }
         });
     }
@@ -110,18 +123,56 @@ impl Publisher {
     }
 }
 
+impl Listener {
+    /// The next event, if one was told.
+    pub(super) fn next(&mut self) -> Option<RunEvent> {
+        self.taken.pop_front().or_else(|| self.take(None))
+    }
+
+    /// The same; if there is none, the task is woken by the next one.
+    pub(super) fn next_or_wake(&mut self, context: &Context<'_>) -> Option<RunEvent> {
+        let next = self.taken.pop_front();
+        next.or_else(|| self.take(Some(context.waker())))
+    }
+
+    /// Takes everything that was told, and gives the first of it.
+    fn take(&mut self, waker: Option<&Waker>) -> Option<RunEvent> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut self.taken, &mut inner.told);
+        // Who asks need not be woken, unless there is nothing.
+        inner.waiting = waker.filter(|_| self.taken.is_empty()).cloned();
+        drop(inner);
+        self.taken.pop_front()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.unread = true;
+        let told = std::mem::take(&mut inner.told);
+        drop(inner);
+        // Outside of the lock: there may be much of it.
+        drop(told);
+    }
+}
+
 impl Inner {
-    fn send(&mut self, kind: RunEventKind) {
+    fn send(&mut self, kind: RunEventKind, time: Timestamp) {
         let event = RunEvent {
             run_id: Arc::clone(&self.run_id),
             seq: self.next,
-            time: (self.clock)(),
+            time,
             kind,
         };
         self.next += 1;
         self.log.observe(&event);
-        // Nobody listens any more: the driver is about to be dropped with its stream.
-        let _ = self.sender.send(event);
+        if !self.unread {
+            self.told.push_back(event);
+        }
+        if let Some(waiting) = self.waiting.take() {
+            waiting.wake();
+        }
     }
 }
 

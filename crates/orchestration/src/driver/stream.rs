@@ -8,20 +8,20 @@ use std::{
 
 use futures_core::{Stream, future::BoxFuture};
 use futures_util::StreamExt;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::publish::Listener;
 use crate::{Run, RunEvent};
 
 /// A run as it happens. Polling the stream is what drives it; nothing is spawned. The run does
 /// nothing more until the events of what it did last were taken, so a reader that cancels at an event
-/// stops what would come after it.
+/// stops what would come after it. Words of the model that arrived together are told together.
 ///
 /// Dropping it stops everything at once: the model's HTTP request is aborted and servers are told
 /// to cancel. [`RunStream::cancel_handle`] stops it with a proper end instead: a `run_finished` event
 /// and a history in which every tool use has its result.
 pub struct RunStream {
-    events: mpsc::UnboundedReceiver<RunEvent>,
+    events: Listener,
     cancel: CancellationToken,
     driver: Option<BoxFuture<'static, Run>>,
     finished: Option<Run>,
@@ -29,7 +29,7 @@ pub struct RunStream {
 
 impl RunStream {
     pub(super) fn new(
-        events: mpsc::UnboundedReceiver<RunEvent>,
+        events: Listener,
         cancel: CancellationToken,
         driver: BoxFuture<'static, Run>,
     ) -> Self {
@@ -69,7 +69,7 @@ impl Stream for RunStream {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
-            if let Ok(event) = this.events.try_recv() {
+            if let Some(event) = this.events.next() {
                 return Poll::Ready(Some(event));
             }
             let Some(driver) = &mut this.driver else {
@@ -81,8 +81,11 @@ impl Stream for RunStream {
                     this.finished = Some(run);
                 }
                 // The driver waits for something, or gives way because it said something. Progress
-                // may be told from another thread, so the channel must wake us too.
-                Poll::Pending => return this.events.poll_recv(cx),
+                // may be told from another thread, so that must wake us too.
+                Poll::Pending => {
+                    let next = this.events.next_or_wake(cx);
+                    return next.map_or(Poll::Pending, |event| Poll::Ready(Some(event)));
+                }
             }
         }
     }

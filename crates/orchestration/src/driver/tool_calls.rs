@@ -9,17 +9,20 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 use switchboard_domain::{
     JsonObject, ProgressSink, ToolAnnotations, ToolCall, ToolCallError, ToolDefinition, ToolOutput,
 };
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::drive::{Driver, Flow, milliseconds};
+use super::drive::{Driver, Flow, Stopped, milliseconds};
 use crate::{
-    PlannedCall, Run, ToolAnswer, UnexpectedInput, approval::only_reads, checkpoint::Checkpoint,
-    results::CacheKey, trace::ToolTrace,
+    PlannedCall, Run, Step, ToolAnswer, UnexpectedInput,
+    approval::only_reads,
+    checkpoint::Checkpoint,
+    results::{CacheKey, ResultCache},
+    trace::ToolTrace,
 };
 
 /// A tool host keeps deadlines itself and knows more about a time-out than we do; this much later
@@ -34,6 +37,39 @@ struct Outgoing {
     /// What the host gets: the input with what is injected.
     input: JsonObject,
     key: Option<CacheKey>,
+}
+
+/// A call that does no harm twice needs no word of its intent.
+fn may_harm(call: &PlannedCall) -> bool {
+    !only_reads(call.annotations) && call.annotations.idempotent != Some(true)
+}
+
+/// Whether what comes next stores the run before it does anything else.
+fn stores_next(run: &mut Run) -> bool {
+    match run.next_step() {
+        Step::AskApproval(_) => true,
+        Step::CallTools(calls) => calls.first().is_some_and(may_harm),
+        _ => false,
+    }
+}
+
+/// A call that may change what its server says is under way. What is read meanwhile is not kept.
+struct Change<'a> {
+    cache: &'a ResultCache,
+    server: &'a str,
+}
+
+impl<'a> Change<'a> {
+    fn begin(cache: &'a ResultCache, server: &'a str) -> Self {
+        cache.invalidate(server);
+        Self { cache, server }
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        self.cache.invalidate(self.server);
+    }
 }
 
 impl Driver {
@@ -54,7 +90,7 @@ impl Driver {
         let mut waiting = calls.into_iter();
         let mut running = stream::FuturesUnordered::new();
         let mut started: HashMap<String, Instant> = HashMap::new();
-        let stopped = loop {
+        let stopped = 'calls: loop {
             let mut leaving = Vec::new();
             while running.len() + leaving.len() < at_once && !self.cancel.is_cancelled() {
                 let Some(planned) = waiting.next() else { break };
@@ -70,35 +106,43 @@ impl Driver {
                     continue;
                 }
                 let events = run.tool_started(&call.planned.id)?;
-                started.insert(call.planned.id.clone(), Instant::now());
-                self.tell(events).await;
-                leaving.push(call);
+                leaving.push((call, events));
             }
-            if !leaving.is_empty() {
-                // A call that does no harm twice needs no word of its intent.
-                let may_harm = |call: &Outgoing| {
-                    let says = call.planned.annotations;
-                    !only_reads(says) && says.idempotent != Some(true)
-                };
-                if leaving.iter().any(may_harm) {
-                    self.reached(run, Checkpoint::Leaving).await;
+            let is_stored = if leaving.iter().any(|(call, _)| may_harm(&call.planned)) {
+                self.reached(run, Checkpoint::Leaving).await
+            } else {
+                true
+            };
+            for (call, events) in leaving {
+                let id = &call.planned.id;
+                if self.cancel.is_cancelled() {
+                    run.not_left(id)?;
+                } else if !is_stored && may_harm(&call.planned) {
+                    self.tell(run.held_back(id)?).await;
+                } else {
+                    started.insert(id.clone(), Instant::now());
+                    self.tell(events).await;
+                    running.push(self.call_tool(call, timeout));
                 }
-                running.extend(
-                    leaving
-                        .into_iter()
-                        .map(|call| self.call_tool(call, timeout)),
-                );
             }
-            match self.unless_stopped(running.next()).await {
+            let mut next = match self.unless_stopped(running.next()).await {
                 Err(why) => break why,
-                Ok(None) => {
+                Ok(next) => next,
+            };
+            if next.is_none() {
+                if !stores_next(run) {
                     self.reached(run, Checkpoint::Settled).await;
-                    return Ok(Flow::Go);
                 }
-                Ok(Some((id, answer))) => {
-                    run.tick((self.agent.clock)());
-                    self.tell(run.tool_finished(&id, answer)?).await;
+                return Ok(Flow::Go);
+            }
+            // Calls that ended together make room together, and what leaves then is stored once.
+            while let Some((id, answer)) = next {
+                run.tick((self.agent.clock)());
+                self.tell(run.tool_finished(&id, answer)?).await;
+                if self.cancel.is_cancelled() {
+                    break 'calls Stopped::Cancelled;
                 }
+                next = running.next().now_or_never().flatten();
             }
         };
         // Dropping what is running cancels it at its servers, which need not wait until the reader
@@ -167,7 +211,8 @@ impl Driver {
             return (id, ToolAnswer::new(Err(gone), 0));
         }
         let traced = ToolTrace::begin(&id, server.as_deref(), &name, &told);
-        self.forget_what_was_read(server.as_deref(), annotations);
+        // Also if the call is dropped.
+        let forgets = self.forgets_what_was_read(server.as_deref(), annotations);
         let attempts = Arc::new(AtomicU32::new(1));
         let call = ToolCall {
             name: name.clone(),
@@ -198,7 +243,7 @@ impl Driver {
         };
         // After what is injected was taken out: a server may say what it was given.
         traced.ended(&result, attempts);
-        self.forget_what_was_read(server.as_deref(), annotations);
+        drop(forgets);
         let answer = ToolAnswer {
             attempts,
             broke_promise,
@@ -208,11 +253,15 @@ impl Driver {
     }
 
     /// What changes something may change what was read before it, beside it and also if it failed.
-    fn forget_what_was_read(&self, server: Option<&str>, annotations: ToolAnnotations) {
-        if let (Some(cache), Some(server), false) =
-            (&self.agent.cache, server, only_reads(annotations))
-        {
-            cache.invalidate(server);
+    fn forgets_what_was_read<'a>(
+        &'a self,
+        server: Option<&'a str>,
+        annotations: ToolAnnotations,
+    ) -> Option<Change<'a>> {
+        let cache = self.agent.cache.as_deref();
+        match (cache, server, only_reads(annotations)) {
+            (Some(cache), Some(server), false) => Some(Change::begin(cache, server)),
+            _ => None,
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::Value;
-use switchboard_domain::ModelId;
+use switchboard_domain::{ModelId, Usage};
 
 use super::{CallCounts, Histogram, ModelMetrics, Snapshot, ToolMetrics, snapshot::FinishedCall};
 use crate::{
@@ -24,7 +24,7 @@ const MAX_NAMES: usize = 1_000;
 const MAX_RUNS: usize = 10_000;
 
 /// A tool by its server and name.
-type ToolKey = (Option<String>, String);
+pub(super) type ToolKey = (Option<String>, String);
 
 /// Counts what happens in any number of runs at once.
 #[derive(Default)]
@@ -39,8 +39,12 @@ pub struct Metrics {
 /// What has to be known of a run that goes on.
 struct OpenRun {
     last: Timestamp,
+    /// The model whose answer is being dealt with.
     model: Option<ModelId>,
-    asked: Option<Timestamp>,
+    /// The model that is asked next.
+    next_model: Option<ModelId>,
+    /// Since when which model is being asked.
+    asked: Option<(Timestamp, ModelId)>,
     calls: HashMap<String, OpenCall>,
     /// Fingerprints of the calls that have a result.
     answered: HashSet<u64>,
@@ -63,34 +67,33 @@ impl Metrics {
     /// Takes an event in. The events of one run must come in order, those of several in any.
     pub fn observe(&mut self, event: &RunEvent) {
         match &event.kind {
-            RunEventKind::RunStarted { .. } => {
+            RunEventKind::RunStarted { model, .. } => {
                 self.counted.runs_started += 1;
-                self.run(event);
+                self.run(event).next_model = Some(model.clone());
+            }
+            RunEventKind::ModelSwitched { to, .. } => {
+                self.run(event).next_model = Some(to.clone());
             }
             RunEventKind::ModelCallStarted { model, .. } => {
                 self.model_call_cancelled(event);
                 let run = self.run(event);
                 run.model = Some(model.clone());
-                run.asked = Some(event.time);
+                run.next_model = Some(model.clone());
+                run.asked = Some((event.time, model.clone()));
             }
-            RunEventKind::ModelCallFinished { usage, .. } => {
-                let Some((asked, model)) = self.model_call_ended(event) else {
-                    return;
-                };
-                let cost = self.cost.as_ref().and_then(|cost| cost(&model, usage));
-                let counted = self.model(&model);
-                counted.requests.total += 1;
-                counted.requests.successful += 1;
-                counted
-                    .latency
-                    .record(milliseconds_between(asked, event.time));
-                counted.tokens.add(usage);
-                match cost {
-                    Some(usd) => counted.cost_usd += usd,
-                    None => counted.unpriced += 1,
-                }
+            // What a summary costs is paid like everything else.
+            RunEventKind::HistoryTrimmed {
+                summarised: true, ..
+            } => {
+                self.model_call_cancelled(event);
+                let run = self.run(event);
+                run.asked = run.next_model.clone().map(|model| (event.time, model));
             }
-            RunEventKind::ModelCallFailed { .. } => {
+            RunEventKind::ModelCallFinished { usage, .. }
+            | RunEventKind::HistorySummarised {
+                usage, error: None, ..
+            } => self.model_answered(event, usage),
+            RunEventKind::ModelCallFailed { .. } | RunEventKind::HistorySummarised { .. } => {
                 if let Some((_, model)) = self.model_call_ended(event) {
                     let counted = self.model(&model);
                     counted.requests.total += 1;
@@ -174,6 +177,7 @@ impl Metrics {
             .or_insert_with(|| OpenRun {
                 last: event.time,
                 model: None,
+                next_model: None,
                 asked: None,
                 calls: HashMap::new(),
                 answered: HashSet::new(),
@@ -184,8 +188,25 @@ impl Metrics {
 
     /// The model call that was under way and since when, which it is not any more.
     fn model_call_ended(&mut self, event: &RunEvent) -> Option<(Timestamp, ModelId)> {
-        let run = self.run(event);
-        Some((run.asked.take()?, run.model.clone()?))
+        self.run(event).asked.take()
+    }
+
+    fn model_answered(&mut self, event: &RunEvent, usage: &Usage) {
+        let Some((asked, model)) = self.model_call_ended(event) else {
+            return;
+        };
+        let cost = self.cost.as_ref().and_then(|cost| cost(&model, usage));
+        let counted = self.model(&model);
+        counted.requests.total += 1;
+        counted.requests.successful += 1;
+        counted
+            .latency
+            .record(milliseconds_between(asked, event.time));
+        counted.tokens.add(usage);
+        match cost {
+            Some(usd) => counted.cost_usd += usd,
+            None => counted.unpriced += 1,
+        }
     }
 
     fn model_call_cancelled(&mut self, event: &RunEvent) {
@@ -276,7 +297,7 @@ impl fmt::Debug for Metrics {
 
 /// The same for calls of the same tool whose inputs are equal as JSON, whatever the order of their
 /// keys.
-fn fingerprint(key: &ToolKey, input: &Value) -> u64 {
+pub(super) fn fingerprint(key: &ToolKey, input: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     canonical_value(input).hash(&mut hasher);

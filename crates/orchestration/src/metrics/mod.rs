@@ -1,7 +1,8 @@
 //! What is counted of runs: how often tools and models were called, how well, how fast, at what cost.
 //!
-//! [`Metrics`] takes the events of any number of runs at once; [`Snapshot`] is what they add up to, as
-//! JSON, as a table for people and in Prometheus' text form.
+//! [`Metrics`] takes the events of any number of runs at once, [`RecordedMetrics`] the audit records of runs
+//! that are over; [`Snapshot`] is what they add up to, as JSON, as a table for people and in Prometheus'
+//! text form.
 //!
 //! A tool call ends in exactly one of four ways: it is **successful**, it **failed** (the tool or its
 //! server said so, or did not answer), it was **hallucinated** (the model asked for a tool that does not
@@ -13,9 +14,11 @@
 mod collect;
 mod histogram;
 mod prometheus;
+mod recorded;
 mod snapshot;
 mod table;
 
 pub use collect::Metrics;
 pub use histogram::{BOUNDS_MS, Histogram};
+pub use recorded::RecordedMetrics;
 pub use snapshot::{CallCounts, ModelMetrics, RequestCounts, Snapshot, TokenCounts, ToolMetrics};

@@ -88,6 +88,9 @@ pub struct Recipe {
     /// How tokens are drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Whether answers come piece by piece, as they are written; `None` leaves it to the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<bool>,
     /// What ends a run early.
     #[serde(skip_serializing_if = "RecipeLimits::is_empty")]
     pub limits: RecipeLimits,

@@ -50,6 +50,7 @@ fn whole() -> Value {
             "max_thinking_steps": 3, "described_tools": 15, "review": true, "schema": {"type": "object"},
         }},
         "temperature": 0.5,
+        "stream": false,
         "limits": {"max_steps": 9, "max_total_tokens": 1000, "max_cost_usd": 0.5, "max_wall_time": 60.0},
     })
 }
@@ -207,6 +208,10 @@ fn what_is_wrong_is_named_with_its_place_and_the_nearest_key() {
         (
             json!({"name": "r", "temperature": -1}),
             "`temperature` must be a number from 0 on",
+        ),
+        (
+            json!({"name": "r", "stream": "no"}),
+            "`stream` must be true or false",
         ),
         (
             json!({"name": "r", "limits": {"max_step": 1}}),

@@ -63,6 +63,9 @@ pub struct CacheKey {
     digest: [u8; 32],
     /// The server that gives the result; empty for a tool without one.
     server: String,
+    /// The last change of that server when the key was made: what is read from then on may be older than
+    /// the next one.
+    change: u64,
 }
 
 #[derive(Default)]
@@ -72,6 +75,12 @@ struct Kept {
     by_use: BTreeMap<u64, [u8; 32]>,
     uses: u64,
     bytes: usize,
+    /// Changes so far, of all servers.
+    changes: u64,
+    /// The number of the last change of each server that had one.
+    changed: HashMap<String, u64>,
+    /// That of the last change of everything.
+    cleared: u64,
 }
 
 struct Entry {
@@ -96,6 +105,8 @@ impl ResultCache {
     ///
     /// `definition` is the tool as its host gives it and `input` what it is really called with, values of
     /// the host included: two conversations must not share what differs by them.
+    ///
+    /// To be made before the call: a result that was on its way while its server changed is not kept.
     pub fn key(
         &self,
         principal: &Principal,
@@ -115,9 +126,12 @@ impl ResultCache {
         hash.update(*fingerprint);
         hash.update(canonical(input));
         let server = definition.origin.as_ref();
+        let server = server.map_or_else(String::new, |origin| origin.server.clone());
+        let change = self.lock().last_change(&server);
         Some(CacheKey {
             digest: hash.finalize().into(),
-            server: server.map_or_else(String::new, |origin| origin.server.clone()),
+            server,
+            change,
         })
     }
 
@@ -136,7 +150,8 @@ impl ResultCache {
         Some((*output).clone())
     }
 
-    /// Keeps a result, and says whether it did: not one that is an error, and none that is too big.
+    /// Keeps a result, and says whether it did: not one that is an error, none that is too big, and none
+    /// whose key is older than the last change of its server.
     pub fn put(&self, key: CacheKey, output: &ToolOutput, now: Timestamp) -> bool {
         let bytes = PER_ENTRY + bytes_of(output);
         if output.is_error || bytes > self.options.max_bytes || self.options.max_entries == 0 {
@@ -144,6 +159,9 @@ impl ResultCache {
         }
         let output = Arc::new(output.clone());
         let mut kept = self.lock();
+        if kept.last_change(&key.server) != key.change {
+            return false;
+        }
         kept.remove(&key.digest);
         while kept.entries.len() >= self.options.max_entries
             || kept.bytes + bytes > self.options.max_bytes
@@ -170,9 +188,13 @@ impl ResultCache {
         true
     }
 
-    /// Forgets the results of one server, such as after a tool of it that changes something ran.
+    /// Forgets the results of one server, also those that are on their way: before and after a tool of it
+    /// runs that changes something.
     pub fn invalidate(&self, server: &str) {
         let mut kept = self.lock();
+        kept.changes += 1;
+        let change = kept.changes;
+        kept.changed.insert(server.to_owned(), change);
         let gone: Vec<_> = kept
             .entries
             .iter()
@@ -186,7 +208,13 @@ impl ResultCache {
 
     /// Forgets everything.
     pub fn clear(&self) {
-        *self.lock() = Kept::default();
+        let mut kept = self.lock();
+        let changes = kept.changes + 1;
+        *kept = Kept {
+            changes,
+            cleared: changes,
+            ..Kept::default()
+        };
     }
 
     /// How many results there are, old ones included.
@@ -232,6 +260,11 @@ impl fmt::Debug for ResultCache {
 }
 
 impl Kept {
+    fn last_change(&self, server: &str) -> u64 {
+        let of_server = self.changed.get(server).copied();
+        of_server.unwrap_or(0).max(self.cleared)
+    }
+
     fn touch(&mut self, digest: &[u8; 32]) -> Option<Arc<ToolOutput>> {
         self.uses += 1;
         let entry = self.entries.get_mut(digest)?;

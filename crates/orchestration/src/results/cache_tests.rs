@@ -140,6 +140,23 @@ fn a_server_is_forgotten_alone() {
 }
 
 #[test]
+fn what_began_before_a_change_is_not_kept_after_it() {
+    let cache = cache(9, 9_000);
+    let (crm, shop) = (tool("crm", "look"), tool("shop", "look"));
+    let output = ToolOutput::text("as it was");
+    let (old, other) = (key(&cache, &crm, 1), key(&cache, &shop, 1));
+    cache.invalidate("crm");
+    assert!(!cache.put(old, &output, at(0)), "it may be older");
+    assert!(cache.put(other, &output, at(0)), "another server");
+    let new = key(&cache, &crm, 1);
+    assert!(cache.put(new.clone(), &output, at(0)));
+    assert!(cache.get(&new, at(1)).is_some());
+    cache.clear();
+    assert!(!cache.put(new, &output, at(1)));
+    assert!(cache.is_empty());
+}
+
+#[test]
 fn nothing_of_a_result_or_an_input_is_printed() {
     let (cache, tool) = (ResultCache::default(), tool("s", "t"));
     let input = JsonObject::from_iter([("token".to_owned(), "secret-in".into())]);

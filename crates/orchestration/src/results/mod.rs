@@ -20,4 +20,5 @@ pub use cache::{CacheKey, CacheOptions, ResultCache};
 pub use keep::{KeptResult, KeptResults, READ_TOOL, read_tool};
 pub use limit::ResultLimit;
 pub use output::OutputSchemas;
+pub(crate) use senses::Sensed;
 pub use senses::for_model;

@@ -1,6 +1,60 @@
 //! Words in the place of media that a model cannot take.
 
-use switchboard_domain::{Media, MediaSource, ModelCapabilities, ToolContent};
+use std::{collections::HashMap, sync::Arc};
+
+use switchboard_domain::{Media, MediaSource, Message, ModelCapabilities, Part, ToolContent};
+
+/// Messages of a conversation as a model can take them, each made once. The conversation itself keeps what
+/// tools gave: the next model may well see images.
+#[derive(Debug, Default)]
+pub(crate) struct Sensed {
+    /// Whether it takes images, and audio.
+    takes: (bool, bool),
+    /// By where the message is, with that message, so that no other one comes to be there.
+    made: HashMap<usize, (Arc<Message>, Arc<Message>)>,
+}
+
+impl Sensed {
+    /// Puts words in the place of what tools gave and this model certainly does not take.
+    pub(crate) fn apply(&mut self, messages: &mut [Arc<Message>], model: &ModelCapabilities) {
+        let takes = (model.images != Some(false), model.audio != Some(false));
+        if takes == (true, true) {
+            return;
+        }
+        if takes != self.takes {
+            self.made.clear();
+            self.takes = takes;
+        }
+        let is_lost = |content: &ToolContent| match content {
+            ToolContent::Image(_) => !takes.0,
+            ToolContent::Audio(_) => !takes.1,
+            _ => false,
+        };
+        for message in messages {
+            if !message
+                .results()
+                .any(|result| result.content.iter().any(is_lost))
+            {
+                continue;
+            }
+            let (_, made) = self
+                .made
+                .entry(Arc::as_ptr(message).addr())
+                .or_insert_with(|| (Arc::clone(message), Arc::new(in_words_for(message, model))));
+            *message = Arc::clone(made);
+        }
+    }
+}
+
+fn in_words_for(message: &Message, model: &ModelCapabilities) -> Message {
+    let mut message = message.clone();
+    for part in &mut message.parts {
+        if let Part::ToolResult(result) = part {
+            result.content = for_model(std::mem::take(&mut result.content), model);
+        }
+    }
+    message
+}
 
 /// The content as a model with these capabilities can take it: an image or audio that it certainly does
 /// not take becomes a note that says what it was. What is not known to be missing is tried.

@@ -97,7 +97,7 @@ impl Run {
                 .into_iter()
                 .map(|tool_use| self.plan(tool_use, withheld, &mut events))
                 .collect();
-            self.phase = Phase::Batch(calls);
+            self.begin_batch(calls);
             events.extend(self.stop_behind_settled());
             let closed = self.close_batch_if_settled();
             if withheld.is_some() {
@@ -159,14 +159,16 @@ impl Run {
     }
 
     /// Another model goes on with a run that was stored.
-    pub(crate) fn goes_on_with(&mut self, model: ModelId) -> RunEventKind {
-        let from = std::mem::replace(&mut self.model, model);
-        self.tools_dropped = None;
-        RunEventKind::ModelSwitched {
-            from,
-            to: self.model.clone(),
-            reason: "the run goes on with another model".to_owned(),
-        }
+    pub(crate) fn goes_on_with(
+        &mut self,
+        model: ModelId,
+        capabilities: ModelCapabilities,
+    ) -> Events {
+        self.becomes_the_model(
+            model,
+            capabilities,
+            "the run goes on with another model".to_owned(),
+        )
     }
 
     fn switch_to(
@@ -176,6 +178,15 @@ impl Run {
         reason: String,
     ) -> Events {
         self.ask_again();
+        self.becomes_the_model(model, capabilities, reason)
+    }
+
+    fn becomes_the_model(
+        &mut self,
+        model: ModelId,
+        capabilities: ModelCapabilities,
+        reason: String,
+    ) -> Events {
         let from = std::mem::replace(&mut self.model, model);
         self.capabilities = capabilities;
         // Another model may well take tools.
@@ -339,7 +350,7 @@ impl Run {
         self.end_with(RunError::new(kind, message));
     }
 
-    /// Results are paired with their uses by id, so an id must not come twice in a run. Some servers
+    /// Results are paired with their uses by id, so an id must not come twice in a conversation. Some servers
     /// count from zero in every answer, and some send none.
     fn make_ids_unique(&self, message: &mut Message) {
         if message.tool_uses().next().is_none() {
@@ -356,6 +367,7 @@ impl Run {
     /// The ids that tool uses of the next answer get.
     pub(crate) fn ids(&self) -> UniqueIds {
         UniqueIds {
+            given: Arc::clone(self.given_ids.get_or_init(|| Arc::new(self.ids_given()))),
             taken: self
                 .records
                 .iter()
@@ -364,12 +376,25 @@ impl Run {
             next: HashMap::new(),
         }
     }
+
+    /// The ids of the conversation that the run was given, which stay the same.
+    fn ids_given(&self) -> HashSet<String> {
+        let given = self.messages.iter().take(self.given);
+        let ids = given.flat_map(|message| {
+            let uses = message.tool_uses().map(|tool_use| &tool_use.id);
+            let results = message.results().map(|result| &result.tool_use_id);
+            uses.chain(results).cloned().collect::<Vec<_>>()
+        });
+        ids.collect()
+    }
 }
 
 /// Gives ids of tool uses that do not come twice, in the order of an answer: the same ones while it
 /// streams and when it is whole.
 #[derive(Debug)]
 pub(crate) struct UniqueIds {
+    /// Those of the conversation before the run.
+    given: Arc<HashSet<String>>,
     taken: HashSet<String>,
     /// Without it, a model that gives every call the same id makes this quadratic.
     next: HashMap<String, u64>,
@@ -381,7 +406,7 @@ impl UniqueIds {
         let given = if given.is_empty() { "call" } else { given };
         let mut id = given.to_owned();
         let n = self.next.entry(given.to_owned()).or_insert(2);
-        while self.taken.contains(&id) {
+        while self.taken.contains(&id) || self.given.contains(&id) {
             id = format!("{given}_{n}");
             *n += 1;
         }

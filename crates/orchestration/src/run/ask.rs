@@ -9,7 +9,7 @@ use switchboard_domain::{
 
 use super::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput, unexpected};
 use crate::{
-    RunEventKind, RunPhase,
+    RunError, RunEventKind, RunPhase,
     history::{HistoryPolicy, summary_request},
     limits::TokenEstimate,
     results, tokens,
@@ -28,6 +28,9 @@ impl Run {
     #[allow(clippy::needless_pass_by_value)] // Whoever has a list has no more use for it.
     pub fn begin_model_call(&mut self, tools: Vec<Arc<ToolDefinition>>) -> ModelCall {
         let mut events = Vec::new();
+        if self.gathers_no_more() {
+            events.extend(self.begin_formatting());
+        }
         if self.begins_to_gather() {
             events.push(RunEventKind::PhaseStarted {
                 phase: RunPhase::Gathering,
@@ -86,6 +89,7 @@ impl Run {
             ToolChoice::Auto
         };
         let mut messages = self.history.messages(&self.messages);
+        self.sensed.apply(&mut messages, &self.capabilities);
         messages.extend(self.nudge.clone());
         let request = ChatRequest {
             messages,
@@ -95,6 +99,7 @@ impl Run {
             sampling: self.options.sampling.clone(),
             max_output_tokens: self.output_tokens(),
             reasoning: self.options.reasoning,
+            delivery: self.options.delivery,
             ..ChatRequest::default()
         };
         ModelCall {
@@ -120,6 +125,7 @@ impl Run {
         self.messages
             .splice(leading..leading, examples.into_iter().map(Arc::new));
         self.given += count;
+        self.given_ids.take();
         // They are no part of the conversation that could become too long: half an example would teach
         // half a thing. The question that began the conversation stays beside them.
         for at in leading..leading + count {
@@ -143,8 +149,19 @@ impl Run {
             return Err(unexpected("summarised", "no summary was asked for"));
         }
         self.phase = Phase::Model;
+        let told = |answer: Option<&ChatResponse>, error: Option<RunError>| {
+            RunEventKind::HistorySummarised {
+                step: self.steps() + 1,
+                model: self.model.clone(),
+                answered_by: answer.and_then(|answer| answer.model.clone()),
+                finish_reason: answer.map(|answer| answer.finish.clone()),
+                usage: answer.map(|answer| answer.usage).unwrap_or_default(),
+                error,
+            }
+        };
         match summary {
             Ok(answer) => {
+                let told = told(Some(&answer), None);
                 self.usage.add(answer.usage);
                 let estimate = TokenEstimate {
                     input: self.asked_tokens,
@@ -156,11 +173,13 @@ impl Run {
                 if !text.trim().is_empty() {
                     self.history.with_summary(text);
                 }
-                Ok(Vec::new())
+                Ok(vec![told])
             }
             Err(error) => {
+                let mut events = vec![told(None, Some(RunError::from(error)))];
                 let message = format!("what no longer fits could not be summarised: {error}");
-                Ok(self.warn(Warning::new(WarningKind::HistoryTooLong, message)))
+                events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
+                Ok(events)
             }
         }
     }

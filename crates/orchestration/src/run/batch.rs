@@ -1,5 +1,7 @@
 //! The tool uses of one answer, each on its way to exactly one result.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
@@ -25,6 +27,63 @@ pub(super) struct PendingCall {
     /// Of the definition that somebody was asked about.
     #[serde(default)]
     pub(super) fingerprint: Option<String>,
+    /// The same call in the same answer, before this one, by its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) repeats_at: Option<usize>,
+    /// The same calls behind this one in the same answer, by their places: its result is theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) repeated_at: Vec<usize>,
+}
+
+/// Where the calls of a batch are: found again where the run was stored.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    by_id: HashMap<String, usize>,
+    /// The calls before this one have their results.
+    settled: usize,
+}
+
+impl Places {
+    /// The place of the call with this id; ids are unique within a run.
+    pub(super) fn of(&mut self, calls: &[PendingCall], id: &str) -> Option<usize> {
+        let is_at = |place: usize, id: &str| {
+            let call = calls.get(place);
+            call.is_some_and(|call| call.tool_use.id == id)
+        };
+        let known = self.by_id.get(id).copied();
+        if known.is_some_and(|place| is_at(place, id)) {
+            return known;
+        }
+        let first = calls.first().map(|call| call.tool_use.id.as_str());
+        let is_of_these = self.by_id.len() == calls.len()
+            && first.is_some_and(|first| self.by_id.get(first) == Some(&0));
+        if is_of_these {
+            return None;
+        }
+        // It is another batch, or one that was stored.
+        self.by_id = calls
+            .iter()
+            .enumerate()
+            .map(|(place, call)| (call.tool_use.id.clone(), place))
+            .collect();
+        self.by_id.get(id).copied()
+    }
+
+    /// Whether every call has its result. Each is looked at once.
+    pub(super) fn are_all_settled(&mut self, calls: &[PendingCall]) -> bool {
+        let is_settled = |call: &PendingCall| matches!(call.state, CallState::Settled { .. });
+        self.settled = self.settled.min(calls.len());
+        self.settled += calls[self.settled..]
+            .iter()
+            .take_while(|call| is_settled(call))
+            .count();
+        self.settled == calls.len()
+    }
+
+    /// Another batch begins.
+    pub(super) fn begin(&mut self) {
+        *self = Self::default();
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

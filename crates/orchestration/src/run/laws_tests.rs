@@ -88,6 +88,8 @@ impl<'a> Play<'a> {
             let stored = serde_json::to_string(&self.run).unwrap();
             self.run = serde_json::from_str(&stored).unwrap();
             self.run.tick(self.now);
+            let events = self.run.tools_now(&tools(&self.script.knobs));
+            assert_eq!(events, [], "the tools are the same");
         }
     }
 
@@ -574,6 +576,19 @@ fn assert_stopped(play: &Play<'_>) {
 fn assert_limits(play: &Play<'_>) {
     let options = play.run.options();
     let report = play.run.report().expect("it is over");
+    // Nothing is gathered with the last step: that is the form's.
+    let mut is_gathering = false;
+    for event in &play.events {
+        match event {
+            RunEventKind::PhaseStarted { phase, .. } => {
+                is_gathering = *phase == RunPhase::Gathering;
+            }
+            RunEventKind::ModelCallFinished { step, .. } if is_gathering => {
+                assert!(*step < options.limits.max_steps, "{:#?}", play.events);
+            }
+            _ => {}
+        }
+    }
     // The formatter has bounds of its own: four ways to ask, two answers, some pauses, three models.
     let formatting = if play.script.knobs.gathers {
         3 * 6 + 8

@@ -8,29 +8,34 @@ mod plan;
 mod results;
 mod stops;
 
-use std::{collections::HashSet, ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
-    ApprovalRequest, ChatRequest, FinishReason, JsonObject, Message, ModelCapabilities, ModelId,
-    Principal, Role, ToolAnnotations, ToolCallError, ToolDefinition, ToolOrigin, ToolOutput, Usage,
-    Warning,
+    ApprovalRequest, ChatRequest, Delivery, FinishReason, JsonObject, Message, ModelCapabilities,
+    ModelId, Principal, Role, ToolAnnotations, ToolCallError, ToolDefinition, ToolOrigin,
+    ToolOutput, Usage, Warning,
 };
 
 use crate::{
     AnswerItem, Outcome, RunError, RunEventKind, RunOptions, RunReport, SharedDecisions,
     ToolCallRecord,
+    approval::Approvals,
     arguments::Validators,
     history::History,
     limits::{Ledger, Limits, Pricing},
     recipe::Recipe,
-    results::KeptResults,
+    results::{KeptResults, Sensed},
     search::{ToolIndex, ToolSelection},
     strategy::formatter,
 };
 pub(crate) use answers::UniqueIds;
-use batch::{CallState, PendingCall};
+use batch::{CallState, PendingCall, Places};
 use phases::Stage;
 
 type Events = Vec<RunEventKind>;
@@ -116,6 +121,14 @@ pub struct Run {
     /// What people decided: the run's own, or what it shares with others.
     #[serde(default)]
     decisions: SharedDecisions,
+    /// Calls of the batch whose earlier call has its result, by their places.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    due: BTreeSet<usize>,
+    #[serde(skip)]
+    places: Places,
+    /// The ids of tool uses in the conversation that it was given.
+    #[serde(skip)]
+    given_ids: OnceLock<Arc<HashSet<String>>>,
     #[serde(skip)]
     index: ToolIndex,
     /// The tools as their hosts declare them, with what is hidden from the model: an approval is one of these.
@@ -123,6 +136,11 @@ pub struct Run {
     declared: Vec<Arc<ToolDefinition>>,
     #[serde(skip)]
     weight: ask::ToolWeight,
+    #[serde(skip)]
+    gather_prompt: phases::GatherPrompt,
+    /// Messages as this model can take them.
+    #[serde(skip)]
+    sensed: Sensed,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -220,12 +238,22 @@ pub struct ModelCall {
 }
 
 /// What a model is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallPurpose {
     /// The next answer: [`Run::model_answered`] or [`Run::model_failed`].
+    #[default]
     Answer,
     /// A summary of what no longer fits, which nobody is shown: [`Run::summarised`].
     Summary,
+}
+
+impl CallPurpose {
+    /// Whether an answer is wanted, as mostly.
+    #[allow(clippy::trivially_copy_pass_by_ref)] // What serde asks is by reference.
+    pub(crate) fn is_answer(&self) -> bool {
+        *self == Self::Answer
+    }
 }
 
 /// The run did not ask for this now: a fault of the driver.
@@ -282,9 +310,14 @@ impl Run {
             is_awake: false,
             validators: Validators::default(),
             decisions: SharedDecisions::default(),
+            due: BTreeSet::new(),
+            places: Places::default(),
+            given_ids: OnceLock::new(),
             index: ToolIndex::default(),
             declared: Vec::new(),
             weight: ask::ToolWeight::default(),
+            gather_prompt: phases::GatherPrompt::default(),
+            sensed: Sensed::default(),
         }
     }
 
@@ -308,6 +341,22 @@ impl Run {
     pub fn knows_model(&mut self, capabilities: ModelCapabilities, pricing: Option<Pricing>) {
         self.capabilities = capabilities;
         self.pricing = pricing;
+    }
+
+    /// Sets how often its model may be asked, counted from the run's beginning.
+    pub fn limit_steps(&mut self, max_steps: u32) {
+        self.options.limits.max_steps = max_steps;
+    }
+
+    /// Sets what holds for the calls that its model makes from now on. Those that wait already go on
+    /// waiting.
+    pub fn set_approvals(&mut self, approvals: Approvals) {
+        self.options.approval = approvals;
+    }
+
+    /// Sets when the answers of its model are handed over from now on.
+    pub fn set_delivery(&mut self, delivery: Delivery) {
+        self.options.delivery = delivery;
     }
 
     /// Shares what people decided before with other runs. Without, the run remembers for itself.
@@ -467,8 +516,10 @@ impl Run {
         match &mut self.phase {
             Phase::Model | Phase::Asked | Phase::Summarising => {
                 let limits = &self.options.limits;
-                let checked = if self.is_formatting() {
-                    // It has bounds of its own, and without it what was gathered would be lost.
+                // What was gathered would be lost without its form: it has bounds of its own, and where there
+                // is no room for gathering more, the form is next.
+                let has_own = self.is_formatting() || (self.is_gathering() && limits.max_steps > 0);
+                let checked = if has_own {
                     let mut limits = limits.clone();
                     limits.max_steps = u32::MAX;
                     limits.max_tool_calls = None;
@@ -513,7 +564,7 @@ impl Run {
         }
     }
 
-    fn check(&self, limits: &Limits) -> Result<(), RunError> {
+    pub(super) fn check(&self, limits: &Limits) -> Result<(), RunError> {
         self.ledger
             .check_before_model_call(limits, &self.model, self.pricing.as_ref(), self.now)
             .map_err(|hit| RunError::from(&hit))

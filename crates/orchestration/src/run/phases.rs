@@ -4,12 +4,13 @@ use std::{collections::HashMap, mem, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
-    ChatRequest, FinishReason, Message, ModelError, Part, Role, ToolInput, ToolUse,
+    ChatRequest, FinishReason, Message, ModelError, Part, Role, ToolDefinition, ToolInput, ToolUse,
 };
 
 use super::{Events, Phase, Run, batch::CallState};
 use crate::{
     AnswerItem, Outcome, RunError, RunErrorKind, RunEventKind, RunPhase, arguments,
+    limits::Limits,
     strategy::{
         GatherFormat, Strategy,
         formatter::{FormatDecision, FormatState, FormatterMode, PartialFormatter},
@@ -82,6 +83,48 @@ impl Stage {
     }
 }
 
+/// The system prompt of the gathering phase. It is made anew only where the instructions or the tools are
+/// others than the step before.
+#[derive(Debug, Default)]
+pub(super) struct GatherPrompt {
+    leading: Vec<Arc<Message>>,
+    tools: Vec<Arc<ToolDefinition>>,
+    made: Option<Arc<Message>>,
+}
+
+impl GatherPrompt {
+    fn of(
+        &mut self,
+        options: &GatherFormat,
+        leading: &[Arc<Message>],
+        tools: &[Arc<ToolDefinition>],
+    ) -> Arc<Message> {
+        if let Some(made) = &self.made
+            && are_same(&self.leading, leading)
+            && are_same(&self.tools, tools)
+        {
+            return Arc::clone(made);
+        }
+        let instructions = texts(leading);
+        let prompt = gather::system_prompt(options, instructions.as_deref(), tools);
+        let made = Arc::new(Message::system(prompt));
+        self.leading = leading.to_vec();
+        self.tools = tools.to_vec();
+        self.made = Some(Arc::clone(&made));
+        made
+    }
+}
+
+fn are_same<T>(before: &[Arc<T>], now: &[Arc<T>]) -> bool {
+    before.len() == now.len() && before.iter().zip(now).all(|(a, b)| Arc::ptr_eq(a, b))
+}
+
+/// The texts of some messages, if there are any.
+fn texts(messages: &[Arc<Message>]) -> Option<String> {
+    let texts: Vec<_> = messages.iter().map(|message| message.text()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
 /// How often the provider may pause one formatted answer. The limit of steps does not hold there.
 const MAX_PAUSES: u32 = 8;
 
@@ -92,6 +135,17 @@ impl Run {
             return false;
         };
         !mem::replace(&mut gathering.begun, true)
+    }
+
+    /// Whether a limit leaves no room to gather more: the last step that is allowed is that of the form.
+    pub(super) fn gathers_no_more(&self) -> bool {
+        if !self.is_gathering() {
+            return false;
+        }
+        let limits = &self.options.limits;
+        let mut calls = Limits::steps(u32::MAX);
+        calls.max_tool_calls = limits.max_tool_calls;
+        self.steps().saturating_add(1) >= limits.max_steps || self.check(&calls).is_err()
     }
 
     /// A call did not run though it might have: made again, it is no repeat.
@@ -145,31 +199,26 @@ impl Run {
     }
 
     /// Makes a request what its phase wants it to be.
-    pub(super) fn shape(&self, mut request: ChatRequest) -> ChatRequest {
-        let leading = request
+    pub(super) fn shape(&mut self, mut request: ChatRequest) -> ChatRequest {
+        let count = request
             .messages
             .iter()
             .take_while(|message| message.role == Role::System)
             .count();
-        let instructions = (leading > 0).then(|| {
-            let texts: Vec<_> = request.messages[..leading]
-                .iter()
-                .map(|message| message.text())
-                .collect();
-            texts.join("\n\n")
-        });
+        let leading = &request.messages[..count];
         let prompt = match &self.stage {
             Stage::Loop => return request,
-            Stage::Gather(_) => gather::system_prompt(
-                &self.gather_options(),
-                instructions.as_deref(),
-                &request.tools,
-            ),
-            Stage::Format(formatting) => formatting.state.system_prompt(instructions.as_deref()),
+            Stage::Gather(_) => {
+                let options = self.gather_options();
+                self.gather_prompt.of(&options, leading, &request.tools)
+            }
+            Stage::Format(formatting) => {
+                let instructions = texts(leading);
+                let prompt = formatting.state.system_prompt(instructions.as_deref());
+                Arc::new(Message::system(prompt))
+            }
         };
-        request
-            .messages
-            .splice(..leading, [Arc::new(Message::system(prompt))]);
+        request.messages.splice(..count, [prompt]);
         let Stage::Format(formatting) = &self.stage else {
             return request;
         };
@@ -254,6 +303,8 @@ impl Run {
             .unwrap_or_default();
         let state = FormatState::new(&self.gather_options(), &self.capabilities);
         let mode = state.mode().to_string();
+        // Words that go with a request to gather.
+        self.nudge = None;
         self.stage = Stage::Format(Box::new(Formatting {
             state,
             said: Vec::new(),

@@ -96,6 +96,8 @@ impl Run {
             record,
             barrier,
             fingerprint,
+            repeats_at: None,
+            repeated_at: Vec::new(),
         }
     }
 

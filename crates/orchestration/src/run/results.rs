@@ -1,6 +1,10 @@
 //! How a run takes in decisions and what tools gave, and brings every call to its one result.
 
-use std::{mem, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+    sync::Arc,
+};
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -10,13 +14,12 @@ use switchboard_domain::{
 
 use super::{
     Events, Phase, Run, ToolAnswer, UnexpectedInput,
-    batch::{CallEnd, CallState},
+    batch::{CallEnd, CallState, PendingCall},
     unexpected,
 };
 use crate::{
     RecordedResult, RunEventKind, ToolFailure,
     approval::{self, Asker, Verdict},
-    results,
     strategy::repeats,
 };
 
@@ -212,6 +215,32 @@ impl Run {
         Ok(vec![RunEventKind::ToolStarted { id: id.to_owned() }])
     }
 
+    /// A call was to start and did not leave after all: nothing was told of it.
+    pub(crate) fn not_left(&mut self, id: &str) -> Result<(), UnexpectedInput> {
+        let position = self.position("not_left", id)?;
+        if let Phase::Batch(calls) = &mut self.phase
+            && let CallState::Started { input } = &mut calls[position].state
+        {
+            let input = mem::take(input);
+            calls[position].state = CallState::Ready { input };
+        }
+        Ok(())
+    }
+
+    /// A call was to start and its intent could not be stored. What a crash makes run twice does harm, so it
+    /// does not leave.
+    pub(crate) fn held_back(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
+        let position = self.position("held_back", id)?;
+        let end = CallEnd::failed(
+            ToolFailure::NotStored,
+            "Not executed: the run could not be stored before this call, and after a crash the tool might \
+             have run twice. The person has to mend that; do not call it again before.",
+        );
+        let mut events = self.ends_now(position, end);
+        events.extend(self.close_batch_if_settled());
+        Ok(events)
+    }
+
     /// A started call is over. A cached answer needs no start.
     pub fn tool_finished(
         &mut self,
@@ -310,7 +339,10 @@ impl Run {
         let call = calls.get(position)?;
         let (record, tool_use) = (call.record, call.tool_use.clone());
         let (event, result) = self.record(record, &tool_use, end);
-        self.set_state(position, CallState::Settled { result });
+        if let Phase::Batch(calls) = &mut self.phase {
+            calls[position].state = CallState::Settled { result };
+            self.due.extend(&calls[position].repeated_at);
+        }
         Some(event)
     }
 
@@ -344,7 +376,12 @@ impl Run {
         };
         if matches!(
             failure,
-            Some(ToolFailure::LimitReached | ToolFailure::Skipped | ToolFailure::Unavailable)
+            Some(
+                ToolFailure::LimitReached
+                    | ToolFailure::Skipped
+                    | ToolFailure::Unavailable
+                    | ToolFailure::NotStored
+            )
         ) {
             self.may_be_made_again(&tool_use.id);
         }
@@ -372,11 +409,38 @@ impl Run {
         let result = ToolResult {
             tool_use_id: tool_use.id.clone(),
             name: tool_use.name.clone(),
-            content: results::for_model(output.content, &self.capabilities),
+            content: output.content,
             structured: output.structured,
             is_error: output.is_error,
         };
         (event, result)
+    }
+
+    /// The calls of an answer are planned; each of them is on its way to its result.
+    pub(super) fn begin_batch(&mut self, mut calls: Vec<PendingCall>) {
+        self.places.begin();
+        self.due.clear();
+        for place in 0..calls.len() {
+            calls[place].repeats_at = None;
+            calls[place].repeated_at.clear();
+            let CallState::Repeats { of } = &calls[place].state else {
+                continue;
+            };
+            let of = of.clone();
+            match self.places.of(&calls, &of) {
+                Some(first) => {
+                    calls[place].repeats_at = Some(first);
+                    calls[first].repeated_at.push(place);
+                    if matches!(calls[first].state, CallState::Settled { .. }) {
+                        self.due.insert(place);
+                    }
+                }
+                None => {
+                    self.due.insert(place);
+                }
+            }
+        }
+        self.phase = Phase::Batch(calls);
     }
 
     /// When every call has its result, all of them go back together, in call order.
@@ -385,10 +449,7 @@ impl Run {
         let Phase::Batch(calls) = &mut self.phase else {
             return events;
         };
-        if !calls
-            .iter()
-            .all(|call| matches!(call.state, CallState::Settled { .. }))
-        {
+        if !self.places.are_all_settled(calls) {
             return events;
         }
         let results = mem::take(calls)
@@ -406,34 +467,29 @@ impl Run {
         events
     }
 
-    /// Calls that were made before get the earlier result, as soon as there is one.
+    /// Calls that were made before get the earlier result, as soon as there is one. What is looked at are
+    /// those alone whose earlier call has just got its result.
     fn settle_repeats(&mut self) -> Events {
         let mut events = Vec::new();
-        for position in 0..self.batch_len() {
+        let mut of_before = None;
+        while let Some(position) = self.due.pop_first() {
             let Phase::Batch(calls) = &self.phase else {
                 break;
             };
-            let CallState::Repeats { of } = &calls[position].state else {
+            let Some(call) = calls.get(position) else {
+                break;
+            };
+            // It may have been skipped meanwhile.
+            let CallState::Repeats { of } = &call.state else {
                 continue;
             };
-            let id = &calls[position].tool_use.id;
-            let earlier = calls
-                .iter()
-                .find(|call| call.tool_use.id == *of)
-                .map(|call| match &call.state {
-                    CallState::Settled { result } => Some(result),
-                    _ => None,
-                });
-            let result = match earlier {
-                // Its own call has not ended yet.
-                Some(None) => continue,
-                Some(Some(result)) => Some(repeats::repeated_result(result, id)),
-                None => self
-                    .messages
-                    .iter()
-                    .rev()
-                    .flat_map(|message| message.results())
-                    .find(|result| result.tool_use_id == *of)
+            let id = &call.tool_use.id;
+            let result = match call.repeats_at.map(|first| &calls[first].state) {
+                Some(CallState::Settled { result }) => Some(repeats::repeated_result(result, id)),
+                Some(_) => None,
+                None => of_before
+                    .get_or_insert_with(|| self.results_of_before())
+                    .get(of)
                     .map(|result| repeats::repeated_result(result, id)),
             };
             let end = match result {
@@ -449,6 +505,27 @@ impl Run {
         events
     }
 
+    /// The results in the history of those calls that calls of this answer repeat.
+    fn results_of_before(&self) -> HashMap<String, ToolResult> {
+        let Phase::Batch(calls) = &self.phase else {
+            return HashMap::new();
+        };
+        let wanted: HashSet<&str> = calls
+            .iter()
+            .filter_map(|call| match &call.state {
+                CallState::Repeats { of } if call.repeats_at.is_none() => Some(of.as_str()),
+                _ => None,
+            })
+            .collect();
+        // The newest of an id is the run's own.
+        self.messages
+            .iter()
+            .flat_map(|message| message.results())
+            .filter(|result| wanted.contains(result.tool_use_id.as_str()))
+            .map(|result| (result.tool_use_id.clone(), result.clone()))
+            .collect()
+    }
+
     pub(super) fn batch_len(&self) -> usize {
         match &self.phase {
             Phase::Batch(calls) => calls.len(),
@@ -462,16 +539,15 @@ impl Run {
         }
     }
 
-    /// The first unsettled call with this id: a model may use an id twice.
-    fn position(&self, method: &'static str, id: &str) -> Result<usize, UnexpectedInput> {
+    /// The unsettled call with this id.
+    fn position(&mut self, method: &'static str, id: &str) -> Result<usize, UnexpectedInput> {
         let Phase::Batch(calls) = &self.phase else {
             return Err(unexpected(method, "no tool calls are under way"));
         };
-        calls
-            .iter()
-            .position(|call| {
-                call.tool_use.id == id && !matches!(call.state, CallState::Settled { .. })
-            })
+        let is_open = |place: &usize| !matches!(calls[*place].state, CallState::Settled { .. });
+        self.places
+            .of(calls, id)
+            .filter(is_open)
             .ok_or_else(|| unexpected(method, format!("no open tool call has the id `{id}`")))
     }
 }

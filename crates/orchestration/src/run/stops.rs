@@ -8,10 +8,11 @@ use super::{
     Events, Phase, Run, UnexpectedInput,
     answers::begins_a_phase,
     batch::{CallEnd, CallState},
+    place,
 };
 use crate::{
     Outcome, RunError, RunErrorKind, RunEventKind, ToolFailure,
-    approval::{self, only_reads},
+    approval::{self, Verdict, only_reads},
     limits::LimitHit,
 };
 
@@ -28,6 +29,11 @@ impl Run {
         }
         if matches!(self.phase, Phase::Summarising) {
             self.phase = Phase::Model;
+        }
+        if let Phase::Batch(calls) = &mut self.phase {
+            // Also of a run that was stored by a version that did not write down what repeats what.
+            let calls = mem::take(calls);
+            self.begin_batch(calls);
         }
         for position in 0..self.batch_len() {
             let Phase::Batch(calls) = &mut self.phase else {
@@ -57,61 +63,143 @@ impl Run {
     }
 
     /// The tools as they are when a stored run goes on. What somebody was asked about or agreed to is one
-    /// definition: where it is another one now, the question is asked anew. A call of a tool that is gone
-    /// is left to its host, which says so.
+    /// definition of one server: where it is another one now, the question is asked anew. What needed nobody's
+    /// word is held against the rules once more. A call of a tool that is gone is left as it is.
     pub fn tools_now(&mut self, tools: &[Arc<ToolDefinition>]) -> Events {
+        let tools: HashMap<&str, &Arc<ToolDefinition>> = tools
+            .iter()
+            .map(|tool| (tool.name.as_str(), tool))
+            .collect();
         let mut events = Vec::new();
         for position in 0..self.batch_len() {
-            let Phase::Batch(calls) = &mut self.phase else {
+            let Phase::Batch(calls) = &self.phase else {
                 break;
             };
-            let call = &mut calls[position];
-            let Some(now) = tools.iter().find(|tool| tool.name == call.tool_use.name) else {
-                continue;
-            };
-            let Some(before) = &call.fingerprint else {
-                continue;
-            };
-            let declared = self.declared.iter().find(|tool| tool.name == now.name);
-            let fingerprint = approval::fingerprint(declared.unwrap_or(now));
-            // The same words of another server are another tool.
-            if *before == fingerprint && call.origin == now.origin {
-                continue;
-            }
-            let input = match &mut call.state {
-                CallState::Waiting { input, .. } | CallState::Ready { input } => mem::take(input),
-                _ => continue,
-            };
-            if let Err(faults) = self.validators.check(now, input.clone()) {
-                let text = format!(
-                    "Not executed: `{}` is not what it was, and the input does not fit it any more: \
-                     {faults}",
-                    now.name
-                );
-                let end = CallEnd::failed(ToolFailure::InvalidInput, text);
-                events.extend(self.settle(position, end));
-                continue;
-            }
-            let mut request = ApprovalRequest::new(&self.id, call.tool_use.clone());
-            request.origin.clone_from(&now.origin);
-            request.annotations = now.annotations;
-            request.description = Some(now.description.clone());
-            request.input = Some(input.clone());
-            request.fingerprint = Some(fingerprint.clone());
-            request.redefined = true;
-            call.fingerprint = Some(fingerprint);
-            call.annotations = now.annotations;
-            call.state = CallState::Waiting {
-                input,
-                request: Box::new(request),
-            };
-            // An edit is checked against what will run.
-            match self.tools.iter_mut().find(|tool| tool.name == now.name) {
-                Some(known) => *known = Arc::clone(now),
-                None => self.tools.push(Arc::clone(now)),
+            if let Some(now) = tools.get(calls[position].tool_use.name.as_str()) {
+                events.extend(self.tool_now(position, now));
             }
         }
         events.extend(self.close_batch_if_settled());
+        events
+    }
+
+    fn tool_now(&mut self, position: usize, now: &Arc<ToolDefinition>) -> Events {
+        let Phase::Batch(calls) = &self.phase else {
+            return Vec::new();
+        };
+        let call = &calls[position];
+        let (input, was_ready) = match &call.state {
+            CallState::Waiting { input, .. } => (input, false),
+            CallState::Ready { input } => (input, true),
+            _ => return Vec::new(),
+        };
+        let declared = self.declared.iter().find(|tool| tool.name == now.name);
+        let declared = declared.unwrap_or(now);
+        // The same words of another server are another tool.
+        let is_elsewhere = call.origin != now.origin;
+        let was_asked = call.fingerprint.is_some();
+        let fingerprint = approval::fingerprint(declared);
+        if was_asked && !is_elsewhere && call.fingerprint.as_ref() == Some(&fingerprint) {
+            return Vec::new();
+        }
+        let (id, input) = (call.tool_use.id.clone(), input.clone());
+        let verdict = self.verdict(now).0;
+        if let Err(faults) = self.validators.check(now, input.clone()) {
+            let text = format!(
+                "Not executed: `{}` is not what it was, and the input does not fit it any more: {faults}",
+                now.name
+            );
+            return self.ends_now(position, CallEnd::failed(ToolFailure::InvalidInput, text));
+        }
+        if let Verdict::Refuse { reason } = verdict {
+            let end = CallEnd::failed(ToolFailure::Denied, format!("Not executed: {reason}."));
+            let mut events = vec![RunEventKind::ToolDenied { id, reason }];
+            events.extend(self.ends_now(position, end));
+            return events;
+        }
+        let runs_unasked = verdict == Verdict::Run && !was_asked;
+        self.becomes(position, now, is_elsewhere);
+        let Phase::Batch(calls) = &mut self.phase else {
+            return Vec::new();
+        };
+        let call = &mut calls[position];
+        if runs_unasked {
+            call.state = CallState::Ready { input };
+            return Vec::new();
+        }
+        let mut request = ApprovalRequest::new(&self.id, call.tool_use.clone());
+        request.origin.clone_from(&now.origin);
+        request.annotations = now.annotations;
+        request.description = Some(now.description.clone());
+        request.input = Some(input.clone());
+        request.fingerprint = Some(fingerprint.clone());
+        request.redefined = true;
+        call.fingerprint = Some(fingerprint);
+        call.state = CallState::Waiting {
+            input,
+            request: Box::new(request),
+        };
+        let asks = was_ready.then_some(RunEventKind::ToolAwaitingApproval { id });
+        asks.into_iter().collect()
+    }
+
+    pub(super) fn ends_now(&mut self, position: usize, end: CallEnd) -> Events {
+        let mut events: Events = self.settle(position, end).into_iter().collect();
+        events.extend(self.stop_behind(position));
+        events
+    }
+
+    /// A call goes to the tool that has the name now, and an edit of it is checked against that.
+    fn becomes(&mut self, position: usize, now: &Arc<ToolDefinition>, is_elsewhere: bool) {
+        let Phase::Batch(calls) = &mut self.phase else {
+            return;
+        };
+        let call = &mut calls[position];
+        call.annotations = now.annotations;
+        call.barrier |= now.sequential;
+        if is_elsewhere {
+            call.origin.clone_from(&now.origin);
+            if let Some(record) = self.records.get_mut(call.record) {
+                (record.server, record.tool) = place(now.origin.as_ref(), &now.name);
+            }
+        }
+        match self.tools.iter_mut().find(|tool| tool.name == now.name) {
+            Some(known) => *known = Arc::clone(now),
+            None => self.tools.push(Arc::clone(now)),
+        }
+    }
+
+    /// Calls that may start and whose tools are not there wait until they are, or until somebody says no:
+    /// what was allowed is not lost because a server is away.
+    pub(crate) fn tools_missing_now(&mut self, is_there: impl Fn(&str) -> bool) -> Events {
+        let mut events = Vec::new();
+        for position in 0..self.batch_len() {
+            let Phase::Batch(calls) = &self.phase else {
+                break;
+            };
+            let call = &calls[position];
+            let CallState::Ready { input } = &call.state else {
+                continue;
+            };
+            if is_there(&call.tool_use.name) {
+                continue;
+            }
+            let mut request = ApprovalRequest::new(&self.id, call.tool_use.clone());
+            request.origin.clone_from(&call.origin);
+            request.annotations = call.annotations;
+            let definition = self.definition(&call.tool_use.name);
+            request.description = definition.map(|tool| tool.description.clone());
+            request.input = Some(input.clone());
+            request.fingerprint.clone_from(&call.fingerprint);
+            events.push(RunEventKind::ToolAwaitingApproval {
+                id: call.tool_use.id.clone(),
+            });
+            let state = CallState::Waiting {
+                input: input.clone(),
+                request: Box::new(request),
+            };
+            self.set_state(position, state);
+        }
         events
     }
 

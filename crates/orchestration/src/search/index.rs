@@ -9,14 +9,14 @@ use std::{
 
 use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 use serde_json::Value;
-use switchboard_domain::ToolDefinition;
+use switchboard_domain::{ToolDefinition, nearest::nearest};
 
 use super::words::Words;
 use crate::{approval::only_reads, tokens::estimate_tool};
 
 /// Words of a query that are looked at.
 const QUERY: usize = 64;
-/// Bytes that a word must have to be looked for in longer ones.
+/// Bytes that a word must have to be looked for in longer ones, and among those that are written alike.
 const PART: usize = 4;
 /// How much the length of a definition counts against it, 0 to 1. Little: long descriptions of tools are
 /// mostly good ones.
@@ -54,6 +54,17 @@ struct Search {
 }
 
 impl Search {
+    /// Where no tool has a word, the one that is written most like it: typing errors, and forms that have
+    /// another stem.
+    fn alike<'s>(&'s self, stem: &str) -> Option<&'s str> {
+        let is_known = self.vocabulary.contains(stem) || self.related(stem).next().is_some();
+        if stem.len() < PART || is_known {
+            return None;
+        }
+        let words = self.vocabulary.iter().map(String::as_str);
+        nearest(stem, words.filter(|word| word.len() >= PART))
+    }
+
     /// Words of the definitions that begin with a word.
     fn related<'s>(&'s self, stem: &'s str) -> impl Iterator<Item = &'s str> {
         let after = (Bound::Excluded(stem), Bound::Unbounded);
@@ -62,6 +73,11 @@ impl Search {
             .map(String::as_str)
             .take_while(move |word| word.starts_with(stem))
     }
+}
+
+/// The server that a tool is of.
+fn server_of(tool: &ToolDefinition) -> Option<&str> {
+    tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 
 /// Splits at spaces: documents and queries are made of stems already.
@@ -129,8 +145,34 @@ impl ToolIndex {
     }
 
     /// The tools that fit `query`, the best first, `limit` at most. A tool that is called by its exact
-    /// name comes before all others.
+    /// name comes before all others. A word that no tool has stands for the one that is written most like it.
     pub fn search(&mut self, query: &str, limit: usize) -> Vec<Found> {
+        self.search_where(query, limit, |_| true)
+    }
+
+    /// The same among the tools of one server.
+    pub fn search_server(&mut self, server: &str, query: &str, limit: usize) -> Vec<Found> {
+        self.search_where(query, limit, |tool| server_of(tool) == Some(server))
+    }
+
+    /// The servers of the tools, each with how many there are, in the order of the catalog.
+    pub fn servers(&self) -> Vec<(&str, usize)> {
+        let mut servers: Vec<(&str, usize)> = Vec::new();
+        for server in self.tools.iter().filter_map(|tool| server_of(tool)) {
+            match servers.iter_mut().find(|(known, _)| *known == server) {
+                Some((_, count)) => *count += 1,
+                None => servers.push((server, 1)),
+            }
+        }
+        servers
+    }
+
+    fn search_where(
+        &mut self,
+        query: &str,
+        limit: usize,
+        is_wanted: impl Fn(&ToolDefinition) -> bool,
+    ) -> Vec<Found> {
         let words = Words::default();
         let mut stems = words.stems(query);
         stems.truncate(QUERY);
@@ -147,13 +189,20 @@ impl ToolIndex {
             .filter(|stem| stem.len() >= PART)
             .flat_map(|stem| search.related(stem))
             .collect();
+        let alike: Vec<&str> = stems.iter().filter_map(|stem| search.alike(stem)).collect();
         let said = stems.iter().map(String::as_str);
-        let terms: Vec<&str> = said.clone().chain(said).chain(related).collect();
+        let terms: Vec<&str> = said
+            .clone()
+            .chain(said)
+            .chain(related)
+            .chain(alike)
+            .collect();
         let embedded = search.embedder.embed(&terms.join(" "));
         let mut found: Vec<(bool, f32, usize)> = self
             .tools
             .iter()
             .enumerate()
+            .filter(|(_, tool)| is_wanted(tool))
             .map(|(place, tool)| {
                 let score = search.scorer.score(&place, &embedded).unwrap_or(0.0);
                 let score = if only_reads(tool.annotations) {

@@ -3,7 +3,8 @@
 //! With hundreds of tools a request is mostly tools, and models choose worse. So when there are many
 //! ([`SearchPolicy`]), [`ToolSelection`] shows the model a tool `search_tools` and what it has found so
 //! far. The search runs here, over names, titles, descriptions and parameters ([`ToolIndex`]), so that it
-//! works with every provider.
+//! works with every provider. It knows forms of words and typing errors and no synonyms: those the model
+//! knows, which is told to try other words, and can have the names of all tools of a server.
 //!
 //! What was shown stays shown, in the order in which it was found: the tools of a request are the
 //! beginning of those of the next one, and the provider's prompt cache holds.

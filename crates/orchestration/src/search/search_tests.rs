@@ -173,7 +173,9 @@ fn a_search_says_what_it_found_in_one_line_each() {
         answer.output.content[0].as_text(),
         "2 tools fit, and can be called now, the likeliest first:\n\
          - crm__delete_customer: Removes a customer.\n\
-         - crm__list_customers: Lists customers by name."
+         - crm__list_customers: Lists customers by name.\n\
+         Not what you need? Search with other words for the same thing, or give only `server` to see \
+         the names of all its tools."
     );
     let one = search(
         &mut selection,
@@ -183,10 +185,77 @@ fn a_search_says_what_it_found_in_one_line_each() {
     assert_eq!(one.found.len(), 1);
     let none = search(&mut selection, &mut index, &json!({"query": "bake a cake"}));
     assert!(none.found.is_empty() && !none.output.is_error);
+    assert!(
+        none.output.content[0]
+            .as_text()
+            .starts_with("No tool fits. Search with other words")
+    );
     for nothing in [json!({}), json!({"query": " "}), json!({"query": 3})] {
         let answer = search(&mut selection, &mut index, &nothing);
         assert!(answer.output.is_error && answer.revealed.is_empty());
     }
+}
+
+#[test]
+fn a_server_is_searched_alone_and_its_tools_are_listed() {
+    let mut index = ToolIndex::default();
+    index.update(&some_tools());
+    let mut selection = ToolSelection::default();
+    selection.select(&small(), &mut index);
+    let mut asked = |input: Value| search(&mut selection, &mut index, &input);
+    let crm = asked(json!({"query": "send mail to a customer", "server": "CRM"}));
+    assert_eq!(crm.found.len(), 2);
+    assert!(crm.found.iter().all(|name| name.starts_with("crm__")));
+
+    let all = asked(json!({"server": "mail"}));
+    assert_eq!(
+        all.output.content[0].as_text(),
+        "The tools of `mail` are: mail__send. Give the names that you need as `query`; then you can call \
+         them."
+    );
+    assert!(all.revealed.is_empty() && !all.output.is_error);
+    let named = asked(json!({"query": "mail__send"}));
+    assert_eq!(named.found[0], "mail__send");
+
+    let none = asked(json!({"query": "mail", "server": "post"}));
+    assert!(none.output.is_error && none.found.is_empty());
+    assert_eq!(
+        none.output.content[0].as_text(),
+        "There is no server `post`. There are: crm, mail, git."
+    );
+}
+
+#[test]
+fn the_list_of_a_large_server_has_its_end() {
+    let tools: Vec<_> = (0..1_000)
+        .map(|n| tool(&format!("huge__tool_{n}"), ""))
+        .collect();
+    let mut index = ToolIndex::default();
+    index.update(&tools);
+    let mut selection = ToolSelection::default();
+    selection.select(&small(), &mut index);
+    let all = search(&mut selection, &mut index, &json!({"server": "huge"}));
+    let text = all.output.content[0].as_text();
+    assert!(text.contains("huge__tool_199, and 800 more.") && !text.contains("tool_200"));
+}
+
+#[test]
+fn words_with_typing_errors_are_taken_for_those_that_are_written_alike() {
+    let mut index = ToolIndex::default();
+    index.update(&some_tools());
+    for (query, expected) in [
+        ("costumers lsit", "crm__list_customers"),
+        ("chnaged flies", "git__status"),
+        ("remvoe", "crm__delete_customer"),
+    ] {
+        let found = index.search(query, 2);
+        assert!(
+            found.iter().any(|found| found.tool.name == expected),
+            "{query}: {found:?}"
+        );
+    }
+    // A word that some tool has is that word.
+    assert!(index.search("sends", 4).len() == 1);
 }
 
 #[test]

@@ -13,6 +13,8 @@ const NAME: &str = "search_tools";
 const SERVERS: usize = 30;
 /// Characters of a tool's one-line description.
 const LINE: usize = 160;
+/// Names of a server's tools that are listed at once.
+const LISTED: usize = 200;
 
 /// Which tools the model is shown. It only grows, in the order of discovery.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -34,6 +36,19 @@ pub struct SearchAnswer {
     pub found: Vec<String>,
     /// Those of them that were not shown before.
     pub revealed: Vec<String>,
+}
+
+impl SearchAnswer {
+    fn nothing(text: impl Into<String>, is_error: bool) -> Self {
+        Self {
+            output: ToolOutput {
+                is_error,
+                ..ToolOutput::text(text)
+            },
+            found: Vec::new(),
+            revealed: Vec::new(),
+        }
+    }
 }
 
 impl ToolSelection {
@@ -102,39 +117,40 @@ impl ToolSelection {
         is_new
     }
 
-    /// Runs a search, and shows what it found from the next request on.
+    /// Runs a search, and shows what it found from the next request on. With a server and no words for what is
+    /// wanted, it names that server's tools: who knows the language finds there what other words do not.
     pub fn answer_search(
         &mut self,
         policy: &SearchPolicy,
         index: &mut ToolIndex,
         input: &JsonObject,
     ) -> SearchAnswer {
-        let query = input
-            .get("query")
-            .and_then(Value::as_str)
-            .unwrap_or("")
-            .trim();
-        if query.is_empty() {
-            let text = "Nothing was searched for: say in `query` what the tool should do.";
-            return SearchAnswer {
-                output: ToolOutput {
-                    is_error: true,
-                    ..ToolOutput::text(text)
-                },
-                found: Vec::new(),
-                revealed: Vec::new(),
-            };
-        }
+        let said = |key: &str| {
+            let said = input.get(key).and_then(Value::as_str).unwrap_or("");
+            said.trim()
+        };
+        let query = said("query");
+        let server = match server_named(index, said("server")) {
+            Ok(server) => server,
+            Err(text) => return SearchAnswer::nothing(text, true),
+        };
         let most = policy.max_results.max(1);
         let limit = input
             .get("limit")
             .and_then(Value::as_u64)
             .and_then(|limit| usize::try_from(limit).ok())
             .map_or(most, |limit| limit.clamp(1, most));
-        let hits = index.search(query, limit);
+        let hits = match (&server, query) {
+            (None, "") => {
+                let text = "Nothing was searched for: say in `query` what the tool should do.";
+                return SearchAnswer::nothing(text, true);
+            }
+            (Some(server), "") => return SearchAnswer::nothing(all_of(index, server), false),
+            (Some(server), query) => index.search_server(server, query, limit),
+            (None, query) => index.search(query, limit),
+        };
         let mut text = match hits.len() {
-            0 => "No tool fits. Search again with other words, or for something more general."
-                .to_owned(),
+            0 => "No tool fits.".to_owned(),
             1 => "One tool fits, and can be called now:".to_owned(),
             n => format!("{n} tools fit, and can be called now, the likeliest first:"),
         };
@@ -152,6 +168,14 @@ impl ToolSelection {
             }
             found.push(name.clone());
         }
+        if !found.is_empty() {
+            text.push_str("\nNot what you need?");
+        }
+        text.push_str(" Search with other words for the same thing");
+        if !index.servers().is_empty() {
+            text.push_str(", or give only `server` to see the names of all its tools");
+        }
+        text.push('.');
         SearchAnswer {
             output: ToolOutput::text(text),
             found,
@@ -177,13 +201,9 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
         n += 1;
     }
     let shown: HashSet<&str> = shown.iter().map(String::as_str).collect();
-    let mut servers: Vec<&str> = Vec::new();
-    let mut hidden = 0_usize;
-    for tool in index.tools() {
-        hidden += usize::from(!shown.contains(tool.name.as_str()));
-        let server = tool.origin.as_ref().map(|origin| origin.server.as_str());
-        servers.extend(server.filter(|server| !servers.contains(server)));
-    }
+    let is_hidden = |tool: &&Arc<ToolDefinition>| !shown.contains(tool.name.as_str());
+    let hidden = index.tools().iter().filter(is_hidden).count();
+    let mut servers: Vec<&str> = index.servers().into_iter().map(|(name, _)| name).collect();
     let more = servers.len().saturating_sub(SERVERS);
     servers.truncate(SERVERS);
     let mut description =
@@ -203,7 +223,11 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
         "properties": {
             "query": {
                 "type": "string",
-                "description": "What the tool should do, in a few English words, such as `create calendar event`.",
+                "description": "What the tool should do, in a few English words, such as `create calendar event`: the words of whoever makes tools, not those of the person. Other words for the same thing find more.",
+            },
+            "server": {
+                "type": "string",
+                "description": "Search among the tools of this server only. Without `query`: the names of all its tools.",
             },
             "limit": {
                 "type": "integer",
@@ -212,7 +236,6 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
                 "description": "How many tools to list at most.",
             },
         },
-        "required": ["query"],
         "additionalProperties": false,
     });
     ToolDefinition {
@@ -224,6 +247,45 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
         },
         ..ToolDefinition::new(name, description, schema)
     }
+}
+
+/// The server that is meant, if one is; or that there is none of that name.
+fn server_named(index: &ToolIndex, name: &str) -> Result<Option<String>, String> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let servers = index.servers();
+    let names = || servers.iter().map(|(server, _)| *server);
+    let exact = names().find(|server| *server == name);
+    let found = exact.or_else(|| names().find(|server| server.eq_ignore_ascii_case(name)));
+    if let Some(server) = found {
+        return Ok(Some(server.to_owned()));
+    }
+    let all: Vec<&str> = names().take(SERVERS).collect();
+    Err(format!(
+        "There is no server `{name}`. There are: {}.",
+        all.join(", ")
+    ))
+}
+
+/// The names of a server's tools.
+fn all_of(index: &ToolIndex, server: &str) -> String {
+    let of_server = |tool: &&Arc<ToolDefinition>| {
+        let origin = tool.origin.as_ref();
+        origin.is_some_and(|origin| origin.server == server)
+    };
+    let tools = index.tools().iter().filter(of_server);
+    let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+    let listed = names.len().min(LISTED);
+    let mut text = format!(
+        "The tools of `{server}` are: {}",
+        names[..listed].join(", ")
+    );
+    if names.len() > listed {
+        let _ = write!(text, ", and {} more", names.len() - listed);
+    }
+    text.push_str(". Give the names that you need as `query`; then you can call them.");
+    text
 }
 
 /// The first sentence of a description, or the title.

@@ -1,6 +1,6 @@
 //! Calls that were made before: the same tool with the same input.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ToolContent, ToolResult};
@@ -33,6 +33,9 @@ pub enum CallVerdict {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RepeatedCalls {
     seen: HashMap<String, Seen>,
+    /// Under what each call is, by its id. Without it, forgetting many takes the square of their number.
+    #[serde(default)]
+    keys: HashMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +50,7 @@ impl RepeatedCalls {
     /// repeated again: then the model turns in circles. Several equal calls within one answer run
     /// once and are no circle.
     pub fn check(&mut self, calls: &[GatherCall<'_>]) -> (Vec<CallVerdict>, bool) {
-        let mut counted: Vec<String> = Vec::new();
+        let mut counted: HashSet<String> = HashSet::new();
         let mut circles = false;
         let verdicts = calls
             .iter()
@@ -56,14 +59,14 @@ impl RepeatedCalls {
                 let key = format!("{}\n{}", call.name, call.input);
                 let Some(seen) = self.seen.get_mut(&key) else {
                     let id = call.id.to_owned();
-                    counted.push(key.clone());
+                    counted.insert(key.clone());
+                    self.keys.insert(id.clone(), key.clone());
                     self.seen.insert(key, Seen { id, repeats: 0 });
                     return CallVerdict::Run;
                 };
-                if !counted.contains(&key) {
+                if counted.insert(key) {
                     seen.repeats = seen.repeats.saturating_add(1);
                     circles |= seen.repeats > 1;
-                    counted.push(key);
                 }
                 CallVerdict::Repeat {
                     of: seen.id.clone(),
@@ -75,7 +78,12 @@ impl RepeatedCalls {
 
     /// The call did not run after all, so that the next one like it is no repeat.
     pub fn forget(&mut self, id: &str) {
-        self.seen.retain(|_, seen| seen.id != id);
+        let key = self.keys.remove(id);
+        if let Some(key) = key
+            && self.seen.get(&key).is_some_and(|seen| seen.id == id)
+        {
+            self.seen.remove(&key);
+        }
     }
 }
 

@@ -250,6 +250,13 @@ impl RunLog {
                 target: LOG, run, left_out, tokens_before, tokens_after, summarised,
                 "older messages are not sent"
             ),
+            RunEventKind::HistorySummarised { model, error, .. } => tracing::debug!(
+                target: LOG,
+                run,
+                %model,
+                error = error.as_ref().map(|error| word(&error.kind)),
+                "the model was asked for a summary"
+            ),
             RunEventKind::ModelSwitched { from, to, reason } => {
                 let reason = self.redactor.text(reason);
                 tracing::debug!(target: LOG, run, %from, %to, reason, "another model goes on");

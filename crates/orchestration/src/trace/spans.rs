@@ -168,6 +168,7 @@ impl ChatTrace {
             "error.type" = Empty,
             http.response.status_code = Empty,
             switchboard.step = step,
+            switchboard.purpose = Empty,
             switchboard.tools.offered = request.tools.len(),
             switchboard.tool_choice.asked = choice(&request.tool_choice),
             switchboard.tool_choice.outcome = Empty,
@@ -183,6 +184,13 @@ impl ChatTrace {
     /// The span.
     pub fn span(&self) -> Span {
         self.open.span.clone()
+    }
+
+    /// What is asked for is a summary of what no longer fits, before the step of that number.
+    #[must_use]
+    pub fn for_summary(self) -> Self {
+        self.open.span.record("switchboard.purpose", "summary");
+        self
     }
 
     /// Something came. Only the first time counts.

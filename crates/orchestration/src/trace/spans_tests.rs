@@ -252,3 +252,23 @@ fn without_anybody_who_listens_nothing_is_made() {
     assert!(run.span().is_disabled() || run.span().metadata().is_some());
     run.ended(&report(Outcome::Completed, None));
 }
+
+#[test]
+fn a_summary_is_a_chat_of_its_own() {
+    let told = Told::of(false, || {
+        let chat = ChatTrace::begin(2, &model(), &request(), None).for_summary();
+        chat.answered(&answer());
+    });
+    let (_, fields) = told.span("chat flash");
+    assert_eq!(fields["switchboard.purpose"], "summary");
+    assert_eq!(fields["switchboard.step"], "2");
+    let told = Told::of(false, || {
+        ChatTrace::begin(2, &model(), &request(), None).answered(&answer());
+    });
+    assert!(
+        !told
+            .span("chat flash")
+            .1
+            .contains_key("switchboard.purpose")
+    );
+}

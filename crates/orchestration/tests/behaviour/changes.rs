@@ -196,6 +196,44 @@ async fn a_changed_list_of_tools_empties_the_cache_of_its_server() {
     }
 }
 
+#[tokio::test]
+async fn what_was_read_while_something_changed_is_read_again() {
+    // The read ends when the change has ended, and may have seen what was before.
+    let changed = Arc::new(tokio::sync::Notify::new());
+    let (waits, tells) = (changed.clone(), changed.clone());
+    let tools = Arc::new(
+        Tools::new()
+            .with_async(reading("look"), move |call| {
+                let waits = waits.clone();
+                async move {
+                    waits.notified().await;
+                    echo(call)
+                }
+            })
+            .with(tool("do"), move |call| {
+                // For the read that waits, and for the one that comes next.
+                tells.notify_one();
+                tells.notify_one();
+                echo(call)
+            }),
+    );
+    let look = |id| (id, "srv__look", json!({"n": 1}));
+    let model = Scripted::new([
+        calls(&[look("a"), ("b", "srv__do", json!({"n": 1}))]),
+        calls(&[look("c")]),
+        calls(&[look("d")]),
+        Answer::Says("ok"),
+    ]);
+    let cache = Arc::new(ResultCache::new(CacheOptions::default()));
+    let agent = Agent::new(model)
+        .with_tools(tools.clone())
+        .with_cache(cache.clone());
+    let (_, report) = ask(&agent, "go").await;
+    let cached: Vec<_> = report.tool_calls.iter().map(|call| call.cached).collect();
+    // The last is the one before it again, and nothing changed between them.
+    assert_eq!(cached, [false, false, false, true]);
+}
+
 fn person(name: &str) -> Principal {
     Principal {
         user: name.to_owned(),

@@ -70,7 +70,7 @@ fn thinks_and_calls(signature: &str) -> Answer {
         },
         ModelEvent::PartState {
             index: 0,
-            state: state(signature),
+            state: Box::new(state(signature)),
         },
         ModelEvent::PartFinished { index: 0 },
         ModelEvent::PartStarted {
@@ -86,7 +86,7 @@ fn thinks_and_calls(signature: &str) -> Answer {
         },
         ModelEvent::PartState {
             index: 1,
-            state: state("of the call"),
+            state: Box::new(state("of the call")),
         },
         ModelEvent::PartFinished { index: 1 },
         ModelEvent::Finished {

@@ -412,3 +412,96 @@ async fn what_only_asks_for_more_data_is_never_the_answer() {
     let (_, report) = ask(&agent, "go").await;
     assert_eq!(report.answer, "Noor's account is worth 530.19 EUR.");
 }
+
+#[tokio::test]
+async fn the_last_step_that_is_allowed_is_that_of_the_form() {
+    for max_steps in [1, 2, 3] {
+        let gathers = (0..max_steps - 1).map(|n| {
+            let id: &'static str = Box::leak(n.to_string().into_boxed_str());
+            find("NEED MORE DATA: more", id, n.into())
+        });
+        let model = Scripted::new(gathers.chain([form(text("What was gathered."))]));
+        let mut options = gather_format();
+        options.limits.max_steps = max_steps;
+        let agent = Agent::new(model.clone())
+            .with_tools(tools())
+            .with_options(options);
+        let (_, report) = ask(&agent, "go").await;
+        assert_eq!(report.outcome, Outcome::Completed, "{max_steps}");
+        assert_eq!(report.answer, "What was gathered.");
+        assert_eq!(report.steps, max_steps);
+        // Nobody asks it to go on gathering.
+        let last = model.request(model.asked() - 1);
+        assert_eq!(last.tools[0].name, formatter::TOOL);
+    }
+    let mut options = gather_format();
+    options.limits.max_steps = 0;
+    let agent = Agent::new(Scripted::new([])).with_options(options);
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!((report.outcome, report.steps), (Outcome::Limited, 0));
+}
+
+#[tokio::test]
+async fn the_last_call_that_is_allowed_ends_the_gathering_and_not_the_run() {
+    let model = Scripted::new([
+        find("NEED MORE DATA: more", "a", 1),
+        find("NEED MORE DATA: more", "b", 2),
+        form(text("What was gathered.")),
+    ]);
+    let mut options = gather_format();
+    options.limits.max_tool_calls = Some(1);
+    let tools = tools();
+    let agent = Agent::new(model)
+        .with_tools(tools.clone())
+        .with_options(options);
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.outcome, Outcome::Completed);
+    assert_eq!(report.answer, "What was gathered.");
+    assert_eq!(tools.called().len(), 1);
+}
+
+#[tokio::test]
+async fn the_prompt_of_the_phase_is_made_once() {
+    let model = Scripted::new([
+        find("NEED MORE DATA: more", "a", 1),
+        find("NEED MORE DATA: more", "b", 2),
+        find("", "c", 3),
+        form(text("ok")),
+    ]);
+    let tools = tools();
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_instructions("You know about things.")
+        .with_options(gather_format());
+    ask(&agent, "go").await;
+    let prompt = |n: usize| Arc::clone(&model.request(n).messages[0]);
+    assert!(prompt(0).text().contains("You know about things."));
+    assert!(Arc::ptr_eq(&prompt(0), &prompt(1)) && Arc::ptr_eq(&prompt(0), &prompt(2)));
+    assert_ne!(prompt(2), prompt(3), "the form has its own");
+}
+
+#[tokio::test]
+async fn a_tool_that_is_new_is_in_the_prompt_of_the_next_step() {
+    let tools = Arc::new(
+        Tools::new()
+            .with(tool("find"), echo)
+            .with(tool("late"), echo),
+    );
+    tools.remove("srv__late");
+    let model = Scripted::new([
+        find("NEED MORE DATA: more", "a", 1),
+        find("", "b", 2),
+        form(text("ok")),
+    ]);
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_options(gather_format());
+    let mut stream = agent.ask("go");
+    while let Some(event) = futures_util::StreamExt::next(&mut stream).await {
+        if matches!(event.kind, RunEventKind::ToolFinished { .. }) {
+            tools.define(tool("late"));
+        }
+    }
+    let prompt = |n: usize| model.request(n).messages[0].text();
+    assert!(!prompt(0).contains("srv__late") && prompt(1).contains("srv__late"));
+}

@@ -6,11 +6,14 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, Message, ModelErrorKind, Role,
-    ToolChoice, ToolDefinition, ToolOutput,
+    ToolChoice, ToolDefinition, ToolOutput, Usage,
 };
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Outcome, RunEventKind, RunOptions, RunPhase, ToolFailure,
+    Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
+    ToolFailure,
     arguments::ContextInjection,
+    audit::{AuditKind, AuditOptions, AuditProjection, CostOf, ModelCall, ModelCallEnd},
+    metrics::{Metrics, RecordedMetrics, Snapshot},
     recipe::Recipe,
     search::SearchPolicy,
     strategy::{GatherFormat, Strategy},
@@ -91,6 +94,117 @@ async fn what_is_left_out_is_summarised_by_the_model() {
     assert_eq!(trims.collect::<Vec<_>>(), [(true, 1)]);
     // What the model wrote for itself is not shown as an answer.
     assert_eq!(crate::support::streamed(&events), "ok");
+}
+
+/// What the audit and the counters make of the events of a run.
+fn recorded(events: &[RunEvent]) -> (Vec<ModelCall>, Snapshot) {
+    let cost: CostOf = Arc::new(|_, usage| {
+        let tokens = u32::try_from(usage.output_tokens?).ok()?;
+        Some(f64::from(tokens))
+    });
+    let mut audit = AuditProjection::new(AuditOptions {
+        cost: Some(cost.clone()),
+        ..AuditOptions::default()
+    });
+    let mut metrics = Metrics::default().with_cost(cost);
+    let mut calls = Vec::new();
+    let mut recorded = RecordedMetrics::default();
+    for event in events {
+        metrics.observe(event);
+        for record in audit.observe(event) {
+            recorded.observe(&record);
+            if let AuditKind::ModelCall(call) = record.kind {
+                calls.push(call);
+            }
+        }
+    }
+    let counted = metrics.snapshot();
+    let of_records = recorded.snapshot();
+    assert_eq!(counted.models[0].requests, of_records.models[0].requests);
+    assert_eq!(counted.models[0].tokens, of_records.models[0].tokens);
+    (calls, counted)
+}
+
+#[tokio::test]
+async fn what_a_summary_costs_is_told_recorded_and_counted() {
+    let usage = |output| Usage {
+        input_tokens: Some(10),
+        output_tokens: Some(output),
+        ..Usage::default()
+    };
+    let model = Scripted::new([
+        Answer::Costs("Customer 7 pays late.", usage(3)),
+        Answer::Costs("ok", usage(4)),
+    ]);
+    let agent = Agent::new(model).with_options(summarising());
+    let (events, run) = played(agent.run(long_ago())).await;
+    assert_grammar(&events);
+    let told: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            RunEventKind::HistorySummarised {
+                step, usage, error, ..
+            } => Some((*step, usage.output_tokens, error.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [(1, Some(3), None)]);
+    assert_eq!(run.report().unwrap().usage.output_tokens, Some(7));
+
+    let (calls, counted) = recorded(&events);
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|call| (call.purpose, call.step, call.end, call.cost_usd))
+        .collect();
+    assert_eq!(
+        calls,
+        [
+            (CallPurpose::Summary, 1, ModelCallEnd::Answered, Some(3.0)),
+            (CallPurpose::Answer, 1, ModelCallEnd::Answered, Some(4.0)),
+        ]
+    );
+    let model = &counted.models[0];
+    assert_eq!((model.requests.total, model.requests.successful), (2, 2));
+    assert!((model.cost_usd - 7.0).abs() < f64::EPSILON);
+
+    // One that fails, and one during which the run is cancelled.
+    let model = Scripted::new([
+        Answer::Fails(ModelErrorKind::Authentication, "no"),
+        Answer::Says("ok"),
+    ]);
+    let (events, _) = played(
+        Agent::new(model)
+            .with_options(summarising())
+            .run(long_ago()),
+    )
+    .await;
+    let (calls, counted) = recorded(&events);
+    assert_eq!(
+        (calls[0].purpose, calls[0].end, calls[0].error.as_deref()),
+        (
+            CallPurpose::Summary,
+            ModelCallEnd::Failed,
+            Some("authentication")
+        )
+    );
+    assert_eq!(counted.models[0].requests.failed, 1);
+
+    let agent = Agent::new(Scripted::new([])).with_options(summarising());
+    let mut stream = agent.run(long_ago());
+    let handle = stream.cancel_handle();
+    let mut events = Vec::new();
+    while let Some(event) = futures_util::StreamExt::next(&mut stream).await {
+        if matches!(event.kind, RunEventKind::HistoryTrimmed { .. }) {
+            handle.cancel();
+        }
+        events.push(event);
+    }
+    let (calls, counted) = recorded(&events);
+    assert_eq!(
+        (calls[0].purpose, calls[0].end),
+        (CallPurpose::Summary, ModelCallEnd::Cancelled)
+    );
+    assert_eq!(counted.models[0].requests.cancelled, 1);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod approvals;
+mod batches;
 mod changes;
 mod defects;
 mod edges;
@@ -11,5 +12,6 @@ mod gather_format;
 mod growth;
 mod limits;
 mod records;
+mod resuming;
 mod support;
 mod tools;

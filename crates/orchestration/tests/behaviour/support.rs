@@ -143,6 +143,7 @@ fn said(text: &str, reason: FinishReason, usage: Option<Usage>) -> Events {
         events.push(Ok(ModelEvent::PartFinished { index: 0 }));
     }
     if let Some(usage) = usage {
+        let usage = Box::new(usage);
         events.push(Ok(ModelEvent::Usage { usage }));
     }
     events.push(Ok(ModelEvent::Finished { reason, raw: None }));

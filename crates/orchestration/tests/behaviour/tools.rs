@@ -401,6 +401,48 @@ async fn images_go_to_models_that_see() {
 }
 
 #[tokio::test]
+async fn the_next_model_sees_what_the_first_one_could_not() {
+    let shot = || ToolOutput {
+        content: vec![ToolContent::Image(Media::base64("image/png", "AA=="))],
+        ..ToolOutput::default()
+    };
+    let that_sees = |images: bool| switchboard_domain::ModelCapabilities {
+        images: Some(images),
+        ..Default::default()
+    };
+    let one = |id: &'static str| calls(&[(id, "srv__shot", json!({"n": 1}))]);
+    let blind = Scripted::named(
+        "blind",
+        that_sees(false),
+        [
+            one("a"),
+            one("b"),
+            Answer::Fails(switchboard_domain::ModelErrorKind::Authentication, "no"),
+        ],
+    );
+    let seeing = Scripted::named("seeing", that_sees(true), [Answer::Says("A cat.")]);
+    let agent = Agent::new(blind.clone())
+        .with_fallback(seeing.clone())
+        .with_tools(Arc::new(
+            Tools::new().with(tool("shot"), move |_| Ok(shot())),
+        ));
+    ask(&agent, "go").await;
+    let sees = |model: &Scripted, n: usize| -> Vec<bool> {
+        let request = model.request(n);
+        let results = request.messages.iter().flat_map(|it| it.results());
+        results
+            .map(|result| matches!(result.content[0], ToolContent::Image(_)))
+            .collect()
+    };
+    assert_eq!(sees(&blind, 2), [false, false]);
+    assert_eq!(sees(&seeing, 0), [true, true]);
+    // What the first model reads instead is made once.
+    let (before, now) = (blind.request(1), blind.request(2));
+    let same = before.messages.iter().zip(&now.messages);
+    assert!(same.clone().all(|(before, now)| Arc::ptr_eq(before, now)));
+}
+
+#[tokio::test]
 async fn structured_results_are_kept_and_checked_against_the_promise() {
     let mut definition = tool("count");
     definition.output_schema = Some(json!({

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 use switchboard_domain::ToolDefinition;
 use switchboard_orchestration::{
-    search::{SearchPolicy, ToolIndex, ToolSelection},
-    tokens::estimate_tool,
+    search::{Found, SearchPolicy, ToolIndex, ToolSelection},
+    tokens::{estimate, estimate_tool},
 };
 
 /// What people ask, and the tool that they need. Written before anything was searched.
@@ -75,6 +75,151 @@ const QUESTIONS: [(&str, &str); 20] = [
     ),
 ];
 
+/// A second set, written later and before anything of the search was changed for it: every fifteenth tool of
+/// the catalogue, in the words of somebody who does not know what it is called.
+const OTHER_WORDS: [(&str, &str); 20] = [
+    (
+        "Anna Miller has a new phone number, 0151 2345678, note that down",
+        "crm__update_contact",
+    ),
+    (
+        "What did we last talk about with Hansen AG?",
+        "crm__list_activities",
+    ),
+    (
+        "Move my lunch with Paul to half past one",
+        "calendar__update_event",
+    ),
+    (
+        "Ping me an hour before the board meeting",
+        "calendar__set_reminder",
+    ),
+    (
+        "Put the line 'buy milk' at the end of todo.txt",
+        "files__append_file",
+    ),
+    (
+        "Is the SHA-256 of the download what the site says?",
+        "files__compute_checksum",
+    ),
+    ("What exactly went in with 3f2a9c1?", "git__show_commit"),
+    ("Bring back the changes that I put aside", "git__stash_pop"),
+    (
+        "Where is it raining right now around Cologne?",
+        "weather__precipitation_radar",
+    ),
+    (
+        "How much heating did this January need compared to the last one?",
+        "weather__degree_days",
+    ),
+    (
+        "Collect the amount that we reserved on the card for order 553",
+        "payments__capture_payment",
+    ),
+    (
+        "Which bills of Novak Ltd. are still open?",
+        "payments__list_invoices",
+    ),
+    (
+        "What illnesses does a broken CFTR cause?",
+        "biology__find_diseases_for_gene",
+    ),
+    (
+        "In which biological processes does TP53 take part?",
+        "biology__find_pathways_for_gene",
+    ),
+    ("Where is the Museum of Modern Art?", "maps__search_places"),
+    (
+        "Where can I leave my car near the opera?",
+        "maps__find_parking",
+    ),
+    (
+        "Show me the whole exchange with the landlord",
+        "email__get_thread",
+    ),
+    (
+        "Get rid of the mailbox folder 'Old stuff'",
+        "email__delete_folder",
+    ),
+    (
+        "How many users signed up per month this year?",
+        "database__run_query",
+    ),
+    (
+        "Set the status of all orders from March to closed",
+        "database__update_rows",
+    ),
+];
+
+/// A third one, written at the same time and in the same way. Nothing of the search was chosen by it.
+const HELD_BACK: [(&str, &str); 20] = [
+    (
+        "Brandt & Sons went out of business, put them away",
+        "crm__archive_company",
+    ),
+    (
+        "Who might become a customer? Show me the people from the trade fair",
+        "crm__list_leads",
+    ),
+    (
+        "Invite Lisa to the kickoff as well",
+        "calendar__add_attendee",
+    ),
+    (
+        "Give me my appointments as a file that I can load into Outlook",
+        "calendar__export_ics",
+    ),
+    ("Put report.pdf into the folder 2024", "files__move_file"),
+    (
+        "Make a shortcut to the config on the desktop",
+        "files__create_link",
+    ),
+    (
+        "Throw away my last three commits and go back to where main was",
+        "git__reset_branch",
+    ),
+    (
+        "Get me a local copy of github.com/acme/tools",
+        "git__clone_repository",
+    ),
+    ("When is high water in Hamburg?", "weather__tide_times"),
+    (
+        "Where are temperatures measured near Oslo?",
+        "weather__list_stations",
+    ),
+    (
+        "Jansen moved, the new billing address is Hafenstr. 3",
+        "payments__update_customer",
+    ),
+    (
+        "How much money do we have at the moment?",
+        "payments__get_balance",
+    ),
+    (
+        "What does MDM2 bind to?",
+        "biology__find_protein_interactions",
+    ),
+    (
+        "Which symptoms do people with Marfan syndrome show?",
+        "biology__find_phenotypes",
+    ),
+    ("Is there a jam on the A7?", "maps__traffic_now"),
+    ("Remember this café for me", "maps__save_place"),
+    (
+        "Send the reply that I had begun yesterday",
+        "email__send_draft",
+    ),
+    (
+        "I don't want to hear from that spammer ever again",
+        "email__block_sender",
+    ),
+    ("Delete the whole temp_import table", "database__drop_table"),
+    (
+        "Bring the database back to how it was in last night's backup",
+        "database__restore_database",
+    ),
+];
+
 /// What a model searches for when it is asked such things, and the tool that it needs.
 const SEARCHES: [(&str, &str); 20] = [
     ("cancel meeting", "calendar__cancel_event"),
@@ -100,6 +245,54 @@ const SEARCHES: [(&str, &str); 20] = [
     ("restore deleted file", "files__trash_restore"),
     ("query execution plan", "database__explain_query"),
     ("mark deal as won", "crm__close_deal_won"),
+];
+
+/// What a model searches for when it is asked the questions of [`OTHER_WORDS`] and [`HELD_BACK`], in their
+/// order: it says what a tool should do, not what the person said. Written before they were searched for, but by
+/// somebody who had seen the names of the tools.
+const OF_OTHER_WORDS: [&str; 20] = [
+    "update contact phone number",
+    "customer activity history, last conversations",
+    "reschedule calendar event",
+    "create reminder before event",
+    "append line to file",
+    "calculate sha256 hash of file",
+    "show commit details",
+    "restore stashed changes",
+    "rain radar map",
+    "heating degree days",
+    "charge authorized payment",
+    "list unpaid invoices of customer",
+    "diseases associated with gene",
+    "pathways of a gene",
+    "find place by name",
+    "parking nearby",
+    "read email conversation",
+    "remove mail folder",
+    "run sql query count users",
+    "update rows in table",
+];
+const OF_HELD_BACK: [&str; 20] = [
+    "archive company in crm",
+    "list leads",
+    "invite participant to event",
+    "export calendar to ics file",
+    "move file to folder",
+    "create symbolic link",
+    "reset branch to earlier commit",
+    "clone repository",
+    "tide times high water",
+    "weather stations near a place",
+    "update customer billing address",
+    "account balance",
+    "protein interaction partners",
+    "phenotypes symptoms of disease",
+    "current traffic on a road",
+    "save favorite place",
+    "send a draft email",
+    "block sender",
+    "drop table",
+    "restore database backup",
 ];
 
 /// The tokens of tools in a request after one search.
@@ -191,4 +384,56 @@ fn a_long_conversation_shows_what_it_needed_and_keeps_the_order() {
         before = now;
     }
     assert!(tokens(&before) * 4 < tokens(&tools), "{}", tokens(&before));
+}
+
+fn is_found(found: &[Found], expected: &str) -> bool {
+    found.iter().any(|found| found.tool.name == expected)
+}
+
+/// The search knows no synonyms. Somebody who knows the language does, and is told so.
+#[test]
+fn words_for_what_a_tool_does_find_it_where_those_of_a_person_do_not() {
+    let mut index = ToolIndex::default();
+    index.update(&catalogue());
+    for (questions, searches, by_person, with_server, by_model) in [
+        (OTHER_WORDS, OF_OTHER_WORDS, 9, 14, 19),
+        (HELD_BACK, OF_HELD_BACK, 10, 11, 20),
+    ] {
+        let mut found = [0; 3];
+        for ((question, expected), search) in questions.iter().zip(searches) {
+            let (server, _) = expected.split_once("__").unwrap_or_default();
+            let asked = [
+                index.search(question, 8),
+                index.search_server(server, question, 8),
+                index.search(search, 8),
+            ];
+            for (count, asked) in found.iter_mut().zip(&asked) {
+                *count += u32::from(is_found(asked, expected));
+            }
+        }
+        let [person, server, model] = found;
+        assert!(person >= by_person, "{person}");
+        assert!(server >= with_server, "{server}");
+        assert!(model >= by_model, "{model}");
+    }
+}
+
+#[test]
+fn what_no_word_finds_is_in_the_list_of_its_server() {
+    let policy = SearchPolicy::default();
+    let mut index = ToolIndex::default();
+    index.update(&catalogue());
+    let mut selection = ToolSelection::default();
+    selection.select(&policy, &mut index);
+    for (_, expected) in OTHER_WORDS.iter().chain(&HELD_BACK) {
+        let (server, _) = expected.split_once("__").unwrap_or_default();
+        let input = json!({"server": server});
+        let answer = selection.answer_search(&policy, &mut index, input.as_object().unwrap());
+        let text = answer.output.content[0].as_text();
+        assert!(text.contains(expected), "{text}");
+        assert!(estimate(&text) <= 400, "{}", estimate(&text));
+        let input = json!({"query": expected});
+        let answer = selection.answer_search(&policy, &mut index, input.as_object().unwrap());
+        assert_eq!(answer.found.first().map(String::as_str), Some(*expected));
+    }
 }

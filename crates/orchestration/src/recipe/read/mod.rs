@@ -14,7 +14,7 @@ use crate::strategy::{GatherFormat, Strategy};
 use examples::examples;
 use tools::tools;
 
-const KEYS: [Key; 13] = [
+const KEYS: [Key; 14] = [
     ("name", &["id"]),
     ("title", &["display_name"]),
     ("description", &[]),
@@ -27,6 +27,7 @@ const KEYS: [Key; 13] = [
     ("strategy", &[]),
     ("formatter", &["formatter_schema", "response_schema"]),
     ("temperature", &[]),
+    ("stream", &[]),
     ("limits", &[]),
 ];
 
@@ -166,6 +167,7 @@ fn of_fields(fields: &Fields<'_>, name: String) -> Result<Recipe, RecipeError> {
         reasoning: reasoning(fields)?,
         strategy: None,
         temperature: fields.number("temperature")?,
+        stream: fields.flag("stream")?,
         limits: limits(fields)?,
         ignored: Vec::new(),
     })

@@ -1,0 +1,504 @@
+//! Stored runs that go on in another world: tools that are gone or others now, another model, a disk that is
+//! full.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use serde_json::json;
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ModelCapabilities, ResponseFormat,
+    WarningKind,
+};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, Outcome, Run, RunEvent, RunEventKind, RunOptions, RunPhase, ToolFailure,
+    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    strategy::{GatherFormat, Strategy, formatter},
+};
+
+use crate::support::{
+    Answer, Scripted, Tools, assert_grammar, assert_whole, calls, echo, elsewhere, played, reading,
+    results, tool,
+};
+
+/// Answers from a list, and is asked about nothing else.
+struct Person {
+    answers: Mutex<VecDeque<ApprovalDecision>>,
+    asked: Mutex<Vec<ApprovalRequest>>,
+}
+
+impl Person {
+    fn who_says(answers: impl IntoIterator<Item = ApprovalDecision>) -> Arc<Self> {
+        Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            asked: Mutex::default(),
+        })
+    }
+
+    fn asked(&self) -> Vec<ApprovalRequest> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Approver for Person {
+    async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
+        self.asked.lock().unwrap().push(request.clone());
+        let answer = self.answers.lock().unwrap().pop_front();
+        answer.expect("the person is asked once more than the test expects")
+    }
+}
+
+fn yes() -> ApprovalDecision {
+    ApprovalDecision::Allow {
+        input: None,
+        scope: ApprovalScope::Once,
+    }
+}
+
+fn no() -> ApprovalDecision {
+    ApprovalDecision::Deny {
+        reason: Some("it is gone".into()),
+        scope: ApprovalScope::Once,
+    }
+}
+
+fn asking() -> RunOptions {
+    RunOptions {
+        approval: ApprovalPolicy::Ask.into(),
+        ..RunOptions::default()
+    }
+}
+
+/// Keeps what was stored last and at which points, and fails at one of them if it is to.
+#[derive(Default)]
+struct Shelf {
+    stored: Mutex<Option<String>>,
+    points: Mutex<Vec<Checkpoint>>,
+    fails_at: Option<Checkpoint>,
+    keeps: Option<Checkpoint>,
+}
+
+impl Shelf {
+    fn run(&self) -> Run {
+        let stored = self.stored.lock().unwrap();
+        serde_json::from_str(stored.as_ref().unwrap()).unwrap()
+    }
+
+    fn times(&self, point: Checkpoint) -> usize {
+        let points = self.points.lock().unwrap();
+        points.iter().filter(|reached| **reached == point).count()
+    }
+}
+
+#[async_trait]
+impl Checkpoints for Shelf {
+    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+        self.points.lock().unwrap().push(point);
+        if self.fails_at == Some(point) {
+            return Err(CheckpointError {
+                message: "the disk is full".into(),
+                source: None,
+            });
+        }
+        if self.keeps.is_none_or(|keeps| keeps == point) {
+            *self.stored.lock().unwrap() = Some(serde_json::to_string(run).unwrap());
+        }
+        Ok(())
+    }
+}
+
+/// A run that waits: its model made these calls, and the person said these words before `Later`.
+async fn parked(
+    tools: Tools,
+    made: Answer,
+    said: Vec<ApprovalDecision>,
+    options: RunOptions,
+) -> Arc<Shelf> {
+    let shelf = Arc::new(Shelf::default());
+    let agent = Agent::new(Scripted::new([made]))
+        .with_tools(Arc::new(tools))
+        .with_approver(Person::who_says(
+            said.into_iter().chain([ApprovalDecision::Later]),
+        ))
+        .with_checkpoints(shelf.clone())
+        .with_options(options);
+    let (events, run) = played(agent.ask("go")).await;
+    assert_grammar(&events);
+    assert!(run.outcome().is_none(), "{events:#?}");
+    shelf
+}
+
+/// It goes on, with this model, these tools and this person.
+async fn goes_on(
+    shelf: &Arc<Shelf>,
+    model: &Arc<Scripted>,
+    tools: &Arc<Tools>,
+    person: &Arc<Person>,
+) -> (Vec<RunEvent>, Run) {
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_approver(person.clone())
+        .with_checkpoints(shelf.clone());
+    played(agent.resume(shelf.run())).await
+}
+
+fn failures(run: &Run) -> Vec<Option<ToolFailure>> {
+    let report = run.report().unwrap();
+    report.tool_calls.iter().map(|call| call.failure).collect()
+}
+
+fn write(id: &'static str) -> (&'static str, &'static str, serde_json::Value) {
+    (id, "srv__write", json!({"n": 1}))
+}
+
+#[tokio::test]
+async fn a_call_whose_tool_is_gone_can_be_declined() {
+    let tools = Tools::new().with(tool("write"), echo);
+    let shelf = parked(tools, calls(&[write("a")]), vec![], asking()).await;
+    let model = Scripted::new([Answer::Says("I see.")]);
+    let (events, run) = goes_on(
+        &shelf,
+        &model,
+        &Arc::new(Tools::new()),
+        &Person::who_says([no()]),
+    )
+    .await;
+    assert_grammar(&events);
+    assert_whole(run.messages());
+    assert_eq!(run.outcome(), Some(Outcome::Completed));
+    assert_eq!(failures(&run), [Some(ToolFailure::Denied)]);
+    assert!(results(&model, 0)[0].contains("it is gone"));
+}
+
+#[tokio::test]
+async fn a_yes_to_a_tool_that_is_away_waits_until_it_is_there() {
+    let tools = || Tools::new().with(tool("write"), echo);
+    let shelf = parked(tools(), calls(&[write("a")]), vec![], asking()).await;
+    for answer in [yes(), ApprovalDecision::NobodyThere] {
+        let (events, run) = goes_on(
+            &shelf,
+            &Scripted::new([]),
+            &Arc::new(Tools::new()),
+            &Person::who_says([answer]),
+        )
+        .await;
+        assert!(run.outcome().is_none());
+        assert!(matches!(
+            &events.last().unwrap().kind,
+            RunEventKind::RunParked { waiting } if waiting == &["a"]
+        ));
+        let told = events.iter().any(|event| {
+            matches!(&event.kind, RunEventKind::Warning { warning }
+                if warning.kind == WarningKind::ToolUnavailable && warning.message.contains("srv__write"))
+        });
+        assert!(told, "whoever goes on with it has to hear why it does not");
+    }
+    let there = Arc::new(tools());
+    let model = Scripted::new([Answer::Says("ok")]);
+    let (_, run) = goes_on(&shelf, &model, &there, &Person::who_says([yes()])).await;
+    assert_eq!(run.outcome(), Some(Outcome::Completed));
+    assert_eq!(there.called(), ["srv__write"]);
+}
+
+#[tokio::test]
+async fn what_was_allowed_before_its_tool_went_away_is_kept_and_can_be_declined() {
+    for comes_back in [true, false] {
+        let both = || {
+            Tools::new()
+                .with(tool("write"), echo)
+                .with(reading("look"), echo)
+                .with(tool("other"), echo)
+        };
+        let made = calls(&[
+            write("a"),
+            ("b", "srv__look", json!({"n": 1})),
+            ("c", "srv__other", json!({"n": 1})),
+        ]);
+        let shelf = parked(both(), made, vec![yes()], asking()).await;
+        let gone = both();
+        gone.remove("srv__write");
+        gone.remove("srv__look");
+        let gone = Arc::new(gone);
+        let person = Person::who_says([ApprovalDecision::Later]);
+        let (_, run) = goes_on(&shelf, &Scripted::new([]), &gone, &person).await;
+        let waiting: Vec<_> = run
+            .waiting()
+            .iter()
+            .map(|it| it.tool_use.id.clone())
+            .collect();
+        assert_eq!(waiting, ["a", "b", "c"], "none of them is lost");
+        assert!(gone.called().is_empty());
+
+        let model = Scripted::new([Answer::Says("ok")]);
+        if comes_back {
+            let there = Arc::new(both());
+            let person = Person::who_says([yes(), yes()]);
+            let (_, run) = goes_on(&shelf, &model, &there, &person).await;
+            assert_eq!(there.called(), ["srv__write", "srv__look", "srv__other"]);
+            let about: Vec<_> = person
+                .asked()
+                .into_iter()
+                .map(|it| it.tool_use.id)
+                .collect();
+            assert_eq!(about, ["a", "c"], "what only reads needs nobody's word");
+            assert_eq!(failures(&run), [None, None, None]);
+        } else {
+            let (_, run) = goes_on(&shelf, &model, &gone, &Person::who_says([no()])).await;
+            assert_eq!(
+                failures(&run),
+                [
+                    Some(ToolFailure::Denied),
+                    Some(ToolFailure::Skipped),
+                    Some(ToolFailure::Skipped)
+                ]
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_needed_nobodys_word_is_held_against_the_rules_again() {
+    let made = || calls(&[("a", "srv__look", json!({"n": 1})), write("b")]);
+    let both = || {
+        Tools::new()
+            .with(reading("look"), echo)
+            .with(tool("write"), echo)
+    };
+    let mut changes = tool("look");
+    changes.description = "Looks, and tidies up.".into();
+    let mut asks_for_more = reading("look");
+    asks_for_more.input_schema["properties"]["m"] = json!({"type": "integer"});
+    asks_for_more.input_schema["required"] = json!(["n", "m"]);
+    for (now, asked, failure) in [
+        (reading("look"), vec!["b"], None),
+        (elsewhere(reading("look")), vec!["b"], None),
+        (changes, vec!["a", "b"], None),
+        (asks_for_more, vec!["b"], Some(ToolFailure::InvalidInput)),
+    ] {
+        let shelf = parked(both(), made(), vec![], asking()).await;
+        let tools = Arc::new(both());
+        let server = now.origin.as_ref().unwrap().server.clone();
+        tools.define(now);
+        let person = Person::who_says([yes(), yes()]);
+        let model = Scripted::new([Answer::Says("ok")]);
+        let (_, run) = goes_on(&shelf, &model, &tools, &person).await;
+        let about: Vec<_> = person
+            .asked()
+            .into_iter()
+            .map(|it| it.tool_use.id)
+            .collect();
+        assert_eq!(about, asked);
+        assert_eq!(failures(&run)[0], failure);
+        let report = run.report().unwrap();
+        assert_eq!(report.tool_calls[0].server, Some(server));
+    }
+}
+
+#[tokio::test]
+async fn the_same_words_of_another_server_are_another_tool() {
+    let tools = Tools::new().with(tool("write"), echo);
+    let shelf = parked(tools, calls(&[write("a")]), vec![], asking()).await;
+    let there = Arc::new(Tools::new().with(elsewhere(tool("write")), echo));
+    let person = Person::who_says([yes()]);
+    let model = Scripted::new([Answer::Says("ok")]);
+    let (_, run) = goes_on(&shelf, &model, &there, &person).await;
+    let asked = person.asked();
+    assert!(asked[0].redefined);
+    assert_eq!(asked[0].origin.as_ref().unwrap().server, "lib");
+    assert_eq!(
+        run.report().unwrap().tool_calls[0].server.as_deref(),
+        Some("lib")
+    );
+}
+
+#[tokio::test]
+async fn a_check_whose_input_does_not_fit_any_more_stops_what_is_behind_it() {
+    let guarded = RunOptions {
+        guards: vec![
+            serde_json::from_value(json!({"tool": "srv__check", "when": "error"})).unwrap(),
+        ],
+        ..asking()
+    };
+    let both = || {
+        Tools::new()
+            .with(tool("check"), echo)
+            .with(tool("write"), echo)
+    };
+    let made = calls(&[("a", "srv__check", json!({"n": 1})), write("b")]);
+    let shelf = parked(both(), made, vec![], guarded).await;
+    let tools = Arc::new(both());
+    let mut other = tool("check");
+    other.input_schema["properties"]["n"] = json!({"type": "boolean"});
+    tools.define(other);
+    let model = Scripted::new([Answer::Says("ok")]);
+    let (_, run) = goes_on(&shelf, &model, &tools, &Person::who_says([])).await;
+    assert_eq!(
+        failures(&run),
+        [Some(ToolFailure::InvalidInput), Some(ToolFailure::Skipped)]
+    );
+    assert!(tools.called().is_empty());
+}
+
+#[tokio::test]
+async fn another_model_goes_on_with_the_form_in_the_way_that_it_can() {
+    let shelf = Arc::new(Shelf {
+        keeps: Some(Checkpoint::Settled),
+        ..Shelf::default()
+    });
+    let tools = Arc::new(Tools::new().with(tool("find"), echo));
+    let form = json!({"conversation": [{"type": "text", "content": "ok"}]});
+    let native = Scripted::named(
+        "native",
+        ModelCapabilities {
+            structured_output: Some(true),
+            ..ModelCapabilities::default()
+        },
+        [
+            calls(&[("a", "srv__find", json!({"n": 1}))]),
+            Answer::Says(Box::leak(form.to_string().into_boxed_str())),
+        ],
+    );
+    let agent = Agent::new(native.clone())
+        .with_tools(tools.clone())
+        .with_checkpoints(shelf.clone())
+        .with_options(RunOptions {
+            strategy: Strategy::GatherFormat(GatherFormat::default()),
+            ..RunOptions::default()
+        });
+    played(agent.ask("go")).await;
+    assert!(matches!(
+        native.request(1).response_format,
+        ResponseFormat::JsonSchema { .. }
+    ));
+
+    // Between gathering and formatting the program ends, and the model is not there any more.
+    let other = Scripted::named(
+        "other",
+        ModelCapabilities {
+            structured_output: Some(false),
+            ..ModelCapabilities::default()
+        },
+        [calls(&[("f", formatter::TOOL, form)])],
+    );
+    let agent = Agent::new(other.clone()).with_tools(tools);
+    let (events, run) = played(agent.resume(shelf.run())).await;
+    assert_eq!(run.report().unwrap().answer, "ok");
+    assert_eq!(other.request(0).tools[0].name, formatter::TOOL);
+    assert_eq!(other.request(0).response_format, ResponseFormat::Text);
+    let told = events.iter().any(|event| {
+        matches!(
+            event.kind,
+            RunEventKind::PhaseStarted {
+                phase: RunPhase::Formatting,
+                ..
+            }
+        )
+    });
+    assert!(told);
+}
+
+#[tokio::test]
+async fn a_call_whose_intent_cannot_be_stored_does_not_leave() {
+    let shelf = Arc::new(Shelf {
+        fails_at: Some(Checkpoint::Leaving),
+        ..Shelf::default()
+    });
+    let mut again = tool("again");
+    again.annotations.idempotent = Some(true);
+    let tools = Arc::new(
+        Tools::new()
+            .with(reading("look"), echo)
+            .with(tool("write"), echo)
+            .with(again, echo),
+    );
+    let model = Scripted::new([
+        calls(&[
+            write("a"),
+            ("b", "srv__look", json!({"n": 1})),
+            ("c", "srv__again", json!({"n": 1})),
+        ]),
+        Answer::Says("ok"),
+    ]);
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_checkpoints(shelf);
+    let (events, run) = played(agent.ask("go")).await;
+    assert_grammar(&events);
+    assert_whole(run.messages());
+    assert_eq!(tools.called(), ["srv__look", "srv__again"]);
+    assert_eq!(failures(&run), [Some(ToolFailure::NotStored), None, None]);
+    assert!(results(&model, 1)[0].contains("could not be stored"));
+    let started = events
+        .iter()
+        .any(|event| matches!(&event.kind, RunEventKind::ToolStarted { id } if id == "a"));
+    assert!(!started, "it never did");
+    let warnings = run.report().unwrap().warnings;
+    assert!(
+        warnings
+            .iter()
+            .any(|it| it.kind == WarningKind::NotStored && it.message.contains("the disk is full"))
+    );
+}
+
+#[tokio::test]
+async fn calls_that_leave_together_are_stored_together() {
+    let ids: Vec<&'static str> = (0..24)
+        .map(|n| &*Box::leak(n.to_string().into_boxed_str()))
+        .collect();
+    let mut solo = tool("solo");
+    solo.sequential = true;
+    for (definition, leaving) in [
+        // Eight at once.
+        (tool("write"), 3),
+        // One at a time.
+        (solo, 24),
+        (reading("look"), 0),
+    ] {
+        let shelf = Arc::new(Shelf::default());
+        let name: &'static str = Box::leak(definition.name.clone().into_boxed_str());
+        let made: Vec<_> = ids.iter().map(|id| (*id, name, json!({"n": 1}))).collect();
+        let model = Scripted::new([calls(&made), Answer::Says("ok")]);
+        let tools = Arc::new(Tools::new().with(definition, echo));
+        let agent = Agent::new(model)
+            .with_tools(tools.clone())
+            .with_checkpoints(shelf.clone());
+        let (events, _) = played(agent.ask("go")).await;
+        assert_grammar(&events);
+        assert_eq!(tools.called().len(), 24);
+        assert_eq!(shelf.times(Checkpoint::Leaving), leaving, "{name}");
+        assert_eq!(shelf.times(Checkpoint::Settled), 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn ids_of_the_conversation_before_do_not_come_again() {
+    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let one = || calls(&[("0", "srv__do", json!({"n": 1}))]);
+    let agent = Agent::new(Scripted::new([one(), Answer::Says("ok")])).with_tools(tools.clone());
+    let (_, run) = played(agent.ask("go")).await;
+    let mut messages = run.messages().to_vec();
+    messages.push(Arc::new(switchboard_domain::Message::user("Once more.")));
+
+    let model = Scripted::new([one(), one(), Answer::Says("ok")]);
+    let (events, run) = played(Agent::new(model).with_tools(tools).run(messages)).await;
+    assert_grammar(&events);
+    assert_whole(run.messages());
+    let mut ids: Vec<_> = run
+        .messages()
+        .iter()
+        .flat_map(|message| message.tool_uses())
+        .map(|call| call.id.as_str())
+        .collect();
+    assert_eq!(ids, ["0", "0_2", "0_3"]);
+    ids.dedup();
+    assert_eq!(ids.len(), 3);
+    // While it is written it has the same one.
+    let written = events.iter().find_map(|event| match &event.kind {
+        RunEventKind::ToolInputStarted { id, .. } => Some(id.as_str()),
+        _ => None,
+    });
+    assert_eq!(written, Some("0_2"));
+}
