@@ -7,9 +7,8 @@
 //! own, and each with its own MCP server; all on one CPU. What is measured is the CPU time of this process
 //! alone, user and system, and the time that passes.
 //!
-//! `stream` lets the floor read the answer as it comes, as ours always does; `whole` lets it ask for one JSON
-//! document, which is less work on either side. The number behind is how many turns are under way at once.
-//! `history` is one step without a tool, after so many messages.
+//! In `stream` the answer is read as it comes; in `whole` both ask for one JSON document. The number behind is how
+//! many turns are under way at once. `history` is one step without a tool, after so many messages.
 //!
 //! `turn [BATCHES [NAME [SIDE]]]` prints a line for each batch: its name, then per turn, in microseconds, the CPU
 //! time of floor and ours, and the time that passed of floor and ours. With a side (`floor` or `ours`) nothing
@@ -446,9 +445,9 @@ mod bench {
     use futures_util::{StreamExt, TryStreamExt, stream};
     use rustix::time::{ClockId, clock_gettime};
     use serde_json::{Value, json};
-    use switchboard_domain::Message;
+    use switchboard_domain::{Delivery, Message};
     use switchboard_mcp_client::{HostOptions, McpHost, ServerConfig};
-    use switchboard_orchestration::{Agent, RunEventKind, RunStream};
+    use switchboard_orchestration::{Agent, RunEventKind, RunOptions, RunStream};
     use switchboard_providers_openai::{OpenAiChatModel, OpenAiConfig};
     use tokio::{
         io::{AsyncBufReadExt, BufReader},
@@ -504,6 +503,7 @@ mod bench {
     struct Ours {
         host: Arc<McpHost>,
         agent: Agent,
+        whole: Agent,
         without_tools: Agent,
     }
 
@@ -518,8 +518,14 @@ mod bench {
                 ..OpenAiConfig::new("sk-bench")
             };
             let without_tools = Agent::new(Arc::new(OpenAiChatModel::new(config, "m")?));
+            let agent = without_tools.clone().with_tools(host.clone());
+            let whole = RunOptions {
+                delivery: Delivery::Whole,
+                ..RunOptions::default()
+            };
             Ok(Self {
-                agent: without_tools.clone().with_tools(host.clone()),
+                whole: agent.clone().with_options(whole),
+                agent,
                 host,
                 without_tools,
             })
@@ -564,8 +570,10 @@ mod bench {
                 let text = match (side, kind) {
                     (Side::Floor, Kind::Turn { streamed, .. }) => self.floor.turn(streamed).await?,
                     (Side::Floor, Kind::Step { .. }) => self.floor.step(&theirs).await?,
-                    (Side::Ours, Kind::Turn { .. }) => {
-                        text_of(self.ours.agent.ask(script::QUESTION)).await
+                    (Side::Ours, Kind::Turn { streamed, .. }) => {
+                        let Ours { agent, whole, .. } = &self.ours;
+                        let agent = if streamed { agent } else { whole };
+                        text_of(agent.ask(script::QUESTION)).await
                     }
                     (Side::Ours, Kind::Step { .. }) => {
                         text_of(self.ours.without_tools.run(own.clone())).await

@@ -70,6 +70,12 @@ impl KeptDecisions {
         let (Some(path), true) = (&self.path, now != self.before) else {
             return Ok(());
         };
+        let failed = |source| DecisionsError::File {
+            path: path.clone(),
+            source,
+        };
+        // From reading what is there to writing it with ours.
+        let _lock = private_file::lock(path).map_err(failed)?;
         let unreadable = |source| DecisionsError::Unreadable {
             path: path.clone(),
             source,
@@ -90,10 +96,7 @@ impl KeptDecisions {
             }
         }
         let text = serde_json::to_vec_pretty(&kept).map_err(unreadable)?;
-        private_file::write(path, &text).map_err(|source| DecisionsError::File {
-            path: path.clone(),
-            source,
-        })
+        private_file::write(path, &text).map_err(failed)
     }
 }
 
@@ -113,6 +116,8 @@ fn read(path: &Path) -> Result<Decisions, DecisionsError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
     use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinition};
     use switchboard_orchestration::approval::Asker;
@@ -163,5 +168,27 @@ mod tests {
         other.keep().unwrap();
         let now = KeptDecisions::load(&environment).unwrap();
         assert_eq!(names(&now), ["b", "c"]);
+    }
+
+    #[test]
+    fn answers_of_the_same_moment_are_all_kept() {
+        const AT_ONCE: usize = 24;
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::default();
+        environment.data_dir = Some(folder.path().to_owned());
+        let all_have_read = Barrier::new(AT_ONCE);
+        std::thread::scope(|threads| {
+            for n in 0..AT_ONCE {
+                let (environment, all_have_read) = (&environment, &all_have_read);
+                threads.spawn(move || {
+                    let mine = KeptDecisions::load(environment).unwrap();
+                    allow(&mine, &format!("tool-{n}"));
+                    all_have_read.wait();
+                    mine.keep().unwrap();
+                });
+            }
+        });
+        let kept = KeptDecisions::load(&environment).unwrap();
+        assert_eq!(kept.shared.snapshot().entries().len(), AT_ONCE);
     }
 }

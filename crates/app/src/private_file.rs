@@ -1,9 +1,11 @@
 //! Files of the user's own: nobody else reads them, and they are replaced as a whole.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, Write as _},
     path::Path,
+    sync::mpsc,
+    time::Duration,
 };
 
 use uuid::Uuid;
@@ -27,7 +29,8 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     written
 }
 
-fn make_folder(folder: &Path) -> io::Result<()> {
+/// Makes a folder that nobody else can look into, if it is not there.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -53,6 +56,38 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// How long somebody else may hold a file's lock: writing it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Held by whoever reads a file to write it again, until it is dropped.
+///
+/// The lock is on a file beside it, as the file itself is replaced. That one stays: if it were removed, two
+/// could hold two locks of one name.
+pub(crate) fn lock(path: &Path) -> io::Result<File> {
+    lock_within(path, PATIENCE)
+}
+
+fn lock_within(path: &Path, patience: Duration) -> io::Result<File> {
+    let file = open_or_create(&path.with_extension("lock"))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    // Only the kernel can wait for it, and it knows no end. If this gives up, the thread lets go of the
+    // lock as soon as it has it.
+    let (held, is_held) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = held.send(file.lock().map(|()| file));
+    });
+    is_held.recv_timeout(patience).unwrap_or_else(|_| {
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "another process has been writing it for too long",
+        ))
+    })
+}
+
 /// What stands in a file; `None` if there is none.
 pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
@@ -65,6 +100,22 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_is_waited_for_and_not_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/state.json");
+        let first = lock(&path).unwrap();
+        let refused = lock_within(&path, Duration::from_millis(1)).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
+        let second = {
+            let path = path.clone();
+            std::thread::spawn(move || lock_within(&path, Duration::MAX))
+        };
+        drop(first);
+        second.join().unwrap().unwrap();
+        assert!(!path.exists());
+    }
 
     #[test]
     fn a_file_is_replaced_as_a_whole_and_is_private() {

@@ -6,6 +6,7 @@
 //! | [`fixtures`] | conversations that every provider has to map |
 //! | [`loopback`] | what the test of every adapter over real HTTP needs |
 //! | [`transcripts`] | answers as they came over the wires, stored in `transcripts/<wire>/` |
+//! | `trapi` | a stand-in for the biomedical knowledge service that the server `bte` asks; a feature |
 //! | [`replay`] | feeds a transcript to a decoder in every way a network may cut it |
 //!
 //! The golden tests (one fixture, every provider, one snapshot each) and the replay tests stand in
@@ -20,3 +21,5 @@ pub mod fixtures;
 pub mod loopback;
 pub mod replay;
 pub mod transcripts;
+#[cfg(feature = "trapi")]
+pub mod trapi;

@@ -13,11 +13,8 @@ const MOST: f64 = 1.3;
 const TURNS: [(&str, &str); 4] = [
     ("stream-1", "streamed, one at a time"),
     ("stream-64", "streamed, 64 at a time"),
-    (
-        "whole-1",
-        "streamed beside a floor that asks for one document, one at a time",
-    ),
-    ("whole-64", "the same, 64 at a time"),
+    ("whole-1", "in one document, one at a time"),
+    ("whole-64", "in one document, 64 at a time"),
 ];
 /// Messages before a step.
 const HISTORIES: [u32; 3] = [10, 100, 1000];

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use clap::Args;
 use secrecy::ExposeSecret as _;
-use switchboard_domain::{Approver, ChatModel, Sampling, ToolHost};
+use switchboard_domain::{Approver, ChatModel, Delivery, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Limits, RunOptions,
-    approval::RuleVerdict,
+    Agent, Limits, Run, RunOptions,
+    approval::{Approvals, RuleVerdict},
     arguments::ContextInjection,
     recipe::Recipe,
     results::{CacheOptions, ResultCache},
@@ -18,6 +19,7 @@ use switchboard_orchestration::{
 use super::{Approve, Failure, context::Context};
 use crate::{
     decisions::KeptDecisions,
+    environment::Environment,
     model::{Chosen, list_price},
     recipes,
     runs::StoredRuns,
@@ -29,7 +31,7 @@ use crate::{
 pub(super) struct AgentArgs {
     /// The model to ask, such as anthropic/claude-sonnet-5-5; a provider alone means its default
     #[arg(short, long, value_name = "PROVIDER/MODEL", env = "SWITCHBOARD_MODEL")]
-    pub(super) model: Option<String>,
+    model: Option<String>,
     /// A model that goes on when those before it fail (repeatable)
     #[arg(
         long,
@@ -55,9 +57,159 @@ pub(super) struct AgentArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     max_steps: Option<u32>,
+    /// Have each answer as a whole, instead of piece by piece as it is written
+    #[arg(long)]
+    no_stream: bool,
     /// Start no MCP server and offer no tools
     #[arg(long)]
-    pub(super) no_tools: bool,
+    no_tools: bool,
+}
+
+/// How a run that was stored goes on. What an option does not say is as it was when the run began; the
+/// variables that stand for these options are for questions, and not looked at.
+#[derive(Debug, Args)]
+pub(super) struct ResumedArgs {
+    /// Go on with this model instead of the one the run was stored with
+    #[arg(short, long, value_name = "PROVIDER/MODEL")]
+    model: Option<String>,
+    /// A model that goes on when those before it fail (repeatable)
+    #[arg(
+        long,
+        value_name = "PROVIDER/MODEL",
+        env = "SWITCHBOARD_FALLBACK",
+        value_delimiter = ','
+    )]
+    fallback: Vec<String>,
+    /// Which further tool calls need your word; what waits already goes on waiting for it
+    #[arg(long, value_enum)]
+    approve: Option<Approve>,
+    /// Ask the model this many times at most, counted from the run's beginning
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_steps: Option<u32>,
+    /// Have each further answer as a whole, instead of piece by piece as it is written
+    #[arg(long)]
+    no_stream: bool,
+    #[command(flatten)]
+    settled: Settled,
+}
+
+/// Options of `ask` that can only be had when a run begins. They are known here to say so.
+#[derive(Debug, Args)]
+struct Settled {
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    recipe: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    strategy: Option<String>,
+    #[arg(long, hide = true)]
+    no_tools: bool,
+}
+
+impl Settled {
+    fn check(&self) -> Result<(), Failure> {
+        let (option, what) = if self.recipe.is_some() {
+            ("--recipe", "the recipe")
+        } else if self.strategy.is_some() {
+            ("--strategy", "the strategy")
+        } else if self.no_tools {
+            ("--no-tools", "the tools")
+        } else {
+            return Ok(());
+        };
+        Err(Failure::usage(anyhow!(
+            "{option} is for questions: a run goes on with {what} that it began with"
+        )))
+    }
+}
+
+/// Lets a word on the command line stand above what files say.
+fn approve_by(approvals: &mut Approvals, approve: Approve) {
+    approvals.policy = approve.into();
+    if approve != Approve::None {
+        return;
+    }
+    // Who says so now means it, whatever a file allows.
+    for rules in approvals.layers.iter_mut().chain([&mut approvals.rules]) {
+        rules.0.retain(|rule| rule.verdict != RuleVerdict::Allow);
+    }
+    // Those of a recipe ask for more and never make a tool run that is switched off.
+    for rule in &mut approvals.rules.0 {
+        rule.read_only.get_or_insert(true);
+    }
+}
+
+impl ResumedArgs {
+    /// Nobody is asked; what needs a word stays open. Of the variables this one is looked at: without it
+    /// a further question would be lost where nobody is there.
+    pub(super) fn decides_later(&self, environment: &Environment) -> bool {
+        match self.approve {
+            Some(approve) => approve == Approve::Later,
+            None => environment.get("SWITCHBOARD_APPROVE") == Some("later"),
+        }
+    }
+
+    /// What can be said without the configuration is said before the run is taken up.
+    pub(super) fn check(&self, run: &Run) -> Result<(), Failure> {
+        self.settled.check()?;
+        match self.max_steps {
+            Some(most) if most <= run.steps() => Err(Failure::usage(anyhow!(
+                "the run has asked its model {} times already, and --max-steps counts from its beginning: \
+                 say a number above that",
+                run.steps()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Chooses the models and sets in the run what the options say.
+    pub(super) async fn plan(&self, run: &mut Run, context: &Context) -> Result<Plan, Failure> {
+        let model = self
+            .model
+            .clone()
+            .unwrap_or_else(|| run.model().to_string());
+        let (chosen, fallbacks) = models(context, Some(&model), &self.fallback).await?;
+        if let Some(steps) = self.max_steps {
+            run.limit_steps(steps);
+        }
+        if let Some(approve) = self.approve {
+            let mut approvals = run.options().approval.clone();
+            approve_by(&mut approvals, approve);
+            run.set_approvals(approvals);
+        }
+        if self.no_stream {
+            run.set_delivery(Delivery::Whole);
+        }
+        Ok(Plan {
+            chosen,
+            fallbacks,
+            // Both are in the run.
+            recipe: None,
+            options: run.options().clone(),
+            later: self.decides_later(&context.environment),
+            preset: Vec::new(),
+            runs: None,
+            no_tools: false,
+        })
+    }
+}
+
+/// The model to ask and those that stand in for it: as an option names them, else as configured.
+async fn models(
+    context: &Context,
+    named: Option<&str>,
+    fallback: &[String],
+) -> Result<(Chosen, Vec<Arc<dyn ChatModel>>), Failure> {
+    let chosen = context.choose_model(named).await?;
+    let configured = context.config.run.fallback_models.as_deref();
+    let wanted = if fallback.is_empty() {
+        configured.unwrap_or_default()
+    } else {
+        fallback
+    };
+    let mut fallbacks = Vec::new();
+    for name in wanted {
+        fallbacks.push(context.choose_model(Some(name)).await?.model);
+    }
+    Ok((chosen, fallbacks))
 }
 
 /// What was settled before anything is started.
@@ -75,10 +227,6 @@ pub(super) struct Plan {
 }
 
 impl AgentArgs {
-    pub(super) fn decides_later(&self) -> bool {
-        self.approve == Some(Approve::Later)
-    }
-
     /// Chooses the models, reads the recipe and settles the options. What is wrong is said before a
     /// server is started.
     pub(super) async fn plan(&self, context: &Context) -> Result<Plan, Failure> {
@@ -99,21 +247,11 @@ impl AgentArgs {
         };
         let of_recipe = recipe.as_ref().and_then(|recipe| recipe.model.as_deref());
         let named = self.model.as_deref().or(of_recipe);
-        let chosen = context.choose_model(named).await?;
-        let mut fallbacks = Vec::new();
-        let configured = config.fallback_models.iter().flatten();
-        let wanted: Vec<&String> = if self.fallback.is_empty() {
-            configured.collect()
-        } else {
-            self.fallback.iter().collect()
-        };
-        for name in wanted {
-            fallbacks.push(context.choose_model(Some(name)).await?.model);
-        }
+        let (chosen, fallbacks) = models(context, named, &self.fallback).await?;
         Ok(Plan {
             options: self.options(context, recipe.as_deref()),
             no_tools: self.no_tools || recipe.as_ref().is_some_and(|it| !it.tools.enabled),
-            later: self.decides_later(),
+            later: self.approve == Some(Approve::Later),
             preset: Vec::new(),
             runs: None,
             chosen,
@@ -128,6 +266,7 @@ impl AgentArgs {
         let config = &context.config;
         let reasoning = recipe.and_then(|recipe| recipe.reasoning.effort);
         let temperature = recipe.and_then(|recipe| recipe.temperature);
+        let stream = recipe.and_then(|recipe| recipe.stream).or(config.stream);
         let mut options = RunOptions {
             sampling: Sampling {
                 temperature: temperature.or(config.temperature),
@@ -135,24 +274,23 @@ impl AgentArgs {
             },
             max_output_tokens: config.max_output_tokens,
             reasoning: reasoning.or(config.reasoning),
+            delivery: if self.no_stream || stream == Some(false) {
+                Delivery::Whole
+            } else {
+                Delivery::Streamed
+            },
             guards: config.run.guards.clone().unwrap_or_default(),
             results: config.run.results.clone().unwrap_or_default(),
             history: config.run.history.clone().unwrap_or_default(),
             search: config.run.search.clone().unwrap_or_default(),
             ..RunOptions::default()
         };
-        options.approval.policy = self
-            .approve
-            .map(ApprovalPolicy::from)
-            .or(config.approve)
-            .unwrap_or_default();
+        options.approval.policy = config.approve.unwrap_or_default();
         if let Some(approvals) = &config.run.approvals {
             approvals.apply(&mut options.approval);
         }
-        if self.approve == Some(Approve::None) {
-            // Who says so now means it, whatever a file allows.
-            let rules = &mut options.approval.rules.0;
-            rules.retain(|rule| rule.verdict != RuleVerdict::Allow);
+        if let Some(approve) = self.approve {
+            approve_by(&mut options.approval, approve);
         }
         options.limits = config.max_steps.map_or_else(Limits::default, Limits::steps);
         if let Some(limits) = &config.run.limits {
@@ -231,14 +369,6 @@ impl Plan {
                             Err(_) => injected,
                         }
                     });
-            let known = host.servers();
-            for name in config.run.context_servers.iter().flatten() {
-                if !known.iter().any(|server| server.name == *name) {
-                    terminal::say_warning(&format!(
-                        "`context_servers` names `{name}`, and there is no such server"
-                    ));
-                }
-            }
             let injected = match &config.run.context_servers {
                 Some(servers) => injected.only_for(servers.iter().cloned()),
                 None => injected,

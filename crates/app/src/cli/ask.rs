@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::{
     AskOutput, Code, Failure, Global,
-    agent::{AgentArgs, Plan},
+    agent::{AgentArgs, Plan, ResumedArgs},
     changed,
     context::{self, Context},
     interrupt::Interrupts,
@@ -42,14 +42,14 @@ pub(super) struct AskArgs {
     /// The question; - reads it from standard input
     question: String,
     #[command(flatten)]
-    how: How,
+    agent: AgentArgs,
+    #[command(flatten)]
+    shown: Shown,
 }
 
-/// How a question is answered and the answer shown.
+/// How an answer is shown, and where everything else is configured.
 #[derive(Debug, Args)]
-pub(super) struct How {
-    #[command(flatten)]
-    agent: AgentArgs,
+pub(super) struct Shown {
     /// The form of the answer on standard output
     #[arg(short, long, value_enum, default_value_t, env = "SWITCHBOARD_OUTPUT")]
     output: AskOutput,
@@ -57,47 +57,30 @@ pub(super) struct How {
     global: Global,
 }
 
-impl How {
-    /// Nobody is asked; what needs a word stays open.
-    pub(super) fn decides_later(&self) -> bool {
-        self.agent.decides_later()
-    }
-}
-
 pub(super) async fn run(
     args: AskArgs,
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(&args.how.global, environment)?;
-    let plan = args.how.agent.plan(&context).await?;
+    let context = Context::load(&args.shown.global, environment)?;
+    let plan = args.agent.plan(&context).await?;
     let question = question(&args.question)?;
     say_choice(&plan.chosen, &context);
-    carry_out(plan, &args.how, &context, interrupts, |agent| {
-        agent.ask(question)
-    })
-    .await
+    let ask = |agent: &Agent| agent.ask(question);
+    carry_out(plan, args.shown.output, &context, interrupts, ask).await
 }
 
-/// Goes on with a run that was stored. The model is the one that it was stored with, unless another one is
-/// named; what it may do was settled when it began.
+/// Goes on with a run that was stored.
 pub(super) async fn resume(
-    run: Run,
+    mut run: Run,
     runs: StoredRuns,
     answer: Option<ApprovalDecision>,
-    mut how: How,
+    (resumed, shown): (&ResumedArgs, &Shown),
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(&how.global, environment)?;
-    // The variable is for questions; a run goes on with its own model unless an option says otherwise.
-    if how.agent.model.as_deref() == context.environment.get("SWITCHBOARD_MODEL") {
-        how.agent.model = None;
-    }
-    how.agent
-        .model
-        .get_or_insert_with(|| run.model().to_string());
-    let mut plan = how.agent.plan(&context).await?;
+    let context = Context::load(&shown.global, environment)?;
+    let mut plan = resumed.plan(&mut run, &context).await?;
     plan.runs = Some(runs);
     if let Some(answer) = answer {
         let open = run.waiting().into_iter();
@@ -109,12 +92,13 @@ pub(super) async fn resume(
             })
             .collect();
     }
-    carry_out(plan, &how, &context, interrupts, |agent| agent.resume(run)).await
+    let resume = |agent: &Agent| agent.resume(run);
+    carry_out(plan, shown.output, &context, interrupts, resume).await
 }
 
 async fn carry_out(
     plan: Plan,
-    how: &How,
+    output: AskOutput,
     context: &Context,
     interrupts: &Interrupts,
     start: impl FnOnce(&Agent) -> RunStream,
@@ -124,14 +108,14 @@ async fn carry_out(
     } else {
         context.servers()?
     };
-    let screen = Screen::new(how.output == AskOutput::Text);
+    let screen = Screen::new(output == AskOutput::Text);
     servers.options.answering = answering(&screen, &plan.chosen.model);
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
     let mut recorder = audit.run(None, None);
     let decisions = KeptDecisions::load(&context.environment).map_err(Failure::usage)?;
     let host = Arc::new(context::start(servers)?);
     let model = plan.chosen.model.id().clone();
-    let mut answer = Answer::new(how.output);
+    let mut answer = Answer::new(output);
     let patience = context.config.startup_wait.unwrap_or(STARTUP_WAIT);
     let result = match ready(&host, patience, &screen, interrupts).await {
         Ok(()) => {

@@ -57,11 +57,29 @@ impl Context {
             program
         };
         let mut servers = Servers::of(&self.config, &program, &self.environment);
+        self.check_context_servers(&servers)?;
         // A server may say what it was given, on its standard error too.
         for server in &mut servers.configs {
             server.secrets.extend(self.config.run.context_secrets());
         }
         Ok(servers)
+    }
+}
+
+impl Context {
+    /// A name that is nobody's would keep what is injected from the server that is meant. Where a file
+    /// says that there are no servers, nobody is meant.
+    fn check_context_servers(&self, servers: &Servers) -> Result<(), Failure> {
+        let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
+        let mut named = self.config.run.context_servers.iter().flatten();
+        match named.find(|name| !known.contains(&name.as_str())) {
+            Some(unknown) if !known.is_empty() => Err(Failure::usage(anyhow!(
+                "`context_servers` names `{unknown}`, and there is no such server{}; there are: {}",
+                did_you_mean(nearest(unknown, known.iter().copied())),
+                known.join(", ")
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

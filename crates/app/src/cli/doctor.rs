@@ -13,12 +13,13 @@ use super::{
     Cli, Code, Failure, Global, ListOutput, changed,
     context::{self, Context},
     interrupt::Interrupts,
-    output,
+    mcp_server, output,
 };
 use crate::{
     config::CONFIG_FILE_NAMES,
     environment::Environment,
     model::{Because, Provider, Readiness},
+    recipes,
     terminal::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen, one_line},
 };
 
@@ -94,7 +95,9 @@ pub(super) async fn run(
         }
         Ok(context) => {
             findings.extend(files(&context));
-            findings.extend(model(&context).await);
+            let (recipe, of_recipe) = recipe(&context);
+            findings.extend(recipe);
+            findings.extend(model(&context, of_recipe.as_deref()).await);
             let screen = Screen::new(true);
             screen.wait_for("looking at providers and MCP servers");
             let (providers, servers) = futures_util::future::join(
@@ -136,7 +139,16 @@ async fn providers(context: &Context, no_network: bool, interrupts: &Interrupts)
 
 /// Variables that look like ours and are none: a typing error would go unnoticed.
 fn variables(environment: &Environment) -> Vec<Finding> {
-    let mut known: Vec<String> = vec!["SWITCHBOARD_LOG".to_owned()];
+    // Those that stand for no option, or for one of a server only.
+    let mut known: Vec<String> = [
+        "SWITCHBOARD_LOG",
+        "SWITCHBOARD_LOG_FILE",
+        "SWITCHBOARD_AUDIT",
+        mcp_server::BTE_URL,
+        mcp_server::NAME_RESOLVER_URL,
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let command = Cli::command();
     for command in std::iter::once(&command).chain(command.get_subcommands()) {
         known.extend(
@@ -146,6 +158,8 @@ fn variables(environment: &Environment) -> Vec<Finding> {
                 .map(|name| name.to_string_lossy().into_owned()),
         );
     }
+    known.sort();
+    known.dedup();
     let mut unknown: Vec<&str> = environment
         .names()
         .filter(|name| name.starts_with("SWITCHBOARD_") && !known.iter().any(|k| k == name))
@@ -184,11 +198,50 @@ fn files(context: &Context) -> Vec<Finding> {
         .collect()
 }
 
-async fn model(context: &Context) -> Vec<Finding> {
-    let named = std::env::var("SWITCHBOARD_MODEL").ok();
-    let named = named.as_deref().filter(|name| !name.is_empty());
+/// The recipe that every question follows, if there is one, and the model that it names.
+fn recipe(context: &Context) -> (Option<Finding>, Option<String>) {
+    const ABOUT: &str = "recipe";
+    let variable = context.environment.get("SWITCHBOARD_RECIPE");
+    let Some(name) = variable.or(context.config.run.recipe.as_deref()) else {
+        return (None, None);
+    };
+    match recipes::find(name, &context.environment) {
+        Ok(found) => {
+            let what = format!("{} ({})", found.recipe.name, found.source);
+            let finding = Finding::new(ABOUT, State::Good, what);
+            (Some(finding), found.recipe.model)
+        }
+        Err(error) => {
+            let finding = Finding::new(ABOUT, State::Bad, error.to_string());
+            (Some(finding), None)
+        }
+    }
+}
+
+/// The model that is asked, and those that stand in for it.
+async fn model(context: &Context, of_recipe: Option<&str>) -> Vec<Finding> {
+    let variable = context.environment.get("SWITCHBOARD_MODEL");
+    let mut findings = vec![first_model(context, variable.or(of_recipe)).await];
+    let configured = context.config.run.fallback_models.iter().flatten();
+    let fallbacks: Vec<&str> = match context.environment.get("SWITCHBOARD_FALLBACK") {
+        Some(names) => names.split(',').collect(),
+        None => configured.map(String::as_str).collect(),
+    };
+    for name in fallbacks {
+        findings.push(match context.choose_model(Some(name)).await {
+            Ok(chosen) => {
+                let what = format!("{} stands in when those before it fail", chosen.model.id());
+                Finding::new("model", State::Good, what)
+            }
+            Err(failure) => Finding::new("model", State::Bad, failure.error.to_string()),
+        });
+    }
+    findings
+}
+
+async fn first_model(context: &Context, named: Option<&str>) -> Finding {
     match context.choose_model(named).await {
-        Err(failure) => vec![Finding::new("model", State::Bad, failure.error.to_string())],
+        Err(failure) => Finding::new("model", State::Bad, failure.error.to_string()),
         Ok(chosen) => {
             let (why, state) = match &chosen.because {
                 Because::Named => ("it is configured".to_owned(), State::Good),
@@ -202,11 +255,8 @@ async fn model(context: &Context) -> Vec<Finding> {
                     State::Doubtful,
                 ),
             };
-            vec![Finding::new(
-                "model",
-                state,
-                format!("{} is asked: {why}", chosen.model.id()),
-            )]
+            let what = format!("{} is asked: {why}", chosen.model.id());
+            Finding::new("model", state, what)
         }
     }
 }

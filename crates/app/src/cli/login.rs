@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_mcp_client::{
-    auth::{self, LoginInfo},
+    auth::{self, AuthError, LoginInfo},
     config::ServerConfig,
 };
 
@@ -30,7 +30,7 @@ pub(super) async fn login(
         ));
     };
     let info = tokio::select! {
-        info = auth::login(server, &servers.options.auth, on_url) => info.map_err(Failure::run)?,
+        info = auth::login(server, &servers.options.auth, on_url) => info.map_err(failure)?,
         () = interrupts.first() => return Ok(Code::Interrupted),
     };
     output::lines(&described(name, &info)).map_err(Failure::run)?;
@@ -45,7 +45,7 @@ pub(super) async fn logout(
 ) -> Result<Code, Failure> {
     let server = find(servers, name)?;
     let any = tokio::select! {
-        any = auth::logout(server, &servers.options.auth) => any.map_err(Failure::run)?,
+        any = auth::logout(server, &servers.options.auth) => any.map_err(failure)?,
         () = interrupts.first() => return Ok(Code::Interrupted),
     };
     let text = if any {
@@ -55,6 +55,13 @@ pub(super) async fn logout(
     };
     output::lines(&text).map_err(Failure::run)?;
     Ok(Code::Success)
+}
+
+fn failure(error: AuthError) -> Failure {
+    match error {
+        AuthError::NotHttp { .. } | AuthError::StaticHeader { .. } => Failure::usage(error),
+        error => Failure::run(error),
+    }
 }
 
 fn find<'s>(servers: &'s Servers, name: &str) -> Result<&'s ServerConfig, Failure> {

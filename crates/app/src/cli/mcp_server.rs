@@ -2,13 +2,14 @@
 
 use std::{fmt::Write as _, net::SocketAddr, path::PathBuf, time::Duration};
 
+use anyhow::anyhow;
 use clap::Args;
 use switchboard_mcp_servers::{
     BteOptions, ServerError, ServerOptions, WorkspaceOptions, bind_http, catalogue, serve_stdio,
 };
 
 use super::{Code, Failure, interrupt::Interrupts};
-use crate::terminal;
+use crate::{environment::Environment, terminal};
 
 /// Runs a bundled MCP server.
 #[derive(Debug, Args)]
@@ -23,20 +24,29 @@ pub(super) struct McpServerArgs {
     /// results can be added to
     #[arg(long, value_name = "FILE", visible_alias = "database")]
     data: Option<PathBuf>,
-    /// The TRAPI service that `bte` asks, such as `https://bte.transltr.io/v1`
-    #[arg(long, value_name = "URL", env = "SWITCHBOARD_BTE_URL")]
-    url: Option<String>,
-    /// The name resolver that gives `bte` its tool for names, such as `https://name-lookup.transltr.io`
-    #[arg(long, value_name = "URL", env = "SWITCHBOARD_NAME_RESOLVER_URL")]
-    resolver_url: Option<String>,
-    /// How long a call of a tool of `bte` may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    call_timeout: u64,
     /// Accept requests to this host name too, not only to the loopback ones (with --http, repeatable)
     #[arg(long, value_name = "HOST", requires = "http")]
     allow_host: Vec<String>,
     #[command(flatten)]
+    bte: BteArgs,
+    #[command(flatten)]
     workspace: WorkspaceArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of bte")]
+struct BteArgs {
+    /// The TRAPI service to ask, such as `https://bte.transltr.io/v1`; else that of
+    /// the variable `SWITCHBOARD_BTE_URL`
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// The name resolver for its tool for names, such as `https://name-lookup.transltr.io`;
+    /// else that of the variable `SWITCHBOARD_NAME_RESOLVER_URL`
+    #[arg(long, value_name = "URL")]
+    resolver_url: Option<String>,
+    /// How long a call of a tool may take [default: 50]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    call_timeout: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -46,25 +56,25 @@ struct WorkspaceArgs {
     #[arg(long, value_name = "FOLDER")]
     root: Option<PathBuf>,
     /// Leave out the tools that change something or run a command
-    #[arg(long, requires = "root", conflicts_with = "allow")]
+    #[arg(long, conflicts_with = "allow")]
     read_only: bool,
     /// A command that `compile` or `test_run` may run (repeatable): "cargo check", "npm test". One with
     /// `test` in it is for `test_run`; `compile:` or `test:` in front says which tool it is for. With
     /// {args} at its end the model may add names and paths, but no options
-    #[arg(long, value_name = "COMMAND", requires = "root")]
+    #[arg(long, value_name = "COMMAND")]
     allow: Vec<String>,
     /// Treat files and folders of this name like any other, although it is hidden or usually holds
     /// secrets (repeatable): .github
-    #[arg(long, value_name = "NAME", requires = "root")]
+    #[arg(long, value_name = "NAME")]
     allow_name: Vec<String>,
     /// A variable for the commands, besides harmless ones such as PATH (repeatable)
-    #[arg(long, value_name = "NAME[=VALUE]", requires = "root")]
+    #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// How long a command may run [default: 600]
-    #[arg(long, value_name = "SECONDS", requires = "root", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     command_timeout: Option<u64>,
     /// How large a file may be [default: 8]
-    #[arg(long, value_name = "MIB", requires = "root", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1024))]
     max_file_size: Option<u64>,
 }
 
@@ -90,26 +100,92 @@ impl WorkspaceArgs {
     }
 }
 
-pub(super) async fn run(args: McpServerArgs, interrupts: &Interrupts) -> Result<Code, Failure> {
+impl BteArgs {
+    /// With the variables for what is not given. `None` without a service to ask.
+    fn options(self, environment: &Environment) -> Option<BteOptions> {
+        let or_variable = |given: Option<String>, name| {
+            given.or_else(|| environment.get(name).map(str::to_owned))
+        };
+        let timeout = Duration::from_secs(self.call_timeout.unwrap_or(50));
+        let url = or_variable(self.url, BTE_URL)?;
+        let options = BteOptions::new(url).with_timeout(timeout);
+        Some(match or_variable(self.resolver_url, NAME_RESOLVER_URL) {
+            Some(resolver) => options.with_name_resolver(resolver),
+            None => options,
+        })
+    }
+}
+
+/// The variables that stand for `--url` and `--resolver-url`. Not by clap, which would take them for given
+/// where another server is started.
+pub(super) const BTE_URL: &str = "SWITCHBOARD_BTE_URL";
+pub(super) const NAME_RESOLVER_URL: &str = "SWITCHBOARD_NAME_RESOLVER_URL";
+
+const BTE: &str = "bte";
+const WORKSPACE: &str = "workspace";
+
+impl McpServerArgs {
+    /// Which options that are not for every server were given, and the servers that take them.
+    fn given(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+        const WITH_DATA: &[&str] = &["customer-service", "graph", BTE];
+        let Self {
+            bte, workspace: it, ..
+        } = self;
+        let given = [
+            ("--data", WITH_DATA, self.data.is_some()),
+            ("--url", &[BTE], bte.url.is_some()),
+            ("--resolver-url", &[BTE], bte.resolver_url.is_some()),
+            ("--call-timeout", &[BTE], bte.call_timeout.is_some()),
+            ("--root", &[WORKSPACE], it.root.is_some()),
+            ("--read-only", &[WORKSPACE], it.read_only),
+            ("--allow", &[WORKSPACE], !it.allow.is_empty()),
+            ("--allow-name", &[WORKSPACE], !it.allow_name.is_empty()),
+            ("--env", &[WORKSPACE], !it.env.is_empty()),
+            (
+                "--command-timeout",
+                &[WORKSPACE],
+                it.command_timeout.is_some(),
+            ),
+            ("--max-file-size", &[WORKSPACE], it.max_file_size.is_some()),
+        ];
+        let given = given.into_iter().filter(|(.., is_given)| *is_given);
+        given.map(|(option, takers, _)| (option, takers))
+    }
+
+    /// An option that would mean nothing is a mistake that somebody should hear of.
+    fn check(&self) -> Result<(), Failure> {
+        let name = self.name.as_str();
+        // What is no server has an error of its own.
+        let is_known = catalogue().iter().any(|server| server.name == name);
+        let misplaced = self
+            .given()
+            .find(|(_, takers)| is_known && !takers.contains(&name));
+        match misplaced {
+            None => Ok(()),
+            Some((option, takers)) => Err(Failure::usage(anyhow!(
+                "the server `{name}` takes no {option}; that is for {}",
+                takers.join(", ")
+            ))),
+        }
+    }
+}
+
+pub(super) async fn run(
+    args: McpServerArgs,
+    environment: &Environment,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    args.check()?;
     let mut options = ServerOptions::new();
     if let Some(data) = args.data {
         options = options.with_data(data);
     }
-    if let Some(url) = args.url {
-        let timeout = Duration::from_secs(args.call_timeout);
-        let mut bte = BteOptions::new(url).with_timeout(timeout);
-        if let Some(resolver) = args.resolver_url {
-            bte = bte.with_name_resolver(resolver);
-        }
+    if args.name == BTE
+        && let Some(bte) = args.bte.options(environment)
+    {
         options = options.with_bte(bte);
     }
     if let Some(workspace) = args.workspace.options() {
-        if args.name != "workspace" {
-            return Err(Failure::usage(anyhow::anyhow!(
-                "`{}` takes no --root and what goes with it; `workspace` does",
-                args.name
-            )));
-        }
         options = options.with_workspace(workspace);
     }
     for host in args.allow_host {
@@ -148,8 +224,10 @@ fn failure(error: ServerError) -> Failure {
 
 fn bundled() -> String {
     let mut text = String::from("Bundled servers:");
+    let longest = catalogue().iter().map(|server| server.name.len()).max();
+    let width = longest.unwrap_or(0);
     for server in catalogue() {
-        let _ = write!(text, "\n  {}  {}", server.name, server.description);
+        let _ = write!(text, "\n  {:width$}  {}", server.name, server.description);
     }
     text
 }

@@ -17,13 +17,17 @@ mod recipes;
 mod resources;
 mod runs;
 mod servers;
+mod stats;
 mod table;
 mod template;
 mod tools;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue},
+};
 use switchboard_orchestration::ApprovalPolicy;
 
 use crate::{environment::Environment, observe, terminal};
@@ -39,7 +43,7 @@ use interrupt::Interrupts;
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, \
-                  3 a limit was reached, 130 interrupted."
+                  3 a limit was reached, 4 the run waits for your word, 130 interrupted."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -73,7 +77,7 @@ struct Global {
 enum Command {
     /// Answer one question, with the tools of the MCP servers
     Ask(ask::AskArgs),
-    /// Show runs that wait for your word, and go on with one
+    /// Show runs that wait for your word, go on with one, or count what runs did
     Runs(runs::RunsArgs),
     /// List the tools that the MCP servers offer, or call one by hand
     Tools(tools::ToolsArgs),
@@ -154,8 +158,52 @@ pub fn main() -> ExitCode {
 
 /// Reads the command line. Wrong usage ends the program here, with clap's own message.
 fn parse() -> Result<Cli, Failure> {
-    let command = without_empty_variables(Cli::command());
-    Cli::from_arg_matches(&command.get_matches()).map_err(Failure::usage)
+    let mut command = without_empty_variables(Cli::command());
+    command.build();
+    let matches = command
+        .clone()
+        .try_get_matches()
+        .unwrap_or_else(|mut error| {
+            if let Some(variable) = wrong_variable(&command, &error) {
+                let tip = format!("the value is that of the variable {variable}");
+                let tips = ContextValue::StyledStrs(vec![tip.into()]);
+                error.insert(ContextKind::Suggested, tips);
+            }
+            error.exit()
+        });
+    Cli::from_arg_matches(&matches).map_err(Failure::usage)
+}
+
+/// The variable that a wrong value is from, if nobody wrote the option that is complained of.
+fn wrong_variable(command: &clap::Command, error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(named)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let arg = argument(command, named)?;
+    let variable = arg
+        .get_env()
+        .filter(|name| std::env::var_os(name).is_some())?;
+    let is_written = std::env::args().skip(1).any(|word| {
+        let long = arg
+            .get_long()
+            .and_then(|long| word.strip_prefix("--")?.strip_prefix(long));
+        let is_long = long.is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
+        // Several short ones may stand together.
+        let is_short = word.starts_with('-')
+            && !word.starts_with("--")
+            && arg.get_short().is_some_and(|short| word.contains(short));
+        is_long || is_short
+    });
+    (!is_written).then(|| variable.to_string_lossy().into_owned())
+}
+
+/// The argument that messages call so, of a command or those below it.
+fn argument<'c>(command: &'c clap::Command, named: &str) -> Option<&'c clap::Arg> {
+    let mut args = command.get_arguments();
+    args.find(|arg| arg.to_string() == named).or_else(|| {
+        let mut below = command.get_subcommands();
+        below.find_map(|command| argument(command, named))
+    })
 }
 
 /// A variable that is set to nothing counts as not set, everywhere in this program.
@@ -214,7 +262,7 @@ async fn command(
         Command::Recipes(args) => recipes::run(&args, &environment),
         Command::McpServer(args) => {
             observe::start_log(&environment);
-            mcp_server::run(args, interrupts).await
+            mcp_server::run(args, &environment, interrupts).await
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `models`: which models can be named, and what is known of them.
 
+use std::fmt::Write as _;
+
 use clap::Args;
 use serde::Serialize;
 use switchboard_domain::{ModelCapabilities, ModelId};
@@ -115,11 +117,15 @@ pub(super) async fn run(
     match args.output {
         ListOutput::Json => output::pretty(&rows),
         ListOutput::Text => {
-            let table = table(&rows.iter().map(shown).collect::<Vec<_>>());
-            let source = catalogue::source();
-            output::lines(&format!(
-                "{table}Prices: US dollars per million tokens, input / output, by {source}.\n"
-            ))
+            let mut text = table(&rows.iter().map(shown).collect::<Vec<_>>());
+            if rows.iter().any(|row| row.prices.is_some()) {
+                let source = catalogue::source();
+                let _ = writeln!(
+                    text,
+                    "Prices: US dollars per million tokens, input / output, by {source}."
+                );
+            }
+            output::lines(&text)
         }
     }
     .map_err(Failure::run)?;

@@ -1,4 +1,4 @@
-//! `runs`: runs that wait for somebody's word, and going on with them.
+//! `runs`: runs that wait for somebody's word and going on with them; and what runs did.
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
@@ -9,9 +9,11 @@ use switchboard_orchestration::Run;
 
 use super::{
     Code, Failure, ListOutput,
-    ask::{self, How},
+    agent::ResumedArgs,
+    ask::{self, Shown},
     interrupt::Interrupts,
     output,
+    stats::{self, StatsArgs},
     table::table,
 };
 use crate::{
@@ -20,7 +22,7 @@ use crate::{
     terminal::{self, one_line, say_note, say_warning},
 };
 
-/// Shows runs that wait for approval, and goes on with one.
+/// Shows runs that wait for approval, goes on with one, and counts what runs did.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct RunsArgs {
@@ -40,26 +42,33 @@ enum RunsCommand {
         output: ListOutput,
     },
     /// Go on with a run: you are asked what it was about to ask
-    Resume {
-        /// Its id, or how that begins
-        id: String,
-        /// Allow what it waits for, instead of being asked
-        #[arg(long, conflicts_with = "deny")]
-        allow: bool,
-        /// Allow it with this input instead of the model's (a JSON object)
-        #[arg(long, value_name = "JSON", requires = "allow", value_parser = object)]
-        input: Option<JsonObject>,
-        /// Decline what it waits for; the model is told why
-        #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
-        deny: Option<String>,
-        #[command(flatten)]
-        how: Box<How>,
-    },
+    Resume(Box<ResumeArgs>),
     /// Forget a run
     Forget {
         /// Its id, or how that begins
         id: String,
     },
+    /// Count what models and tools did, how well, how fast and at what cost, by what the audit holds
+    Stats(StatsArgs),
+}
+
+#[derive(Debug, Args)]
+struct ResumeArgs {
+    /// Its id, or how that begins
+    id: String,
+    /// Allow what it waits for, instead of being asked
+    #[arg(long, conflicts_with = "deny")]
+    allow: bool,
+    /// Allow it with this input instead of the model's (a JSON object)
+    #[arg(long, value_name = "JSON", requires = "allow", value_parser = object)]
+    input: Option<JsonObject>,
+    /// Decline what it waits for; the model is told why
+    #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
+    deny: Option<String>,
+    #[command(flatten)]
+    resumed: ResumedArgs,
+    #[command(flatten)]
+    shown: Shown,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,60 +93,62 @@ pub(super) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let runs = StoredRuns::of(&environment).map_err(Failure::usage)?;
+    let stored = || StoredRuns::of(&environment).map_err(Failure::usage);
     match args.command {
-        None => list(&runs, args.output),
-        Some(RunsCommand::List { output }) => list(&runs, output),
-        Some(RunsCommand::Resume {
-            id,
-            allow,
-            input,
-            deny,
-            how,
-        }) => {
-            let id = runs.find(&id).map_err(Failure::usage)?;
-            let run = runs.take(&id).map_err(Failure::usage)?;
-            let open = run.waiting().len();
-            if input.is_some() && open != 1 {
-                return Err(Failure::usage(anyhow!(
-                    "--input is for one call, and the run waits for {open}"
-                )));
-            }
-            if let (Some(input), Some(request)) = (&input, run.waiting().first()) {
-                run.check_input(&request.tool_use.name, input)
-                    .map_err(|faults| Failure::usage(anyhow!("--input does not fit: {faults}")))?;
-            }
-            let is_decided = allow || deny.is_some() || how.decides_later();
-            if open > 0 && !is_decided && !terminal::is_somebody_there() {
-                return Err(Failure::usage(anyhow!(
-                    "the run waits for your word and nobody is there to ask: say --allow or --deny REASON"
-                )));
-            }
-            let scope = ApprovalScope::Once;
-            let answer = match deny {
-                Some(reason) => Some(ApprovalDecision::Deny {
-                    reason: Some(reason).filter(|reason| !reason.is_empty()),
-                    scope,
-                }),
-                None => allow.then_some(ApprovalDecision::Allow { input, scope }),
-            };
-            Box::pin(ask::resume(
-                run,
-                runs,
-                answer,
-                *how,
-                environment,
-                interrupts,
-            ))
-            .await
+        None => list(&stored()?, args.output),
+        Some(RunsCommand::List { output }) => list(&stored()?, output),
+        Some(RunsCommand::Resume(args)) => {
+            Box::pin(resume(*args, stored()?, environment, interrupts)).await
         }
         Some(RunsCommand::Forget { id }) => {
+            let runs = stored()?;
             let id = runs.find(&id).map_err(Failure::usage)?;
             runs.forget(&id).map_err(Failure::run)?;
             say_note(&format!("forgot {id}"));
             Ok(Code::Success)
         }
+        Some(RunsCommand::Stats(args)) => stats::run(&args, environment),
     }
+}
+
+async fn resume(
+    args: ResumeArgs,
+    runs: StoredRuns,
+    environment: Environment,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    let id = runs.find(&args.id).map_err(Failure::usage)?;
+    let run = runs.take(&id).map_err(Failure::usage)?;
+    args.resumed.check(&run)?;
+    let open = run.waiting().len();
+    if args.input.is_some() && open != 1 {
+        return Err(Failure::usage(anyhow!(
+            "--input is for one call, and the run waits for {open}"
+        )));
+    }
+    if let (Some(input), Some(request)) = (&args.input, run.waiting().first()) {
+        run.check_input(&request.tool_use.name, input)
+            .map_err(|faults| Failure::usage(anyhow!("--input does not fit: {faults}")))?;
+    }
+    let is_decided = args.allow || args.deny.is_some() || args.resumed.decides_later(&environment);
+    if open > 0 && !is_decided && !terminal::is_somebody_there() {
+        return Err(Failure::usage(anyhow!(
+            "the run waits for your word and nobody is there to ask: say --allow or --deny REASON"
+        )));
+    }
+    let scope = ApprovalScope::Once;
+    let answer = match args.deny {
+        Some(reason) => Some(ApprovalDecision::Deny {
+            reason: Some(reason).filter(|reason| !reason.is_empty()),
+            scope,
+        }),
+        None => args.allow.then_some(ApprovalDecision::Allow {
+            input: args.input,
+            scope,
+        }),
+    };
+    let how = (&args.resumed, &args.shown);
+    Box::pin(ask::resume(run, runs, answer, how, environment, interrupts)).await
 }
 
 fn object(text: &str) -> Result<JsonObject, String> {

@@ -11,13 +11,14 @@ use super::{Config, error::Problem, observe, providers, run};
 use switchboard_domain::nearest::nearest;
 
 /// The keys of a document, but for those of `run.rs`.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "model",
     "instructions",
     "approve",
     "max_steps",
     "max_output_tokens",
     "temperature",
+    "stream",
     "reasoning",
     "tool_timeout",
     "startup_wait",
@@ -48,6 +49,7 @@ pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
         max_steps: fields.count("max_steps")?,
         max_output_tokens: fields.count("max_output_tokens")?,
         temperature: fields.number("temperature")?,
+        stream: fields.flag("stream")?,
         reasoning: fields.one_of("reasoning", &REASONING)?,
         tool_timeout: fields.seconds("tool_timeout")?,
         startup_wait: fields.seconds("startup_wait")?,
@@ -168,6 +170,10 @@ impl<'a> Fields<'a> {
                 .and_then(|number| u32::try_from(number).ok())
                 .filter(|&number| number > 0)
         })
+    }
+
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Problem> {
+        self.read(key, "true or false", Value::as_bool)
     }
 
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Problem> {

@@ -115,10 +115,11 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// An error of a missing file says so without "(os error 2)".
+/// An error that a name leads to says so without "(os error 2)".
 fn plain(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(error.kind(), "there is no such file"),
+        io::ErrorKind::IsADirectory => io::Error::new(error.kind(), "it is a folder"),
         _ => error,
     }
 }

@@ -47,6 +47,8 @@ pub struct Config {
     pub max_output_tokens: Option<u32>,
     /// How tokens are drawn.
     pub temperature: Option<f64>,
+    /// Whether answers come piece by piece, as they are written.
+    pub stream: Option<bool>,
     /// How much thinking is wanted.
     pub reasoning: Option<ReasoningEffort>,
     /// How long one tool call may take, for every server.
@@ -77,6 +79,7 @@ impl Config {
         self.max_steps = over.max_steps.or(self.max_steps);
         self.max_output_tokens = over.max_output_tokens.or(self.max_output_tokens);
         self.temperature = over.temperature.or(self.temperature);
+        self.stream = over.stream.or(self.stream);
         self.reasoning = over.reasoning.or(self.reasoning);
         self.tool_timeout = over.tool_timeout.or(self.tool_timeout);
         self.startup_wait = over.startup_wait.or(self.startup_wait);

@@ -98,16 +98,15 @@ pub(super) fn read(fields: &Fields<'_>, file: &Path) -> Result<ObserveConfig, Pr
     if address.is_none() && headers.is_some() {
         return Err(Problem::wrong("otlp_headers", "beside otlp_endpoint"));
     }
-    let is = |key: &str| fields.read(key, "true or false", Value::as_bool);
     Ok(ObserveConfig {
         audit,
-        audit_results: is("audit_results")?,
+        audit_results: fields.flag("audit_results")?,
         log_file: fields.text("log_file")?.map(|name| place(&name)),
         otlp: address.map(|address| OtlpEndpoint {
             address,
             headers: headers.unwrap_or_default(),
         }),
-        otlp_content: is("otlp_content")?,
+        otlp_content: fields.flag("otlp_content")?,
     })
 }
 

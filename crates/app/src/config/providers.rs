@@ -28,6 +28,8 @@ pub struct ProviderEntry {
     pub options: Option<AdapterOptions>,
     /// Tool calls that its models write as text, and tools told to them in words.
     pub text_calling: TextCalling,
+    /// Whether its answers can come piece by piece; where they cannot, they are asked for as a whole.
+    pub streams: bool,
 }
 
 impl ProviderKind {
@@ -50,6 +52,7 @@ impl ProviderEntry {
             profile: None,
             options: None,
             text_calling: TextCalling::default(),
+            streams: true,
         }
     }
 }
@@ -81,7 +84,7 @@ const KINDS: [(&str, ProviderKind); 6] = [
     ("ollama", ProviderKind::Ollama),
 ];
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "type",
     "base_url",
     "api_key_env",
@@ -90,6 +93,7 @@ const KEYS: [&str; 8] = [
     "options",
     "text_calls",
     "tools_by_prompt",
+    "stream",
 ];
 
 /// The name under which the keyless planner is there always.
@@ -175,5 +179,6 @@ fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
         profile,
         options,
         text_calling,
+        streams: fields.flag("stream")?.unwrap_or(true),
     })
 }

@@ -79,7 +79,8 @@ pub struct LimitsConfig {
 /// `approvals`.
 #[derive(Debug, Clone, Default)]
 pub struct ApprovalsConfig {
-    rules: Option<Rules>,
+    /// Those of each file that has some.
+    layers: Vec<Rules>,
     expire_after: Option<Duration>,
     remember_for: Option<Duration>,
 }
@@ -123,14 +124,11 @@ impl LimitsConfig {
 }
 
 impl ApprovalsConfig {
-    /// Lays `over` on top. The first rule that fits decides, and those that are there stay before those of
-    /// `over`: what a person forbids or wants to be asked about, no project's file allows.
+    /// Lays `over` on top. The rules of each file stay by themselves: neither what a person forbids or wants
+    /// to be asked about nor what a project does is allowed by a rule of the other one.
     fn overlaid_by(self, over: Self) -> Self {
-        let rules = both(self.rules, over.rules, |base, over| {
-            base.0.into_iter().chain(over.0).collect()
-        });
         Self {
-            rules,
+            layers: [self.layers, over.layers].concat(),
             expire_after: over.expire_after.or(self.expire_after),
             remember_for: over.remember_for.or(self.remember_for),
         }
@@ -138,9 +136,7 @@ impl ApprovalsConfig {
 
     /// Sets what is configured.
     pub fn apply(&self, approvals: &mut Approvals) {
-        if let Some(rules) = &self.rules {
-            approvals.rules = rules.clone();
-        }
+        approvals.layers.clone_from(&self.layers);
         approvals.expire_after = self.expire_after;
         approvals.remember_for = self.remember_for;
     }
@@ -273,9 +269,9 @@ fn approvals(value: &Value) -> Result<ApprovalsConfig, Problem> {
     const KEYS: [&str; 3] = ["rules", "expire_after", "remember_for"];
     let fields = Fields::of(value, "approvals", &KEYS)?;
     Ok(ApprovalsConfig {
-        rules: match fields.get("rules") {
-            None => None,
-            Some(value) => Some(typed("approvals.rules", value)?),
+        layers: match fields.get("rules") {
+            None => Vec::new(),
+            Some(value) => vec![typed("approvals.rules", value)?],
         },
         expire_after: fields.seconds("expire_after")?,
         remember_for: fields.seconds("remember_for")?,

@@ -4,6 +4,7 @@ mod choose;
 mod client;
 mod prices;
 mod providers;
+mod whole;
 
 pub use choose::{Because, Chosen, ModelChoiceError};
 pub use prices::list_price;

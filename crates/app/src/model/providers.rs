@@ -6,7 +6,10 @@ use switchboard_domain::{ChatModel, ModelCapabilities, ModelError};
 use switchboard_providers_common::catalogue;
 use switchboard_providers_offline::{self as offline, OfflinePlanner};
 
-use super::client::{self, Client};
+use super::{
+    client::{self, Client},
+    whole::WholeAnswers,
+};
 use crate::{
     config::{Config, ProviderEntry, ProviderKind},
     environment::Environment,
@@ -123,9 +126,14 @@ impl Providers {
         name: &str,
     ) -> Result<Arc<dyn ChatModel>, ModelError> {
         let model = self.client(provider)?.model(name).await?;
-        Ok(match &provider.entry {
-            Some(entry) => client::with_text_calls(model, entry),
-            None => model,
+        let Some(entry) = &provider.entry else {
+            return Ok(model);
+        };
+        let model = client::with_text_calls(model, entry);
+        Ok(if entry.streams {
+            model
+        } else {
+            Arc::new(WholeAnswers(model))
         })
     }
 

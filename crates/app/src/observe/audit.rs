@@ -21,6 +21,7 @@ use crate::{
     config::{AuditPlace, Config},
     environment::Environment,
     model::list_price,
+    private_file::make_folder,
     terminal,
 };
 
@@ -75,6 +76,14 @@ impl AuditLog {
             redactor: redactor(config, environment),
             results: config.observe.audit_results.unwrap_or(false),
         })
+    }
+
+    /// The file that it is kept in, if any is. It need not be there.
+    pub fn place(config: &Config, environment: &Environment) -> Option<PathBuf> {
+        match place(config, environment) {
+            Place::Nowhere => None,
+            Place::Named(path) | Place::Default(path) => Some(path),
+        }
     }
 
     /// Keeps one run that has not begun.
@@ -189,7 +198,7 @@ enum Work {
 impl AuditFile {
     fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
-            private_folder(folder)?;
+            make_folder(folder)?;
         }
         let file = private_file(path)?;
         let (lines, work) = mpsc::channel(WAITING);
@@ -256,22 +265,6 @@ impl Disk for File {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
         }
-    }
-}
-
-/// Makes the folder if it is not there, for its owner alone.
-fn private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    if folder.as_os_str().is_empty() {
-        Ok(())
-    } else {
-        builder.create(folder)
     }
 }
 

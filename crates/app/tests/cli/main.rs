@@ -8,13 +8,8 @@
 )]
 
 mod bad_input;
-// The knowledge service is the one against which the server `bte` itself is tested.
-#[path = "../../../mcp-servers/tests/servers/bte_form.rs"]
-mod bte_form;
-#[allow(dead_code, reason = "this program does not let it misbehave")]
-#[path = "../../../mcp-servers/tests/servers/bte_service.rs"]
-mod bte_service;
 mod changed_tools;
+mod delivery;
 mod library;
 mod logins;
 mod observability;
@@ -22,10 +17,12 @@ mod offers;
 mod offline;
 mod peers;
 mod recipes;
+mod resume;
 mod runs;
 mod server_tools;
 mod slow_server;
 mod source_examples;
+mod stats;
 mod support;
 mod surfaces;
 mod wires;

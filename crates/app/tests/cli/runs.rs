@@ -327,3 +327,56 @@ approvals:
         assert!(done.stderr.contains(named), "{config}: {done}");
     }
 }
+
+#[tokio::test]
+async fn of_two_files_the_stricter_word_counts() {
+    let (allow, deny) = (
+        "approvals: {rules: [{verdict: allow}]}\n",
+        "approvals: {rules: [{tool: create_support_ticket, verdict: deny, reason: tickets are closed}]}\n",
+    );
+    for (users, projects, failure) in [
+        (allow, deny, json!("denied")),
+        (deny, allow, json!("denied")),
+        (allow, allow, Value::Null),
+        // What one file alone says counts, whatever the policy.
+        ("approve: none\n", allow, Value::Null),
+    ] {
+        let place = Place::new().with_file("switchboard.yaml", projects);
+        let folder = place.path().join(".config/switchboard");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("switchboard.yaml"), users).unwrap();
+        let report = place.ask(TICKET).await;
+        assert_eq!(
+            report["tool_calls"][0]["failure"], failure,
+            "{users}{projects}{report}"
+        );
+        // Whoever asks for it now sets aside what both files allow.
+        let args = ["ask", "--approve", "none", "-o", "json", TICKET];
+        let report = place.run(args).await.json();
+        assert_eq!(report["tool_calls"][0]["failure"], "denied", "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_to_get_what_is_injected_must_be_there() {
+    let context = "context: {token: secret}\ncontext_servers: [custmer-service]\n";
+    let place = Place::new().with_file("switchboard.yaml", context);
+    for (args, code) in [
+        (&["ask", "Hi"][..], 2),
+        (&["tools", "list"], 2),
+        (&["doctor"], 1),
+    ] {
+        let done = place.run(args).await;
+        assert_eq!(done.code, code, "{args:?}: {done}");
+        let shown = format!("{}{}", done.stdout, done.stderr);
+        assert!(
+            shown.contains("`custmer-service`") && shown.contains("`customer-service`?"),
+            "{args:?}: {done}"
+        );
+    }
+    // Without servers there is nobody to be meant.
+    assert_eq!(place.run(["ask", "--no-tools", "Hi"]).await.code, 0);
+    let none = format!("{context}mcp_servers: {{}}\n");
+    let place = Place::new().with_file("switchboard.yaml", &none);
+    assert_eq!(place.run(["ask", "Hi"]).await.code, 0);
+}

@@ -4,12 +4,12 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use switchboard_testkit::fake::{Answer, FakeModel, Say};
-
-use crate::{
-    bte_service::Service,
-    support::{Done, Place, program},
+use switchboard_testkit::{
+    fake::{Answer, FakeModel, Say},
+    trapi::Service,
 };
+
+use crate::support::{Done, Place, program};
 
 const MODEL: &str = "openai/gpt-4o-mini";
 const SOURCE: &str = "pub fn limit() -> u32 {\n    3\n}\n";

@@ -86,6 +86,35 @@ async fn the_doctor_says_what_is_there_and_what_to_do() {
             "{expected:?} is not in {done}"
         );
     }
+    let place = Place::new()
+        .with_variable("SWITCHBOARD_AUDIT", "off")
+        .with_variable("SWITCHBOARD_LOG_FILE", "log")
+        .with_variable("SWITCHBOARD_LOG", "info")
+        .with_variable("SWITCHBOARD_BTE_URL", "http://127.0.0.1:9")
+        .with_variable("SWITCHBOARD_NAME_RESOLVER_URL", "http://127.0.0.1:9")
+        .with_variable("SWITCHBOARD_STRATEGY", "loop");
+    let done = place.run(["doctor", "--no-network"]).await;
+    assert!(!done.stdout.contains("means nothing"), "{done}");
+    let named =
+        "recipe: general-chat\nmodel: offline/planner\nfallback_models: [offline, nobody/x]\n";
+    let place = Place::new().with_file("switchboard.yaml", named);
+    let done = place.run(["doctor", "--no-network"]).await;
+    assert_eq!(done.code, 1, "{done}");
+    for expected in [
+        "recipe        general-chat (shipped)",
+        "offline/planner is asked: it is configured",
+        "offline/planner stands in",
+        "there is no provider `nobody`",
+    ] {
+        assert!(done.stdout.contains(expected), "{expected:?}: {done}");
+    }
+    let place = Place::new().with_file("switchboard.yaml", "recipe: general-chta\n");
+    let done = place.run(["doctor", "--no-network"]).await;
+    assert_eq!(done.code, 1, "{done}");
+    assert!(
+        done.stdout.contains("did you mean `general-chat`?"),
+        "{done}"
+    );
     let broken = Place::new().with_file("switchboard.yaml", "modle: x");
     let done = broken.run(["doctor", "-o", "json"]).await;
     assert_eq!(done.code, 2, "{done}");
@@ -201,4 +230,78 @@ async fn the_bundled_server_keeps_its_data_in_a_file() {
     let second = place.run(args).await.json()["structured"]["ticket_id"].clone();
     assert!(first.is_number() || first.is_string(), "{first}");
     assert_ne!(first, second);
+}
+
+#[tokio::test]
+async fn an_option_that_a_bundled_server_does_not_take_is_refused_by_name() {
+    let place = Place::new().with_variable("SWITCHBOARD_BTE_URL", "http://127.0.0.1:9");
+    for (args, named) in [
+        (
+            &["graph", "--url", "http://127.0.0.1:9"][..],
+            "`graph` takes no --url; that is for bte",
+        ),
+        (
+            &["graph", "--read-only"],
+            "`graph` takes no --read-only; that is for workspace",
+        ),
+        (
+            &["customer-service", "--call-timeout", "9"],
+            "`customer-service` takes no --call-timeout",
+        ),
+        (
+            &["bte", "--root", "."],
+            "`bte` takes no --root; that is for workspace",
+        ),
+        (
+            &["workspace", "--root", ".", "--data", "x.db"],
+            "--data; that is for customer-service",
+        ),
+        (&["workspace", "--read-only"], "--root"),
+        (
+            &["costumer-service", "--url", "x"],
+            "there is no bundled server",
+        ),
+    ] {
+        let done = place.run(["mcp-server"].iter().chain(args)).await;
+        assert_eq!(done.code, 2, "{args:?}: {done}");
+        assert!(done.stderr.contains(named), "{args:?}: {done}");
+    }
+    let place = Place::new();
+    let args = ["mcp-server", "bte", "--resolver-url", "http://127.0.0.1:9"];
+    let done = place.run(args).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(done.stderr.contains("--url"), "{done}");
+    // A variable is there for whoever it concerns; standard input ends at once, and so does the server.
+    let place = place.with_variable("SWITCHBOARD_BTE_URL", "http://127.0.0.1:9");
+    for name in ["graph", "bte"] {
+        assert_eq!(place.run(["mcp-server", name]).await.code, 0, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_value_of_a_variable_is_told_as_such() {
+    let place = Place::new()
+        .with_variable("SWITCHBOARD_APPROVE", "maybe")
+        .with_variable("SWITCHBOARD_OUTPUT", "xml");
+    let tip = "the value is that of the variable SWITCHBOARD_APPROVE";
+    let done = place.run(["ask", "-o", "json", "Hi"]).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(done.stderr.contains(tip), "{done}");
+    let args = ["ask", "-o", "json", "--approve", "perhaps", "Hi"];
+    let done = place.run(args).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(!done.stderr.contains("the variable"), "{done}");
+    // Also below a command of commands.
+    let done = place.run(["runs", "resume", "x"]).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(done.stderr.contains("SWITCHBOARD_OUTPUT"), "{done}");
+}
+
+#[tokio::test]
+async fn prices_are_explained_where_there_are_some() {
+    let place = Place::new();
+    let done = place.run(["models"]).await;
+    assert!(done.stdout.contains("Prices: US dollars"), "{done}");
+    let done = place.run(["models", "--provider", "offline"]).await;
+    assert_eq!(done.stdout.lines().count(), 1, "{done}");
 }

@@ -11,11 +11,11 @@ use crate::tool::ToolError;
 /// enough to be copied by a model.
 pub(super) fn hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
-    digest.iter().take(8).fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let start = digest.iter().take(8);
+    format!(
+        "{:016x}",
+        start.fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
+    )
 }
 
 /// The contents as text, or why they are none.

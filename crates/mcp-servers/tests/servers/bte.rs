@@ -7,10 +7,10 @@ use futures_util::stream;
 use rmcp::model::{CallToolResult, Tool};
 use serde_json::{Value, json};
 use switchboard_mcp_servers::{BteOptions, ServerOptions, serve_stream};
+use switchboard_testkit::trapi::{Reply, Seen, Service};
 use tokio::time::timeout;
 
 use crate::{
-    bte_service::{Reply, Seen, Service},
     client::{Client, call, data, text},
     graph::client_of,
 };

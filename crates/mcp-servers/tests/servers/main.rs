@@ -8,8 +8,6 @@
 )]
 
 mod bte;
-mod bte_form;
-mod bte_service;
 mod child;
 mod client;
 mod concurrency;

@@ -4,10 +4,7 @@
 //! says otherwise ("JSON Protobuf Encoding"): ids as hexadecimal text, enums as numbers, keys in
 //! lowerCamelCase, whole numbers of 64 bits as text.
 
-use std::{
-    fmt::Write as _,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use switchboard_orchestration::audit::Redactor;
@@ -62,8 +59,8 @@ fn span(span: &EndedSpan, redactor: &Redactor) -> Value {
         .map(|(key, value)| json!({"key": key, "value": attribute(key, value, redactor)}))
         .collect();
     let mut shown = json!({
-        "traceId": hex(&span.trace),
-        "spanId": hex(&span.id),
+        "traceId": format!("{:032x}", u128::from_be_bytes(span.trace)),
+        "spanId": span_id(span.id),
         "name": redactor.text(&span.name),
         "kind": kind(span),
         "startTimeUnixNano": nanoseconds(span.since),
@@ -72,7 +69,7 @@ fn span(span: &EndedSpan, redactor: &Redactor) -> Value {
         "status": if span.failed { json!({"code": ERROR}) } else { json!({}) },
     });
     if let (Some(parent), Value::Object(fields)) = (&span.parent, &mut shown) {
-        fields.insert("parentSpanId".to_owned(), hex(parent).into());
+        fields.insert("parentSpanId".to_owned(), span_id(*parent).into());
     }
     shown
 }
@@ -89,12 +86,8 @@ fn attribute(key: &str, value: &Attribute, redactor: &Redactor) -> Value {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+fn span_id(id: [u8; 8]) -> String {
+    format!("{:016x}", u64::from_be_bytes(id))
 }
 
 fn nanoseconds(time: SystemTime) -> String {

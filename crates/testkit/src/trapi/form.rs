@@ -6,7 +6,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 /// Checks the body of `POST /query`.
-pub(crate) fn query() -> Validator {
+pub(super) fn query() -> Validator {
     let curie = json!({"type": "string", "pattern": "^[^:\\s]+:\\S+$"});
     jsonschema::validator_for(&json!({
         "type": "object",
@@ -59,7 +59,7 @@ pub(crate) fn query() -> Validator {
 }
 
 /// Checks the body of a good answer.
-pub(crate) fn response() -> Validator {
+pub(super) fn response() -> Validator {
     jsonschema::validator_for(&json!({
         "type": "object",
         "required": ["message"],
@@ -102,7 +102,7 @@ pub(crate) fn response() -> Validator {
 }
 
 /// Checks the body of `GET /meta_knowledge_graph`.
-pub(crate) fn meta_knowledge_graph() -> Validator {
+pub(super) fn meta_knowledge_graph() -> Validator {
     jsonschema::validator_for(&json!({
         "type": "object",
         "required": ["nodes", "edges"],

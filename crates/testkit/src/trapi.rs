@@ -1,8 +1,19 @@
 //! A stand-in for a TRAPI service, on loopback: it knows a few things, checks every query and every
 //! answer of its own against the published form, and misbehaves where a test says so.
+//!
+//! With the feature `trapi`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a stand-in that breaks its own form fails the test"
+)]
+
+mod form;
 
 use std::{
     collections::{BTreeMap, HashMap},
+    fmt,
     sync::{Arc, Mutex},
 };
 
@@ -14,39 +25,40 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
-
-use crate::bte_form;
 
 /// What the service does with a query, by the number of the query (from 0).
 type Script = Arc<dyn Fn(usize, &Value) -> Reply + Send + Sync>;
 
 /// What comes back.
-pub(crate) enum Reply {
+pub enum Reply {
     /// What the service knows.
     Knowledge,
-    /// This, whatever it is.
+    /// This, whatever it is: status, headers, body.
     Body(u16, Vec<(&'static str, &'static str)>, Body),
     /// Nothing, ever.
     Silence,
 }
 
 /// A running service. It ends with this value.
-pub(crate) struct Service {
-    pub(crate) url: String,
+pub struct Service {
+    /// Its address, up to and with `/v1`.
+    pub url: String,
     /// The name resolver beside it.
-    pub(crate) names: String,
+    pub names: String,
     shared: Arc<Shared>,
-    /// One message for each query that came in, and one for each that was given up.
-    pub(crate) seen: mpsc::UnboundedReceiver<Seen>,
+    /// One message for each query that came in, and one for each unanswered one that was given up.
+    pub seen: mpsc::UnboundedReceiver<Seen>,
     server: JoinHandle<()>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+/// What a running service saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// A query came in.
     Query,
+    /// Whoever waited for its answer went away.
     GivenUp,
 }
 
@@ -58,16 +70,20 @@ struct Shared {
 }
 
 impl Reply {
-    pub(crate) fn json(status: u16, body: &Value) -> Self {
+    /// JSON with this status.
+    pub fn json(status: u16, body: &Value) -> Self {
         let headers = vec![("content-type", "application/json")];
         Self::Body(status, headers, Body::from(body.to_string()))
     }
 
-    pub(crate) fn text(status: u16, body: &'static str) -> Self {
+    /// Text with this status, which says nothing of its type.
+    pub fn text(status: u16, body: &'static str) -> Self {
         Self::Body(status, Vec::new(), Body::from(body))
     }
 
-    pub(crate) fn with(self, name: &'static str, value: &'static str) -> Self {
+    /// Adds a header.
+    #[must_use]
+    pub fn with(self, name: &'static str, value: &'static str) -> Self {
         match self {
             Self::Body(status, mut headers, body) => {
                 headers.push((name, value));
@@ -80,13 +96,12 @@ impl Reply {
 
 impl Service {
     /// One that answers every query.
-    pub(crate) async fn good() -> Self {
+    pub async fn good() -> Self {
         Self::scripted(|_, _| Reply::Knowledge).await
     }
 
-    pub(crate) async fn scripted(
-        script: impl Fn(usize, &Value) -> Reply + Send + Sync + 'static,
-    ) -> Self {
+    /// One that replies to each query as the script says, which is given its number and its query graph.
+    pub async fn scripted(script: impl Fn(usize, &Value) -> Reply + Send + Sync + 'static) -> Self {
         let (tell, seen) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             queries: Mutex::default(),
@@ -112,13 +127,31 @@ impl Service {
     }
 
     /// The query graphs that came in so far.
-    pub(crate) fn queries(&self) -> Vec<Value> {
+    pub fn queries(&self) -> Vec<Value> {
         self.shared.queries.lock().unwrap().clone()
     }
 
     /// How often the meta knowledge graph was read.
-    pub(crate) fn metas(&self) -> usize {
+    pub fn metas(&self) -> usize {
         *self.shared.metas.lock().unwrap()
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Knowledge => f.write_str("Knowledge"),
+            Self::Body(status, ..) => f.debug_tuple("Body").field(status).finish_non_exhaustive(),
+            Self::Silence => f.write_str("Silence"),
+        }
     }
 }
 
@@ -149,7 +182,7 @@ async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byte
     let Ok(body) = serde_json::from_slice::<Value>(&body) else {
         return bad("the query is no JSON");
     };
-    if let Err(error) = bte_form::query().validate(&body) {
+    if let Err(error) = form::query().validate(&body) {
         return bad(&format!(
             "the query breaks the form at {}: {error}",
             error.instance_path()
@@ -172,7 +205,7 @@ async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byte
     match (shared.script)(number, graph) {
         Reply::Knowledge => {
             let answer = answer(graph);
-            if let Err(error) = bte_form::response().validate(&answer) {
+            if let Err(error) = form::response().validate(&answer) {
                 panic!("the stand-in breaks the form: {error}");
             }
             axum::Json(answer).into_response()
@@ -213,7 +246,7 @@ async fn meta_knowledge_graph(State(shared): State<Arc<Shared>>) -> Response {
             relation("biolink:SmallMolecule", "biolink:treats", "biolink:Disease"),
         ],
     });
-    if let Err(error) = bte_form::meta_knowledge_graph().validate(&graph) {
+    if let Err(error) = form::meta_knowledge_graph().validate(&graph) {
         panic!("the stand-in breaks the form: {error}");
     }
     axum::Json(graph).into_response()
@@ -221,8 +254,7 @@ async fn meta_knowledge_graph(State(shared): State<Arc<Shared>>) -> Response {
 
 /// The name resolver. Its parameters are checked as `FastAPI` checks them, unknown ones besides.
 async fn lookup(uri: Uri) -> Response {
-    let address = Url::parse(&format!("http://localhost{uri}")).unwrap();
-    let parameters: Vec<(String, String)> = address.query_pairs().into_owned().collect();
+    let parameters = parameters(uri.query().unwrap_or_default());
     let value = |name: &str| {
         let found = parameters.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.clone())
@@ -260,6 +292,33 @@ async fn lookup(uri: Uri) -> Response {
         })
     });
     axum::Json(found.collect::<Vec<_>>()).into_response()
+}
+
+/// The names and values of a query string.
+fn parameters(query: &str) -> Vec<(String, String)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (decoded(name), decoded(value)))
+        .collect()
+}
+
+/// As forms are encoded: `+` is a space, and `%` begins a byte in hexadecimal.
+fn decoded(text: &str) -> String {
+    let text = text.replace('+', " ");
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let byte = match (first, after.get(..2)) {
+            (b'%', Some(digits)) => std::str::from_utf8(digits)
+                .ok()
+                .and_then(|digits| u8::from_str_radix(digits, 16).ok()),
+            _ => None,
+        };
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Id, name, category.

@@ -1,0 +1,111 @@
+//! Where it can be said that answers are wanted as a whole.
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
+
+use crate::support::{Done, Place};
+
+/// One document, as servers answer that were not asked to stream.
+fn document() -> Answer {
+    let answer = json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o-mini",
+        "choices": [{
+            "index": 0, "finish_reason": "stop",
+            "message": {"role": "assistant", "content": "All at once."},
+        }],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7},
+    });
+    Answer::json(200, &answer)
+}
+
+/// Asks with these files and options, and gives what the server was asked.
+async fn asked(
+    answer: Answer,
+    files: &[(&str, &str)],
+    options: &[&str],
+    model: &str,
+) -> (Value, Done) {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(answer);
+    let mut place = Place::new()
+        .with_variable("OPENAI_API_KEY", "sk-secret")
+        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
+        .with_variable("BASE_URL", &format!("{}/v1", fake.base_url()));
+    for (name, text) in files {
+        place = place.with_file(name, text);
+    }
+    let ask = ["ask", "--no-tools", "-o", "json", "-m", model, "Hi"];
+    let done = place.run(ask.iter().chain(options)).await;
+    assert_eq!(done.code, 0, "{done}");
+    (fake.request(0).await.json().clone(), done)
+}
+
+const MODEL: &str = "openai/gpt-4o-mini";
+const LOCAL: &str = "providers: {local: {base_url: '${BASE_URL}', stream: false}}";
+
+#[tokio::test]
+async fn whole_answers_are_asked_for_wherever_that_is_said() {
+    let recipe = ("whole.yaml", "name: whole\nstream: false\n");
+    let streaming = ("switchboard.yaml", "stream: true\n");
+    for (files, options, model) in [
+        (&[][..], &["--no-stream"][..], MODEL),
+        (&[("switchboard.yaml", "stream: false\n")], &[], MODEL),
+        (&[recipe], &["--recipe", "whole.yaml"], MODEL),
+        // The recipe is above the configuration, the option above both.
+        (&[recipe, streaming], &["--recipe", "whole.yaml"], MODEL),
+        (&[streaming], &["--no-stream"], MODEL),
+        // Whatever the run would like, this server cannot.
+        (&[("switchboard.yaml", LOCAL)], &[], "local/any"),
+    ] {
+        let (request, done) = asked(document(), files, options, model).await;
+        assert_eq!(request["stream"], false, "{files:?} {options:?}: {request}");
+        assert_eq!(done.json()["answer"], "All at once.", "{done}");
+    }
+}
+
+#[tokio::test]
+async fn a_whole_answer_is_written_as_any_other() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(document());
+    let place = Place::new()
+        .with_variable("OPENAI_API_KEY", "sk-secret")
+        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()));
+    let args = ["ask", "--no-tools", "--no-stream", "-m", MODEL, "Hi"];
+    let done = place.run(args).await;
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (0, "All at once.\n"),
+        "{done}"
+    );
+}
+
+#[tokio::test]
+async fn answers_are_streamed_where_nothing_else_is_said() {
+    let recipe = ("piecewise.yaml", "name: piecewise\nstream: true\n");
+    let whole = ("switchboard.yaml", "stream: false\n");
+    for (files, options) in [
+        (&[][..], &[][..]),
+        (&[recipe, whole], &["--recipe", "piecewise.yaml"]),
+    ] {
+        let streamed = Answer::openai_chat([Say::text("Bit by bit.")]);
+        let (request, done) = asked(streamed, files, options, MODEL).await;
+        assert_eq!(request["stream"], true, "{files:?}: {request}");
+        assert_eq!(done.json()["answer"], "Bit by bit.", "{done}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_yes_or_no_is_named() {
+    for (config, named) in [
+        ("stream: maybe", "`stream` must be true or false"),
+        (
+            "providers: {openai: {stream: sometimes}}",
+            "`providers.openai.stream` must be true or false",
+        ),
+    ] {
+        let place = Place::new().with_file("switchboard.yaml", config);
+        let done = place.run(["ask", "Hi"]).await;
+        assert_eq!(done.code, 2, "{done}");
+        assert!(done.stderr.contains(named), "{done}");
+    }
+}

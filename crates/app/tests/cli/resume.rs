@@ -1,0 +1,166 @@
+//! What can be said where a stored run goes on, and what was settled when it began.
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
+
+use crate::support::{Done, Place, program};
+
+const MODEL: &str = "openai/gpt-4o-mini";
+
+fn ticket(id: &str) -> Answer {
+    let input = json!({"customer_id": 7, "priority": "low", "subject": "s", "description": "d"});
+    Answer::openai_chat([Say::call(
+        id,
+        "customer-service__create_support_ticket",
+        input,
+    )])
+}
+
+fn openai(fake: &FakeModel) -> Place {
+    Place::new()
+        .with_variable("OPENAI_API_KEY", "sk-secret")
+        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
+}
+
+/// Asks a question whose first call is stored, and gives the run's id.
+async fn parked(fake: &FakeModel, place: &Place, options: &[&str]) -> String {
+    fake.answer(ticket("a"));
+    let ask = ["ask", "-m", MODEL, "--approve", "later", "-o", "json", "Hi"];
+    let done = place.run(ask.iter().chain(options)).await;
+    assert_eq!(done.code, 4, "{done}");
+    done.json()["run_id"].as_str().unwrap().to_owned()
+}
+
+async fn resume(place: &Place, id: &str, options: &[&str]) -> Done {
+    let args = ["runs", "resume", id, "-o", "json"];
+    place.run(args.iter().chain(options)).await
+}
+
+fn failures(done: &Done) -> Vec<Value> {
+    let report = done.json();
+    let calls = report["tool_calls"].as_array().unwrap();
+    calls.iter().map(|call| call["failure"].clone()).collect()
+}
+
+#[tokio::test]
+async fn the_limit_of_steps_is_raised_where_the_run_goes_on() {
+    let fake = FakeModel::start().await.unwrap();
+    let place = openai(&fake);
+    let id = parked(&fake, &place, &["--max-steps", "1"]).await;
+    let done = resume(&place, &id, &["--allow", "--max-steps", "1"]).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(
+        done.stderr.contains("1 times already, and --max-steps"),
+        "{done}"
+    );
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    let done = resume(&place, &id, &["--allow", "--max-steps", "2"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(done.json()["answer"], "Done.", "{done}");
+
+    // Without it the limit is the one that the run began with.
+    let id = parked(&fake, &place, &["--max-steps", "1"]).await;
+    let place = place.with_variable("SWITCHBOARD_MAX_STEPS", "9");
+    let done = resume(&place, &id, &["--allow"]).await;
+    assert_eq!(done.code, 3, "{done}");
+    assert_eq!(failures(&done), [Value::Null], "the call was made: {done}");
+}
+
+#[tokio::test]
+async fn what_comes_after_is_approved_as_is_said_where_the_run_goes_on() {
+    let fake = FakeModel::start().await.unwrap();
+    let place = openai(&fake);
+    let cases = [
+        ("all", 0, vec![Value::Null, Value::Null]),
+        ("none", 0, vec![Value::Null, json!("denied")]),
+        ("later", 4, Vec::new()),
+    ];
+    for (approve, code, failed) in cases {
+        let id = parked(&fake, &place, &[]).await;
+        fake.answer(ticket("b"));
+        if code == 0 {
+            fake.answer(Answer::openai_chat([Say::text("Done.")]));
+        }
+        let done = resume(&place, &id, &["--allow", "--approve", approve]).await;
+        assert_eq!(done.code, code, "{approve}: {done}");
+        if code == 0 {
+            assert_eq!(failures(&done), failed, "{approve}: {done}");
+        } else {
+            assert_eq!(done.json()["waiting"], json!(["b"]), "{done}");
+        }
+    }
+    // The variable stores a further question, too, where nobody is there to be asked.
+    let id = parked(&fake, &place, &[]).await;
+    fake.answer(ticket("b"));
+    let place = place.with_variable("SWITCHBOARD_APPROVE", "later");
+    let done = resume(&place, &id, &["--allow"]).await;
+    assert_eq!(done.code, 4, "{done}");
+}
+
+#[tokio::test]
+async fn rules_that_allow_are_set_aside_for_what_comes_after() {
+    let server = json!({"command": program(), "args": ["mcp-server", "customer-service"]});
+    let config = json!({
+        "mcp_servers": {"customer-service": server, "lax": server},
+        "approvals": {"rules": [{"server": "lax", "verdict": "allow"}]},
+    });
+    for (options, failure) in [
+        (&["--allow"][..], Value::Null),
+        (&["--allow", "--approve", "none"], json!("denied")),
+    ] {
+        let fake = FakeModel::start().await.unwrap();
+        let place = openai(&fake).with_file("switchboard.json", &config.to_string());
+        let id = parked(&fake, &place, &[]).await;
+        let input = json!({"customer_id": 7, "subject": "s"});
+        fake.answer(Answer::openai_chat([Say::call(
+            "b",
+            "lax__create_support_ticket",
+            input,
+        )]));
+        fake.answer(Answer::openai_chat([Say::text("Done.")]));
+        let done = resume(&place, &id, options).await;
+        assert_eq!(done.code, 0, "{done}");
+        assert_eq!(failures(&done), [Value::Null, failure], "{done}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_settled_when_it_began_is_refused_by_name() {
+    let fake = FakeModel::start().await.unwrap();
+    // Neither a variable nor a file that is for questions is in the way.
+    let place = openai(&fake);
+    let id = parked(&fake, &place, &[]).await;
+    let place = place
+        .with_variable("SWITCHBOARD_RECIPE", "not-there")
+        .with_variable("SWITCHBOARD_STRATEGY", "circle")
+        .with_variable("SWITCHBOARD_MODEL", "openai/gpt-4o")
+        .with_file("switchboard.yaml", "recipe: not-there-either\n");
+    for options in [
+        &["--recipe", "general-chat"][..],
+        &["--strategy", "loop"],
+        &["--no-tools"],
+    ] {
+        let done = resume(&place, &id, &[options, &["--allow"]].concat()).await;
+        assert_eq!(done.code, 2, "{options:?}: {done}");
+        assert!(
+            done.stderr.contains(options[0]) && done.stderr.contains("that it began with"),
+            "{options:?}: {done}"
+        );
+    }
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    let done = resume(&place, &id, &["--allow", "--no-stream"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(fake.request(1).await.json()["model"], "gpt-4o-mini");
+}
+
+#[tokio::test]
+async fn a_model_that_is_named_counts_also_where_the_variable_names_it() {
+    let fake = FakeModel::start().await.unwrap();
+    let place = openai(&fake).with_variable("SWITCHBOARD_MODEL", "openai/gpt-4o");
+    let id = parked(&fake, &place, &[]).await;
+    assert_eq!(fake.request(0).await.json()["model"], "gpt-4o-mini");
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    let done = resume(&place, &id, &["--allow", "-m", "openai/gpt-4o"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(fake.request(1).await.json()["model"], "gpt-4o");
+}
