@@ -4,7 +4,9 @@
 //! the model answers. The floor is the least that does this: reqwest, `serde_json` with types for what is
 //! needed, and rmcp. It checks nothing, bounds nothing, tells nobody and asks nobody. Ours is the agent with the
 //! model and the host that everybody gets. Both speak with one model server on loopback, in a process of its
-//! own, and each with its own MCP server; all on one CPU. What is measured is the CPU time of this process
+//! own, and each with its own MCP server. The servers are on one CPU and this process is on another, as a model is
+//! on another machine: on the same one (`TURN_ONE_CPU=1`) each exchange throws what this process does out of the
+//! CPU's caches, and that is most of what is measured then. What is measured is the CPU time of this process
 //! alone, user and system, and the time that passes.
 //!
 //! In `stream` the answer is read as it comes; in `whole` both ask for one JSON document. The number behind is how
@@ -18,6 +20,10 @@
     clippy::print_stdout,
     reason = "the measurements are what this program is for"
 )]
+
+/// As in the program, and for both sides.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[cfg(unix)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -630,19 +636,39 @@ mod bench {
         time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
     }
 
-    /// From here on everything runs on one CPU, what is started from here included: to wake a process on
-    /// another one costs much, and which of the two sides meets that would be chance.
+    /// Two CPUs: one for the servers, one for what is measured. The same one twice where there are no two, or
+    /// where that is asked for.
     #[cfg(target_os = "linux")]
-    fn stay_on_one_cpu() -> Outcome<()> {
-        use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+    fn cpus() -> Outcome<[usize; 2]> {
+        use rustix::thread::{CpuSet, sched_getaffinity};
+
+        let allowed = sched_getaffinity(None)?;
+        let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+        let first = cpus.next().ok_or("no CPU to run on")?;
+        let second = cpus
+            .next()
+            .filter(|_| env::var_os("TURN_ONE_CPU").is_none());
+        Ok([first, second.unwrap_or(first)])
+    }
+
+    /// From here on this process, and what it starts, runs on one CPU: where the system would put them, and
+    /// which of the two sides meets a move, would be chance.
+    #[cfg(target_os = "linux")]
+    fn stay_on(cpu: usize) -> Outcome<()> {
+        use rustix::thread::{CpuSet, sched_setaffinity};
 
         let mut only = CpuSet::new();
-        only.set(sched_getcpu());
+        only.set(cpu);
         Ok(sched_setaffinity(None, &only)?)
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn stay_on_one_cpu() -> Outcome<()> {
+    fn cpus() -> Outcome<[usize; 2]> {
+        Ok([0, 0])
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn stay_on(_: usize) -> Outcome<()> {
         Ok(())
     }
 
@@ -664,13 +690,15 @@ mod bench {
         name: Option<&str>,
         side: Option<&str>,
     ) -> Outcome<()> {
-        stay_on_one_cpu()?;
+        let [of_the_servers, own] = cpus()?;
+        stay_on(of_the_servers)?;
         let (_server, port) = model_server().await?;
         let bench = Bench {
             floor: Floor::new(port).await?,
             ours: Ours::new(port).await?,
             answer: script::words().concat(),
         };
+        stay_on(own)?;
         for (known, kind) in KINDS {
             if name.is_some_and(|name| name != known) {
                 continue;

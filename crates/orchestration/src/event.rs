@@ -47,7 +47,7 @@ pub enum RunEventKind {
     /// A server came up, went away, or its tools changed.
     ServerChanged {
         /// What changed.
-        change: ToolHostChange,
+        change: Box<ToolHostChange>,
     },
     /// The run enters a phase of its strategy. A plain loop has none.
     PhaseStarted {
@@ -82,10 +82,10 @@ pub enum RunEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish_reason: Option<FinishReason>,
         /// What it cost.
-        usage: Usage,
+        usage: Box<Usage>,
         /// Why there is none; the run goes on without.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<crate::RunError>,
+        error: Option<Box<crate::RunError>>,
     },
     /// Another model goes on, because the one before failed and had shown nothing yet.
     ModelSwitched {
@@ -170,7 +170,7 @@ pub enum RunEventKind {
         /// The provider's own word for it.
         finish_raw: Option<String>,
         /// What it cost.
-        usage: Usage,
+        usage: Box<Usage>,
         /// What became of the tool choice.
         tool_choice: ToolChoiceOutcome,
     },
@@ -179,7 +179,7 @@ pub enum RunEventKind {
         /// Which call.
         step: u32,
         /// Why.
-        error: crate::RunError,
+        error: Box<crate::RunError>,
     },
     /// Something was not done as asked.
     Warning {
@@ -196,7 +196,7 @@ pub enum RunEventKind {
         /// The tool's own name.
         tool: String,
         /// Its input, or what the model wrote if that was no object.
-        input: Value,
+        input: Box<Value>,
     },
     /// The model's input did not fit and was mended, or a person changed it. Nothing is mended
     /// silently.
@@ -206,7 +206,7 @@ pub enum RunEventKind {
         /// What was done, in words.
         repairs: Vec<String>,
         /// The input as it is now.
-        input: Value,
+        input: Box<Value>,
     },
     /// A person is asked whether the tool may run.
     ToolAwaitingApproval {
@@ -271,7 +271,7 @@ pub enum RunEventKind {
         content: Vec<ToolContent>,
         /// The same as data.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        structured: Option<Value>,
+        structured: Option<Box<Value>>,
     },
     /// The run waits for approvals that nobody can give now. The last event of a run that is stored
     /// to be continued later.
@@ -295,4 +295,15 @@ pub enum RunPhase {
     Gathering,
     /// The model puts what was gathered into the form of the answer.
     Formatting,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One is made for every word that a model writes, and handed on several times. What is big and rare is boxed.
+    #[test]
+    fn an_event_is_small() {
+        assert!(size_of::<RunEvent>() <= 168, "{}", size_of::<RunEvent>());
+    }
 }

@@ -252,7 +252,7 @@ impl AuditProjection {
             answered_by: model.clone(),
             finish: Some(finish_reason.clone()),
             finish_raw: finish_raw.clone(),
-            usage: Some(*usage).filter(Usage::is_known),
+            usage: Some(**usage).filter(Usage::is_known),
             cost_usd,
             tool_choice: Some(tool_choice.clone()),
             ..call
@@ -286,7 +286,7 @@ impl AuditProjection {
             step: *step,
             answered_by: answered_by.clone(),
             finish: finish_reason.clone(),
-            usage: Some(*usage).filter(Usage::is_known),
+            usage: Some(**usage).filter(Usage::is_known),
             cost_usd,
             ..call
         })

@@ -62,11 +62,11 @@ fn answered(step: u32) -> RunEventKind {
         model: Some("large-0601".into()),
         finish_reason: FinishReason::ToolUse,
         finish_raw: Some("tool_calls".into()),
-        usage: Usage {
+        usage: Box::new(Usage {
             input_tokens: Some(100),
             output_tokens: Some(7),
             ..Usage::default()
-        },
+        }),
         tool_choice: ToolChoiceOutcome::Native,
     }
 }
@@ -76,7 +76,7 @@ fn planned(id: &str, input: Value) -> RunEventKind {
         id: id.into(),
         server: Some("crm".into()),
         tool: "create_ticket".into(),
-        input,
+        input: Box::new(input),
     }
 }
 
@@ -179,7 +179,7 @@ fn approvals_say_who_decided_what_and_why() {
             RunEventKind::ToolInputRepaired {
                 id: "c3".into(),
                 repairs: vec!["a person changed it".into()],
-                input: json!({"n": 2}),
+                input: Box::new(json!({"n": 2})),
             },
             approved("c3", false),
             RunEventKind::ToolStarted { id: "c3".into() },
@@ -236,7 +236,7 @@ fn failures_are_told_by_kind() {
             asked(2),
             RunEventKind::ModelCallFailed {
                 step: 2,
-                error: error.clone(),
+                error: Box::new(error.clone()),
             },
             finished(Some(error)),
         ],

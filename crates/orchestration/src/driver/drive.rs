@@ -18,22 +18,26 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agent,
+    Settings,
     publish::{Publisher, handover},
 };
 use crate::{
-    Run, RunEventKind, RunReport, Step, UnexpectedInput, checkpoint::Checkpoint,
-    recipe::RecipeTools, trace::AgentTrace,
+    Run, RunEventKind, RunReport, Step, UnexpectedInput,
+    checkpoint::Checkpoint,
+    recipe::{Recipe, RecipeTools},
+    trace::AgentTrace,
 };
 
 pub(super) struct Driver {
-    pub(super) agent: Agent,
+    pub(super) agent: Arc<Settings>,
     pub(super) publisher: Publisher,
     pub(super) cancel: CancellationToken,
     /// When the run's time is up.
     pub(super) deadline: Option<Instant>,
     /// The tools as their host declares them: what is injected and promised depends on these.
     pub(super) originals: Vec<Arc<ToolDefinition>>,
+    /// The recipe of this run: a stored one follows the recipe that it began with.
+    pub(super) recipe: Option<Arc<Recipe>>,
     selection: Option<RecipeTools>,
     resumed: bool,
 }
@@ -54,8 +58,13 @@ pub(super) enum Stopped {
 }
 
 impl Driver {
-    pub(super) fn new(agent: Agent, publisher: Publisher, cancel: CancellationToken) -> Self {
+    pub(super) fn new(
+        agent: Arc<Settings>,
+        publisher: Publisher,
+        cancel: CancellationToken,
+    ) -> Self {
         Self {
+            recipe: agent.recipe.clone(),
             agent,
             publisher,
             cancel,
@@ -66,7 +75,13 @@ impl Driver {
         }
     }
 
-    pub(super) async fn drive(mut self, mut run: Run, resumed: bool, traced: AgentTrace) -> Run {
+    // Boxed is what is big: an async function keeps its arguments twice.
+    pub(super) async fn drive(
+        mut self: Box<Self>,
+        mut run: Box<Run>,
+        resumed: bool,
+        traced: AgentTrace,
+    ) -> Box<Run> {
         self.resumed = resumed;
         run.shares_validators(self.agent.validators.clone());
         if let Some(decisions) = &self.agent.decisions {
@@ -74,9 +89,9 @@ impl Driver {
         }
         run.tools_redefined(self.agent.redefined.iter().cloned());
         // A stored run follows the recipe that it began with, whoever goes on with it.
-        if let Some(recipe) = run.follows(self.agent.recipe.clone()) {
+        if let Some(recipe) = run.follows(self.recipe.clone()) {
             self.selection = Some(RecipeTools::new(&recipe));
-            self.agent.recipe = Some(recipe);
+            self.recipe = Some(recipe);
         }
         let switched = self.first_model_if_gone(&mut run);
         let model = run.model().clone();
@@ -359,6 +374,7 @@ impl Driver {
                 // A server's last words may be what it was given.
                 *reason = self.agent.context.scrub_text(reason).into_owned();
             }
+            let change = Box::new(change);
             RunEventKind::ServerChanged { change }
         });
         self.tell(events).await;

@@ -35,6 +35,12 @@ pub type Prices = Arc<dyn Fn(&ModelId) -> Option<Pricing> + Send + Sync>;
 /// A model with tools: everything that runs have in common. Cheap to clone.
 #[derive(Clone)]
 pub struct Agent {
+    settings: Arc<Settings>,
+}
+
+/// What an agent is made of. Every run of it shares it.
+#[derive(Clone)]
+struct Settings {
     name: Option<Arc<str>>,
     /// The first is asked; the others stand in for those before them.
     models: Vec<Arc<dyn ChatModel>>,
@@ -59,7 +65,7 @@ pub struct Agent {
 impl Agent {
     /// An agent that has no tools yet.
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
-        Self {
+        let settings = Settings {
             name: None,
             models: vec![model],
             prices: None,
@@ -78,120 +84,118 @@ impl Agent {
             clock: publish::system_clock(),
             validators: Validators::default(),
             outputs: OutputSchemas::default(),
+        };
+        Self {
+            settings: Arc::new(settings),
         }
+    }
+
+    /// Changes this agent, and none that it was cloned from.
+    fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(Arc::make_mut(&mut self.settings));
+        self
     }
 
     /// Names it, for traces.
     #[must_use]
-    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.name = Some(name.into());
-        self
+    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+        self.with(|settings| settings.name = Some(name.into()))
     }
 
     /// Adds a model that goes on when those before it fail before they showed anything.
     #[must_use]
-    pub fn with_fallback(mut self, model: Arc<dyn ChatModel>) -> Self {
-        self.models.push(model);
-        self
+    pub fn with_fallback(self, model: Arc<dyn ChatModel>) -> Self {
+        self.with(|settings| settings.models.push(model))
     }
 
     /// Says what models cost, for limits of cost.
     #[must_use]
     pub fn with_prices(
-        mut self,
+        self,
         prices: impl Fn(&ModelId) -> Option<Pricing> + Send + Sync + 'static,
     ) -> Self {
-        self.prices = Some(Arc::new(prices));
-        self
+        self.with(|settings| settings.prices = Some(Arc::new(prices)))
     }
 
     /// Shares what people decided before, so that they are not asked again.
     #[must_use]
-    pub fn with_decisions(mut self, decisions: SharedDecisions) -> Self {
-        self.decisions = Some(decisions);
-        self
+    pub fn with_decisions(self, decisions: SharedDecisions) -> Self {
+        self.with(|settings| settings.decisions = Some(decisions))
     }
 
     /// Names tools whose definition is not what it was when somebody last looked at it.
     #[must_use]
-    pub fn with_redefined_tools(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.redefined = names.into_iter().collect();
-        self
+    pub fn with_redefined_tools(self, names: impl IntoIterator<Item = String>) -> Self {
+        self.with(|settings| settings.redefined = names.into_iter().collect())
     }
 
     /// Stores runs while they go on.
     #[must_use]
-    pub fn with_checkpoints(mut self, checkpoints: Arc<dyn Checkpoints>) -> Self {
-        self.checkpoints = Some(checkpoints);
-        self
+    pub fn with_checkpoints(self, checkpoints: Arc<dyn Checkpoints>) -> Self {
+        self.with(|settings| settings.checkpoints = Some(checkpoints))
     }
 
     /// Gives tools values that the model neither sees nor writes.
     #[must_use]
-    pub fn with_context(mut self, context: ContextInjection) -> Self {
-        self.context = context;
-        self
+    pub fn with_context(self, context: ContextInjection) -> Self {
+        self.with(|settings| settings.context = context)
     }
 
     /// Gives results of read-only tools again without calling them.
     #[must_use]
-    pub fn with_cache(mut self, cache: Arc<ResultCache>) -> Self {
-        self.cache = Some(cache);
-        self
+    pub fn with_cache(self, cache: Arc<ResultCache>) -> Self {
+        self.with(|settings| settings.cache = Some(cache))
     }
 
     /// Follows a recipe in the tools it offers, in its instructions and with its examples. What else a
     /// recipe says (model, limits, approvals, strategy) is a matter of options.
     #[must_use]
-    pub fn with_recipe(mut self, recipe: Arc<Recipe>) -> Self {
-        if let Some(instructions) = recipe.instructions() {
-            self.instructions = Some(Arc::new(Message::system(instructions)));
-        }
-        self.recipe = Some(recipe);
-        self
+    pub fn with_recipe(self, recipe: Arc<Recipe>) -> Self {
+        self.with(|settings| {
+            if let Some(instructions) = recipe.instructions() {
+                settings.instructions = Some(Arc::new(Message::system(instructions)));
+            }
+            settings.recipe = Some(recipe);
+        })
     }
 
     /// Works on behalf of somebody, in a session.
     #[must_use]
-    pub fn on_behalf_of(mut self, principal: Principal, session: Option<String>) -> Self {
-        self.principal = principal;
-        self.session = session;
-        self
+    pub fn on_behalf_of(self, principal: Principal, session: Option<String>) -> Self {
+        self.with(|settings| {
+            settings.principal = principal;
+            settings.session = session;
+        })
     }
 
     /// Gives it tools.
     #[must_use]
-    pub fn with_tools(mut self, tools: Arc<dyn ToolHost>) -> Self {
-        self.tools = Some(tools);
-        self
+    pub fn with_tools(self, tools: Arc<dyn ToolHost>) -> Self {
+        self.with(|settings| settings.tools = Some(tools))
     }
 
     /// Gives it somebody to ask. Without, a call that needs approval is not executed.
     #[must_use]
-    pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = Some(approver);
-        self
+    pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
+        self.with(|settings| settings.approver = Some(approver))
     }
 
     /// Puts instructions before every conversation that does not begin with some.
     #[must_use]
-    pub fn with_instructions(mut self, text: impl Into<String>) -> Self {
-        self.instructions = Some(Arc::new(Message::system(text)));
-        self
+    pub fn with_instructions(self, text: impl Into<String>) -> Self {
+        self.with(|settings| settings.instructions = Some(Arc::new(Message::system(text))))
     }
 
     /// Sets what its runs may do.
     #[must_use]
-    pub fn with_options(mut self, options: RunOptions) -> Self {
-        self.options = options;
-        self
+    pub fn with_options(self, options: RunOptions) -> Self {
+        self.with(|settings| settings.options = options)
     }
 
     /// Takes the time of its events from elsewhere than the system.
     #[must_use]
-    pub fn with_clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
-        self
+    pub fn with_clock(self, clock: Clock) -> Self {
+        self.with(|settings| settings.clock = clock)
     }
 
     /// Answers a question.
@@ -201,7 +205,7 @@ impl Agent {
 
     /// Answers the last message of a conversation.
     pub fn run(&self, mut messages: Vec<Arc<Message>>) -> RunStream {
-        if let Some(instructions) = &self.instructions {
+        if let Some(instructions) = &self.settings.instructions {
             let has_some = messages
                 .first()
                 .is_some_and(|first| first.role == Role::System);
@@ -211,14 +215,16 @@ impl Agent {
         }
         let id = Uuid::now_v7().to_string();
         let model = self.first_model();
-        let run = Run::new(id, model, messages, self.options.clone())
-            .on_behalf_of(self.principal.clone(), self.session.clone());
+        let run = Run::new(id, model, messages, self.settings.options.clone()).on_behalf_of(
+            self.settings.principal.clone(),
+            self.settings.session.clone(),
+        );
         self.start(run, false)
     }
 
     /// The model that is asked first.
     fn first_model(&self) -> ModelId {
-        match self.models.first() {
+        match self.settings.models.first() {
             Some(model) => model.id().clone(),
             None => ModelId::new("none", "none"),
         }
@@ -236,11 +242,17 @@ impl Agent {
 
     fn start(&self, run: Run, resumed: bool) -> RunStream {
         let cancel = CancellationToken::new();
-        let (publisher, events) = publish::Publisher::new(&run, Arc::clone(&self.clock));
-        let traced = AgentTrace::begin(self.name.as_deref(), run.id(), run.model(), run.session());
+        let (publisher, events) = publish::Publisher::new(&run, Arc::clone(&self.settings.clock));
+        let traced = AgentTrace::begin(
+            self.settings.name.as_deref(),
+            run.id(),
+            run.model(),
+            run.session(),
+        );
         let span = traced.span();
-        let driver = drive::Driver::new(self.clone(), publisher, cancel.clone());
-        let whole = driver.drive(run, resumed, traced).instrument(span);
+        let driver = drive::Driver::new(Arc::clone(&self.settings), publisher, cancel.clone());
+        let whole = Box::new(driver).drive(Box::new(run), resumed, traced);
+        let whole = whole.instrument(span);
         RunStream::new(events, cancel, Box::pin(whole))
     }
 }
@@ -249,7 +261,7 @@ impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent")
             .field("model", &self.first_model())
-            .field("options", &self.options)
+            .field("options", &self.settings.options)
             .finish_non_exhaustive()
     }
 }

@@ -7,13 +7,17 @@ use std::{
 };
 
 use futures_util::StreamExt;
+use jiff::Timestamp;
 use switchboard_domain::{
     ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, ModelEvent, Part, PartStart,
     ResponseAccumulator, ToolCatalog,
 };
 use tracing::Instrument as _;
 
-use super::drive::{Driver, Flow, Stopped};
+use super::{
+    drive::{Driver, Flow, Stopped},
+    publish::handover,
+};
 use crate::{
     CallPurpose, ModelCall, Outcome, Run, RunEventKind, RunPhase, UnexpectedInput,
     run::UniqueIds,
@@ -23,7 +27,7 @@ use crate::{
 
 /// Events of an answer that are told together at most. A stream that always has more must not keep the reader
 /// waiting.
-pub(super) const TOLD_TOGETHER: usize = 64;
+pub(super) const TOLD_TOGETHER: usize = 16;
 
 /// What came of asking.
 enum Answer {
@@ -32,11 +36,20 @@ enum Answer {
     Stopped(Stopped, Option<ChatResponse>),
 }
 
+/// What was told of an answer since its reader had the time to take it.
+#[derive(Default)]
+struct Told {
+    count: usize,
+    /// When the first of it came.
+    since: Option<Timestamp>,
+}
+
 /// How the events of a model are shown.
 struct Shown {
     /// Tool uses that may still be written, by their part, under the ids that they have in the run.
     open_tools: Vec<(u32, String)>,
-    ids: UniqueIds,
+    /// Once a tool use came: to know the ids of a long conversation takes a look at all of it.
+    ids: Option<UniqueIds>,
     /// Text of this answer is work in progress, not the answer.
     gathers: bool,
     /// Reads the answer out of its form.
@@ -66,7 +79,7 @@ impl Driver {
         }
         self.tell(run.tools_missing(problems)).await;
         if run.steps() == 0
-            && let Some(recipe) = &self.agent.recipe
+            && let Some(recipe) = &self.recipe
         {
             let examples = recipe.examples(&tools);
             run.show_examples(examples.messages);
@@ -111,14 +124,14 @@ impl Driver {
         .await;
         let mut shown = Shown {
             open_tools: Vec::new(),
-            ids: run.ids(),
+            ids: None,
             gathers: run.stage() == Some(RunPhase::Gathering),
             formatter: run.partial_formatter(),
         };
         let traced = ChatTrace::begin(run.steps(), model.id(), &request, run.session());
         let span = traced.span();
         let answer = self
-            .stream_answer(model, &request, &mut shown, &traced)
+            .stream_answer(run, model, &request, &mut shown, &traced)
             .instrument(span)
             .await;
         run.tick((self.agent.clock)());
@@ -188,6 +201,7 @@ impl Driver {
 
     async fn stream_answer(
         &self,
+        run: &Run,
         model: &dyn ChatModel,
         request: &ChatRequest,
         shown: &mut Shown,
@@ -203,44 +217,45 @@ impl Driver {
         let partial =
             |answer: ResponseAccumulator| answer.has_output().then(|| answer.interrupted());
         let mut stopped = pin!(self.stopped());
-        // What came and is not told yet.
-        let mut told = Vec::new();
+        // Events that the reader was not given the time to take.
+        let mut told = Told::default();
         loop {
             let next = poll_fn(|context| match stream.poll_next_unpin(context) {
                 Poll::Ready(next) => Poll::Ready(Some(Ok(next))),
-                // What came together is told together, and before anything is waited for.
-                Poll::Pending if !told.is_empty() => Poll::Ready(None),
+                // What came together is taken together, and before anything is waited for.
+                Poll::Pending if told.count > 0 => Poll::Ready(None),
                 Poll::Pending => stopped.as_mut().poll(context).map(|why| Some(Err(why))),
             });
             match next.await {
-                None => self.tell(told.drain(..)).await,
+                None => {}
                 Some(Err(why)) => return Answer::Stopped(why, partial(answer)),
                 Some(Ok(None)) => break,
-                Some(Ok(Some(Err(error)))) => {
-                    self.tell(told).await;
-                    return Answer::Failed(error, partial(answer));
-                }
+                Some(Ok(Some(Err(error)))) => return Answer::Failed(error, partial(answer)),
                 Some(Ok(Some(Ok(event)))) => {
                     traced.first_chunk();
                     if let Err(fault) = answer.push(&event) {
-                        self.tell(told).await;
                         let error = ModelError::from_grammar(provider, fault);
                         return Answer::Failed(error, partial(answer));
                     }
-                    shown.push(event, &mut told);
-                    if told.len() < TOLD_TOGETHER {
+                    shown.of(event, run, &mut |kind| {
+                        let time = *told.since.get_or_insert_with(|| (self.agent.clock)());
+                        self.publisher.publish_at(kind, time);
+                        told.count += 1;
+                    });
+                    if told.count < TOLD_TOGETHER {
                         continue;
                     }
-                    self.tell(told.drain(..)).await;
                 }
             }
+            told = Told::default();
+            handover().await;
             // Whoever heard it may have stopped the run, and one that never makes us wait takes time too.
             if let Some(why) = self.is_stopped() {
                 return Answer::Stopped(why, partial(answer));
             }
         }
-        if !told.is_empty() {
-            self.tell(told).await;
+        if told.count > 0 {
+            handover().await;
             if let Some(why) = self.is_stopped() {
                 return Answer::Stopped(why, partial(answer));
             }
@@ -258,37 +273,35 @@ impl Driver {
 }
 
 impl Shown {
-    /// Adds to `told` what of a model's event whoever watches the run gets to see.
-    fn push(&mut self, event: ModelEvent, told: &mut Vec<RunEventKind>) {
+    /// Says what of a model's event whoever watches the run gets to see.
+    fn of(&mut self, event: ModelEvent, run: &Run, say: &mut impl FnMut(RunEventKind)) {
         match event {
             ModelEvent::TextDelta { text, .. } => match &mut self.formatter {
-                Some((FormatterMode::Native, formatter)) => read(formatter, &text, told),
+                Some((FormatterMode::Native, formatter)) => read(formatter, &text, say),
                 // Words beside the form are no part of the answer.
-                Some(_) => told.push(RunEventKind::ReasoningDelta { text }),
-                None if self.gathers => told.push(RunEventKind::ReasoningDelta { text }),
-                None => told.push(RunEventKind::TextDelta { text }),
+                Some(_) => say(RunEventKind::ReasoningDelta { text }),
+                None if self.gathers => say(RunEventKind::ReasoningDelta { text }),
+                None => say(RunEventKind::TextDelta { text }),
             },
-            ModelEvent::ReasoningDelta { text, .. } => {
-                told.push(RunEventKind::ReasoningDelta { text });
-            }
+            ModelEvent::ReasoningDelta { text, .. } => say(RunEventKind::ReasoningDelta { text }),
             ModelEvent::PartStarted {
                 index,
                 part: PartStart::ToolUse { id, name },
             } => {
-                let id = self.ids.unique(&id);
+                let id = self.ids.get_or_insert_with(|| run.ids()).unique(&id);
                 self.open_tools.push((index, id.clone()));
                 if self.formatter.is_none() {
-                    told.push(RunEventKind::ToolInputStarted { id, name });
+                    say(RunEventKind::ToolInputStarted { id, name });
                 }
             }
             ModelEvent::ToolInputDelta { index, json } => {
                 if let Some((_, formatter)) = &mut self.formatter {
-                    return read(formatter, &json, told);
+                    return read(formatter, &json, say);
                 }
                 let mut open = self.open_tools.iter().rev();
                 if let Some((_, id)) = open.find(|(open, _)| *open == index) {
                     let id = id.clone();
-                    told.push(RunEventKind::ToolInputDelta { id, json });
+                    say(RunEventKind::ToolInputDelta { id, json });
                 }
             }
             ModelEvent::PartStarted {
@@ -296,7 +309,7 @@ impl Shown {
                 ..
             } => {
                 if let Part::Opaque(block) = *part {
-                    told.push(RunEventKind::ProviderBlock {
+                    say(RunEventKind::ProviderBlock {
                         kind: block.kind,
                         text: block.text,
                     });
@@ -307,7 +320,8 @@ impl Shown {
     }
 }
 
-fn read(formatter: &mut PartialFormatter, json: &str, told: &mut Vec<RunEventKind>) {
-    let deltas = formatter.push(json).into_iter();
-    told.extend(deltas.map(|delta| RunEventKind::TextDelta { text: delta.text }));
+fn read(formatter: &mut PartialFormatter, json: &str, say: &mut impl FnMut(RunEventKind)) {
+    for delta in formatter.push(json) {
+        say(RunEventKind::TextDelta { text: delta.text });
+    }
 }

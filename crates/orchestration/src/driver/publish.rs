@@ -65,28 +65,28 @@ impl Publisher {
     }
 
     pub(super) fn publish(&self, kind: RunEventKind) {
-        self.publish_all([kind]);
+        self.with(|inner| {
+            let time = (inner.clock)();
+            inner.say(kind, time);
+        });
+    }
+
+    /// Says what happened at a time that is known.
+    pub(super) fn publish_at(&self, kind: RunEventKind, time: Timestamp) {
+        self.with(|inner| inner.say(kind, time));
     }
 
     /// Says things that happened together. Whether there was anything to say.
     pub(super) fn publish_all(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> bool {
-        let mut kinds = kinds.into_iter().peekable();
-        if kinds.peek().is_none() {
+        let mut kinds = kinds.into_iter();
+        let Some(first) = kinds.next() else {
             return false;
-        }
+        };
         self.with(|inner| {
             let time = (inner.clock)();
+            inner.say(first, time);
             for kind in kinds {
-                match &kind {
-                    RunEventKind::ToolStarted { id } => {
-                        inner.running.insert(id.clone());
-                    }
-                    RunEventKind::ToolFinished { id, .. } => {
-                        inner.running.remove(id);
-                    }
-                    _ => {}
-                }
-                inner.send(kind, time);
+                inner.say(kind, time);
             }
         });
         true
@@ -158,6 +158,19 @@ impl Drop for Listener {
 }
 
 impl Inner {
+    fn say(&mut self, kind: RunEventKind, time: Timestamp) {
+        match &kind {
+            RunEventKind::ToolStarted { id } => {
+                self.running.insert(id.clone());
+            }
+            RunEventKind::ToolFinished { id, .. } => {
+                self.running.remove(id);
+            }
+            _ => {}
+        }
+        self.send(kind, time);
+    }
+
     fn send(&mut self, kind: RunEventKind, time: Timestamp) {
         let event = RunEvent {
             run_id: Arc::clone(&self.run_id),

@@ -23,15 +23,15 @@ use crate::{Run, RunEvent};
 pub struct RunStream {
     events: Listener,
     cancel: CancellationToken,
-    driver: Option<BoxFuture<'static, Run>>,
-    finished: Option<Run>,
+    driver: Option<BoxFuture<'static, Box<Run>>>,
+    finished: Option<Box<Run>>,
 }
 
 impl RunStream {
     pub(super) fn new(
         events: Listener,
         cancel: CancellationToken,
-        driver: BoxFuture<'static, Run>,
+        driver: BoxFuture<'static, Box<Run>>,
     ) -> Self {
         Self {
             events,
@@ -52,14 +52,14 @@ impl RunStream {
             while self.next().await.is_some() {}
             // The stream ends exactly when the driver has handed the run over.
             if let Some(run) = self.finished.take() {
-                return run;
+                return *run;
             }
         }
     }
 
     /// The run, once the stream has ended.
     pub fn into_run(self) -> Option<Run> {
-        self.finished
+        self.finished.map(|run| *run)
     }
 }
 

@@ -47,12 +47,12 @@ impl Feed {
             model: None,
             finish_reason: FinishReason::ToolUse,
             finish_raw: None,
-            usage: Usage {
+            usage: Box::new(Usage {
                 input_tokens: Some(100),
                 output_tokens: Some(50),
                 cache_read_tokens: Some(40),
                 ..Usage::default()
-            },
+            }),
             tool_choice: ToolChoiceOutcome::Native,
         });
     }
@@ -62,7 +62,7 @@ impl Feed {
             id: id.into(),
             server: Some("crm".into()),
             tool: tool.into(),
-            input,
+            input: Box::new(input),
         });
     }
 
@@ -131,7 +131,10 @@ fn eventful() -> Feed {
         status: None,
         request_id: None,
     };
-    feed.tell(RunEventKind::ModelCallFailed { step: 2, error });
+    feed.tell(RunEventKind::ModelCallFailed {
+        step: 2,
+        error: Box::new(error),
+    });
     feed.ask("small");
     feed.answer();
     feed.finish(Outcome::Completed);
@@ -206,7 +209,7 @@ fn a_repeat_is_unnecessary_only_when_the_result_was_there_already() {
             id: "a".into(),
             server: Some("crm".into()),
             tool: "get".into(),
-            input: json!({"id": 1}),
+            input: Box::new(json!({"id": 1})),
         },
     );
     let calls = feed.metrics.snapshot().tools[0].calls;

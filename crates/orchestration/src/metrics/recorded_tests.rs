@@ -56,11 +56,11 @@ impl Story {
             model: None,
             finish_reason: FinishReason::ToolUse,
             finish_raw: None,
-            usage: Usage {
+            usage: Box::new(Usage {
                 input_tokens: Some(100),
                 output_tokens: Some(50),
                 ..Usage::default()
-            },
+            }),
             tool_choice: ToolChoiceOutcome::Native,
         });
         let ids: Vec<_> = (0..calls.len())
@@ -71,7 +71,7 @@ impl Story {
                 id: id.clone(),
                 server: Some("crm".into()),
                 tool: (*tool).into(),
-                input: input.clone(),
+                input: Box::new(input.clone()),
             });
         }
         for (id, (_, _, failure)) in ids.iter().zip(calls) {

@@ -49,7 +49,7 @@ impl Run {
             model: answer.model,
             finish_reason: answer.finish.clone(),
             finish_raw: answer.finish_raw,
-            usage: answer.usage,
+            usage: Box::new(answer.usage),
             tool_choice: answer.tool_choice,
         }];
         self.usage.add(answer.usage);
@@ -127,7 +127,7 @@ impl Run {
         let told = RunError::from(error);
         let mut events = vec![RunEventKind::ModelCallFailed {
             step: self.steps(),
-            error: told.clone(),
+            error: Box::new(told.clone()),
         }];
         if partial.is_none() {
             if let Some(event) = self.formatter_refused(error) {
@@ -380,12 +380,13 @@ impl Run {
     /// The ids of the conversation that the run was given, which stay the same.
     fn ids_given(&self) -> HashSet<String> {
         let given = self.messages.iter().take(self.given);
-        let ids = given.flat_map(|message| {
-            let uses = message.tool_uses().map(|tool_use| &tool_use.id);
-            let results = message.results().map(|result| &result.tool_use_id);
-            uses.chain(results).cloned().collect::<Vec<_>>()
+        let parts = given.flat_map(|message| &message.parts);
+        let ids = parts.filter_map(|part| match part {
+            Part::ToolUse(tool_use) => Some(&tool_use.id),
+            Part::ToolResult(result) => Some(&result.tool_use_id),
+            _ => None,
         });
-        ids.collect()
+        ids.cloned().collect()
     }
 }
 

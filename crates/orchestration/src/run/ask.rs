@@ -155,8 +155,8 @@ impl Run {
                 model: self.model.clone(),
                 answered_by: answer.and_then(|answer| answer.model.clone()),
                 finish_reason: answer.map(|answer| answer.finish.clone()),
-                usage: answer.map(|answer| answer.usage).unwrap_or_default(),
-                error,
+                usage: Box::new(answer.map(|answer| answer.usage).unwrap_or_default()),
+                error: error.map(Box::new),
             }
         };
         match summary {

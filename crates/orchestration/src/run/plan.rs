@@ -48,7 +48,7 @@ impl Run {
             id: tool_use.id.clone(),
             server: server.clone(),
             tool: tool.clone(),
-            input: input.clone(),
+            input: Box::new(input.clone()),
         });
         let record = self.records.len();
         self.records.push(ToolCallRecord {
@@ -122,7 +122,7 @@ impl Run {
             events.push(RunEventKind::ToolInputRepaired {
                 id: tool_use.id.clone(),
                 repairs: repairs.iter().map(ToString::to_string).collect(),
-                input: repaired,
+                input: Box::new(repaired),
             });
         }
         if let Some(end) = self.answered_here(tool_use, &input) {

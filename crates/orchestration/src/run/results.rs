@@ -79,7 +79,7 @@ impl Run {
                     events.push(RunEventKind::ToolInputRepaired {
                         id: id.to_owned(),
                         repairs: vec!["the person changed the input".to_owned()],
-                        input: Value::Object(input.clone()),
+                        input: Box::new(Value::Object(input.clone())),
                     });
                 }
                 events.push(RunEventKind::ToolApproved {
@@ -404,7 +404,7 @@ impl Run {
             attempts,
             duration_ms,
             content: output.content.clone(),
-            structured: output.structured.clone(),
+            structured: output.structured.clone().map(Box::new),
         };
         let result = ToolResult {
             tool_use_id: tool_use.id.clone(),

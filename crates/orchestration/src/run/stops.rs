@@ -221,7 +221,7 @@ impl Run {
                 id: record.id.clone(),
                 server: record.server.clone(),
                 tool: record.tool.clone(),
-                input: record.input.clone(),
+                input: Box::new(record.input.clone()),
             });
             if matches!(call.state, CallState::Waiting { .. }) {
                 events.push(RunEventKind::ToolAwaitingApproval {

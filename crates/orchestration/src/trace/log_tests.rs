@@ -25,7 +25,7 @@ fn planned(id: &str) -> RunEventKind {
         id: id.into(),
         server: Some("crm".into()),
         tool: "get_customer".into(),
-        input: json!({"id": 42, "token": "abc", "note": "the-known-secret"}),
+        input: Box::new(json!({"id": 42, "token": "abc", "note": "the-known-secret"})),
     }
 }
 
@@ -79,10 +79,10 @@ fn the_log_answers_the_questions_of_whoever_looks_for_a_fault() {
             model: Some("large-1".into()),
             finish_reason: FinishReason::ToolUse,
             finish_raw: Some("tool_calls".into()),
-            usage: Usage {
+            usage: Box::new(Usage {
                 input_tokens: Some(9),
                 ..Usage::default()
-            },
+            }),
             tool_choice: ToolChoiceOutcome::Emulated {
                 how: "by words".into(),
             },
@@ -123,7 +123,7 @@ fn an_answer_without_anything_says_so() {
         model: None,
         finish_reason: FinishReason::Stop,
         finish_raw: None,
-        usage: Usage::default(),
+        usage: Box::new(Usage::default()),
         tool_choice: ToolChoiceOutcome::Native,
     }]);
     assert!(lines[0].contains("parts=nothing"), "{lines:?}");

@@ -195,7 +195,11 @@ impl ChatTrace {
 
     /// Something came. Only the first time counts.
     pub fn first_chunk(&self) {
-        if self.silent.swap(false, Ordering::Relaxed) && !self.open.span.is_disabled() {
+        // Looked at first: to write takes longer, and this is said of every word.
+        if self.silent.load(Ordering::Relaxed)
+            && self.silent.swap(false, Ordering::Relaxed)
+            && !self.open.span.is_disabled()
+        {
             let waited = self.since.elapsed().as_secs_f64();
             self.open
                 .span

@@ -159,7 +159,7 @@ async fn what_happens_to_a_server_is_told_between_the_steps() {
     let told: Vec<_> = events
         .iter()
         .filter_map(|event| match &event.kind {
-            RunEventKind::ServerChanged { change } => Some(change.clone()),
+            RunEventKind::ServerChanged { change } => Some((**change).clone()),
             _ => None,
         })
         .collect();

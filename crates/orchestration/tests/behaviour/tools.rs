@@ -246,7 +246,7 @@ async fn small_repairs_are_shown_and_never_silent() {
         .filter_map(|event| match &event.kind {
             RunEventKind::ToolInputRepaired { id, repairs, input } => {
                 assert!(!repairs.is_empty());
-                Some((id.as_str(), input.clone()))
+                Some((id.as_str(), (**input).clone()))
             }
             _ => None,
         })
