@@ -11,7 +11,7 @@ use switchboard_domain::{
 };
 
 use super::{Events, Phase, Run, UnexpectedInput, unexpected};
-use crate::{Outcome, RunError, RunErrorKind, RunEventKind, limits::TokenEstimate, tokens};
+use crate::{Outcome, RunError, RunErrorKind, RunEventKind};
 
 impl Run {
     /// Servers or tools are missing; the run goes on without them.
@@ -53,12 +53,7 @@ impl Run {
             tool_choice: answer.tool_choice,
         }];
         self.usage.add(answer.usage);
-        let estimate = TokenEstimate {
-            input: self.asked_tokens,
-            output: tokens::estimate_message(&answer.message),
-        };
-        self.ledger
-            .record_usage(&answer.usage, estimate, self.pricing.as_ref(), self.now);
+        self.record_usage(&answer.usage, &answer.message);
         self.ledger.begin_response();
         for warning in answer.warnings {
             // Most are told anew with each answer; to hear of them once is enough.
@@ -206,12 +201,7 @@ impl Run {
     pub(super) fn keep_partial(&mut self, partial: Option<ChatResponse>) {
         let Some(partial) = partial else { return };
         self.usage.add(partial.usage);
-        let estimate = TokenEstimate {
-            input: self.asked_tokens,
-            output: tokens::estimate_message(&partial.message),
-        };
-        self.ledger
-            .record_usage(&partial.usage, estimate, self.pricing.as_ref(), self.now);
+        self.record_usage(&partial.usage, &partial.message);
         for warning in partial.warnings {
             let _ = self.warn(warning);
         }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use switchboard_domain::{
-    ChatRequest, ChatResponse, Message, ModelError, Role, ToolChoice, ToolDefinition, Warning,
-    WarningKind,
+    ChatRequest, ChatResponse, Message, ModelError, Role, ToolChoice, ToolDefinition, Usage,
+    Warning, WarningKind,
 };
 
 use super::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput, unexpected};
 use crate::{
     RunError, RunEventKind, RunPhase,
-    history::{HistoryPolicy, summary_request},
+    history::{Fit, HistoryPolicy, summary_request},
     limits::TokenEstimate,
     results, tokens,
 };
@@ -45,9 +45,7 @@ impl Run {
         }
         self.tools = self.offered(&tools);
         let policy = self.history_policy();
-        let overhead = self.weight.of(&self.tools);
-        let fit = self.history.fit(&policy, &self.messages, overhead);
-        self.asked_tokens = fit.tokens;
+        let fit = self.fit(&policy);
         let may_ask = policy.summarise && !matches!(self.phase, Phase::Summarising);
         if let Some(trimmed) = &fit.trimmed {
             let dropped = self.history.summary_source(&self.messages);
@@ -163,12 +161,7 @@ impl Run {
             Ok(answer) => {
                 let told = told(Some(&answer), None);
                 self.usage.add(answer.usage);
-                let estimate = TokenEstimate {
-                    input: self.asked_tokens,
-                    output: tokens::estimate_message(&answer.message),
-                };
-                self.ledger
-                    .record_usage(&answer.usage, estimate, self.pricing.as_ref(), self.now);
+                self.record_usage(&answer.usage, &answer.message);
                 let text = answer.message.text();
                 if !text.trim().is_empty() {
                     self.history.with_summary(text);
@@ -198,6 +191,44 @@ impl Run {
             offered.push(results::read_tool());
         }
         offered
+    }
+
+    /// Makes the conversation fit. Where nothing bounds it, nobody looks how long it is.
+    fn fit(&mut self, policy: &HistoryPolicy) -> Fit {
+        if policy.max_tokens.is_none() {
+            self.asked_tokens = None;
+            return Fit {
+                tokens: 0,
+                trimmed: None,
+                over: None,
+            };
+        }
+        let overhead = self.weight.of(&self.tools);
+        let fit = self.history.fit(policy, &self.messages, overhead);
+        self.asked_tokens = Some(fit.tokens);
+        fit
+    }
+
+    /// Counts what an answer cost, and what its provider does not report as it is estimated. The answer is
+    /// not in the conversation yet.
+    pub(super) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
+        let mut estimate = TokenEstimate::default();
+        if usage.input_tokens.is_none() {
+            estimate.input = self.asked_tokens.unwrap_or_else(|| {
+                let unbounded = HistoryPolicy {
+                    max_tokens: None,
+                    ..self.options.history.clone()
+                };
+                let overhead = self.weight.of(&self.tools);
+                let fit = self.history.fit(&unbounded, &self.messages, overhead);
+                fit.tokens
+            });
+        }
+        if usage.output_tokens.is_none() {
+            estimate.output = tokens::estimate_message(answer);
+        }
+        self.ledger
+            .record_usage(usage, estimate, self.pricing.as_ref(), self.now);
     }
 
     fn history_policy(&self) -> HistoryPolicy {

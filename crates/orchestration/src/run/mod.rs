@@ -98,9 +98,9 @@ pub struct Run {
     /// Examples stand before the conversation, or there are none.
     #[serde(default)]
     has_examples: bool,
-    /// Estimated tokens of the last request.
+    /// Estimated tokens of the last request, where somebody looked.
     #[serde(default)]
-    asked_tokens: u64,
+    asked_tokens: Option<u64>,
     usage: Usage,
     finish: Option<FinishReason>,
     warnings: Vec<Warning>,
@@ -298,7 +298,7 @@ impl Run {
             again: Again::default(),
             showed: false,
             has_examples: false,
-            asked_tokens: 0,
+            asked_tokens: None,
             usage: Usage::default(),
             finish: None,
             warnings: Vec::new(),
