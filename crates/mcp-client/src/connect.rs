@@ -18,6 +18,7 @@ use tokio::{sync::Notify, time::timeout};
 use crate::{
     auth::AuthorizedClient,
     config::ServerTransport,
+    direct::Direct,
     error::StartError,
     handler::ClientSide,
     host::Grace,
@@ -51,6 +52,8 @@ const BEFORE_RETRY: Grace = Grace {
 pub(crate) struct Connected {
     pub(crate) service: RunningService<RoleClient, ClientSide>,
     pub(crate) tools_changed: Arc<Notify>,
+    /// For calls past rmcp; over stdio only.
+    pub(crate) direct: Option<Arc<Direct>>,
 }
 
 /// Why one try failed.
@@ -165,10 +168,13 @@ async fn one_process(
     )?;
     let process = process.insert(started);
     let lines = Lines::new(stdout, stdin, MAX_LINE);
-    let wire = Wire::new(lines).logging(server.config.log_level);
+    let direct = lines.direct();
+    let wire = Wire::new(lines)
+        .with_direct(direct.clone())
+        .logging(server.config.log_level);
     let open = wire.open_requests();
     let mut serving = std::pin::pin!(async {
-        match handshake {
+        let connected = match handshake {
             Handshake::Either(late) => {
                 let wire = wire.probed(patience(server), late);
                 shake_hands(server, wire, open, either()).await
@@ -178,7 +184,11 @@ async fn one_process(
                 let mode = (ClientLifecycleMode::Initialize, version);
                 shake_hands(server, wire, open, mode).await
             }
-        }
+        };
+        connected.map(|connected| Connected {
+            direct: Some(direct),
+            ..connected
+        })
     });
     let failed = tokio::select! {
         biased;
@@ -277,6 +287,7 @@ where
             Ok(Connected {
                 service,
                 tools_changed,
+                direct: None,
             })
         }
         Err(error) => Err(failure(server, &error)),

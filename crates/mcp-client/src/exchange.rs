@@ -19,6 +19,7 @@ use crate::{
     asks::{Visited, Visits},
     call::Request,
     convert,
+    direct::IDEMPOTENCY_KEY,
     features::tasks,
     http::Failure,
     server::{Link, Server},
@@ -29,9 +30,6 @@ use crate::{
 const MOST_ROUNDS: usize = 10;
 /// How long the reason of a broken connection is waited for.
 const POST_MORTEM: Duration = Duration::from_secs(1);
-/// Where in `_meta` a server finds what is the same for every attempt at the same call. The
-/// protocol has no name for it; ours has a prefix, as it asks for.
-const IDEMPOTENCY_KEY: &str = "switchboard/idempotency-key";
 
 /// What came of one attempt.
 pub(crate) enum Attempt {
@@ -73,7 +71,7 @@ async fn exchange(
     let mut visited = Visited::default();
     for _ in 0..MOST_ROUNDS {
         let params = answered.as_deref().unwrap_or(params);
-        let result = match send(link, params.clone(), request).await {
+        let result = match send(link, params, request).await {
             Ok(result) => result,
             Err(error) => {
                 let Some(visits) = Visits::of(&error) else {
@@ -124,6 +122,26 @@ async fn exchange(
 /// Sends one request and waits. Dropping the future tells the server that it is cancelled.
 async fn send(
     link: &Link,
+    params: &CallToolRequestParams,
+    call: &Request,
+) -> Result<ServerResult, ServiceError> {
+    let key = call.idempotency_key.as_deref();
+    let sent = match &link.direct {
+        Some(direct) => direct.call(params, key, &call.progress),
+        None => None,
+    };
+    let Some(sent) = sent else {
+        return Box::pin(send_with_rmcp(link, params.clone(), call)).await;
+    };
+    let mut unless_answered = CancelOnDrop::new(link, sent.id);
+    let answer = sent.answer.await;
+    unless_answered.answered = true;
+    answer.unwrap_or(Err(ServiceError::TransportClosed))
+}
+
+/// The same where calls do not go past rmcp.
+async fn send_with_rmcp(
+    link: &Link,
     params: CallToolRequestParams,
     call: &Request,
 ) -> Result<ServerResult, ServiceError> {
@@ -140,12 +158,7 @@ async fn send(
         options = options.with_meta(RequestMetaObject::from(meta));
     }
     let handle = link.peer.send_request_with_option(request, options).await?;
-    let mut unless_answered = CancelOnDrop {
-        peer: &link.peer,
-        id: handle.id.clone(),
-        answered: false,
-        call: link.calls.token(),
-    };
+    let mut unless_answered = CancelOnDrop::new(link, handle.id.clone());
     let answer = handle.await_response().await;
     unless_answered.answered = true;
     answer
@@ -158,6 +171,17 @@ pub(crate) struct CancelOnDrop<'a> {
     pub(crate) answered: bool,
     /// The connection is not closed before the server was told.
     pub(crate) call: TaskTrackerToken,
+}
+
+impl<'a> CancelOnDrop<'a> {
+    fn new(link: &'a Link, id: RequestId) -> Self {
+        Self {
+            peer: &link.peer,
+            id,
+            answered: false,
+            call: link.calls.token(),
+        }
+    }
 }
 
 impl Drop for CancelOnDrop<'_> {

@@ -549,9 +549,11 @@ impl McpHost {
 
     fn catalog(&self) -> ToolCatalog {
         let mut catalog = ToolCatalog::default();
-        let mut names = HashSet::new();
-        for server in &self.servers {
-            let now = server.now();
+        let all: Vec<_> = self.servers.iter().map(|server| server.now()).collect();
+        // Nothing is looked for that cannot be.
+        let is_clear = matches!(all.as_slice(), [only] if only.tools.names_differ());
+        let mut names = (!is_clear).then(HashSet::new);
+        for (server, now) in self.servers.iter().zip(&all) {
             let mut problem = |message: String| {
                 catalog.problems.push(ServerProblem {
                     server: server.config.name.clone(),
@@ -561,7 +563,7 @@ impl McpHost {
             if now.state != ServerState::Ready {
                 problem(now.why_not());
             }
-            for change in server.changed_tools() {
+            for change in server.changed_among(&now.tools) {
                 problem(format!("the definition of `{}` has changed", change.tool));
             }
             for message in &now.tools.problems {
@@ -569,7 +571,8 @@ impl McpHost {
             }
             for tool in &now.tools.definitions {
                 // The names are hashed where they could collide, so this is one chance in billions.
-                if names.insert(tool.name.clone()) {
+                let is_new = |names: &mut HashSet<_>| names.insert(tool.name.as_str());
+                if names.as_mut().is_none_or(is_new) {
                     catalog.tools.push(tool.clone());
                 } else {
                     problem(format!(

@@ -41,6 +41,7 @@ pub mod config;
 mod connect;
 mod convert;
 mod deadline;
+mod direct;
 mod environment;
 mod error;
 mod exchange;

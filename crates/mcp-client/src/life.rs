@@ -255,8 +255,9 @@ async fn watch(
     let Connected {
         service,
         tools_changed,
+        direct,
     } = connected;
-    let link = Arc::new(Link::new(service.peer().clone()));
+    let link = Arc::new(Link::new(service.peer().clone(), direct));
     let close = service.cancellation_token();
     let mut closed = std::pin::pin!(service.waiting());
     server.ready(link.clone(), tools);

@@ -4,6 +4,9 @@
 //! result of, each time from the beginning, which is much of what a call costs; and a server that does not
 //! read holds up the end of the connection. Here the answer that nearly all are, that of a tool, is read at
 //! once for what it is. Whatever else comes is read by rmcp's types, as rmcp reads it.
+//!
+//! What goes out comes from rmcp, which sends a message at a time, or is a call that was made past it
+//! (`direct.rs`): that is written when the next message is waited for, with all that were made meanwhile.
 
 use std::{
     fmt,
@@ -11,7 +14,7 @@ use std::{
     io,
     marker::PhantomData,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker, ready},
 };
 
@@ -25,11 +28,13 @@ use rmcp::{
 };
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio_util::sync::CancellationToken;
+
+use crate::direct::Direct;
 
 /// Bytes read at once, if there are as many: a short page of text in one go.
 const READ: usize = 16 * 1024;
@@ -61,10 +66,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             discarding: false,
             longest,
             out: Arc::new(Out {
-                unsent: Mutex::default(),
+                direct: Arc::default(),
                 pipe: tokio::sync::Mutex::new(Pipe {
                     write: Some(write),
                     writing: Vec::new(),
+                    calls: Vec::new(),
                     written: 0,
                     failed: None,
                 }),
@@ -73,10 +79,23 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
+    /// For calls past rmcp, which go out while messages are received.
+    pub(crate) fn direct(&self) -> Arc<Direct> {
+        self.out.direct.clone()
+    }
+
     /// The next message that can be read; `Ok(None)` for a line that holds none. Nothing is lost if the
     /// future is dropped.
     async fn next(&mut self) -> Result<Option<ServerJsonRpcMessage>, Ended> {
-        let available = self.read.fill_buf().await.map_err(Ended::Broken)?;
+        if self.read.buffer().is_empty() {
+            let (read, out) = (&mut self.read, &self.out);
+            let filled = poll_fn(|context| {
+                out.pump(context);
+                Pin::new(&mut *read).poll_fill_buf(context).map_ok(|_| ())
+            });
+            filled.await.map_err(Ended::Broken)?;
+        }
+        let available = self.read.buffer();
         if available.is_empty() {
             return Err(Ended::Closed);
         }
@@ -118,8 +137,7 @@ enum Ended {
 
 /// What is still to be written. Messages go out in the order in which they were handed in, whoever writes.
 struct Out<W> {
-    /// Whole lines.
-    unsent: Mutex<Vec<u8>>,
+    direct: Arc<Direct>,
     pipe: tokio::sync::Mutex<Pipe<W>>,
     closing: CancellationToken,
 }
@@ -128,36 +146,31 @@ struct Pipe<W> {
     /// `None` when it was closed.
     write: Option<W>,
     writing: Vec<u8>,
-    /// How much of that is out.
+    /// Those calls past rmcp that are in it.
+    calls: Vec<i64>,
+    /// How much of it is out.
     written: usize,
     /// A pipe that failed once takes nothing any more.
     failed: Option<(io::ErrorKind, String)>,
-}
-
-impl<W> Out<W> {
-    fn queue(&self, message: &ClientJsonRpcMessage) -> io::Result<()> {
-        let mut unsent = self.unsent();
-        let before = unsent.len();
-        if let Err(error) = serde_json::to_writer(&mut *unsent, message) {
-            unsent.truncate(before);
-            return Err(error.into());
-        }
-        unsent.push(b'\n');
-        Ok(())
-    }
-
-    fn unsent(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<W: AsyncWrite + Unpin> Out<W> {
     /// Writes what the pipe takes at once; nothing if some of it remains.
     fn write_now(&self) -> Option<io::Result<()>> {
         let mut pipe = self.pipe.try_lock().ok()?;
-        match pipe.poll_write(&mut Context::from_waker(Waker::noop()), &self.unsent) {
+        match pipe.poll_write(&mut Context::from_waker(Waker::noop()), &self.direct) {
             Poll::Ready(done) => Some(done),
             Poll::Pending => None,
+        }
+    }
+
+    /// Writes what the pipe takes now, and has the task woken when it takes more or there is more.
+    fn pump(&self, context: &mut Context<'_>) {
+        self.direct.pumped_by(context.waker());
+        // Whoever has the pipe writes everything, and wakes this task for what came meanwhile.
+        if let Ok(mut pipe) = self.pipe.try_lock() {
+            // An error is told to those whose messages did not go out.
+            let _ = pipe.poll_write(context, &self.direct);
         }
     }
 
@@ -165,7 +178,10 @@ impl<W: AsyncWrite + Unpin> Out<W> {
     async fn write(&self) -> io::Result<()> {
         let write = async {
             let mut pipe = self.pipe.lock().await;
-            poll_fn(|context| pipe.poll_write(context, &self.unsent)).await
+            let done = poll_fn(|context| pipe.poll_write(context, &self.direct)).await;
+            drop(pipe);
+            self.direct.wake();
+            done
         };
         tokio::select! {
             biased;
@@ -208,11 +224,12 @@ impl<W: AsyncWrite + Unpin> Out<W> {
             return;
         };
         // Nor to one that asks and does not listen.
-        if self.unsent().len() > KEPT {
+        if self.direct.unsent().lines.len() > KEPT {
             return;
         }
         let refusal = ErrorData::invalid_request("Invalid request", None);
         if self
+            .direct
             .queue(&ClientJsonRpcMessage::error(refusal, Some(id)))
             .is_ok()
         {
@@ -223,13 +240,13 @@ impl<W: AsyncWrite + Unpin> Out<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Pipe<W> {
-    fn poll_write(
-        &mut self,
-        context: &mut Context<'_>,
-        unsent: &Mutex<Vec<u8>>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_write(&mut self, context: &mut Context<'_>, direct: &Direct) -> Poll<io::Result<()>> {
         loop {
             if let Some((kind, what)) = &self.failed {
+                let mut calls = std::mem::take(&mut self.calls);
+                let unsent = std::mem::take(&mut *direct.unsent());
+                calls.extend(unsent.calls);
+                direct.not_written(calls, *kind, what);
                 return Poll::Ready(Err(io::Error::new(*kind, what.clone())));
             }
             let Some(write) = self.write.as_mut() else {
@@ -242,8 +259,10 @@ impl<W: AsyncWrite + Unpin> Pipe<W> {
                 if self.writing.capacity() > KEPT {
                     self.writing = Vec::new();
                 }
-                let mut unsent = unsent.lock().unwrap_or_else(PoisonError::into_inner);
-                std::mem::swap(&mut *unsent, &mut self.writing);
+                self.calls.clear();
+                let mut unsent = direct.unsent();
+                std::mem::swap(&mut unsent.lines, &mut self.writing);
+                std::mem::swap(&mut unsent.calls, &mut self.calls);
             }
             let done = if self.writing.is_empty() {
                 ready!(write.poll_flush(context)).map(|()| None)
@@ -275,7 +294,7 @@ where
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         // Mostly the pipe takes all of it at once, and rmcp's task has nothing left to do.
-        let done = match self.out.queue(&message) {
+        let done = match self.out.direct.queue(&message) {
             Ok(()) => self.out.write_now().ok_or_else(|| self.out.clone()),
             Err(error) => Ok(Err(error)),
         };
@@ -338,22 +357,55 @@ struct Question {
     _method: IgnoredAny,
 }
 
+/// A text and nothing about it. That is what most results are made of, and it is read without the copy that
+/// rmcp makes of each piece before it looks at its type.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainText {
+    #[serde(rename = "type")]
+    _type: TypeOfText,
+    text: String,
+}
+
+#[derive(Deserialize)]
+enum TypeOfText {
+    #[serde(rename = "text")]
+    Text,
+}
+
+impl From<Object<PlainText>> for ContentBlock {
+    fn from(Object(plain): Object<PlainText>) -> Self {
+        Self::text(plain.text)
+    }
+}
+
 /// The answer to a call that a tool ran, if it is that and nothing else by the fields it has. rmcp would
 /// read the same.
 fn tool_result(line: &[u8]) -> Option<ServerJsonRpcMessage> {
+    match tool_result_of::<Object<PlainText>>(line) {
+        Ok(result) => result,
+        // Another kind of piece, or something else altogether.
+        Err(_) => tool_result_of::<ContentBlock>(line).ok()?,
+    }
+}
+
+/// The same, whose pieces are of one kind.
+fn tool_result_of<P: DeserializeOwned + Into<ContentBlock>>(
+    line: &[u8],
+) -> serde_json::Result<Option<ServerJsonRpcMessage>> {
     #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Answer<'a> {
+    #[serde(deny_unknown_fields, bound(deserialize = "P: Deserialize<'de>"))]
+    struct Answer<'a, P> {
         jsonrpc: &'a str,
         id: i64,
-        result: Object<Fields>,
+        result: Object<Fields<P>>,
     }
 
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    struct Fields {
+    struct Fields<P> {
         result_type: Option<ResultType>,
-        content: Option<Vec<ContentBlock>>,
+        content: Option<Vec<P>>,
         #[serde(default, deserialize_with = "present")]
         structured_content: Option<Value>,
         is_error: Option<bool>,
@@ -366,8 +418,8 @@ fn tool_result(line: &[u8]) -> Option<ServerJsonRpcMessage> {
         Value::deserialize(value).map(Some)
     }
 
-    let Object(answer) = serde_json::from_slice(line).ok()?;
-    let Answer {
+    let Object(answer) = serde_json::from_slice(line)?;
+    let Answer::<P> {
         jsonrpc,
         id,
         result: Object(result),
@@ -385,16 +437,18 @@ fn tool_result(line: &[u8]) -> Option<ServerJsonRpcMessage> {
             .as_ref()
             .is_some_and(|meta| meta.0.contains_key(SUBSCRIPTION));
     if !is_one {
-        return None;
+        return Ok(None);
     }
+    let pieces = result.content.unwrap_or_default();
     let mut read = CallToolResult::default();
     read.result_type = result.result_type;
-    read.content = result.content.unwrap_or_default();
+    read.content = pieces.into_iter().map(P::into).collect();
     read.structured_content = result.structured_content;
     read.is_error = result.is_error;
     read.meta = result.meta;
     let read = ServerResult::CallToolResult(read);
-    Some(ServerJsonRpcMessage::response(read, RequestId::Number(id)))
+    let id = RequestId::Number(id);
+    Ok(Some(ServerJsonRpcMessage::response(read, id)))
 }
 
 #[cfg(test)]

@@ -212,6 +212,8 @@ prop_compose! {
             json!([{"type": "image", "data": "AA==", "mimeType": "image/png"}, {"text": "c", "type": "text"}]),
             json!([{"type": "resource", "resource": {"uri": "f:/a", "text": "t"}}]),
             json!([{"type": "resource_link", "uri": "f:/c", "name": "c"}]),
+            json!([{"type": "text", "text": "a"}, {"text": "\u{e4}\n\"b\"", "type": "text"}]),
+            json!([{"type": "text"}]), json!([["text", "a"]]), json!([{"type": "Text", "text": "a"}]),
             json!([{"type": "hologram"}]),
             json!("plain"),
             json!(null),

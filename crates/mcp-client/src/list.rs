@@ -87,6 +87,11 @@ impl Tools {
         }
     }
 
+    /// Whether no two have the same name in the catalog.
+    pub(crate) fn names_differ(&self) -> bool {
+        self.index.len() == self.definitions.len()
+    }
+
     /// By its name in the catalog.
     pub(crate) fn find(&self, name: &str) -> Option<Found> {
         let definition = self.definitions.get(*self.index.get(name)?)?;

@@ -15,6 +15,7 @@ use crate::{
     auth::HeldSession,
     circuits::{Circuits, Standing},
     config::ServerConfig,
+    direct::Direct,
     error::{HostError, Reason},
     features::{ListKind, Lists, Subscribed, TaskNews, Told},
     fingerprint::{KnownTools, ToolChange},
@@ -91,6 +92,8 @@ pub(crate) struct Now {
 /// A connection with which the handshake is done.
 pub(crate) struct Link {
     pub(crate) peer: Peer<RoleClient>,
+    /// The way of calls past rmcp, where there is one.
+    pub(crate) direct: Option<Arc<Direct>>,
     /// Calls that wait for their answer, or are just being cancelled.
     pub(crate) calls: TaskTracker,
     /// Why the connection is no more, once that is known.
@@ -107,9 +110,10 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(peer: Peer<RoleClient>) -> Self {
+    pub(crate) fn new(peer: Peer<RoleClient>, direct: Option<Arc<Direct>>) -> Self {
         Self {
             peer,
+            direct,
             calls: TaskTracker::new(),
             ended: watch::Sender::new(None),
             stale: watch::Sender::new(None),
@@ -518,7 +522,12 @@ impl Server {
 
     /// What of its tools is not what it was when it was first seen.
     pub(crate) fn changed_tools(&self) -> Vec<ToolChange> {
-        self.seen.changed(&self.config.name, &self.now().tools)
+        self.changed_among(&self.now().tools)
+    }
+
+    /// The same for tools that are its own.
+    pub(crate) fn changed_among(&self, tools: &Tools) -> Vec<ToolChange> {
+        self.seen.changed(&self.config.name, tools)
     }
 
     /// The group of the process that is about to be started.

@@ -5,6 +5,8 @@
 //! question which era a server belongs to is settled in a time of our choosing. (rmcp waits a fixed
 //! ten seconds for `server/discover`, gives up on an odd answer, and takes a late answer for the one
 //! to `initialize`. It drops errors without an id, and who waits for the answer waits for ever.)
+//!
+//! Calls that went past rmcp (`direct.rs`) get their answers and their progress here too.
 
 #![allow(deprecated, reason = "servers of both eras still log")]
 
@@ -20,17 +22,26 @@ use std::{
 use rmcp::{
     RoleClient,
     model::{
-        ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData,
-        GetExtensions, GetMeta, JsonRpcMessage, LoggingLevel, ProgressNotificationParam,
+        ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, ErrorCode,
+        ErrorData, GetExtensions, GetMeta, JsonRpcMessage, LoggingLevel, ProgressNotificationParam,
         ProgressToken, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerNotification,
-        ServerResult,
+        ServerRequest, ServerResult,
     },
+    service::ServiceError,
     transport::Transport,
 };
+use serde_json::Value;
 use switchboard_domain::{ProgressSink, ToolProgress};
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep_until},
+};
 
-use crate::{logs::LogLevel, open_requests::OpenRequests};
+use crate::{
+    direct::{Answer, Direct},
+    logs::LogLevel,
+    open_requests::OpenRequests,
+};
 
 /// Rides on a request's extensions: whoever wants to hear of its progress.
 #[derive(Clone)]
@@ -56,6 +67,17 @@ pub(crate) struct Wire<T> {
     /// are told once (`connect.rs`).
     log_level: Option<LoggingLevel>,
     logs: bool,
+    /// Calls past rmcp, where the transport takes them.
+    direct: Option<Attached>,
+}
+
+/// Ends with the wire.
+struct Attached(Arc<Direct>);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 /// A request whose progress is listened to.
@@ -105,7 +127,15 @@ impl<T> Wire<T> {
             open: OpenRequests::default(),
             log_level: None,
             logs: false,
+            direct: None,
         }
+    }
+
+    /// Gives calls that are made past rmcp what the server says to them.
+    pub(crate) fn with_direct(mut self, direct: Arc<Direct>) -> Self {
+        self.open = direct.open_requests();
+        self.direct = Some(Attached(direct));
+        self
     }
 
     /// Asks for messages of this level and above.
@@ -150,12 +180,16 @@ impl<T> Wire<T> {
                     let version = meta.protocol_version();
                     version.is_some_and(|version| !version.has_initialize())
                 };
-                if let Some(level) = self.log_level
-                    && self.logs
-                    && matches!(method, Asked::ToolCall)
-                    && newer_era(meta)
-                {
-                    meta.set_log_level(level);
+                let log_level = self
+                    .log_level
+                    .filter(|_| self.logs && method.concerns_calls() && newer_era(meta));
+                match (method, log_level, &self.direct) {
+                    (Asked::ToolCall, Some(level), _) => meta.set_log_level(level),
+                    // The first request after the handshake: what rmcp says in it, it says in all.
+                    (Asked::ToolList, level, Some(Attached(direct))) => {
+                        direct.introduce(meta, level);
+                    }
+                    _ => {}
                 }
                 if meta.is_empty() {
                     request
@@ -182,7 +216,8 @@ impl<T> Wire<T> {
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.close_request(id);
+                    // Nobody waits any more.
+                    drop(self.close_request(id));
                 }
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
@@ -190,23 +225,20 @@ impl<T> Wire<T> {
     }
 
     /// What is passed on of a message, if anything.
-    fn incoming(&mut self, mut message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        match &mut message {
-            JsonRpcMessage::Notification(notification) => {
-                if let ServerNotification::ProgressNotification(progress) =
-                    &notification.notification
-                {
-                    self.progress(&progress.params);
-                    return None;
-                }
-            }
+    fn incoming(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+        match message {
             JsonRpcMessage::Response(response) => {
                 if let ServerResult::DiscoverResult(about) = &response.result {
                     self.logs = about.capabilities.logging.is_some();
                 }
-                self.close_request(&response.id);
+                let Some(caller) = self.close_request(&response.id) else {
+                    return Some(JsonRpcMessage::Response(response));
+                };
+                // Fails when the call was given up just now.
+                let _ = caller.send(Ok(response.result));
+                None
             }
-            JsonRpcMessage::Error(error) => {
+            JsonRpcMessage::Error(mut error) => {
                 // Our ids are numbers. Middleware sends none, or a word of its own.
                 if error.id.as_ref().is_none_or(is_a_word)
                     && let Some(sole) = self.open.sole()
@@ -214,19 +246,38 @@ impl<T> Wire<T> {
                     error.id = Some(sole);
                     error.error.data = Some(UNREAD.into());
                 }
-                if let Some(id) = &error.id {
-                    self.close_request(id);
-                }
+                let caller = error.id.as_ref().and_then(|id| self.close_request(id));
+                let Some(caller) = caller else {
+                    return Some(JsonRpcMessage::Error(error));
+                };
+                let _ = caller.send(Err(ServiceError::McpError(error.error)));
+                None
             }
-            JsonRpcMessage::Request(_) => {}
+            JsonRpcMessage::Notification(notification) => {
+                if let ServerNotification::ProgressNotification(progress) =
+                    &notification.notification
+                {
+                    self.progress(&progress.params);
+                    return None;
+                }
+                Some(JsonRpcMessage::Notification(notification))
+            }
+            JsonRpcMessage::Request(mut request) => {
+                let direct = self.direct.as_ref();
+                if direct.is_some_and(|Attached(direct)| direct.may_be_asked_unknown_to_rmcp()) {
+                    request.request = unrestricted(request.request);
+                }
+                Some(JsonRpcMessage::Request(request))
+            }
         }
-        Some(message)
     }
 
-    /// It was answered, or nobody waits for the answer any more.
-    fn close_request(&mut self, id: &RequestId) {
+    /// It was answered, or nobody waits for the answer any more. Who does, if it went past rmcp.
+    fn close_request(&mut self, id: &RequestId) -> Option<oneshot::Sender<Answer>> {
         self.calls.retain(|call| !same(&call.id, id));
         self.open.end(|open| same(open, id));
+        let Attached(direct) = self.direct.as_ref()?;
+        direct.caller(id)
     }
 
     fn progress(&mut self, told: &ProgressNotificationParam) {
@@ -234,12 +285,18 @@ impl<T> Wire<T> {
             // Some servers make text of the number.
             same(&call.token.0, &told.progress_token.0)
         });
-        if let Some(call) = call
-            // It must grow; a sink may rely on that.
-            && told.progress >= call.last
-        {
-            call.last = told.progress;
-            call.sink.report(ToolProgress {
+        let sink = match (call, &self.direct) {
+            (Some(call), _) => {
+                // It must grow; a sink may rely on that.
+                let grows = told.progress >= call.last;
+                call.last = call.last.max(told.progress);
+                grows.then(|| call.sink.clone())
+            }
+            (None, Some(Attached(direct))) => direct.listener(told),
+            (None, None) => None,
+        };
+        if let Some(sink) = sink {
+            sink.report(ToolProgress {
                 progress: told.progress,
                 total: told.total,
                 message: told.message.clone(),
@@ -248,10 +305,31 @@ impl<T> Wire<T> {
     }
 }
 
+/// In the newer era rmcp refuses some of what a server asks while none of rmcp's own requests is open, and it
+/// does not know of calls that went past it. What it takes for a request of an unknown kind it hands on to us
+/// all the same, and we answer it as what it is (`handler.rs`).
+fn unrestricted(request: ServerRequest) -> ServerRequest {
+    if !matches!(
+        request,
+        ServerRequest::ElicitRequest(_)
+            | ServerRequest::CreateMessageRequest(_)
+            | ServerRequest::ListRootsRequest(_)
+    ) {
+        return request;
+    }
+    let mut fields = serde_json::to_value(&request).unwrap_or_default();
+    let params = fields.get_mut("params").map(Value::take);
+    match fields.get("method").and_then(Value::as_str) {
+        Some(method) => ServerRequest::CustomRequest(CustomRequest::new(method, params)),
+        None => request,
+    }
+}
+
 /// What the wire has to know of a request.
 #[derive(Clone, Copy)]
 enum Asked {
     ToolCall,
+    ToolList,
     /// A prompt or a resource, before which a server may ask something as before a tool's answer.
     Reading,
     /// Its answer comes at the end of all, or is not waited for.
@@ -263,6 +341,7 @@ impl Asked {
     fn of(request: &ClientRequest) -> Self {
         match request {
             ClientRequest::CallToolRequest(_) => Self::ToolCall,
+            ClientRequest::ListToolsRequest(_) => Self::ToolList,
             ClientRequest::GetPromptRequest(_) | ClientRequest::ReadResourceRequest(_) => {
                 Self::Reading
             }
@@ -274,6 +353,11 @@ impl Asked {
             }
             _ => Self::Other,
         }
+    }
+
+    /// Whether what is said in it is said in calls.
+    fn concerns_calls(self) -> bool {
+        matches!(self, Self::ToolCall | Self::ToolList)
     }
 }
 

@@ -319,6 +319,37 @@ async fn servers_of_the_newer_era_that_log_are_told_what_to_log_of_each_call() {
 }
 
 #[tokio::test]
+async fn calls_past_rmcp_say_what_rmcp_says_in_the_first_list_of_tools() {
+    let discovered = json!({"id": 0, "result": {
+        "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+        "supportedVersions": ["2026-07-28"], "capabilities": {"logging": {}},
+        "serverInfo": {"name": "s", "version": "0"},
+    }});
+    let direct = Arc::new(Direct::default());
+    let mut wire = Wire::new(lines([discovered]))
+        .logging(LogLevel::Warning)
+        .with_direct(direct.clone());
+    received(&mut wire).await;
+    let params = CallToolRequestParams::new("work");
+    let call = || direct.call(&params, None, &ProgressSink::default());
+    assert!(call().is_none());
+    let mut list = rmcp::model::ListToolsRequest::default();
+    let mut meta = RequestMetaObject::default();
+    meta.set_protocol_version(ProtocolVersion::V_2026_07_28);
+    meta.set_progress_token(ProgressToken(RequestId::Number(5)));
+    list.extensions.insert(meta);
+    send(&mut wire, ClientRequest::ListToolsRequest(list), 1).await;
+    assert!(call().is_some());
+    let line = std::mem::take(&mut direct.unsent().lines);
+    let sent: Value = serde_json::from_slice(&line).unwrap();
+    let expected = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/logLevel": "warning",
+    });
+    assert_eq!(sent["params"]["_meta"], expected);
+}
+
+#[tokio::test]
 async fn calls_are_open_until_their_answer_their_end_or_that_of_the_connection() {
     let lines = Lines {
         ends: true,

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use async_trait::async_trait;
-use futures_util::{TryStreamExt as _, stream};
+use futures_util::stream;
 use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId,
     ModelStream, ToolChoice,
 };
 use switchboard_providers_common::{
-    ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_sse, read_text, tallied,
+    ByteStream, HttpAnswer, MAX_FRAME_BYTES, as_text, decode_sse_of, read_to_end, tallied,
 };
 
 use crate::{
@@ -133,8 +133,8 @@ impl AnthropicModel {
         body: ByteStream,
         decoder: MessagesDecoder,
     ) -> Result<Vec<ModelEvent>, ModelError> {
-        let body = read_text(&self.id.provider, body, MAX_FRAME_BYTES).await?;
-        events_from_body(decoder, &body)
+        let body = read_to_end(&self.id.provider, body, MAX_FRAME_BYTES).await?;
+        events_from_body(decoder, as_text(&self.id.provider, &body)?)
     }
 
     fn error(&self, kind: ModelErrorKind, message: &str) -> ModelError {
@@ -156,8 +156,8 @@ impl ChatModel for AnthropicModel {
         let (answer, decoder) = self.ask(request).await?;
         let context = answer.context();
         if !answer.is_whole() {
-            let events = decode_sse(&self.id.provider, answer.body, decoder);
-            return Ok(Box::pin(events.map_err(move |error| context.apply(error))));
+            let provider = &self.id.provider;
+            return Ok(decode_sse_of(context, provider, answer.body, decoder));
         }
         match self.whole(answer.body, decoder).await {
             Ok(events) => Ok(Box::pin(stream::iter(events.into_iter().map(Ok)))),

@@ -43,17 +43,12 @@ pub async fn read_to_end(
     })
 }
 
-/// Reads a whole body of `provider` as text, at most `max_bytes` of it.
+/// A whole body of `provider` as text.
 ///
-/// Fails as [`read_to_end`] does, with [`ModelErrorKind::Protocol`] on text that is not UTF-8, and with
+/// Fails with [`ModelErrorKind::Protocol`] on what is not UTF-8, and with
 /// [`ModelErrorKind::Interrupted`] if the body ends within a character.
-pub async fn read_text(
-    provider: &str,
-    body: ByteStream,
-    max_bytes: usize,
-) -> Result<String, ModelError> {
-    let whole = read_to_end(provider, body, max_bytes).await?;
-    String::from_utf8(whole.into()).map_err(|fault| no_text(provider, fault.utf8_error()))
+pub fn as_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, ModelError> {
+    str::from_utf8(body).map_err(|fault| no_text(provider, fault))
 }
 
 /// The fault of a body, or of its last piece, that is not UTF-8. One whose last character is not
@@ -77,9 +72,10 @@ mod tests {
             .iter()
             .map(|it| Ok(Bytes::copy_from_slice(it)))
             .collect();
-        let text = read_text("acme", Box::pin(stream::iter(pieces)), max_bytes);
+        let body = read_to_end("acme", Box::pin(stream::iter(pieces)), max_bytes);
         // These bodies never make one wait.
-        let text = text.now_or_never().expect("the body is there");
+        let body = body.now_or_never().expect("the body is there");
+        let text = body.and_then(|body| as_text("acme", &body).map(str::to_owned));
         text.map_err(|error| error.kind)
     }
 

@@ -6,13 +6,12 @@ use std::{
 };
 
 use futures_core::Stream;
-use futures_util::TryStreamExt as _;
 use switchboard_domain::{
     ChatResponse, EventGrammar, GrammarViolation, ModelError, ModelEvent, ModelStream,
     ResponseAccumulator,
 };
 
-use crate::{ByteStream, MAX_FRAME_BYTES, WireDecoder, ndjson, sse, sse::SseFrame};
+use crate::{AnswerContext, ByteStream, MAX_FRAME_BYTES, WireDecoder, ndjson, sse, sse::SseFrames};
 
 /// The events that `decoder` makes of a body of server-sent events of `provider`.
 ///
@@ -30,8 +29,18 @@ pub fn decode_sse(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let frames = sse::frames(provider, body, MAX_FRAME_BYTES);
-    decode(provider, Box::pin(frames), decoder)
+    Box::pin(Decoding::of_sse(provider, body, decoder))
+}
+
+/// The same for the body of an answer: an error is told as [`AnswerContext::apply`] says.
+pub fn decode_sse_of(
+    context: AnswerContext,
+    provider: &str,
+    body: ByteStream,
+    decoder: impl WireDecoder + 'static,
+) -> ModelStream {
+    let decoding = Decoding::of_sse(provider, body, decoder);
+    Box::pin(decoding.within(context))
 }
 
 /// The events that `decoder` makes of a body of JSON lines of `provider`. As [`decode_sse`]; frames
@@ -41,11 +50,18 @@ pub fn decode_ndjson(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let frames = ndjson::lines(provider, body, MAX_FRAME_BYTES).map_ok(|data| SseFrame {
-        name: String::new(),
-        data,
-    });
-    decode(provider, Box::pin(frames), decoder)
+    Box::pin(Decoding::of_ndjson(provider, body, decoder))
+}
+
+/// The same for the body of an answer: an error is told as [`AnswerContext::apply`] says.
+pub fn decode_ndjson_of(
+    context: AnswerContext,
+    provider: &str,
+    body: ByteStream,
+    decoder: impl WireDecoder + 'static,
+) -> ModelStream {
+    let decoding = Decoding::of_ndjson(provider, body, decoder);
+    Box::pin(decoding.within(context))
 }
 
 /// What events of `provider` add up to.
@@ -58,24 +74,19 @@ pub fn assembled(provider: &str, events: &[ModelEvent]) -> Result<ChatResponse, 
         .map_err(|fault| ModelError::from_grammar(provider, fault))
 }
 
-type Frames = Pin<Box<dyn Stream<Item = Result<SseFrame, ModelError>> + Send>>;
-
-fn decode(provider: &str, frames: Frames, decoder: impl WireDecoder + 'static) -> ModelStream {
-    Box::pin(Decoding {
-        provider: provider.to_owned(),
-        frames: Some(frames),
-        decoder: Box::new(decoder),
-        made: Vec::new(),
-        failure: None,
-        grammar: EventGrammar::default(),
-    })
+/// Where frames come from.
+enum Frames {
+    Sse(SseFrames),
+    Lines(Pin<Box<dyn Stream<Item = Result<String, ModelError>> + Send>>),
 }
 
-struct Decoding {
+struct Decoding<D> {
     provider: String,
+    /// Which answer it is.
+    context: Option<AnswerContext>,
     /// `None` when there will be no more.
     frames: Option<Frames>,
-    decoder: Box<dyn WireDecoder>,
+    decoder: D,
     /// What is next to be given out, the last first: what a frame comes to is mostly one event.
     made: Vec<ModelEvent>,
     /// Comes after that.
@@ -83,7 +94,10 @@ struct Decoding {
     grammar: EventGrammar,
 }
 
-impl Stream for Decoding {
+/// Nothing in it is pinned.
+impl<D> Unpin for Decoding<D> {}
+
+impl<D: WireDecoder> Stream for Decoding<D> {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -93,34 +107,73 @@ impl Stream for Decoding {
                 return Poll::Ready(Some(Ok(event)));
             }
             if let Some(failure) = this.failure.take() {
+                let failure = match &this.context {
+                    Some(context) => context.apply(failure),
+                    None => failure,
+                };
                 return Poll::Ready(Some(Err(failure)));
             }
             let Some(frames) = &mut this.frames else {
                 return Poll::Ready(None);
             };
-            let finished = this.grammar.is_finished();
-            let next = match frames.as_mut().poll_next(context) {
-                Poll::Pending if finished => None,
+            let (decoder, made) = (&mut this.decoder, &mut this.made);
+            let next = match frames {
+                Frames::Sse(frames) => frames.poll_frame(context).map(|next| {
+                    next.map(|frame| {
+                        frame.and_then(|frame| decoder.frame(&frame.name, &frame.data, made))
+                    })
+                }),
+                Frames::Lines(lines) => lines.as_mut().poll_next(context).map(|next| {
+                    next.map(|line| line.and_then(|line| decoder.frame("", &line, made)))
+                }),
+            };
+            let next = match next {
+                Poll::Pending if this.grammar.is_finished() => None,
                 other => ready!(other),
             };
-            match next {
-                Some(Ok(SseFrame { name, data })) => {
-                    let result = this.decoder.frame(&name, &data, &mut this.made);
-                    this.take(result);
-                }
-                Some(Err(error)) => this.take(Err(error)),
-                None => {
-                    this.frames = None;
-                    let result = this.decoder.end(&mut this.made);
-                    this.take(result);
-                    this.close();
-                }
+            if let Some(result) = next {
+                this.take(result);
+            } else {
+                this.frames = None;
+                let result = this.decoder.end(&mut this.made);
+                this.take(result);
+                this.close();
             }
         }
     }
 }
 
-impl Decoding {
+impl<D: WireDecoder> Decoding<D> {
+    fn of_sse(provider: &str, body: ByteStream, decoder: D) -> Self {
+        let frames = sse::frames(provider, body, MAX_FRAME_BYTES);
+        Self::new(provider, Frames::Sse(frames), decoder)
+    }
+
+    fn of_ndjson(provider: &str, body: ByteStream, decoder: D) -> Self {
+        let lines = ndjson::lines(provider, body, MAX_FRAME_BYTES);
+        Self::new(provider, Frames::Lines(Box::pin(lines)), decoder)
+    }
+
+    fn new(provider: &str, frames: Frames, decoder: D) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            context: None,
+            frames: Some(frames),
+            decoder,
+            made: Vec::new(),
+            failure: None,
+            grammar: EventGrammar::default(),
+        }
+    }
+
+    /// Says which answer it is.
+    fn within(self, context: AnswerContext) -> Self {
+        Self {
+            context: Some(context),
+            ..self
+        }
+    }
+
     /// Takes what was just made, and how it went. The first thing that goes wrong is what went wrong; later
     /// ones are its consequences.
     fn take(&mut self, result: Result<(), ModelError>) {

@@ -14,7 +14,7 @@
 //! | [`prompted`] | tools for models that have none |
 //! | [`text_calls`] | [`TextCalls`]: any model, with its calls read from text or its tools told in words |
 //! | [`catalogue`] | what models can do and cost |
-//! | [`decode`] | [`decode_sse`], [`decode_ndjson`]: a body and a decoder make a model's stream |
+//! | [`decode`] | [`decode_sse_of`], [`decode_ndjson_of`]: a body and a decoder make a model's stream |
 //! | [`local_ids`] | [`LocalIds`]: ids of tool uses where the server gives none |
 //! | [`tally`] | [`tallied`]: warnings, each said once |
 //! | [`mod@lenient`] | fields of answers that forgive a value of the wrong type |
@@ -22,7 +22,6 @@
 //! An adapter joins them so:
 //!
 //! ```no_run
-//! # use futures_util::TryStreamExt as _;
 //! # use switchboard_domain::{ModelError, port::ModelStream};
 //! # use switchboard_providers_common::*;
 //! # async fn ask(
@@ -36,8 +35,7 @@
 //!     .expecting(&["text/event-stream"]);
 //! let answer = transport.post(&request, &StatusClassifier).await?;
 //! let context = answer.context();
-//! let events = decode_sse("example", answer.body, decoder);
-//! Ok(Box::pin(events.map_err(move |error| context.apply(error))))
+//! Ok(decode_sse_of(context, "example", answer.body, decoder))
 //! # }
 //! ```
 #![deny(missing_docs)]
@@ -53,6 +51,7 @@ pub mod ndjson;
 mod outgoing;
 pub mod prompted;
 pub mod recovery;
+mod repeated;
 pub mod schema;
 pub mod sse;
 pub mod tally;
@@ -60,11 +59,12 @@ pub mod text_calls;
 pub mod tool_names;
 pub mod transport;
 
-pub use byte_stream::{ByteStream, read_text, read_to_end};
+pub use byte_stream::{ByteStream, as_text, read_to_end};
 pub use classify::{Classified, ErrorClassifier, HttpFailure, StatusClassifier};
-pub use decode::{assembled, decode_ndjson, decode_sse};
+pub use decode::{assembled, decode_ndjson, decode_ndjson_of, decode_sse, decode_sse_of};
 pub use decoder::WireDecoder;
 pub use local_ids::LocalIds;
+pub use repeated::Repeated;
 pub use tally::tallied;
 pub use text_calls::TextCalls;
 pub use transport::{

@@ -22,7 +22,7 @@ const MAX_SEARCHES: u32 = 8;
 /// ```
 #[derive(Clone, Default)]
 pub struct LocalIds {
-    /// The conversation, unless its ids are in `used`.
+    /// The messages with calls, unless their ids are in `used`.
     before: Vec<Arc<Message>>,
     /// How often it was searched.
     searches: u32,
@@ -43,8 +43,10 @@ impl fmt::Debug for LocalIds {
 impl LocalIds {
     /// The ids that are free after a conversation.
     pub fn after(request: &ChatRequest) -> Self {
+        let messages = request.messages.iter();
+        let calling = messages.filter(|message| message.tool_uses().next().is_some());
         Self {
-            before: request.messages.clone(),
+            before: calling.cloned().collect(),
             ..Self::default()
         }
     }

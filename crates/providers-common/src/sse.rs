@@ -1,23 +1,23 @@
 //! Server-sent events: a body cut into frames.
 
 use std::{
+    mem,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    str::Utf8Error,
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use futures_core::Stream;
-use sse_stream::SseByteStream;
+use memchr::{memchr, memchr2};
 use switchboard_domain::{ModelError, ModelErrorKind};
 
 use crate::ByteStream;
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// One event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseFrame {
     /// Its name, empty if it has none.
     pub name: String,
@@ -34,26 +34,33 @@ pub struct SseFrame {
 /// Fails with what the body fails with, and with [`ModelErrorKind::Protocol`] on text that is not
 /// UTF-8 or a frame that is too long. After an error nothing follows.
 pub fn frames(provider: &str, body: ByteStream, max_frame_bytes: usize) -> SseFrames {
-    let unframed = Arc::new(AtomicUsize::new(0));
-    let guarded = Guarded {
-        provider: provider.to_owned(),
-        body: Some(body),
-        unframed: Arc::clone(&unframed),
-        max_frame_bytes,
-        at_line_end: false,
-    };
     SseFrames {
         provider: provider.to_owned(),
-        events: SseByteStream::new(guarded),
-        unframed,
+        body: Some(body),
+        max_frame_bytes,
+        piece: Bytes::new(),
+        begun: Vec::new(),
+        after_cr: false,
+        unframed: 0,
+        event: Event::default(),
     }
 }
 
 /// See [`frames`].
 pub struct SseFrames {
     provider: String,
-    events: SseByteStream<Guarded>,
-    unframed: Arc<AtomicUsize>,
+    /// `None` when it has ended.
+    body: Option<ByteStream>,
+    max_frame_bytes: usize,
+    /// What has been read of the body and not yet been looked at.
+    piece: Bytes,
+    /// A line that began in earlier pieces.
+    begun: Vec<u8>,
+    /// Whether a line feed that comes now belongs to the line end before.
+    after_cr: bool,
+    /// Bytes of the pieces that were read since the last empty line.
+    unframed: usize,
+    event: Event,
 }
 
 impl std::fmt::Debug for SseFrames {
@@ -68,84 +75,149 @@ impl Stream for SseFrames {
     type Item = Result<SseFrame, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            let event = match ready!(Pin::new(&mut self.events).poll_next(context)) {
-                Some(Ok(event)) => event,
-                Some(Err(error)) => return Poll::Ready(Some(Err(self.own(error)))),
-                None => return Poll::Ready(None),
-            };
-            self.unframed.store(0, Ordering::Relaxed);
-            if let Some(data) = event.data.filter(|data| !data.is_empty()) {
-                let name = event.event.unwrap_or_default();
-                return Poll::Ready(Some(Ok(SseFrame { name, data })));
-            }
-        }
+        let frame = ready!(self.poll_frame(context));
+        Poll::Ready(frame.map(Result::<&SseFrame, _>::cloned))
     }
 }
 
 impl SseFrames {
-    fn own(&self, error: sse_stream::Error) -> ModelError {
-        let protocol = |source: Box<dyn std::error::Error + Send + Sync>| {
-            let message = format!("no event stream: {source}");
-            ModelError::new(&self.provider, ModelErrorKind::Protocol, message).with_source(source)
-        };
-        match error {
-            sse_stream::Error::Body(source) => match source.downcast::<ModelError>() {
-                Ok(error) => *error,
-                Err(source) => protocol(source),
-            },
-            other => protocol(Box::new(other)),
+    /// The next event, which is kept here: an answer has hundreds, and the room for one does for all.
+    pub(crate) fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<&SseFrame, ModelError>>> {
+        loop {
+            match self.read() {
+                Ok(true) => return Poll::Ready(Some(Ok(&self.event.frame))),
+                Ok(false) => {}
+                Err(fault) => {
+                    let error = self.broken(format!("no event stream: {fault}"));
+                    return Poll::Ready(Some(Err(error.with_source(fault))));
+                }
+            }
+            let Some(body) = &mut self.body else {
+                return Poll::Ready(None);
+            };
+            // Not checked when a piece comes: it may hold many events.
+            if self.unframed > self.max_frame_bytes {
+                let message = format!("an event is longer than {} bytes", self.max_frame_bytes);
+                return Poll::Ready(Some(Err(self.broken(message))));
+            }
+            match ready!(body.as_mut().poll_next(context)) {
+                Some(Ok(piece)) => {
+                    self.unframed = self.unframed.saturating_add(piece.len());
+                    self.piece = piece;
+                }
+                Some(Err(error)) => {
+                    self.body = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => {
+                    self.body = None;
+                    // A line that is not complete makes its event none.
+                    if self.begun.is_empty() && !self.event.ended && self.event.is_complete() {
+                        return Poll::Ready(Some(Ok(&self.event.frame)));
+                    }
+                }
+            }
         }
+    }
+
+    /// Reads the piece up to the end of an event, or all of it; says whether there is an event.
+    fn read(&mut self) -> Result<bool, Utf8Error> {
+        while let Some(first) = self.piece.first() {
+            if mem::take(&mut self.after_cr) && *first == b'\n' {
+                self.skip(1);
+                continue;
+            }
+            let Some(length) = memchr2(b'\n', b'\r', &self.piece) else {
+                self.begun.extend_from_slice(&self.piece);
+                self.piece = Bytes::new();
+                break;
+            };
+            let (line, rest) = self.piece.split_at(length);
+            self.after_cr = rest.first() == Some(&b'\r');
+            let is_empty = line.is_empty() && self.begun.is_empty();
+            let ends = if self.begun.is_empty() {
+                self.event.line(line)
+            } else {
+                self.begun.extend_from_slice(line);
+                let ends = self.event.line(&self.begun);
+                self.begun.clear();
+                ends
+            };
+            self.skip(length + 1);
+            if is_empty {
+                self.unframed = 0;
+            }
+            if ends? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        bytes::Buf::advance(&mut self.piece, bytes);
+    }
+
+    /// The body is not read any further.
+    fn broken(&mut self, message: String) -> ModelError {
+        self.body = None;
+        self.piece = Bytes::new();
+        ModelError::new(&self.provider, ModelErrorKind::Protocol, message)
     }
 }
 
-/// The body, watched: the decoder itself reads an event of any length, and discards one that lacks
-/// its closing empty line.
-struct Guarded {
-    provider: String,
-    /// `None` when it has ended.
-    body: Option<ByteStream>,
-    /// Bytes read since the last event.
-    unframed: Arc<AtomicUsize>,
-    max_frame_bytes: usize,
-    at_line_end: bool,
+/// The event that is being read, or was read last.
+#[derive(Default)]
+struct Event {
+    frame: SseFrame,
+    /// Whether there is a line of data, be it an empty one.
+    has_data: bool,
+    /// Whether an empty line has ended it: what comes now is of another one.
+    ended: bool,
+    /// Whether the first line of the body has come.
+    begun: bool,
 }
 
-impl Stream for Guarded {
-    type Item = Result<Bytes, ModelError>;
+impl Event {
+    /// Takes a line; says whether it ends an event that counts. Of what is skipped nobody asks whether it is
+    /// text.
+    fn line(&mut self, mut line: &[u8]) -> Result<bool, Utf8Error> {
+        if mem::take(&mut self.ended) {
+            self.frame.name.clear();
+            self.frame.data.clear();
+            self.has_data = false;
+        }
+        if !mem::replace(&mut self.begun, true) {
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
+        if line.is_empty() {
+            self.ended = true;
+            return Ok(self.is_complete());
+        }
+        let (field, value) = match memchr(b':', line) {
+            Some(at) => (&line[..at], &line[at + 1..]),
+            None => (line, &b""[..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match field {
+            b"data" => {
+                if mem::replace(&mut self.has_data, true) {
+                    self.frame.data.push('\n');
+                }
+                self.frame.data.push_str(str::from_utf8(value)?);
+            }
+            b"event" => str::from_utf8(value)?.clone_into(&mut self.frame.name),
+            _ => {}
+        }
+        Ok(false)
+    }
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        let Some(body) = &mut this.body else {
-            return Poll::Ready(None);
-        };
-        // Not checked when a piece comes: it may hold many events.
-        let unframed = this.unframed.load(Ordering::Relaxed);
-        if unframed > this.max_frame_bytes {
-            this.body = None;
-            let message = format!("an event is longer than {} bytes", this.max_frame_bytes);
-            let error = ModelError::new(&this.provider, ModelErrorKind::Protocol, message);
-            return Poll::Ready(Some(Err(error)));
-        }
-        let piece = match ready!(body.as_mut().poll_next(context)) {
-            Some(Ok(piece)) => piece,
-            Some(Err(error)) => {
-                this.body = None;
-                return Poll::Ready(Some(Err(error)));
-            }
-            None => {
-                this.body = None;
-                // The first of the two may be taken for the second half of a CRLF.
-                let closing = this.at_line_end.then(|| Ok(Bytes::from_static(b"\n\n")));
-                return Poll::Ready(closing);
-            }
-        };
-        if let Some(last) = piece.last() {
-            this.at_line_end = matches!(last, b'\n' | b'\r');
-        }
-        this.unframed
-            .store(unframed.saturating_add(piece.len()), Ordering::Relaxed);
-        Poll::Ready(Some(Ok(piece)))
+    /// Whether it has what counts.
+    fn is_complete(&self) -> bool {
+        !self.frame.data.is_empty()
     }
 }
 

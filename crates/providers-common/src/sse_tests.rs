@@ -1,3 +1,8 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use futures_util::{StreamExt as _, stream};
 use proptest::prelude::*;
 
@@ -167,6 +172,16 @@ fn the_limit_is_for_one_event_not_for_the_body() {
         let pieces = body(many.as_bytes().chunks(size).map(<[u8]>::to_vec));
         let (frames, error) = read(pieces, 64);
         assert_eq!((frames.len(), error), (50, None), "pieces of {size}");
+    }
+}
+
+#[test]
+fn signs_of_life_are_no_event_that_grows() {
+    for sign in [": ping\n\n", "\n", "\r\n", "event: ping\n\n"] {
+        let signs = std::iter::repeat_n(sign, 50);
+        let pieces = body(signs.chain(["data: at last\n\n"]));
+        let expected = (vec![frame("", "at last")], None);
+        assert_eq!(read(pieces, 20), expected, "{sign:?}");
     }
 }
 

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::TryStreamExt as _;
 use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ModelStream,
 };
-use switchboard_providers_common::{decode_sse, tallied};
+use switchboard_providers_common::{decode_sse_of, tallied};
 
 use crate::{
     GeminiClient, GeminiConfig, GeminiOptions, capabilities,
@@ -153,8 +152,7 @@ impl ChatModel for GeminiModel {
             continuation,
         };
         let events = continued(source, opened.events);
-        let context = opened.context;
-        let stream = decode_sse(&self.id.provider, events, decoder);
-        Ok(Box::pin(stream.map_err(move |error| context.apply(error))))
+        let provider = &self.id.provider;
+        Ok(decode_sse_of(opened.context, provider, events, decoder))
     }
 }

@@ -2,15 +2,15 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::{TryStreamExt as _, stream};
+use futures_util::stream;
 use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId,
     ModelStream,
 };
 use switchboard_providers_common::{
-    ByteStream, HttpAnswer, MAX_FRAME_BYTES, decode_ndjson,
+    ByteStream, HttpAnswer, MAX_FRAME_BYTES, as_text, decode_ndjson_of,
     prompted::concerns_tools,
-    read_text,
+    read_to_end,
     recovery::{Recovery, recover},
     tallied,
 };
@@ -186,8 +186,8 @@ impl OllamaModel {
         body: ByteStream,
         decoder: ChatDecoder,
     ) -> Result<Vec<ModelEvent>, ModelError> {
-        let body = read_text(&self.id.provider, body, MAX_FRAME_BYTES).await?;
-        events_from_body(decoder, &body)
+        let body = read_to_end(&self.id.provider, body, MAX_FRAME_BYTES).await?;
+        events_from_body(decoder, as_text(&self.id.provider, &body)?)
     }
 
     fn error(&self, kind: ModelErrorKind, message: &str) -> ModelError {
@@ -214,8 +214,7 @@ impl ChatModel for OllamaModel {
             Box::pin(stream::iter(events.into_iter().map(Ok)))
         } else {
             // A whole answer is a stream of one line.
-            let events = decode_ndjson(&self.id.provider, answer.body, decoder);
-            Box::pin(events.map_err(move |error| context.apply(error)))
+            decode_ndjson_of(context, &self.id.provider, answer.body, decoder)
         };
         Ok(match recovery {
             Some(recovery) => recover(stream, recovery),

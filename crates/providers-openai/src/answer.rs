@@ -1,12 +1,12 @@
 //! The answer of a server, read by the decoder of its wire.
 
-use futures_util::{TryStreamExt as _, stream};
+use futures_util::stream;
 use serde::Serialize;
 use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelStream, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    ByteStream, MAX_FRAME_BYTES, WireDecoder, decode_sse, read_text,
+    ByteStream, MAX_FRAME_BYTES, WireDecoder, as_text, decode_sse_of, read_to_end,
 };
 
 use crate::OpenAiClient;
@@ -17,12 +17,21 @@ pub(crate) trait AnswerDecoder: WireDecoder + Sized + 'static {
     fn whole(self, body: &str) -> Result<Vec<ModelEvent>, ModelError>;
 }
 
-/// The bytes of a request body.
-pub(crate) fn written(provider: &str, body: &impl Serialize) -> Result<Vec<u8>, ModelError> {
-    serde_json::to_vec(body).map_err(|fault| {
-        let kind = ModelErrorKind::InvalidRequest { field: None };
-        ModelError::new(provider, kind, "the request cannot be written as JSON").with_source(fault)
-    })
+/// The bytes of a request body, which has about `room` of them.
+pub(crate) fn written(
+    provider: &str,
+    body: &impl Serialize,
+    room: usize,
+) -> Result<Vec<u8>, ModelError> {
+    let mut bytes = Vec::with_capacity(room);
+    match serde_json::to_writer(&mut bytes, body) {
+        Ok(()) => Ok(bytes),
+        Err(fault) => {
+            let kind = ModelErrorKind::InvalidRequest { field: None };
+            let error = ModelError::new(provider, kind, "the request cannot be written as JSON");
+            Err(error.with_source(fault))
+        }
+    }
 }
 
 /// Sends a body to an endpoint and reads what comes back, a stream or not. `streams`: the body asks for
@@ -38,8 +47,7 @@ pub(crate) async fn ask(
     let answer = client.post(endpoint, streams, body).await?;
     let context = answer.context();
     if !answer.is_whole() {
-        let events = decode_sse(provider, answer.body, decoder);
-        return Ok(Box::pin(events.map_err(move |error| context.apply(error))));
+        return Ok(decode_sse_of(context, provider, answer.body, decoder));
     }
     match whole(provider, answer.body, decoder).await {
         Ok(events) => Ok(Box::pin(stream::iter(events.into_iter().map(Ok)))),
@@ -52,8 +60,8 @@ async fn whole(
     body: ByteStream,
     decoder: impl AnswerDecoder,
 ) -> Result<Vec<ModelEvent>, ModelError> {
-    let body = read_text(provider, body, MAX_FRAME_BYTES).await?;
-    decoder.whole(&body)
+    let body = read_to_end(provider, body, MAX_FRAME_BYTES).await?;
+    decoder.whole(as_text(provider, &body)?)
 }
 
 /// What an answer came to, of which its end depends beside the server's word.

@@ -24,6 +24,11 @@ pub(crate) trait Conversation<'a, 'm> {
     fn instructions(&mut self, text: Text<'a>);
     /// A message of the person, of at least one piece.
     fn person(&mut self, pieces: Vec<Self::Piece>);
+    /// A message of the person that is one text, as nearly all are.
+    fn person_says(&mut self, text: &'a str) {
+        let text = self.text(Cow::Borrowed(text));
+        self.person(vec![text]);
+    }
     /// What the model said; no result is among the parts.
     fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>);
     fn tool_result(&mut self, result: &'a ToolResult);
@@ -37,6 +42,12 @@ pub(crate) trait Conversation<'a, 'm> {
 
     /// Maps a message: the results in it first, which answer the calls before it.
     fn message(&mut self, message: &'a Message) {
+        if let (Role::User, [Part::Text(text)]) = (message.role, message.parts.as_slice())
+            && !text.text.is_empty()
+        {
+            self.flush();
+            return self.person_says(&text.text);
+        }
         for result in message.results() {
             self.tool_result(result);
         }

@@ -23,6 +23,9 @@ use crate::{
     tools::{NAME_RULE, forced},
 };
 
+/// Room for a request of the Responses API, in bytes; it grows.
+const ROOM: usize = 1024;
+
 /// A model behind Chat Completions, of OpenAI or of a server that speaks its wire.
 ///
 /// Where the [`Profile`](crate::Profile) names forms of it, a tool call that the model wrote as text
@@ -102,7 +105,7 @@ impl OpenAiChatModel {
         let profile = self.options.over(&self.client.config().profile);
         let wire = chat::to_wire(request, &self.id, &self.capabilities, &profile)?;
         let streams = wire.body.stream;
-        let body = written(&self.id.provider, &wire.body)?;
+        let body = written(&self.id.provider, &wire.body, wire.body.room())?;
         let decoder = ChatDecoder::new(
             self.id.clone(),
             wire.tool_choice,
@@ -225,7 +228,7 @@ impl OpenAiResponsesModel {
         let mut wire = responses::to_wire(request, &self.id, capabilities, profile, options)?;
         wire.warnings.extend(warning);
         let streams = wire.body.stream;
-        let body = written(&self.id.provider, &wire.body)?;
+        let body = written(&self.id.provider, &wire.body, ROOM)?;
         let decoder = ResponsesDecoder::new(
             self.id.clone(),
             wire.tool_choice,

@@ -54,6 +54,14 @@ impl<'a> Text<'a> {
         self.first().is_empty()
     }
 
+    /// Bytes of it.
+    pub(crate) fn len(&self) -> usize {
+        match &self.0 {
+            Pieces::One(only) => only.len(),
+            Pieces::More(pieces) => pieces.iter().map(|piece| piece.len()).sum(),
+        }
+    }
+
     /// The first piece.
     pub(crate) fn first(&self) -> &str {
         match &self.0 {

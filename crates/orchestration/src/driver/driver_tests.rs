@@ -737,3 +737,42 @@ async fn a_cancelled_call_tells_how_long_it_ran() {
         .collect();
     assert_eq!(recorded, expected);
 }
+
+/// A model that always has more to say of which nothing is shown.
+struct Endless(ModelId, ModelCapabilities);
+
+#[async_trait]
+impl ChatModel for Endless {
+    fn id(&self) -> &ModelId {
+        &self.0
+    }
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.1
+    }
+    async fn stream(&self, _: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let usage = || ModelEvent::Usage {
+            usage: Box::default(),
+        };
+        Ok(Box::pin(stream::repeat_with(move || Ok(usage()))))
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_never_ends_and_shows_nothing_is_stopped_all_the_same() {
+    let model = || {
+        Arc::new(Endless(
+            ModelId::new("t", "e"),
+            ModelCapabilities::default(),
+        ))
+    };
+    let mut options = RunOptions::default();
+    options.limits.max_wall_time = Some(Duration::from_millis(20));
+    let run = Agent::new(model()).with_options(options).ask("go").finish();
+    assert_eq!(run.await.outcome(), Some(Outcome::Limited));
+
+    let run = Agent::new(model()).ask("go");
+    let cancel = run.cancel_handle();
+    let stopper = std::thread::spawn(move || cancel.cancel());
+    assert_eq!(run.finish().await.outcome(), Some(Outcome::Cancelled));
+    stopper.join().unwrap();
+}

@@ -39,6 +39,9 @@ enum Answer {
 /// What was told of an answer since its reader had the time to take it.
 #[derive(Default)]
 struct Told {
+    /// Events of the model.
+    heard: usize,
+    /// Events that were told of them.
     count: usize,
     /// When the first of it came.
     since: Option<Timestamp>,
@@ -237,18 +240,22 @@ impl Driver {
                         let error = ModelError::from_grammar(provider, fault);
                         return Answer::Failed(error, partial(answer));
                     }
+                    told.heard += 1;
                     shown.of(event, run, &mut |kind| {
                         let time = *told.since.get_or_insert_with(|| (self.agent.clock)());
                         self.publisher.publish_at(kind, time);
                         told.count += 1;
                     });
-                    if told.count < TOLD_TOGETHER {
+                    // Also of what nobody is shown there must not be more without a look at the clock.
+                    if told.heard < TOLD_TOGETHER {
                         continue;
                     }
                 }
             }
+            if told.count > 0 {
+                handover().await;
+            }
             told = Told::default();
-            handover().await;
             // Whoever heard it may have stopped the run, and one that never makes us wait takes time too.
             if let Some(why) = self.is_stopped() {
                 return Answer::Stopped(why, partial(answer));

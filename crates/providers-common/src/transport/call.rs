@@ -114,7 +114,8 @@ impl Call<'_> {
                 redactor: Arc::clone(&self.known.redactor),
             })
         } else {
-            Err(self.explain(opened, classifier).await)
+            // Boxed, like all that is large and rare here.
+            Err(Box::pin(self.explain(opened, classifier)).await)
         }
     }
 

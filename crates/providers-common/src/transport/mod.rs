@@ -292,7 +292,8 @@ impl HttpTransport {
                 ?pause,
                 "trying again after a pause"
             );
-            tokio::time::sleep(pause).await;
+            // Boxed what is large and rare: all who wait for an answer would have room for it.
+            Box::pin(tokio::time::sleep(pause)).await;
             number = number.saturating_add(1);
         }
     }

@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::LocalIds;
 
-use super::wire::{FunctionDelta, ToolCallDelta};
+use super::wire::{FunctionDelta, PlainCall, ToolCallDelta};
 use crate::reshaped::{Held, Reshaped, broken, pass, rest};
 
 /// What a call carries back, by its name on the wire.
@@ -94,6 +94,25 @@ impl Calls {
             id: None,
             name: None,
             arguments: Cow::Borrowed(arguments),
+            carried: [None; 2],
+        };
+        self.piece(&piece, chunk, next_part, events);
+    }
+
+    /// Takes a piece of a call in which nothing is odd, as [`delta`](Calls::delta) does.
+    pub(crate) fn plain(
+        &mut self,
+        call: &PlainCall<'_>,
+        chunk: u64,
+        next_part: &mut u32,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let function = &call.function;
+        let piece = Piece {
+            index: call.index,
+            id: call.id.as_deref().and_then(id_of),
+            name: function.name.as_deref().and_then(name_of),
+            arguments: Cow::Borrowed(function.arguments.as_deref().unwrap_or_default()),
             carried: [None; 2],
         };
         self.piece(&piece, chunk, next_part, events);
@@ -348,10 +367,8 @@ struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     fn new(delta: &'a ToolCallDelta) -> Self {
-        // Mistral's "null" is a blank too.
-        let id = delta.id.as_deref().map(str::trim);
         let function = delta.function.as_ref();
-        let name = function.and_then(|it| it.name.as_deref()).map(str::trim);
+        let name = function.and_then(|it| it.name.as_deref());
         let arguments = match function.and_then(|it| it.arguments.as_ref()) {
             None | Some(Value::Null) => Cow::Borrowed(""),
             Some(Value::String(text)) => Cow::Borrowed(text.as_str()),
@@ -359,8 +376,8 @@ impl<'a> Piece<'a> {
         };
         Self {
             index: delta.index,
-            id: id.filter(|id| !id.is_empty() && *id != "null"),
-            name: name.filter(|name| !name.is_empty()),
+            id: delta.id.as_deref().and_then(id_of),
+            name: name.and_then(name_of),
             arguments,
             carried: [
                 delta.extra_content.as_ref(),
@@ -368,6 +385,16 @@ impl<'a> Piece<'a> {
             ],
         }
     }
+}
+
+/// An id, unless it is blank. Mistral's "null" is a blank too.
+fn id_of(id: &str) -> Option<&str> {
+    Some(id.trim()).filter(|id| !id.is_empty() && *id != "null")
+}
+
+/// A name, unless it is blank.
+fn name_of(name: &str) -> Option<&str> {
+    Some(name.trim()).filter(|name| !name.is_empty())
 }
 
 /// How far a streamed JSON object has come, counted in brackets. It holds no content.

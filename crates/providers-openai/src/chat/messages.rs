@@ -124,6 +124,11 @@ impl<'a, 'm> Conversation<'a, 'm> for Mapper<'a, 'm> {
         self.out.push(wire::Message::User { content });
     }
 
+    fn person_says(&mut self, text: &'a str) {
+        let content = wire::UserContent::Text(text.into());
+        self.out.push(wire::Message::User { content });
+    }
+
     fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = Text::default();
         let mut tool_calls = Vec::new();

@@ -3,14 +3,14 @@
 use serde_json::Value;
 use switchboard_domain::{
     FinishReason, JsonObject, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart,
-    ToolChoiceOutcome, Warning, WarningKind,
+    ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
-use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
+use switchboard_providers_common::{LocalIds, Repeated, WireDecoder, classify::excerpt};
 
 use super::{
     calls::Calls,
     thoughts::{Details, readable, state},
-    wire::{Chunk, Delta, PlainChunk, PlainDelta},
+    wire::{Brought, Chunk, Delta, PlainChunk, UsageReport},
 };
 use crate::{
     answer::Came,
@@ -57,6 +57,12 @@ pub struct ChatDecoder {
     chunk: u64,
     /// Chunks in a row that were not plain.
     odd: u8,
+    /// The chunks that bring a piece of one thing.
+    pieces: Repeated,
+    /// What that thing is.
+    brought: Brought,
+    /// Such chunks in a row that were not as the one before.
+    changes: u8,
 }
 
 impl ChatDecoder {
@@ -91,6 +97,9 @@ impl ChatDecoder {
             other_answers: false,
             chunk: 0,
             odd: 0,
+            pieces: Repeated::default(),
+            brought: Brought::Text,
+            changes: 0,
         }
     }
 
@@ -126,6 +135,60 @@ impl ChatDecoder {
         }
     }
 
+    /// A chunk in which nothing is odd, as [`chunk`](ChatDecoder::chunk) takes it.
+    fn plain(&mut self, chunk: PlainChunk<'_>, events: &mut Vec<ModelEvent>) {
+        self.chunk = self.chunk.saturating_add(1);
+        let said = |text: &str| Some(text).filter(|it| !it.is_empty()).map(str::to_owned);
+        let has_id = chunk.id.as_deref().is_some_and(|id| !id.is_empty());
+        let says_something = has_id || chunk.choice().is_some() || chunk.usage.is_some();
+        if !self.started && says_something {
+            let id = chunk.id.as_deref().and_then(said);
+            let model = chunk.model.as_deref().and_then(said);
+            self.start(id, model, events);
+        }
+        if let Some(choice) = chunk.choice() {
+            self.answered = true;
+            if let Some(delta) = choice.delta() {
+                for (field, text) in [
+                    ("reasoning_content", &delta.reasoning_content),
+                    ("reasoning", &delta.reasoning),
+                ] {
+                    self.think(field, text.as_deref().unwrap_or_default(), events);
+                }
+                self.say(delta.content.as_deref().unwrap_or_default(), events);
+                self.refuse(delta.refusal.as_deref().unwrap_or_default(), events);
+                for call in delta.tool_calls.iter().flatten() {
+                    self.end_reasoning(events);
+                    let (chunk, next_part) = (self.chunk, &mut self.next_part);
+                    self.calls.plain(call, chunk, next_part, events);
+                }
+            }
+            self.ended(choice.finish_reason.as_deref().and_then(said));
+        }
+        report(chunk.usage, events);
+    }
+
+    /// More of what the last plain chunk brought, from one that differs from it in nothing else.
+    fn more(&mut self, text: &str, events: &mut Vec<ModelEvent>) {
+        self.chunk = self.chunk.saturating_add(1);
+        match self.brought {
+            Brought::Text => self.say(text, events),
+            Brought::Thought(field) => self.think(field, text, events),
+            Brought::Arguments(index) => {
+                self.end_reasoning(events);
+                let (chunk, next_part) = (self.chunk, &mut self.next_part);
+                self.calls.arguments(index, text, chunk, next_part, events);
+            }
+        }
+    }
+
+    /// Takes the reason of the end. One that says more than "stop" is not replaced.
+    fn ended(&mut self, reason: Option<String>) {
+        if reason.is_some() && self.finish.as_deref().is_none_or(|said| said == "stop") {
+            self.finish = reason;
+        }
+    }
+
     fn chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
         self.chunk = self.chunk.saturating_add(1);
         let id = chunk.id.filter(|id| !id.is_empty());
@@ -144,20 +207,9 @@ impl ChatDecoder {
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.delta(*delta, events);
             }
-            // A reason that says more than "stop" is not replaced.
-            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty())
-                && self.finish.as_deref().is_none_or(|said| said == "stop")
-            {
-                self.finish = Some(reason);
-            }
+            self.ended(choice.finish_reason.filter(|reason| !reason.is_empty()));
         }
-        if let Some(report) = chunk.usage {
-            let usage = switchboard_domain::Usage::from(*report);
-            if usage.is_known() {
-                let usage = Box::new(usage);
-                events.push(ModelEvent::Usage { usage });
-            }
-        }
+        report(chunk.usage.map(|usage| *usage), events);
     }
 
     fn start(
@@ -225,27 +277,6 @@ impl ChatDecoder {
             self.end_reasoning(events);
             let next_part = &mut self.next_part;
             self.calls.legacy(function, self.chunk, next_part, events);
-        }
-    }
-
-    /// A chunk that brings one piece of one thing.
-    fn plain(&mut self, delta: &PlainDelta<'_>, events: &mut Vec<ModelEvent>) {
-        self.chunk = self.chunk.saturating_add(1);
-        self.answered = true;
-        if let Some(text) = &delta.reasoning_content {
-            self.think("reasoning_content", text, events);
-        }
-        if let Some(text) = &delta.reasoning {
-            self.think("reasoning", text, events);
-        }
-        if let Some(text) = &delta.content {
-            self.say(text, events);
-        }
-        if let Some([call]) = &delta.tool_calls {
-            self.end_reasoning(events);
-            let (chunk, next_part) = (self.chunk, &mut self.next_part);
-            self.calls
-                .arguments(call.index, call.arguments(), chunk, next_part, events);
         }
     }
 
@@ -418,10 +449,23 @@ impl ChatDecoder {
         if data == "[DONE]" {
             return self.finish(events);
         }
-        if self.started && self.odd < MAX_ODD && name != "error" {
-            if let Some(delta) = PlainChunk::read(data) {
+        if self.odd < MAX_ODD && name != "error" {
+            if let Some(text) = self.pieces.text(data) {
+                self.changes = 0;
+                self.more(&text, events);
+                return Ok(());
+            }
+            if let Some(chunk) = PlainChunk::read(data) {
                 self.odd = 0;
-                self.plain(&delta, events);
+                // Some servers change something in every chunk, such as a time or a padding.
+                if self.changes < MAX_ODD
+                    && let Some((brought, text)) = chunk.only()
+                {
+                    self.changes += 1;
+                    self.brought = brought;
+                    self.pieces.learn(data, text);
+                }
+                self.plain(chunk, events);
                 return Ok(());
             }
             self.odd += 1;
@@ -449,6 +493,15 @@ impl ChatDecoder {
         self.chunk(chunk, events);
         Ok(())
     }
+}
+
+/// Says the tokens, if any are known.
+fn report(usage: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
+    let usage = usage.map(Usage::from).filter(Usage::is_known);
+    events.extend(usage.map(|usage| {
+        let usage = Box::new(usage);
+        ModelEvent::Usage { usage }
+    }));
 }
 
 /// The reason in the server's word. `tool_calls` and `function_call` are brought in line with the

@@ -49,11 +49,25 @@ fn any_chunk() -> impl Strategy<Value = Value> {
 fn plain_chunk() -> impl Strategy<Value = Value> {
     let text = || prop::sample::select(vec!["", "a", "\\", "\"1\"}", "{\"x\":", "\u{e9}"]);
     let text_of = move |name: &'static str| text().prop_map(move |text| json!({name: text}));
-    let call = (0..2_u32, text()).prop_map(
-        |(index, text)| json!({"tool_calls": [{"index": index, "function": {"arguments": text}}]}),
-    );
+    let blank_or = |word| prop::option::weighted(0.3, prop::sample::select(vec!["", word]));
+    let call =
+        (0..2_u32, text(), blank_or("a"), blank_or("f")).prop_map(|(index, text, id, name)| {
+            let mut call = json!({"index": index, "function": {"arguments": text}});
+            if let Some(id) = id {
+                call["id"] = json!(id);
+            }
+            if let Some(name) = name {
+                call["function"]["name"] = json!(name);
+            }
+            json!({"tool_calls": [call]})
+        });
     let delta = prop_oneof![
         4 => text_of("content"),
+        1 => text_of("refusal"),
+        1 => (text_of("content"), text_of("reasoning")).prop_map(|(mut both, other)| {
+            both["reasoning"] = other["reasoning"].clone();
+            both
+        }),
         1 => text_of("reasoning"),
         1 => text_of("reasoning_content"),
         3 => call,
@@ -100,7 +114,135 @@ fn plain_chunk() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Where something odd is in a whole body, and what.
+fn oddity() -> impl Strategy<Value = (&'static str, Value)> {
+    prop::sample::select(vec![
+        ("/choices/0/index", json!(1)),
+        ("/choices/0/index", json!(null)),
+        ("/choices/0/delta", json!(null)),
+        ("/choices/0/delta", json!({"content": "new"})),
+        ("/choices/0/finish_reason", json!("length")),
+        ("/choices/0/finish_reason", json!("")),
+        ("/choices/0/finish_reason", json!("abort")),
+        ("/choices/0/message", json!(null)),
+        ("/choices/0/message", json!(["listed", null, "in order"])),
+        ("/choices/0/message/refusal", json!("no")),
+        ("/choices/0/message/refusal", json!("")),
+        (
+            "/choices/0/message/function_call",
+            json!({"name": "f", "arguments": "{}"}),
+        ),
+        ("/choices/0/message/annotations", json!([])),
+        ("/choices/0/message/tool_calls", json!({})),
+        ("/choices/0/message/tool_calls", json!([])),
+        (
+            "/choices/0/message/tool_calls",
+            json!([{"id": "s", "function": {"name": "f"}, "extra_content": {"signature": "s"}}]),
+        ),
+        (
+            "/choices/0/message/reasoning_details",
+            json!([{"type": "reasoning.text", "text": "t"}]),
+        ),
+        ("/choices/0/message/thinking_blocks", json!(null)),
+        ("/choices", json!([])),
+        ("/choices", json!(null)),
+        (
+            "/choices",
+            json!([{"message": {"content": "a"}}, {"index": 1}]),
+        ),
+        ("/usage", json!(null)),
+        ("/usage", json!("many")),
+        (
+            "/usage",
+            json!({"prompt_tokens": "3", "completion_tokens": 1}),
+        ),
+        ("/usage", json!([3, 1, 4])),
+        ("/id", json!(7)),
+        ("/id", json!("")),
+        ("/model", json!(null)),
+        ("/object", json!("error")),
+        ("/object", json!(null)),
+        ("/error", json!(null)),
+        ("/error", json!({"message": "broken"})),
+        ("/new", json!({"of": ["any", "kind"]})),
+    ])
+}
+
+/// A whole body such as most are, now and then with something odd about it.
+fn plain_body() -> impl Strategy<Value = String> {
+    let texts = vec![
+        json!(null),
+        json!(""),
+        json!("a"),
+        json!("\\ \u{e9}\n"),
+        json!("{\"x\":1}"),
+        json!(7),
+        json!([{"type": "text", "text": "piece"}]),
+    ];
+    let text = move || prop::sample::select(texts.clone());
+    let call = (
+        prop::option::of(0..2_u32),
+        text(),
+        prop::sample::select(vec![json!("f"), json!(" g "), json!(""), json!(null)]),
+        text(),
+    )
+        .prop_map(|(index, id, name, arguments)| {
+            let mut call = json!({"id": id, "function": {"name": name, "arguments": arguments}});
+            if let Some(index) = index {
+                call["index"] = json!(index);
+            }
+            call
+        });
+    let message = (text(), text(), text(), prop::collection::vec(call, 0..3)).prop_map(
+        |(content, reasoning, field, calls)| {
+            let mut message = json!({"role": "assistant", "content": content, "refusal": null});
+            let field = if field.is_null() {
+                "reasoning"
+            } else {
+                "reasoning_content"
+            };
+            message[field] = reasoning;
+            if !calls.is_empty() {
+                message["tool_calls"] = json!(calls);
+            }
+            message
+        },
+    );
+    let odd = prop::option::weighted(0.5, oddity());
+    let cut = prop::option::weighted(0.1, 0..40_usize);
+    (message, odd, cut).prop_map(|(message, odd, cut)| {
+        let mut body = json!({
+            "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 1},
+        });
+        if let Some((place, value)) = odd {
+            let (within, name) = place.rsplit_once('/').unwrap();
+            body.pointer_mut(within).unwrap()[name] = value;
+        }
+        let mut text = body.to_string();
+        if let Some(cut) = cut {
+            text.truncate(text.floor_char_boundary(text.len().saturating_sub(cut)));
+        }
+        text
+    })
+}
+
 proptest! {
+    #[test]
+    fn a_plain_body_comes_to_what_it_comes_to_the_long_way(
+        body in plain_body(),
+        reshapes in any::<bool>(),
+    ) {
+        let reshaped = if reshapes { Reshaped::all_of("f") } else { Reshaped::default() };
+        let read = |decoder: ChatDecoder| {
+            let mut events = Vec::new();
+            let end = decoder.reshaping(reshaped.clone()).read_whole(&body, &mut events);
+            (events, end.err().map(|error| error.to_string()))
+        };
+        prop_assert_eq!(read(decoder()), read(decoder().the_long_way()), "{}", body);
+    }
+
     #[test]
     fn plain_chunks_come_to_what_they_come_to_the_long_way(
         begins in prop::collection::vec(any_chunk(), 0..2),

@@ -6,7 +6,7 @@ mod plain;
 mod request;
 mod response;
 
-pub(crate) use plain::{PlainChunk, PlainDelta};
+pub(crate) use plain::{Brought, PlainCall, PlainChunk};
 
 pub use content::{ContentPart, FileData, ImageUrl, InputAudio, UserContent};
 pub use request::{

@@ -60,6 +60,32 @@ pub struct Body<'a> {
     pub extra: &'a JsonObject,
 }
 
+impl Body<'_> {
+    /// About how many bytes it takes to write it, so that a long conversation is not moved from place to place
+    /// while it is written. Media and what has to be escaped count for too little.
+    pub(crate) fn room(&self) -> usize {
+        const AROUND: usize = 64;
+        let of = |message: &Message<'_>| match message {
+            Message::System { content }
+            | Message::Developer { content }
+            | Message::User {
+                content: UserContent::Text(content),
+            }
+            | Message::Tool { content, .. } => content.len(),
+            Message::User {
+                content: UserContent::Parts(parts),
+            } => parts.len() * AROUND,
+            Message::Assistant {
+                content,
+                tool_calls,
+                ..
+            } => content.as_ref().map_or(0, Text::len) + tool_calls.len() * 4 * AROUND,
+        };
+        let messages = self.messages.iter().map(|message| of(message) + AROUND);
+        messages.sum::<usize>() + 16 * AROUND
+    }
+}
+
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = Fields::new(serializer, self.extra)?;
