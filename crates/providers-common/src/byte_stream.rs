@@ -48,7 +48,9 @@ pub async fn read_to_end(
 /// Fails with [`ModelErrorKind::Protocol`] on what is not UTF-8, and with
 /// [`ModelErrorKind::Interrupted`] if the body ends within a character.
 pub fn as_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, ModelError> {
-    str::from_utf8(body).map_err(|fault| no_text(provider, fault))
+    let text = str::from_utf8(body).map_err(|fault| no_text(provider, fault))?;
+    // Some servers begin with a byte-order mark, which JSON does not know.
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 /// The fault of a body, or of its last piece, that is not UTF-8. One whose last character is not
@@ -97,6 +99,8 @@ mod tests {
         }
         assert_eq!(read(&[b"a", b"", b"b", b"c"], 3).as_deref(), Ok("abc"));
         assert_eq!(read(&[b"", b"abc", b""], 3).as_deref(), Ok("abc"));
+        let marked = "\u{feff}{}".as_bytes();
+        assert_eq!(read(&[marked], 9).as_deref(), Ok("{}"));
         let protocol = Err(ModelErrorKind::Protocol);
         assert_eq!(read(&[b"ab", b"cd"], 3), protocol);
         assert_eq!(read(&[b"a\xff"], 9), protocol);

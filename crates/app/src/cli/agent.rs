@@ -9,7 +9,7 @@ use switchboard_domain::{Approver, ChatModel, Delivery, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
     Agent, Limits, Run, RunOptions,
-    approval::{Approvals, RuleVerdict},
+    approval::Approvals,
     arguments::ContextInjection,
     recipe::Recipe,
     results::{CacheOptions, ResultCache},
@@ -121,20 +121,10 @@ impl Settled {
     }
 }
 
-/// Lets a word on the command line stand above what files say.
+/// Lets a word on the command line stand above what files say. Their rules stay: the next word may be another.
 fn approve_by(approvals: &mut Approvals, approve: Approve) {
     approvals.policy = approve.into();
-    if approve != Approve::None {
-        return;
-    }
-    // Who says so now means it, whatever a file allows.
-    for rules in approvals.layers.iter_mut().chain([&mut approvals.rules]) {
-        rules.0.retain(|rule| rule.verdict != RuleVerdict::Allow);
-    }
-    // Those of a recipe ask for more and never make a tool run that is switched off.
-    for rule in &mut approvals.rules.0 {
-        rule.read_only.get_or_insert(true);
-    }
+    approvals.policy_first = approve == Approve::None;
 }
 
 impl ResumedArgs {

@@ -533,5 +533,13 @@ proptest! {
                 prop_assert!(rule == Some(RuleVerdict::Deny) || told == Some(false) || by_policy);
             }
         }
+        // Where the policy is somebody's word, nothing runs or is asked about that it refuses; else nothing changes.
+        let insistent = Approvals { policy_first: true, ..approvals.clone() };
+        let now = insistent.verdict(&call, &asker, &decisions, at(0));
+        if is_refused(&policy.verdict(tool.annotations)) {
+            prop_assert!(is_refused(&now), "{:?}", now);
+        } else {
+            prop_assert_eq!(now, approvals.verdict(&call, &asker, &decisions, at(0)));
+        }
     }
 }

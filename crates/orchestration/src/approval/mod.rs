@@ -109,6 +109,9 @@ pub fn only_reads(annotations: ToolAnnotations) -> bool {
 pub struct Approvals {
     /// For tools that no rule is about.
     pub policy: ApprovalPolicy,
+    /// What the policy refuses no rule allows or asks about: it was said by somebody who is there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub policy_first: bool,
     /// Lists of rules of different origin, such as one for each file. Each gives the word of its first rule
     /// that matches a call, and the strictest of these words counts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -156,10 +159,12 @@ impl Approvals {
                 reason: declined(reason.as_deref()),
             };
         }
+        let of_policy = self.policy.verdict(call.tool.annotations);
         let verdict = match rule.map(|rule| rule.verdict) {
+            _ if self.policy_first && matches!(of_policy, Verdict::Refuse { .. }) => of_policy,
             Some(RuleVerdict::Allow) => Verdict::Run,
             Some(_) => Verdict::Ask { redefined: false },
-            None => self.policy.verdict(call.tool.annotations),
+            None => of_policy,
         };
         match (verdict, answer) {
             // The yes was said to just this definition, whatever the host told of older ones.

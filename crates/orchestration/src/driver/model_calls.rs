@@ -202,6 +202,15 @@ impl Driver {
         Ok(Flow::Go)
     }
 
+    /// Lets the reader take what was told. Whoever heard it may have stopped the run, and a stream that never
+    /// makes us wait takes time too.
+    async fn heard(&self, told: usize) -> Option<Stopped> {
+        if told > 0 {
+            handover().await;
+        }
+        self.is_stopped()
+    }
+
     async fn stream_answer(
         &self,
         run: &Run,
@@ -233,10 +242,18 @@ impl Driver {
                 None => {}
                 Some(Err(why)) => return Answer::Stopped(why, partial(answer)),
                 Some(Ok(None)) => break,
-                Some(Ok(Some(Err(error)))) => return Answer::Failed(error, partial(answer)),
+                Some(Ok(Some(Err(error)))) => {
+                    if let Some(why) = self.heard(told.count).await {
+                        return Answer::Stopped(why, partial(answer));
+                    }
+                    return Answer::Failed(error, partial(answer));
+                }
                 Some(Ok(Some(Ok(event)))) => {
                     traced.first_chunk();
                     if let Err(fault) = answer.push(&event) {
+                        if let Some(why) = self.heard(told.count).await {
+                            return Answer::Stopped(why, partial(answer));
+                        }
                         let error = ModelError::from_grammar(provider, fault);
                         return Answer::Failed(error, partial(answer));
                     }
@@ -252,20 +269,15 @@ impl Driver {
                     }
                 }
             }
-            if told.count > 0 {
-                handover().await;
-            }
-            told = Told::default();
-            // Whoever heard it may have stopped the run, and one that never makes us wait takes time too.
-            if let Some(why) = self.is_stopped() {
+            let count = std::mem::take(&mut told).count;
+            if let Some(why) = self.heard(count).await {
                 return Answer::Stopped(why, partial(answer));
             }
         }
-        if told.count > 0 {
-            handover().await;
-            if let Some(why) = self.is_stopped() {
-                return Answer::Stopped(why, partial(answer));
-            }
+        if told.count > 0
+            && let Some(why) = self.heard(told.count).await
+        {
+            return Answer::Stopped(why, partial(answer));
         }
         if !answer.is_finished() {
             let error =

@@ -119,7 +119,19 @@ impl Publisher {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
-        act(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = act(&mut inner);
+        let waiting = if inner.told.is_empty() {
+            None
+        } else {
+            inner.waiting.take()
+        };
+        drop(inner);
+        // Not under the lock: whoever is woken may come for the events at once.
+        if let Some(waiting) = waiting {
+            waiting.wake();
+        }
+        done
     }
 }
 
@@ -140,8 +152,10 @@ impl Listener {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut self.taken, &mut inner.told);
         // Who asks need not be woken, unless there is nothing.
-        inner.waiting = waker.filter(|_| self.taken.is_empty()).cloned();
+        let waiting = waker.filter(|_| self.taken.is_empty()).cloned();
+        let before = std::mem::replace(&mut inner.waiting, waiting);
         drop(inner);
+        drop(before);
         self.taken.pop_front()
     }
 }
@@ -182,9 +196,6 @@ impl Inner {
         self.log.observe(&event);
         if !self.unread {
             self.told.push_back(event);
-        }
-        if let Some(waiting) = self.waiting.take() {
-            waiting.wake();
         }
     }
 }

@@ -25,7 +25,13 @@ pub struct RunStream {
     cancel: CancellationToken,
     driver: Option<BoxFuture<'static, Box<Run>>>,
     finished: Option<Box<Run>>,
+    /// Events that were handed out without a pause.
+    in_a_row: u32,
 }
+
+/// Events after which the reader's task gives way to others, as tokio's own channels do: a model that always has
+/// more would keep the one that stops it from its turn.
+const IN_A_ROW: u32 = 128;
 
 impl RunStream {
     pub(super) fn new(
@@ -38,6 +44,7 @@ impl RunStream {
             cancel,
             driver: Some(driver),
             finished: None,
+            in_a_row: 0,
         }
     }
 
@@ -68,6 +75,12 @@ impl Stream for RunStream {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
+        if this.in_a_row >= IN_A_ROW {
+            this.in_a_row = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        this.in_a_row += 1;
         loop {
             if let Some(event) = this.events.next() {
                 return Poll::Ready(Some(event));
@@ -83,8 +96,11 @@ impl Stream for RunStream {
                 // The driver waits for something, or gives way because it said something. Progress
                 // may be told from another thread, so that must wake us too.
                 Poll::Pending => {
-                    let next = this.events.next_or_wake(cx);
-                    return next.map_or(Poll::Pending, |event| Poll::Ready(Some(event)));
+                    let Some(event) = this.events.next_or_wake(cx) else {
+                        this.in_a_row = 0;
+                        return Poll::Pending;
+                    };
+                    return Poll::Ready(Some(event));
                 }
             }
         }

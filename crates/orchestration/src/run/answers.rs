@@ -396,13 +396,20 @@ impl UniqueIds {
     pub(crate) fn unique(&mut self, given: &str) -> String {
         let given = if given.is_empty() { "call" } else { given };
         let mut id = given.to_owned();
-        let n = self.next.entry(given.to_owned()).or_insert(2);
-        while self.taken.contains(&id) || self.given.contains(&id) {
-            id = format!("{given}_{n}");
-            *n += 1;
+        if self.is_taken(&id) {
+            let mut n = self.next.get(given).copied().unwrap_or(2);
+            while self.is_taken(&id) {
+                id = format!("{given}_{n}");
+                n += 1;
+            }
+            self.next.insert(given.to_owned(), n);
         }
         self.taken.insert(id.clone());
         id
+    }
+
+    fn is_taken(&self, id: &str) -> bool {
+        self.taken.contains(id) || self.given.contains(id)
     }
 }
 

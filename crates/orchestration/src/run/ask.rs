@@ -59,7 +59,10 @@ impl Run {
             if summarised {
                 self.phase = Phase::Summarising;
                 return ModelCall {
-                    request: ChatRequest::new(summary_request(&dropped)),
+                    request: ChatRequest {
+                        delivery: self.options.delivery,
+                        ..ChatRequest::new(summary_request(&dropped))
+                    },
                     purpose: CallPurpose::Summary,
                     events,
                 };

@@ -23,6 +23,8 @@ const PART: usize = 4;
 const B: f32 = 0.4;
 /// Of tools that fit alike those that only read come first: a person who asks wants to know.
 const READS: f32 = 1.1;
+/// Tools that are found by looking at each: a table of their names would take longer to make.
+const FEW: usize = 16;
 /// Levels of a schema whose parameters are read.
 const DEPTH: usize = 4;
 
@@ -31,6 +33,7 @@ const DEPTH: usize = 4;
 #[derive(Default)]
 pub struct ToolIndex {
     tools: Vec<Arc<ToolDefinition>>,
+    /// Where a name is, if there are more than [`FEW`].
     places: HashMap<String, usize>,
     tokens: Vec<u64>,
     /// The stems of each tool by name, once they were needed.
@@ -109,8 +112,8 @@ impl ToolIndex {
         }
         let tokens = tools
             .iter()
-            .map(|tool| match self.places.get(&tool.name) {
-                Some(&place) if self.tools[place] == *tool => self.tokens[place],
+            .map(|tool| match self.place(&tool.name) {
+                Some(place) if self.tools[place] == *tool => self.tokens[place],
                 _ => {
                     self.documents.remove(&tool.name);
                     estimate_tool(tool)
@@ -120,11 +123,14 @@ impl ToolIndex {
         self.tokens = tokens;
         self.tools = tools.to_vec();
         self.places.clear();
-        for (place, tool) in tools.iter().enumerate() {
-            self.places.entry(tool.name.clone()).or_insert(place);
+        if tools.len() > FEW {
+            for (place, tool) in tools.iter().enumerate() {
+                self.places.entry(tool.name.clone()).or_insert(place);
+            }
         }
-        let places = &self.places;
-        self.documents.retain(|name, _| places.contains_key(name));
+        let mut documents = std::mem::take(&mut self.documents);
+        documents.retain(|name, _| self.place(name).is_some());
+        self.documents = documents;
         self.search = None;
         true
     }
@@ -136,7 +142,15 @@ impl ToolIndex {
 
     /// The tool of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
-        self.places.get(name).map(|place| &self.tools[*place])
+        self.place(name).map(|place| &self.tools[place])
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        if self.tools.len() > FEW {
+            self.places.get(name).copied()
+        } else {
+            self.tools.iter().position(|tool| tool.name == name)
+        }
     }
 
     /// Tokens of all definitions, estimated.

@@ -31,6 +31,9 @@ pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 /// How long a GET may take to answer at most: no model thinks before it.
 const GET_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// What some servers write before a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Talks HTTP to one provider. Clones share the connections.
 ///
 /// - HTTP/2 where the server offers it over TLS, else HTTP/1.1. No compression is asked for.
@@ -133,7 +136,8 @@ impl HttpAnswer {
     /// visible byte, and in its media type only if there is none (some send blank lines while the model
     /// works).
     pub fn is_whole(&self) -> bool {
-        let mut bytes = self.beginning.iter();
+        let beginning = self.beginning.strip_prefix(BYTE_ORDER_MARK);
+        let mut bytes = beginning.unwrap_or(&self.beginning).iter();
         match bytes.find(|byte| !byte.is_ascii_whitespace()) {
             Some(visible) => matches!(visible, b'{' | b'['),
             None => hints::essence(&self.headers).is_some_and(|it| hints::ends_with(it, "json")),

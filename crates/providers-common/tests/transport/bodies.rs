@@ -89,6 +89,7 @@ async fn what_a_body_is_shows_in_its_beginning() {
         ("application/json", ": waiting\n\n", false),
         ("text/event-stream", "\n {\"choices\":[]}", true),
         ("text/plain", "[{\"error\":1}]", true),
+        ("text/plain", "\u{feff}{}", true),
         ("application/json", "\r\n\n", true),
         ("Application/Problem+JSON; charset=utf-8", " ", true),
         ("application/jsonl", "\n", false),

@@ -4,7 +4,7 @@
 //! 0 for all, leave the id out or blank or make up a new one per chunk, and repeat the name in each
 //! chunk. The rules are in [`Calls::find`].
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -306,8 +306,8 @@ impl Call {
 #[derive(Debug, Default)]
 struct Places {
     /// The last call of a number.
-    by_index: HashMap<u64, usize>,
-    by_id: HashMap<String, Named>,
+    by_index: BTreeMap<u64, usize>,
+    by_id: BTreeMap<String, Named>,
 }
 
 /// Where calls of one id stand: the last one of each number, of none, and of all.
@@ -315,7 +315,7 @@ struct Places {
 struct Named {
     last: usize,
     unnumbered: Option<usize>,
-    numbered: HashMap<u64, usize>,
+    numbered: BTreeMap<u64, usize>,
 }
 
 impl Places {
