@@ -161,7 +161,7 @@ mod tests {
         let watched = Watched {
             first: Some(Bytes::from("first")),
             rest: Some(rest),
-            // What is left of the time for the first byte.
+            // sleep: the clock is paused; it is what is left of the time for the first byte.
             timer: Box::pin(sleep(Duration::from_millis(1))),
             waits: false,
             origin: Origin {
