@@ -178,6 +178,10 @@ fn what_is_wrong_is_named_with_its_place_and_the_nearest_key() {
             "`policy.max_tools_per_run` must be a whole number",
         ),
         (
+            json!({"name": "r", "policy": {"requires_approval": "Always"}}),
+            "true, false or a list of tools",
+        ),
+        (
             json!({"name": "r", "policy": {"requires_approval": 1}}),
             "true, false or a list of tools",
         ),

@@ -206,6 +206,13 @@ fn policy(fields: &Fields<'_>, policy: &mut ToolPolicy) -> Result<(), RecipeErro
             None => None,
             Some(Value::Bool(false)) => Some(RequiresApproval::Never),
             Some(Value::Bool(true)) => Some(RequiresApproval::Always),
+            // Else it would be a tool of that name, and nothing would be asked for.
+            Some(Value::String(word)) if is_yes_or_no(word) => {
+                return Err(RecipeError::wrong(
+                    fields.path("requires_approval"),
+                    "true, false or a list of tools",
+                ));
+            }
             Some(Value::String(_) | Value::Array(_)) => fields
                 .names("requires_approval")?
                 .map(RequiresApproval::For),
@@ -218,6 +225,14 @@ fn policy(fields: &Fields<'_>, policy: &mut ToolPolicy) -> Result<(), RecipeErro
         },
     };
     Ok(())
+}
+
+fn is_yes_or_no(word: &str) -> bool {
+    [
+        "always", "never", "all", "none", "yes", "no", "true", "false",
+    ]
+    .iter()
+    .any(|known| word.trim().eq_ignore_ascii_case(known))
 }
 
 fn limits(fields: &Fields<'_>) -> Result<RecipeLimits, RecipeError> {
