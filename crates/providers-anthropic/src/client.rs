@@ -116,18 +116,8 @@ impl AnthropicClient {
             if let (_, Some(betas)) = &key {
                 request = request.with_header(BETAS, betas);
             }
-            let accept = match delivery {
-                Delivery::Whole => "application/json",
-                _ => "text/event-stream",
-            };
             request
-                .with_header("accept", accept)
-                .expecting(&[
-                    "text/event-stream",
-                    "application/json",
-                    "text/plain",
-                    "application/octet-stream",
-                ])
+                .expecting_answer(delivery != Delivery::Whole)
                 .of_json()
         })?;
         transport.post_to(&endpoint, body, &AnthropicErrors).await

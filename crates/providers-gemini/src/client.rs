@@ -142,19 +142,13 @@ impl GeminiClient {
         let streams = config.streaming && delivery != Delivery::Whole;
         let key = (config.model_path(model)?, streams);
         let endpoint = endpoints.get(transport, &key, || {
-            let (method, accept) = if streams {
-                ("streamGenerateContent?alt=sse", "text/event-stream")
+            let method = if streams {
+                "streamGenerateContent?alt=sse"
             } else {
-                ("generateContent", "application/json")
+                "generateContent"
             };
             self.request(&format!("{}:{method}", key.0))
-                .with_header("accept", accept)
-                .expecting(&[
-                    "text/event-stream",
-                    "application/json",
-                    "text/plain",
-                    "application/octet-stream",
-                ])
+                .expecting_answer(streams)
                 .of_json()
         })?;
         let answer = transport.post_to(&endpoint, body, &GeminiErrors).await?;

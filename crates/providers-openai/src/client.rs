@@ -105,21 +105,8 @@ impl OpenAiClient {
             endpoints,
             ..
         } = &*self.server;
-        let accept = if streams {
-            "text/event-stream"
-        } else {
-            "application/json"
-        };
         let endpoint = endpoints.get(transport, &(path, streams), || {
-            self.request(path)
-                .with_header("accept", accept)
-                .expecting(&[
-                    "text/event-stream",
-                    "application/json",
-                    "text/plain",
-                    "application/octet-stream",
-                ])
-                .of_json()
+            self.request(path).expecting_answer(streams).of_json()
         })?;
         transport.post_to(&endpoint, body, &ApiErrors).await
     }

@@ -148,20 +148,7 @@ impl Metrics {
 
     /// What was counted so far.
     pub fn snapshot(&self) -> Snapshot {
-        let tools = self
-            .tools
-            .iter()
-            .map(|((server, tool), (calls, latency))| ToolMetrics {
-                server: server.clone(),
-                tool: tool.clone(),
-                calls: *calls,
-                latency: latency.clone(),
-            });
-        Snapshot {
-            tools: tools.collect(),
-            models: self.models.values().cloned().collect(),
-            ..self.counted.clone()
-        }
+        snapshot(&self.counted, &self.tools, &self.models)
     }
 
     fn run(&mut self, event: &RunEvent) -> &mut OpenRun {
@@ -302,6 +289,27 @@ pub(super) fn fingerprint(key: &ToolKey, input: &Value) -> u64 {
     key.hash(&mut hasher);
     canonical_value(input).hash(&mut hasher);
     hasher.finish()
+}
+
+/// What was counted, put together.
+pub(super) fn snapshot(
+    counted: &Snapshot,
+    tools: &BTreeMap<ToolKey, (CallCounts, Histogram)>,
+    models: &BTreeMap<String, ModelMetrics>,
+) -> Snapshot {
+    let tools = tools
+        .iter()
+        .map(|((server, tool), (calls, latency))| ToolMetrics {
+            server: server.clone(),
+            tool: tool.clone(),
+            calls: *calls,
+            latency: latency.clone(),
+        });
+    Snapshot {
+        tools: tools.collect(),
+        models: models.values().cloned().collect(),
+        ..counted.clone()
+    }
 }
 
 fn milliseconds_between(since: Timestamp, now: Timestamp) -> u64 {

@@ -8,8 +8,8 @@ use std::{
 use switchboard_domain::ModelId;
 
 use super::{
-    CallCounts, Histogram, ModelMetrics, Snapshot, ToolMetrics,
-    collect::{ToolKey, fingerprint},
+    CallCounts, Histogram, ModelMetrics, Snapshot,
+    collect::{ToolKey, fingerprint, snapshot},
     snapshot::FinishedCall,
 };
 use crate::{
@@ -61,20 +61,7 @@ impl RecordedMetrics {
 
     /// What was counted so far.
     pub fn snapshot(&self) -> Snapshot {
-        let tools = self
-            .tools
-            .iter()
-            .map(|((server, tool), (calls, latency))| ToolMetrics {
-                server: server.clone(),
-                tool: tool.clone(),
-                calls: *calls,
-                latency: latency.clone(),
-            });
-        Snapshot {
-            tools: tools.collect(),
-            models: self.models.values().cloned().collect(),
-            ..self.counted.clone()
-        }
+        snapshot(&self.counted, &self.tools, &self.models)
     }
 
     /// Tool calls that left and of which no end is recorded: they are under way, or the program ended

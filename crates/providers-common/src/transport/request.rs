@@ -206,6 +206,25 @@ impl HttpRequest {
         self.expected = media_types;
         self
     }
+
+    /// The same for a model's answer, as server-sent events or as one JSON document. Either is taken whatever
+    /// was asked for, and under the wrong names that servers give it: what came shows in the body
+    /// ([`HttpAnswer::is_whole`](super::HttpAnswer::is_whole)).
+    #[must_use]
+    pub fn expecting_answer(self, streamed: bool) -> Self {
+        let accept = if streamed {
+            "text/event-stream"
+        } else {
+            "application/json"
+        };
+        self.with_header(header::ACCEPT.as_str(), accept)
+            .expecting(&[
+                "text/event-stream",
+                "application/json",
+                "text/plain",
+                "application/octet-stream",
+            ])
+    }
 }
 
 impl fmt::Debug for HttpRequest {
