@@ -19,7 +19,7 @@
 //! | [`request`], [`response`] | [`ChatRequest`], [`ChatResponse`], [`Warning`] |
 //! | [`event`], [`grammar`], [`accumulator`] | [`ModelEvent`], the order they come in, and the one place that assembles them |
 //! | [`error`] | [`ModelError`] |
-//! | [`port`] | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`Approver`] |
+//! | [`port`] | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`Approver`] |
 //!
 //! ```
 //! use switchboard_domain::{ChatRequest, Message, ToolChoice};
@@ -58,15 +58,16 @@ pub use media::{Document, Media, MediaSource};
 pub use message::{Message, Opaque, Part, Reasoning, Role, Text};
 pub use model::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ChatModel, Elicitation,
-    ElicitationAnswer, ElicitationForm, Elicitor, ModelStream, Principal, ProgressSink,
-    SampleError, SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore,
-    SessionStoreError, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange,
-    ToolHostChanges, ToolOutput, ToolProgress, ToolRetry,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, AuditEntry, ChatModel, Elicitation,
+    ElicitationAnswer, ElicitationForm, Elicitor, ModelStream, Principal, ProgressSink, RunRecord,
+    RunSnapshot, RunState, RunStore, SampleError, SampleRequest, Sampler, ServerProblem, Session,
+    SessionId, SessionStore, SessionStoreError, StoredEvent, ToolCall, ToolCallError, ToolCatalog,
+    ToolHost, ToolHostChange, ToolHostChanges, ToolOutput, ToolProgress, ToolRetry,
 };
 #[cfg(feature = "mock")]
 pub use port::{
-    MockApprover, MockChatModel, MockElicitor, MockSampler, MockSessionStore, MockToolHost,
+    MockApprover, MockChatModel, MockElicitor, MockRunStore, MockSampler, MockSessionStore,
+    MockToolHost,
 };
 pub use provider_state::ProviderState;
 pub use request::{ChatRequest, Delivery, ReasoningEffort, ResponseFormat, Sampling};

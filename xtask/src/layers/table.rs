@@ -91,6 +91,16 @@ pub(super) const ROWS: &[Row] = &[
         tests_may_use: &[],
     },
     Row {
+        folder: "server",
+        layer: "1b on the core",
+        may_use: &["domain", "orchestration"],
+        tests_may_use: &[
+            tests("sessions", "its tests keep what clients come back to"),
+            tests("providers-offline", "a model that needs no network"),
+            tests("mcp-client", "its tests call tools behind a real protocol"),
+        ],
+    },
+    Row {
         folder: "providers-common",
         layer: "2 adapters",
         may_use: &["domain"],
@@ -132,6 +142,7 @@ pub(super) const ROWS: &[Row] = &[
             "mcp-client",
             "mcp-servers",
             "sessions",
+            "server",
         ],
         tests_may_use: &[],
     },
@@ -195,6 +206,7 @@ pub(super) const CONFINED: &[Confined] = &[
             "sqlx",
             "sqlx-core",
             "sqlx-sqlite",
+            "sqlx-postgres",
             "rusqlite",
             "libsqlite3-sys",
         ],

@@ -7,6 +7,7 @@
 mod approver;
 mod chat_model;
 mod elicitor;
+mod run_store;
 mod sampler;
 mod session_store;
 mod tool_host;
@@ -14,6 +15,7 @@ mod tool_host;
 pub use approver::*;
 pub use chat_model::*;
 pub use elicitor::*;
+pub use run_store::*;
 pub use sampler::*;
 pub use session_store::*;
 pub use tool_host::*;

@@ -108,6 +108,28 @@ pub enum SessionStoreError {
         /// What there is.
         actual: u64,
     },
+    /// The session has a run that is not over.
+    #[error("run `{run}` of session `{session}` is not over")]
+    Busy {
+        /// The session.
+        session: SessionId,
+        /// The run.
+        run: String,
+    },
+    /// No such run for this principal.
+    #[error("run `{run}` does not exist")]
+    NoSuchRun {
+        /// Its id.
+        run: String,
+    },
+    /// What was given does not follow what is there: somebody else wrote, or the run is not this process's.
+    #[error("run `{run}` was changed meanwhile: {reason}")]
+    RunConflict {
+        /// Its id.
+        run: String,
+        /// What does not fit.
+        reason: String,
+    },
     /// The storage itself failed.
     #[error("the session store failed to {operation}")]
     Storage {

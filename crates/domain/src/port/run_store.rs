@@ -1,0 +1,165 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{Principal, SessionId, SessionStoreError};
+use crate::Message;
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// A process is at work on it.
+    Running,
+    /// It waits for somebody's word; any process may go on with it.
+    Waiting,
+    /// Its process ended before it did. Any process may go on with it.
+    Interrupted,
+    /// It is over, and its report is its last event.
+    Finished,
+}
+
+/// A run, as a store knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Its id, unique within a store. Ids sort by time.
+    pub id: String,
+    /// The session it belongs to.
+    pub session: SessionId,
+    /// How it stands.
+    pub state: RunState,
+    /// The model it began with, as `PROVIDER/MODEL`.
+    pub model: String,
+    /// When it began, RFC 3339 in UTC.
+    pub created_at: String,
+    /// When the store last heard of it, RFC 3339 in UTC.
+    pub updated_at: String,
+    /// How many events the earlier runs of its session have. Runs of a session come one after the other, so
+    /// an event has the number `events_before + seq` in its session. Set by [`RunStore::begin`].
+    #[serde(default)]
+    pub events_before: u64,
+    /// The number of its last event; 0 before the first.
+    pub last_event: u64,
+    /// How it ended, in the words of its report: `completed`, `limited`, `failed` or `cancelled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+}
+
+/// One event of a run. What is in it is the writer's matter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Its number within the run: 1, 2, 3, … without gaps.
+    pub seq: u64,
+    /// The event, one JSON object.
+    pub json: Arc<str>,
+}
+
+/// What a run needs to go on in another process: its state, and its conversation apart from it, so that a
+/// step does not write the conversation again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunSnapshot {
+    /// The state without the conversation, one JSON object.
+    pub state: Arc<str>,
+    /// The first of `messages` has this position in the run's conversation; what the store has from there on
+    /// is replaced.
+    pub from: u64,
+    /// The conversation from that position on.
+    pub messages: Vec<Arc<Message>>,
+}
+
+/// One entry of the audit: what was done on somebody's behalf.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// When, RFC 3339 in UTC.
+    pub time: String,
+    /// The run, if it was in one.
+    pub run: Option<String>,
+    /// The entry, one JSON object.
+    pub json: Arc<str>,
+}
+
+/// Keeps runs, so that a run survives the end of its process, and everything that was shown of it can be shown
+/// again. Everything is seen by its own principal only; to anyone else it does not exist.
+///
+/// What a method was given is durable when it returns.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait RunStore: Send + Sync {
+    /// Begins a run, which belongs to this process from now on, in [`RunState::Running`], and gives it as it is
+    /// stored. In the same transaction, `messages` go to the end of its session, which must hold `after` of them.
+    /// Fails with [`SessionStoreError::Busy`] if another run of its session is not finished.
+    async fn begin(
+        &self,
+        owner: &Principal,
+        run: &RunRecord,
+        after: u64,
+        messages: &[Arc<Message>],
+    ) -> Result<RunRecord, SessionStoreError>;
+
+    /// Takes up a run that waits or was interrupted: it belongs to this process from now on, in
+    /// [`RunState::Running`]. Fails with [`SessionStoreError::Busy`] if a process that is alive is at work on
+    /// it. Two processes never have the same run.
+    async fn take(&self, owner: &Principal, run: &str) -> Result<RunRecord, SessionStoreError>;
+
+    /// Appends events; they follow those that are there without a gap, or nothing is written.
+    async fn append_events(
+        &self,
+        run: &str,
+        events: &[StoredEvent],
+    ) -> Result<(), SessionStoreError>;
+
+    /// The events of a run with numbers above `after`, in order, at most `limit` of them.
+    async fn events(
+        &self,
+        owner: &Principal,
+        run: &str,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, SessionStoreError>;
+
+    /// Stores the state of a run that this process has.
+    async fn save(&self, run: &str, snapshot: &RunSnapshot) -> Result<(), SessionStoreError>;
+
+    /// What was saved last, with the whole conversation (`from` is 0); `None` if nothing was.
+    async fn snapshot(
+        &self,
+        owner: &Principal,
+        run: &str,
+    ) -> Result<Option<RunSnapshot>, SessionStoreError>;
+
+    /// Lets go of a run that waits for somebody ([`RunState::Waiting`]), or marks it as over
+    /// ([`RunState::Finished`]), with how it ended. A run that is over keeps its events and loses its state.
+    /// In the same transaction, `messages` go to the end of its session, which must hold `after` messages.
+    async fn release(
+        &self,
+        run: &str,
+        state: RunState,
+        outcome: Option<String>,
+        after: u64,
+        messages: &[Arc<Message>],
+    ) -> Result<(), SessionStoreError>;
+
+    /// Looks a run up. One whose process is gone is [`RunState::Interrupted`].
+    async fn run(
+        &self,
+        owner: &Principal,
+        run: &str,
+    ) -> Result<Option<RunRecord>, SessionStoreError>;
+
+    /// The runs of a session, or of all, newest first, at most `limit` of them.
+    #[allow(clippy::needless_lifetimes, reason = "mockall wants it named")]
+    async fn runs<'s>(
+        &self,
+        owner: &Principal,
+        session: Option<&'s SessionId>,
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, SessionStoreError>;
+
+    /// Appends to the audit, which nothing changes or removes but retention.
+    async fn audit(
+        &self,
+        owner: &Principal,
+        entries: &[AuditEntry],
+    ) -> Result<(), SessionStoreError>;
+}

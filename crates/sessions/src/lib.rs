@@ -1,0 +1,2 @@
+//! Conversations, runs and their events, kept in SQLite or PostgreSQL.
+#![deny(missing_docs)]
