@@ -93,7 +93,9 @@ pub(crate) async fn call(
         let attempt = {
             // Pinned here, and not given away: it is too big to be moved about.
             let attempt = pin!(attempt(server, &link, &request, &params));
-            deadline.hold(server.asking(), attempt).await
+            deadline
+                .hold(&server.alarms, server.asking(), attempt)
+                .await
         };
         let (error, pause) = match attempt {
             Ok(Attempt::Answered(Ok(output))) => {

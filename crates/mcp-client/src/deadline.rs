@@ -11,10 +11,9 @@ use std::{
 };
 
 use switchboard_domain::ProgressSink;
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until},
-};
+use tokio::{sync::watch, time::Instant};
+
+use crate::alarms::Alarms;
 
 /// What a call is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +79,7 @@ impl Deadline {
     /// zero a person is asked something, and the time that takes counts for nothing.
     pub(crate) async fn hold<F: Future>(
         &mut self,
+        alarms: &Alarms,
         mut asking: Option<watch::Receiver<usize>>,
         mut future: Pin<&mut F>,
     ) -> Result<F::Output, Duration> {
@@ -102,7 +102,7 @@ impl Deadline {
                     self.limits.total += begun.elapsed();
                     self.hear();
                 }
-                () = sleep_until(due) => {
+                () = alarms.at(due) => {
                     if self.heard() <= heard || due == self.until() {
                         return Err(limit);
                     }
@@ -173,6 +173,10 @@ mod tests {
         }
     }
 
+    fn alarms() -> Alarms {
+        Alarms::start(&tokio::runtime::Handle::current())
+    }
+
     fn nobody_asked() -> watch::Receiver<usize> {
         watch::channel(0).1
     }
@@ -191,7 +195,7 @@ mod tests {
             pending::<()>().await;
         };
         let after = deadline
-            .hold(Some(nobody_asked()), pin!(working))
+            .hold(&alarms(), Some(nobody_asked()), pin!(working))
             .await
             .unwrap_err();
         (begun.elapsed(), after)
@@ -235,7 +239,9 @@ mod tests {
     async fn an_answer_in_time_is_handed_on() {
         let mut deadline = deadline(1000, Some(100));
         assert_eq!(
-            deadline.hold(Some(nobody_asked()), pin!(async { 7 })).await,
+            deadline
+                .hold(&alarms(), Some(nobody_asked()), pin!(async { 7 }))
+                .await,
             Ok(7)
         );
     }
@@ -256,9 +262,10 @@ mod tests {
                 pending::<()>().await;
             };
             let call = pin!(pending::<()>());
+            let alarms = alarms();
             let after = tokio::select! {
                 () = person => unreachable!("it never ends"),
-                held = deadline.hold(Some(asked), call) => held.unwrap_err(),
+                held = deadline.hold(&alarms, Some(asked), call) => held.unwrap_err(),
             };
             // With an idle limit the answer of the person is a sign of life.
             let rest = if idle.is_some() { 100 } else { 50 };

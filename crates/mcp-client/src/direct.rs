@@ -163,7 +163,7 @@ impl Direct {
             unsent.calls.push(id);
             // While nobody can have written it, let alone answered.
             let id = RequestId::Number(id);
-            self.open.begin(id.clone(), true);
+            self.open.begin(id.clone(), true, idempotency_key);
             drop(unsent);
             *count += 1;
             let last = f64::NEG_INFINITY;

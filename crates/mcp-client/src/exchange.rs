@@ -69,6 +69,7 @@ async fn exchange(
 ) -> Attempt {
     let mut answered: Option<Box<CallToolRequestParams>> = None;
     let mut visited = Visited::default();
+    let call = request.idempotency_key.as_deref();
     for _ in 0..MOST_ROUNDS {
         let params = answered.as_deref().unwrap_or(params);
         let result = match send(link, params, request).await {
@@ -77,7 +78,7 @@ async fn exchange(
                 let Some(visits) = Visits::of(&error) else {
                     return Box::pin(failure(server, link, request, error)).await;
                 };
-                match Box::pin(server.asks.visit(visits, &mut visited)).await {
+                match Box::pin(server.asks.visit(visits, &mut visited, call)).await {
                     Ok(()) => continue,
                     Err(error) => return Attempt::Answered(Err(refused(server, request, error))),
                 }
@@ -86,7 +87,7 @@ async fn exchange(
         let answer = match result {
             ServerResult::CallToolResult(result) => Ok(convert::output(result)),
             ServerResult::InputRequiredResult(wants) => {
-                match Box::pin(server.asks.answer(wants)).await {
+                match Box::pin(server.asks.answer(wants, call)).await {
                     Ok(known) => {
                         let mut params = Box::new(params.clone());
                         Box::pin(known.put_into(&mut params)).await;
@@ -101,7 +102,7 @@ async fn exchange(
             }
             other => {
                 let result = serde_json::to_value(other).unwrap_or_default();
-                match Box::pin(server.asks.answer_json(&result)).await {
+                match Box::pin(server.asks.answer_json(&result, call)).await {
                     None => Ok(convert::output_from_json(result)),
                     Some(Ok(known)) => {
                         let mut params = Box::new(params.clone());

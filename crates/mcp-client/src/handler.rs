@@ -13,9 +13,9 @@ use rmcp::{
         ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomNotification,
         CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ElicitationAction,
         ErrorCode, ErrorData, Implementation, ListRootsResult, LoggingMessageNotificationParam,
-        ProtocolVersion, ResourceUpdatedNotificationParam, TaskStatusNotificationParams,
+        ProtocolVersion, RequestId, ResourceUpdatedNotificationParam, TaskStatusNotificationParams,
     },
-    service::{NotificationContext, RequestContext},
+    service::{InboundStreamOrigin, NotificationContext, RequestContext},
 };
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -83,7 +83,10 @@ impl ClientSide {
         context: &RequestContext<RoleClient>,
         answer: impl Future<Output = T>,
     ) -> Option<T> {
-        let asked_within = self.open.calls();
+        let asked_within = match self.request_of(context) {
+            Some(request) => vec![request.clone()],
+            None => self.open.calls(),
+        };
         tokio::select! {
             biased;
             () = context.ct.cancelled() => None,
@@ -92,12 +95,34 @@ impl ClientSide {
         }
     }
 
+    /// The request of ours on whose stream a request of the server came, if that is still open.
+    fn request_of<'a>(&self, context: &'a RequestContext<RoleClient>) -> Option<&'a RequestId> {
+        let request = stream_of(context)?;
+        self.open.calls().contains(request).then_some(request)
+    }
+
+    /// The call within which the server asks something. Where it may be one of several, or one that is over, it
+    /// is none: the person who waits for another one is not to be asked.
+    fn call_of(&self, context: &RequestContext<RoleClient>) -> Option<Arc<str>> {
+        let call = match stream_of(context) {
+            Some(request) => self.open.call(request),
+            None => self.open.sole_call(),
+        };
+        if call.is_none() {
+            let server = &self.server;
+            tracing::debug!(server, "it is not known within which call it asks");
+        }
+        call
+    }
+
     async fn elicitation(
         &self,
         params: Value,
         context: &RequestContext<RoleClient>,
     ) -> Result<Value, ErrorData> {
-        let asked = self.within_a_call(context, self.asks.elicit(params)).await;
+        let call = self.call_of(context);
+        let asked = self.asks.elicit(params, call.as_deref());
+        let asked = self.within_a_call(context, asked).await;
         asked.unwrap_or_else(|| {
             tracing::debug!(
                 server = self.server,
@@ -105,6 +130,15 @@ impl ClientSide {
             );
             Ok(serde_json::json!({"action": "cancel"}))
         })
+    }
+}
+
+/// The request of ours on whose stream a request of the server came. Over pipes, and on the server's own stream,
+/// it does not say.
+fn stream_of(context: &RequestContext<RoleClient>) -> Option<&RequestId> {
+    match context.extensions.get::<InboundStreamOrigin>()? {
+        InboundStreamOrigin::OutboundRequest(id) => Some(id),
+        InboundStreamOrigin::Unassociated => None,
     }
 }
 
@@ -150,7 +184,8 @@ impl ClientHandler for ClientSide {
                 .await
                 .map(CustomResult::new);
         }
-        self.within_a_call(&context, self.asks.answer_one(&request.method, params))
+        let answer = self.asks.answer_one(&request.method, params, None);
+        self.within_a_call(&context, answer)
             .await
             .unwrap_or_else(|| Err(ErrorData::new(ErrorCode::INVALID_REQUEST, WITHDRAWN, None)))
             .map(CustomResult::new)

@@ -27,6 +27,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    alarms::Alarms,
     asks::{self, Answering, Root},
     auth::AuthOptions,
     call::{self, Request},
@@ -200,9 +201,13 @@ impl McpHost {
         }
         let (changes, _) = broadcast::channel(CHANGES);
         let watchdog = Watchdog::default();
+        let alarms = Alarms::start(&runtime);
         let servers: Vec<_> = configs
             .into_iter()
-            .map(|config| Server::new(config, &options, changes.clone(), watchdog.clone()))
+            .map(|config| {
+                let (changes, watchdog) = (changes.clone(), watchdog.clone());
+                Server::new(config, &options, changes, watchdog, alarms.clone())
+            })
             .map(Arc::new)
             .collect();
         let gate = Arc::new(Gate::new(options.parallel_starts));

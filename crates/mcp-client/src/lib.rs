@@ -32,6 +32,7 @@
 
 #![deny(missing_docs)]
 
+mod alarms;
 mod asks;
 pub mod auth;
 mod breaker;

@@ -13,13 +13,17 @@ pub(crate) struct OpenRequests(Arc<watch::Sender<Vec<Open>>>);
 struct Open {
     id: RequestId,
     may_ask: bool,
+    /// The call of a tool that it is, by its idempotency key.
+    call: Option<Arc<str>>,
 }
 
 impl OpenRequests {
-    /// `may_ask`: whether the server may ask something before it answers.
-    pub(crate) fn begin(&self, id: RequestId, may_ask: bool) {
+    /// `may_ask`: whether the server may ask something before it answers; `call`: the idempotency key of the call
+    /// that it is, if it is one.
+    pub(crate) fn begin(&self, id: RequestId, may_ask: bool, call: Option<&str>) {
+        let call = call.map(Arc::from);
         self.0.send_if_modified(|open| {
-            open.push(Open { id, may_ask });
+            open.push(Open { id, may_ask, call });
             // Nobody waits for a beginning, so nobody is woken.
             false
         });
@@ -58,6 +62,24 @@ impl OpenRequests {
         calls.map(|open| open.id.clone()).collect()
     }
 
+    /// The call that is this request, if it is open.
+    pub(crate) fn call(&self, id: &RequestId) -> Option<Arc<str>> {
+        let open = self.0.borrow();
+        let found = open.iter().find(|open| open.id == *id)?;
+        found.call.clone()
+    }
+
+    /// The call within which the server asks something, where it does not say so: the only request within which
+    /// it may.
+    pub(crate) fn sole_call(&self) -> Option<Arc<str>> {
+        let open = self.0.borrow();
+        let mut may_ask = open.iter().filter(|open| open.may_ask);
+        match (may_ask.next(), may_ask.next()) {
+            (Some(sole), None) => sole.call.clone(),
+            _ => None,
+        }
+    }
+
     /// Waits until none of `requests` is open any more; at once if they are none.
     pub(crate) async fn ended(&self, requests: &[RequestId]) {
         let mut open = self.0.subscribe();
@@ -79,7 +101,7 @@ mod tests {
         let open = OpenRequests::default();
         let ids: Vec<RequestId> = (0..3).map(RequestId::Number).collect();
         for id in &ids {
-            open.begin(id.clone(), *id != ids[2]);
+            open.begin(id.clone(), *id != ids[2], None);
         }
         let first_two = &ids[..2];
         assert_eq!(open.calls(), first_two);
@@ -93,5 +115,27 @@ mod tests {
         open.end_all();
         assert!(open.ended(&ids).now_or_never().is_some());
         assert_eq!(open.sole(), None);
+    }
+
+    #[test]
+    fn a_question_belongs_to_a_call_only_where_that_is_certain() {
+        let open = OpenRequests::default();
+        let ids: Vec<RequestId> = (0..4).map(RequestId::Number).collect();
+        assert_eq!(open.sole_call(), None, "none is under way");
+        open.begin(ids[0].clone(), true, Some("run/1/a"));
+        // Within these a server asks nothing.
+        open.begin(ids[1].clone(), false, None);
+        assert_eq!(open.sole_call().as_deref(), Some("run/1/a"));
+        open.begin(ids[2].clone(), true, Some("other/1/b"));
+        assert_eq!(open.sole_call(), None, "it may be either of them");
+        assert_eq!(open.call(&ids[2]).as_deref(), Some("other/1/b"));
+        open.end(|id| *id == ids[0]);
+        assert_eq!(open.sole_call().as_deref(), Some("other/1/b"));
+        assert_eq!(open.call(&ids[0]), None, "it is over");
+        // A resource is being read: its questions are no call's.
+        open.begin(ids[3].clone(), true, None);
+        assert_eq!(open.sole_call(), None);
+        open.end(|id| *id == ids[2]);
+        assert_eq!(open.sole_call(), None);
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::{
+    alarms::Alarms,
     asks::Asks,
     auth::HeldSession,
     circuits::{Circuits, Standing},
@@ -63,6 +64,8 @@ pub(crate) struct Server {
     pub(crate) session: Option<Arc<HeldSession>>,
     /// How many calls may run at once.
     pub(crate) turns: usize,
+    /// Where deadlines of calls are kept.
+    pub(crate) alarms: Alarms,
     pub(crate) circuits: Circuits,
     pub(crate) seen: SeenTools,
     /// Whether anybody answers what it asks.
@@ -200,6 +203,7 @@ impl Server {
         options: &HostOptions,
         changes: broadcast::Sender<ToolHostChange>,
         watchdog: Watchdog,
+        alarms: Alarms,
     ) -> Self {
         let at_first = Now {
             state: ServerState::Starting,
@@ -215,6 +219,7 @@ impl Server {
             None => CALLS_AT_ONCE,
         };
         Self {
+            alarms,
             redactor: Redactor::new(&config),
             asks: Arc::new(Asks::new(&config, &options.answering)),
             is_answered: options.answering.elicitor.is_some()

@@ -38,7 +38,7 @@ use tokio::{
 };
 
 use crate::{
-    direct::{Answer, Direct},
+    direct::{Answer, Direct, IDEMPOTENCY_KEY},
     logs::LogLevel,
     open_requests::OpenRequests,
 };
@@ -163,6 +163,8 @@ impl<T> Wire<T> {
                 let method = Asked::of(&request.request);
                 let sink = request.request.extensions_mut().remove::<Listener>();
                 let meta = request.request.get_meta_mut();
+                let call = meta.get(IDEMPOTENCY_KEY).and_then(Value::as_str);
+                let call = call.map(str::to_owned);
                 match (sink, meta.get_progress_token()) {
                     (Some(Listener(sink)), Some(token)) => self.calls.push(Call {
                         id: request.id.clone(),
@@ -199,7 +201,8 @@ impl<T> Wire<T> {
                 }
                 if !matches!(method, Asked::Unanswered) {
                     let may_ask = matches!(method, Asked::ToolCall | Asked::Reading);
-                    self.open.begin(request.id.clone(), may_ask);
+                    self.open
+                        .begin(request.id.clone(), may_ask, call.as_deref());
                 }
                 if let ClientRequest::DiscoverRequest(_) = request.request
                     && let Probe::Armed { patience } | Probe::Waiting { patience, .. } = self.probe

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::Run;
 
-/// Stores runs while they go on. What [`Agent::resume`](crate::Agent::resume) is given is what was
+/// Stores runs while they go on, as a whole ([`Run`] is serializable) or step by step ([`Run::snapshot`]). What [`Agent::resume`](crate::Agent::resume) is given is what was
 /// stored last.
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
@@ -18,6 +18,14 @@ pub trait Checkpoints: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Checkpoint {
+    /// The run is about to begin: its model was not asked yet.
+    Begun,
+    /// The model's answer is in the run, and nothing was told of its end or of the calls in it. Whoever stores
+    /// the run here does not pay for an answer twice.
+    ModelAnswered,
+    /// Tool calls have their results in the run, and nothing was told of that. Where the run is stored here,
+    /// whoever saw a call finish can rely on it never running again.
+    ToolAnswered,
     /// Somebody is about to be asked about tool calls, which may take long.
     Waiting,
     /// Tool calls are about to leave together, and one of them may do harm if it runs twice: their intent is

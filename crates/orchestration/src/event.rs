@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
-    ApprovalScope, FinishReason, ModelId, ServerProblem, ToolChoice, ToolChoiceOutcome,
-    ToolContent, ToolHostChange, ToolProgress, ToolRetry, Usage, Warning,
+    ApprovalScope, Elicitation, ElicitationAnswer, FinishReason, ModelId, ServerProblem,
+    ToolChoice, ToolChoiceOutcome, ToolContent, ToolHostChange, ToolProgress, ToolRetry, Usage,
+    Warning,
 };
 
 use crate::{RunReport, ToolFailure};
@@ -252,6 +253,21 @@ pub enum RunEventKind {
         #[serde(flatten)]
         retry: ToolRetry,
     },
+    /// A server wants to know something of the person in the middle of a call of this run. Exactly one
+    /// `question_answered` follows, before the call's `tool_finished`, unless the program ends in between.
+    QuestionAsked {
+        /// The question, by which it is answered.
+        id: String,
+        /// What it wants to know, and within which call.
+        question: Box<Elicitation>,
+    },
+    /// A question is over. What was answered is between the person and the server.
+    QuestionAnswered {
+        /// The question.
+        id: String,
+        /// How it was answered, or that it was not.
+        action: QuestionAction,
+    },
     /// The tool use has its result, whether the tool ran or not.
     ToolFinished {
         /// The tool use.
@@ -286,6 +302,28 @@ pub enum RunEventKind {
     },
 }
 
+/// How a question of a server was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionAction {
+    /// The person agreed.
+    Accept,
+    /// They would not say.
+    Decline,
+    /// Nobody answered in time, or the question was withdrawn.
+    Cancel,
+}
+
+impl From<&ElicitationAnswer> for QuestionAction {
+    fn from(answer: &ElicitationAnswer) -> Self {
+        match answer {
+            ElicitationAnswer::Accept { .. } => Self::Accept,
+            ElicitationAnswer::Decline => Self::Decline,
+            ElicitationAnswer::Cancel => Self::Cancel,
+        }
+    }
+}
+
 /// A phase of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -295,6 +333,19 @@ pub enum RunPhase {
     Gathering,
     /// The model puts what was gathered into the form of the answer.
     Formatting,
+}
+
+impl RunEventKind {
+    /// Whether it may be told at any time between those of the driver: tools and servers say it.
+    pub(crate) fn is_from_outside(&self) -> bool {
+        matches!(
+            self,
+            Self::ToolProgressed { .. }
+                | Self::ToolRetried { .. }
+                | Self::QuestionAsked { .. }
+                | Self::QuestionAnswered { .. }
+        )
+    }
 }
 
 #[cfg(test)]

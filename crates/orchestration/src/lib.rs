@@ -4,7 +4,8 @@
 //! do next ([`Step`]), takes the result back, and keeps the laws: every tool use gets exactly one
 //! result, malformed input is never executed, limits hold. [`Agent`] drives a run with the ports of
 //! the domain (a model, a tool host, somebody who approves) and tells everything that happens as one
-//! numbered stream of [`RunEvent`]s, of which every surface is a projection.
+//! numbered stream of [`RunEvent`]s, of which every surface is a projection. A [`journal`] keeps runs: what is
+//! told of them is stored before anybody sees it, and they go on after the end of their process.
 //!
 //! ```no_run
 //! # async fn example(model: std::sync::Arc<dyn switchboard_domain::ChatModel>,
@@ -34,11 +35,13 @@ pub mod failure;
 pub mod functions;
 pub mod guard;
 pub mod history;
+pub mod journal;
 pub mod limits;
 pub mod metrics;
 pub mod options;
 pub mod pattern;
 mod per_definition;
+pub mod questions;
 pub mod recipe;
 pub mod report;
 pub mod results;
@@ -52,11 +55,14 @@ pub mod trace;
 pub use approval::ApprovalPolicy;
 pub use decisions::SharedDecisions;
 pub use driver::{Agent, CancelHandle, Clock, Prices, RunStream};
-pub use event::{RunEvent, RunEventKind, RunPhase};
+pub use event::{QuestionAction, RunEvent, RunEventKind, RunPhase};
 pub use failure::ToolFailure;
 pub use limits::Limits;
 pub use options::{Recovery, RunOptions};
 pub use report::{
     AnswerItem, Outcome, RecordedResult, RunError, RunErrorKind, RunReport, ToolCallRecord,
 };
-pub use run::{CallPurpose, ModelCall, PlannedCall, Run, Step, ToolAnswer, UnexpectedInput};
+pub use run::{
+    CallPurpose, ModelCall, PlannedCall, RestoreError, Run, SnapshotMark, Step, ToolAnswer,
+    UnexpectedInput,
+};

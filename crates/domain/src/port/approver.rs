@@ -9,6 +9,16 @@ use crate::{JsonObject, ToolAnnotations, ToolOrigin, ToolUse};
 pub trait Approver: Send + Sync {
     /// Waits for the decision. Dropping the future withdraws the question.
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision;
+
+    /// Waits for the first decision about any of these, which wait together: its place among them, and what was
+    /// decided. Dropping the future withdraws the questions. Whoever shows one question at a time leaves this as
+    /// it is: the first is asked.
+    async fn decide_any(&self, requests: &[ApprovalRequest]) -> (usize, ApprovalDecision) {
+        match requests.first() {
+            Some(first) => (0, self.decide(first).await),
+            None => (0, ApprovalDecision::NobodyThere),
+        }
+    }
 }
 
 /// What is to be approved. Made with [`ApprovalRequest::new`]; what is not known stays as it is there.

@@ -19,6 +19,10 @@ pub struct Elicitation {
     pub server: String,
     /// What it says; untrusted.
     pub message: String,
+    /// The call within which it asks, by its [`ToolCall::idempotency_key`](super::ToolCall), where that is known.
+    /// Several runs may be at work with one server, and a question is for nobody but the person of its run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// How it wants to be answered.
     #[serde(flatten)]
     pub form: ElicitationForm,

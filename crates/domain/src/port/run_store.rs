@@ -1,3 +1,11 @@
+#![cfg_attr(
+    feature = "mock",
+    allow(
+        clippy::ref_option_ref,
+        reason = "mockall makes one of an optional reference"
+    )
+)]
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -88,7 +96,9 @@ pub struct AuditEntry {
 pub trait RunStore: Send + Sync {
     /// Begins a run, which belongs to this process from now on, in [`RunState::Running`], and gives it as it is
     /// stored. In the same transaction, `messages` go to the end of its session, which must hold `after` of them.
-    /// Fails with [`SessionStoreError::Busy`] if another run of its session is not finished.
+    /// Fails with [`SessionStoreError::Busy`] if another run of its session is not finished, and with
+    /// [`SessionStoreError::RunConflict`] if its id is taken. Of `run`, only what identifies it counts: state,
+    /// times of change, numbers of events and outcome are set by the store.
     async fn begin(
         &self,
         owner: &Principal,
@@ -99,7 +109,8 @@ pub trait RunStore: Send + Sync {
 
     /// Takes up a run that waits or was interrupted: it belongs to this process from now on, in
     /// [`RunState::Running`]. Fails with [`SessionStoreError::Busy`] if a process that is alive is at work on
-    /// it. Two processes never have the same run.
+    /// it, this one included, and with [`SessionStoreError::RunConflict`] if the run is over. Two processes never
+    /// have the same run.
     async fn take(&self, owner: &Principal, run: &str) -> Result<RunRecord, SessionStoreError>;
 
     /// Appends events; they follow those that are there without a gap, or nothing is written.
@@ -128,7 +139,8 @@ pub trait RunStore: Send + Sync {
         run: &str,
     ) -> Result<Option<RunSnapshot>, SessionStoreError>;
 
-    /// Lets go of a run that waits for somebody ([`RunState::Waiting`]), or marks it as over
+    /// Lets go of a run that waits for somebody ([`RunState::Waiting`]), gives it up without ending it
+    /// ([`RunState::Interrupted`], such as at the end of the process), or marks it as over
     /// ([`RunState::Finished`]), with how it ended. A run that is over keeps its events and loses its state.
     /// In the same transaction, `messages` go to the end of its session, which must hold `after` messages.
     async fn release(

@@ -69,7 +69,8 @@ pub trait SessionStore: Send + Sync {
 
     /// Appends messages behind the first `after` ones and returns how many there are now. Durable
     /// when it returns. Two writers cannot interleave: if the session no longer holds `after`
-    /// messages, nothing is written and the error is [`SessionStoreError::Conflict`].
+    /// messages, nothing is written and the error is [`SessionStoreError::Conflict`]. A run that is
+    /// not over is the writer of its session: meanwhile the error is [`SessionStoreError::Busy`].
     async fn append(
         &self,
         owner: &Principal,
@@ -78,7 +79,17 @@ pub trait SessionStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<u64, SessionStoreError>;
 
-    /// Forgets a session. Forgetting one that does not exist is not an error.
+    /// Gives a session another title. Fails with [`SessionStoreError::NotFound`] if there is none.
+    async fn rename(
+        &self,
+        owner: &Principal,
+        id: &SessionId,
+        title: &str,
+    ) -> Result<(), SessionStoreError>;
+
+    /// Forgets a session with its messages, runs and events. Forgetting one that does not exist is
+    /// not an error. Fails with [`SessionStoreError::Busy`] while a process is at work on a run of
+    /// it; a run that waits or was interrupted is forgotten with it.
     async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), SessionStoreError>;
 }
 

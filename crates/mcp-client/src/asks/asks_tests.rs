@@ -147,7 +147,7 @@ async fn the_person_knows_who_asks_and_answers_what_fits() {
         accept(json!({"name": "Ada", "pin": 7})),
     ]);
     let asks = asks(&config(), Some(person.clone()), false);
-    let answer = asks.elicit(form()).await.unwrap();
+    let answer = asks.elicit(form(), None).await.unwrap();
     assert_eq!(
         answer,
         json!({"action": "accept", "content": {"age": 36, "name": "Ada"}})
@@ -156,6 +156,7 @@ async fn the_person_knows_who_asks_and_answers_what_fits() {
     assert_eq!(asked.len(), 3);
     assert!(asked.iter().all(|question| question.server == "crm"));
     assert_eq!(asked[0].message, "Who? ([redacted])");
+    assert!(asked.iter().all(|question| question.call.is_none()));
     for (question, why) in [(&asked[1], "\"name\""), (&asked[2], "age: ")] {
         let (before, after) = question.message.split_once("\n\n").unwrap();
         assert_eq!(before, asked[0].message);
@@ -169,7 +170,7 @@ async fn an_answer_that_never_fits_is_none() {
     let person = Person::who_says([wrong(), wrong(), wrong(), wrong()]);
     let asks = asks(&config(), Some(person.clone()), false);
     assert_eq!(
-        asks.elicit(form()).await.unwrap(),
+        asks.elicit(form(), None).await.unwrap(),
         json!({"action": "cancel"})
     );
     assert_eq!(person.asked().len(), 3);
@@ -180,16 +181,16 @@ async fn a_refusal_is_told_as_it_is() {
     let person = Person::who_says([ElicitationAnswer::Decline, ElicitationAnswer::Cancel]);
     let asks_one = asks(&config(), Some(person), false);
     assert_eq!(
-        asks_one.elicit(form()).await.unwrap(),
+        asks_one.elicit(form(), None).await.unwrap(),
         json!({"action": "decline"})
     );
     assert_eq!(
-        asks_one.elicit(form()).await.unwrap(),
+        asks_one.elicit(form(), None).await.unwrap(),
         json!({"action": "cancel"})
     );
     let nobody = asks(&config(), None, false);
     assert_eq!(
-        nobody.elicit(form()).await.unwrap(),
+        nobody.elicit(form(), None).await.unwrap(),
         json!({"action": "decline"})
     );
 }
@@ -205,7 +206,7 @@ async fn a_question_that_cannot_be_put_is_an_error_and_nobody_is_asked() {
         json!({"mode": "telepathy", "message": "?"}),
         json!("?"),
     ] {
-        let error = asks.elicit(question.clone()).await.unwrap_err();
+        let error = asks.elicit(question.clone(), None).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::INVALID_PARAMS, "{question}");
     }
     assert!(person.asked().is_empty());
@@ -218,7 +219,7 @@ async fn one_question_at_a_time_is_put_and_a_flood_is_not() {
     let mut long = form();
     long["message"] = "ä".repeat(5000).into();
     let mut questions: Vec<_> = (0..MOST_QUESTIONS)
-        .map(|_| Box::pin(asks.elicit(long.clone())))
+        .map(|_| Box::pin(asks.elicit(long.clone(), None)))
         .collect();
     for question in &mut questions {
         assert!(question.now_or_never().is_none());
@@ -226,7 +227,7 @@ async fn one_question_at_a_time_is_put_and_a_flood_is_not() {
     assert_eq!(*asks.asking().borrow(), MOST_QUESTIONS);
     assert_eq!(person.asked().len(), 1);
     assert_eq!(person.asked()[0].message.chars().count(), 2001);
-    let too_many = asks.elicit(form()).await.unwrap();
+    let too_many = asks.elicit(form(), None).await.unwrap();
     assert_eq!(too_many, json!({"action": "cancel"}));
     // The next one is put when the first is withdrawn.
     drop(questions.remove(0));
@@ -242,14 +243,18 @@ async fn one_question_at_a_time_is_put_and_a_flood_is_not() {
         })
         .collect();
     let wants = json!({"resultType": "input_required", "inputRequests": requests});
-    let error = asks.answer_json(&wants).await.unwrap().unwrap_err();
+    let error = asks
+        .answer_json(&wants, Some("run/1/a"))
+        .await
+        .unwrap()
+        .unwrap_err();
     assert!(
         error.message.contains("17 things at once"),
         "{}",
         error.message
     );
     let typed: InputRequiredResult = serde_json::from_value(wants).unwrap();
-    assert_eq!(asks.answer(typed).await.unwrap_err(), error);
+    assert_eq!(asks.answer(typed, None).await.unwrap_err(), error);
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,7 +262,7 @@ async fn whoever_does_not_answer_has_gone_away() {
     let asks = asks(&config(), Some(Person::who_says([])), false);
     let begun = Instant::now();
     assert_eq!(
-        asks.elicit(form()).await.unwrap(),
+        asks.elicit(form(), None).await.unwrap(),
         json!({"action": "cancel"})
     );
     assert_eq!(begun.elapsed(), Answering::default().patience);
@@ -268,7 +273,7 @@ async fn whoever_does_not_answer_has_gone_away() {
 async fn an_open_question_is_counted_until_it_is_answered_or_withdrawn() {
     let asks = asks(&config(), Some(Person::who_says([])), false);
     let open = asks.asking();
-    let mut question = Box::pin(asks.elicit(form()));
+    let mut question = Box::pin(asks.elicit(form(), None));
     assert!((&mut question).now_or_never().is_none());
     assert_eq!(*open.borrow(), 1);
     drop(question);
@@ -281,7 +286,7 @@ async fn a_call_that_needs_a_visit_waits_for_the_server_to_be_done_with_it() {
     let asks = asks(&config(), Some(person.clone()), false);
     let mut visited = Visited::default();
     let begun = Instant::now();
-    let mut visit = Box::pin(asks.visit(visit_first(&["a", "b"]), &mut visited));
+    let mut visit = Box::pin(asks.visit(visit_first(&["a", "b"]), &mut visited, None));
     assert!((&mut visit).now_or_never().is_none());
     assert_eq!(
         person.asked()[0].form,
@@ -301,7 +306,7 @@ async fn a_call_that_needs_a_visit_waits_for_the_server_to_be_done_with_it() {
     let mut waits = Vec::new();
     let error = loop {
         let begun = Instant::now();
-        match asks.visit(visit_first(&["a"]), &mut visited).await {
+        match asks.visit(visit_first(&["a"]), &mut visited, None).await {
             Ok(()) => waits.push(begun.elapsed().as_secs()),
             Err(error) => break error,
         }
@@ -325,7 +330,7 @@ async fn a_visit_that_is_declined_ends_the_call() {
     ] {
         let asks = asks(&config(), person, false);
         let error = asks
-            .visit(visit_first(&["a"]), &mut Visited::default())
+            .visit(visit_first(&["a"]), &mut Visited::default(), None)
             .await
             .unwrap_err();
         assert_eq!(error.message, why);
@@ -374,7 +379,7 @@ async fn a_model_is_asked_within_limits() {
 #[tokio::test]
 async fn what_the_protocols_types_cannot_read_is_answered_all_the_same() {
     let person = Person::who_says([accept(json!({"name": "Ada"}))]);
-    let asks = asks(&config(), Some(person), false);
+    let asks = asks(&config(), Some(person.clone()), false);
     let wants = json!({
         "resultType": "input_required",
         "requestState": "s-1",
@@ -386,7 +391,11 @@ async fn what_the_protocols_types_cannot_read_is_answered_all_the_same() {
             "where": {"method": "roots/list"},
         },
     });
-    let known = asks.answer_json(&wants).await.unwrap().unwrap();
+    let known = asks
+        .answer_json(&wants, Some("run/1/a"))
+        .await
+        .unwrap()
+        .unwrap();
     let mut params = CallToolRequestParams::new("t");
     known.put_into(&mut params).await;
     assert_eq!(params.request_state.as_deref(), Some("s-1"));
@@ -397,12 +406,17 @@ async fn what_the_protocols_types_cannot_read_is_answered_all_the_same() {
             "where": {"roots": []},
         })
     );
+    assert_eq!(person.asked()[0].call.as_deref(), Some("run/1/a"));
     let unknown = json!({
         "resultType": "input_required", "inputRequests": {"x": {"method": "mind/read"}},
     });
-    let error = asks.answer_json(&unknown).await.unwrap().unwrap_err();
+    let error = asks.answer_json(&unknown, None).await.unwrap().unwrap_err();
     assert_eq!(error.code, ErrorCode::METHOD_NOT_FOUND);
-    assert!(asks.answer_json(&json!({"content": []})).await.is_none());
+    assert!(
+        asks.answer_json(&json!({"content": []}), None)
+            .await
+            .is_none()
+    );
 }
 
 #[test]

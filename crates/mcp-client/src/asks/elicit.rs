@@ -77,13 +77,19 @@ impl Visits {
 impl Asks {
     /// Asks the person, and gives the result of `elicitation/create`. Dropping the future withdraws the
     /// question.
-    pub(crate) async fn elicit(&self, params: Value) -> Result<Value, ErrorData> {
+    ///
+    /// `call` is the idempotency key of the call within which the server asks, where that is known.
+    pub(crate) async fn elicit(
+        &self,
+        params: Value,
+        call: Option<&str>,
+    ) -> Result<Value, ErrorData> {
         if self.elicitor.is_none() {
             return Ok(json!({"action": "decline"}));
         }
         let params = Params::deserialize(params)
             .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-        let answer = self.ask(params).await;
+        let answer = self.ask(params, call).await;
         Ok(
             match answer.map_err(|why| ErrorData::invalid_params(why, None))? {
                 Answer::Filled(content) => json!({"action": "accept", "content": content}),
@@ -101,9 +107,10 @@ impl Asks {
         &self,
         visits: Visits,
         visited: &mut Visited,
+        call: Option<&str>,
     ) -> Result<(), ErrorData> {
         let Visits { addresses, error } = visits;
-        self.visit_all(addresses, visited)
+        self.visit_all(addresses, visited, call)
             .await
             .map_err(|why| ErrorData {
                 message: format!("{} ({why})", error.message).into(),
@@ -111,7 +118,12 @@ impl Asks {
             })
     }
 
-    async fn visit_all(&self, addresses: Vec<Params>, visited: &mut Visited) -> Result<(), String> {
+    async fn visit_all(
+        &self,
+        addresses: Vec<Params>,
+        visited: &mut Visited,
+        call: Option<&str>,
+    ) -> Result<(), String> {
         if self.elicitor.is_none() {
             return Err("nobody is there to be asked".to_owned());
         }
@@ -129,7 +141,7 @@ impl Asks {
             let url = params.url.clone().unwrap_or_default();
             // It is the same visit, whatever the server calls it this time.
             if !visited.urls.contains(&url) {
-                match self.ask(params).await? {
+                match self.ask(params, call).await? {
                     Answer::Agreed | Answer::Filled(_) => visited.urls.push(url),
                     Answer::Declined => return Err("the person declined".to_owned()),
                     Answer::Cancelled => {
@@ -140,7 +152,7 @@ impl Asks {
             matters.push(matter);
         }
         // They are on their way there.
-        let _asking = self.question();
+        let _asking = self.question(call.is_some());
         let mut done = self.done.subscribe();
         let all_done = done.wait_for(|done| matters.iter().all(|matter| done.contains(matter)));
         // Fails only without a sender, which is borrowed.
@@ -152,7 +164,7 @@ impl Asks {
     }
 
     /// Fails with what is wrong with the question.
-    async fn ask(&self, params: Params) -> Result<Answer, String> {
+    async fn ask(&self, params: Params, call: Option<&str>) -> Result<Answer, String> {
         let Some(elicitor) = &self.elicitor else {
             return Ok(Answer::Declined);
         };
@@ -177,13 +189,19 @@ impl Asks {
         let mut elicitation = Elicitation {
             server: self.server.clone(),
             message: message.clone(),
+            call: call.map(str::to_owned),
             form,
         };
-        let Some(_asking) = self.question() else {
+        let Some(_asking) = self.question(call.is_some()) else {
             tracing::warn!(server = self.server, "it asks too much at once");
             return Ok(Answer::Cancelled);
         };
-        let _turn = self.turn.lock().await;
+        // Who is asked within a call that is known may be another person each time: whoever shows questions
+        // also says how many at once.
+        let _turn = match call {
+            Some(_) => None,
+            None => Some(self.turn.lock().await),
+        };
         let until = Instant::now() + self.patience;
         for _ in 0..MOST_TRIES {
             let answer = timeout_at(until, elicitor.elicit(&elicitation)).await;

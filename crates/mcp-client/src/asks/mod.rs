@@ -47,6 +47,8 @@ use crate::{config::ServerConfig, redact::Redactor};
 /// How many questions of one server may wait for an answer at once. Further ones are cancelled unasked: no
 /// honest server has so many.
 const MOST_QUESTIONS: usize = 16;
+/// The same where it is known within which calls they are asked: those may be of many people.
+const MOST_QUESTIONS_OF_CALLS: usize = 256;
 /// How many matters that a server said to be done with are remembered.
 const DONE_MATTERS: usize = 64;
 /// How long to wait before a request is made again where its server wants nothing else.
@@ -107,7 +109,7 @@ pub(crate) struct Asks {
     /// Whether the connection was told that there are roots.
     offered_roots: AtomicBool,
     patience: Duration,
-    /// A person is asked one thing at a time by one server.
+    /// Of questions of which nobody knows whose they are, one at a time is asked.
     turn: tokio::sync::Mutex<()>,
     /// Questions that wait for an answer of ours.
     asking: watch::Sender<usize>,
@@ -166,7 +168,13 @@ impl Asks {
 
     /// Answers everything that a server wants to know before it answers a request (2026-07-28). An error
     /// is why it cannot have that.
-    pub(crate) async fn answer(&self, wants: InputRequiredResult) -> Result<Known, ErrorData> {
+    ///
+    /// `call` is the idempotency key of the call that the request is, if it is one.
+    pub(crate) async fn answer(
+        &self,
+        wants: InputRequiredResult,
+        call: Option<&str>,
+    ) -> Result<Known, ErrorData> {
         let Some(requests) = wants.input_requests else {
             return Ok(Known {
                 responses: None,
@@ -179,14 +187,16 @@ impl Asks {
             let answer = match request {
                 InputRequest::Elicitation(request) => {
                     let params = serde_json::to_value(request.params).unwrap_or_default();
-                    self.elicit(params).await?
+                    self.elicit(params, call).await?
                 }
                 InputRequest::CreateMessage(request) => {
                     let result = self.sample(request.params).await;
                     let result = result.map_err(|error| self.without_sample(error))?;
                     serde_json::to_value(result).unwrap_or_default()
                 }
-                InputRequest::ListRoots(_) => self.answer_within("roots/list", Value::Null).await?,
+                InputRequest::ListRoots(_) => {
+                    self.answer_within("roots/list", Value::Null, None).await?
+                }
                 _ => return Err(not_known("a request")),
             };
             responses.insert(key, answer);
@@ -199,7 +209,11 @@ impl Asks {
 
     /// The same for a result that the protocol's own types could not read, for a form with a field of a
     /// newer kind, say: `None` if it is no result that wants something.
-    pub(crate) async fn answer_json(&self, result: &Value) -> Option<Result<Known, ErrorData>> {
+    pub(crate) async fn answer_json(
+        &self,
+        result: &Value,
+        call: Option<&str>,
+    ) -> Option<Result<Known, ErrorData>> {
         let kind = result.get("resultType").and_then(Value::as_str);
         if kind != Some("input_required") {
             return None;
@@ -213,7 +227,8 @@ impl Asks {
         for (key, request) in requests.into_iter().flatten() {
             let method = request.get("method").and_then(Value::as_str);
             let params = request.get("params").cloned().unwrap_or_default();
-            match self.answer_within(method.unwrap_or_default(), params).await {
+            let method = method.unwrap_or_default();
+            match self.answer_within(method, params, call).await {
                 Ok(answer) => responses.insert(key.clone(), answer),
                 Err(error) => return Some(Err(error)),
             };
@@ -224,8 +239,13 @@ impl Asks {
         }))
     }
 
-    async fn answer_within(&self, method: &str, params: Value) -> Result<Value, ErrorData> {
-        match (method, self.answer_one(method, params).await) {
+    async fn answer_within(
+        &self,
+        method: &str,
+        params: Value,
+        call: Option<&str>,
+    ) -> Result<Value, ErrorData> {
+        match (method, self.answer_one(method, params, call).await) {
             // An error would end the call; that there are none is as good an answer.
             ("roots/list", Err(_)) => Ok(json!({"roots": []})),
             ("sampling/createMessage", Err(error)) => Err(self.without_sample(error)),
@@ -248,9 +268,14 @@ impl Asks {
     }
 
     /// Answers a request by its method.
-    pub(crate) async fn answer_one(&self, method: &str, params: Value) -> Result<Value, ErrorData> {
+    pub(crate) async fn answer_one(
+        &self,
+        method: &str,
+        params: Value,
+        call: Option<&str>,
+    ) -> Result<Value, ErrorData> {
         match method {
-            "elicitation/create" => self.elicit(params).await,
+            "elicitation/create" => self.elicit(params, call).await,
             "sampling/createMessage" => {
                 let params: CreateMessageRequestParams = serde_json::from_value(params)
                     .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
@@ -302,9 +327,14 @@ impl Asks {
     }
 
     /// Counts a question while it is held; `None` if there are too many.
-    fn question(&self) -> Option<Question<'_>> {
+    fn question(&self, is_of_known_call: bool) -> Option<Question<'_>> {
+        let most = if is_of_known_call {
+            MOST_QUESTIONS_OF_CALLS
+        } else {
+            MOST_QUESTIONS
+        };
         let counted = self.asking.send_if_modified(|open| {
-            let has_room = *open < MOST_QUESTIONS;
+            let has_room = *open < most;
             *open += usize::from(has_room);
             has_room
         });

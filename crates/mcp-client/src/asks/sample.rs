@@ -50,7 +50,7 @@ impl Asks {
             return Err(ErrorData::new(TURNED_DOWN, why, None));
         }
         let _asking = self
-            .question()
+            .question(false)
             .ok_or_else(|| ErrorData::new(TURNED_DOWN, "it asks too much at once", None))?;
         let response = timeout(self.patience, sampler.sample(&request)).await;
         let response = response.map_err(|_| {

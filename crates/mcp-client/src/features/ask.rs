@@ -173,7 +173,8 @@ impl<'a> Asker<'a> {
             let held = {
                 let mut attempt = Box::pin(attempt(self.server, &link, &mut request));
                 let asking = self.server.asking();
-                self.deadline.hold(asking, attempt.as_mut()).await
+                let alarms = &self.server.alarms;
+                self.deadline.hold(alarms, asking, attempt.as_mut()).await
             };
             let trouble = match held {
                 Ok(Ok(result)) => {
@@ -351,7 +352,7 @@ async fn exchange(
         let error = match send(link, request.clone()).await {
             Ok(result) => {
                 let result = serde_json::to_value(result).unwrap_or_default();
-                match server.asks.answer_json(&result).await {
+                match server.asks.answer_json(&result, None).await {
                     None => return Ok(result),
                     Some(Ok(known)) => {
                         tell(request, known).await;
@@ -365,7 +366,7 @@ async fn exchange(
         let Some(visits) = Visits::of(&error) else {
             return Err(Trouble::of(server, link, error).await);
         };
-        let done = server.asks.visit(visits, &mut visited).await;
+        let done = server.asks.visit(visits, &mut visited, None).await;
         done.map_err(Trouble::Refused)?;
     }
     Err(Trouble::Odd(format!(

@@ -225,7 +225,8 @@ async fn answer(
     }
     answered.extend(new.keys().cloned());
     let wants = json!({"resultType": "input_required", "inputRequests": new});
-    let known = match server.asks.answer_json(&wants).await {
+    let call = request.idempotency_key.as_deref();
+    let known = match server.asks.answer_json(&wants, call).await {
         Some(Ok(known)) => known,
         Some(Err(error)) => {
             let reason = format!("its task wants what it cannot have: {}", error.message);

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     future::{Future as _, poll_fn},
+    mem,
     pin::pin,
     sync::Arc,
     task::Poll,
@@ -93,6 +94,9 @@ impl Driver {
             self.selection = Some(RecipeTools::new(&recipe));
             self.recipe = Some(recipe);
         }
+        // What an earlier process was about to tell belongs before this one's beginning.
+        self.tell(mem::take(&mut run.told_late)).await;
+        run.untold.clear();
         let switched = self.first_model_if_gone(&mut run);
         let model = run.model().clone();
         if let Some(model) = self.model(&model) {
@@ -104,7 +108,11 @@ impl Driver {
         run.tick((self.agent.clock)());
         if resumed {
             self.tell(run.told_again()).await;
-            self.tell(run.recover()).await;
+            let recovered = run.recover();
+            self.tell_stored(&mut run, recovered).await;
+        }
+        if !resumed || run.steps() == 0 {
+            self.reached(&mut run, Checkpoint::Begun).await;
         }
         // Not in the driver: a stream cannot be shared, and what the driver lends out must be.
         let mut changes = self.agent.tools.as_ref().map(|host| host.changes());
@@ -142,9 +150,12 @@ impl Driver {
                 }
                 Ok(Flow::Stopped(why)) => {
                     let events = self.stop(&mut run, why, None, &HashMap::new());
-                    self.tell(events).await;
+                    self.tell_stored(&mut run, events).await;
                 }
-                Err(fault) => self.tell(run.abort(&fault)).await,
+                Err(fault) => {
+                    let events = run.abort(&fault);
+                    self.tell_stored(&mut run, events).await;
+                }
             }
         }
         if parked {
@@ -174,6 +185,22 @@ impl Driver {
     pub(super) async fn tell(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
         if self.publisher.publish_all(kinds) {
             handover().await;
+        }
+    }
+
+    /// The same, of what happened in the run. Where an answer or a result is among it, the run is stored with
+    /// it before anybody hears of it, and with what is about to be told: neither is lost by a crash, and
+    /// nothing is done a second time that somebody saw done.
+    pub(super) async fn tell_stored(&self, run: &mut Run, kinds: Vec<RunEventKind>) {
+        if self.agent.checkpoints.is_some()
+            && let Some(point) = point_of(&kinds)
+        {
+            run.untold = kinds;
+            self.reached(run, point).await;
+            let kinds = mem::take(&mut run.untold);
+            self.tell(kinds).await;
+        } else {
+            self.tell(kinds).await;
         }
     }
 
@@ -303,7 +330,7 @@ impl Driver {
         let (tools, _) = self.visible(catalog.tools);
         run.tools_declared(self.originals.clone());
         let events = run.tools_now(&tools);
-        self.tell(events).await;
+        self.tell_stored(run, events).await;
         true
     }
 
@@ -404,25 +431,26 @@ impl Driver {
         run: &mut Run,
         requests: &[ApprovalRequest],
     ) -> Result<Flow, UnexpectedInput> {
-        let is_stored = self.reached(run, Checkpoint::Waiting).await;
-        // One question at a time: a person answers them one at a time.
-        for request in requests {
-            let is_open = run
-                .waiting()
-                .iter()
-                .any(|waiting| waiting.tool_use.id == request.tool_use.id);
-            if !is_open {
-                // An answer before this one settled it.
-                continue;
+        let mut is_stored = self.reached(run, Checkpoint::Waiting).await;
+        let mut open = requests.to_vec();
+        loop {
+            // An answer may settle others.
+            let waiting = run.waiting();
+            open.retain(|request| {
+                waiting
+                    .iter()
+                    .any(|waiting| waiting.tool_use.id == request.tool_use.id)
+            });
+            if open.is_empty() {
+                return Ok(Flow::Go);
             }
-            let decision = match &self.agent.approver {
-                None => ApprovalDecision::NobodyThere,
+            let (place, decision) = match &self.agent.approver {
+                None => (0, ApprovalDecision::NobodyThere),
                 Some(approver) => {
-                    let decided = approver.decide(request);
-                    let expires_in = time_until(request, (self.agent.clock)());
+                    let now = (self.agent.clock)();
+                    let decided = in_time(approver.decide_any(&open), soonest(&open, now));
                     // A person's time is not the run's.
-                    run.pause((self.agent.clock)());
-                    let decided = in_time(decided, expires_in);
+                    run.pause(now);
                     match self.cancel.run_until_cancelled(decided).await {
                         Some(decision) => decision,
                         // What was stored to be decided later still can be.
@@ -431,6 +459,9 @@ impl Driver {
                     }
                 }
             };
+            // Somebody may name a place that there is not.
+            let place = place.min(open.len() - 1);
+            let request = open.remove(place);
             // A yes to what is not there is kept for when it is: nothing of it is lost by waiting.
             let is_away = self.resumed && self.original(&request.tool_use.name).is_none();
             let decision = match decision {
@@ -445,11 +476,37 @@ impl Driver {
                 decision => decision,
             };
             run.tick((self.agent.clock)());
-            self.tell(run.decided(&request.tool_use.id, decision)?)
-                .await;
+            let events = run.decided(&request.tool_use.id, decision)?;
+            self.tell_stored(run, events).await;
+            if !open.is_empty() && self.agent.approver.is_some() {
+                // The next word may be long in coming; this one is not to be lost meanwhile.
+                is_stored = self.reached(run, Checkpoint::Waiting).await;
+            }
         }
-        Ok(Flow::Go)
     }
+}
+
+/// The point at which a run is stored before this is told of it.
+fn point_of(kinds: &[RunEventKind]) -> Option<Checkpoint> {
+    let mut point = None;
+    for kind in kinds {
+        match kind {
+            RunEventKind::ModelCallFinished { .. } | RunEventKind::HistorySummarised { .. } => {
+                return Some(Checkpoint::ModelAnswered);
+            }
+            RunEventKind::ToolFinished { .. } => point = Some(Checkpoint::ToolAnswered),
+            _ => {}
+        }
+    }
+    point
+}
+
+/// Which of these expires first, by its place, and in what time; `None` if none of them ever does.
+fn soonest(requests: &[ApprovalRequest], now: jiff::Timestamp) -> Option<(usize, Duration)> {
+    let times = requests.iter().enumerate();
+    times
+        .filter_map(|(place, request)| Some((place, time_until(request, now)?)))
+        .min_by_key(|(_, time)| *time)
 }
 
 /// How long an answer to this still counts; `None` for ever.
@@ -459,14 +516,14 @@ fn time_until(request: &ApprovalRequest, now: jiff::Timestamp) -> Option<Duratio
 }
 
 async fn in_time(
-    decided: impl Future<Output = ApprovalDecision>,
-    expires_in: Option<Duration>,
-) -> ApprovalDecision {
-    match expires_in {
+    decided: impl Future<Output = (usize, ApprovalDecision)>,
+    soonest: Option<(usize, Duration)>,
+) -> (usize, ApprovalDecision) {
+    match soonest {
         None => decided.await,
-        Some(expires_in) => tokio::time::timeout(expires_in, decided)
+        Some((place, expires_in)) => tokio::time::timeout(expires_in, decided)
             .await
-            .unwrap_or(ApprovalDecision::Expired),
+            .unwrap_or((place, ApprovalDecision::Expired)),
     }
 }
 

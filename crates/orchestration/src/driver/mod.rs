@@ -17,13 +17,17 @@ use uuid::Uuid;
 
 use crate::{
     Run, RunEvent, RunOptions, SharedDecisions,
+    approval::{Rule, Rules},
     arguments::{ContextInjection, Validators},
     checkpoint::Checkpoints,
+    functions::ToolSet,
     limits::Pricing,
+    questions::Questions,
     recipe::Recipe,
     results::{OutputSchemas, ResultCache},
     trace::AgentTrace,
 };
+pub(crate) use publish::Publisher;
 pub use stream::{CancelHandle, RunStream};
 
 /// Tells the time for the events of a run.
@@ -50,6 +54,7 @@ struct Settings {
     decisions: Option<SharedDecisions>,
     redefined: Arc<[String]>,
     checkpoints: Option<Arc<dyn Checkpoints>>,
+    questions: Option<Questions>,
     context: ContextInjection,
     cache: Option<Arc<ResultCache>>,
     recipe: Option<Arc<Recipe>>,
@@ -74,6 +79,7 @@ impl Agent {
             decisions: None,
             redefined: Arc::new([]),
             checkpoints: None,
+            questions: None,
             context: ContextInjection::default(),
             cache: None,
             recipe: None,
@@ -135,6 +141,13 @@ impl Agent {
         self.with(|settings| settings.checkpoints = Some(checkpoints))
     }
 
+    /// Tells what servers ask of the person in the middle of its calls as events of its runs. The same value
+    /// is to be the host's elicitor.
+    #[must_use]
+    pub fn with_questions(self, questions: Questions) -> Self {
+        self.with(|settings| settings.questions = Some(questions))
+    }
+
     /// Gives tools values that the model neither sees nor writes.
     #[must_use]
     pub fn with_context(self, context: ContextInjection) -> Self {
@@ -174,6 +187,20 @@ impl Agent {
         self.with(|settings| settings.tools = Some(tools))
     }
 
+    /// Gives it the tools of one more server, beside those it has. Whatever else is configured, each of their calls
+    /// waits for somebody's word before it is made.
+    #[must_use]
+    pub fn with_asked_tools(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
+        self.with(|settings| {
+            settings.tools = Some(match settings.tools.take() {
+                None => tools,
+                Some(others) => Arc::new(ToolSet::new().with_shared(others).with_shared(tools)),
+            });
+            let asked = Rules(vec![Rule::ask().server(server)]);
+            settings.options.approval.layers.insert(0, asked);
+        })
+    }
+
     /// Gives it somebody to ask. Without, a call that needs approval is not executed.
     #[must_use]
     pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
@@ -204,7 +231,21 @@ impl Agent {
     }
 
     /// Answers the last message of a conversation.
-    pub fn run(&self, mut messages: Vec<Arc<Message>>) -> RunStream {
+    pub fn run(&self, messages: Vec<Arc<Message>>) -> RunStream {
+        let id = Uuid::now_v7().to_string();
+        let (principal, session) = (&self.settings.principal, &self.settings.session);
+        let run = self.prepare(id, messages, principal.clone(), session.clone());
+        self.start(run, false)
+    }
+
+    /// A run that answers the last message of a conversation, on somebody's behalf.
+    pub(crate) fn prepare(
+        &self,
+        id: String,
+        mut messages: Vec<Arc<Message>>,
+        principal: Principal,
+        session: Option<String>,
+    ) -> Run {
         if let Some(instructions) = &self.settings.instructions {
             let has_some = messages
                 .first()
@@ -213,13 +254,13 @@ impl Agent {
                 messages.insert(0, Arc::clone(instructions));
             }
         }
-        let id = Uuid::now_v7().to_string();
-        let model = self.first_model();
-        let run = Run::new(id, model, messages, self.settings.options.clone()).on_behalf_of(
-            self.settings.principal.clone(),
-            self.settings.session.clone(),
-        );
-        self.start(run, false)
+        let options = self.settings.options.clone();
+        Run::new(id, self.first_model(), messages, options).on_behalf_of(principal, session)
+    }
+
+    /// What time it is for its runs.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.settings.clock)()
     }
 
     /// The model that is asked first.

@@ -170,7 +170,7 @@ impl Driver {
                 self.stop(run, why, partial, &std::collections::HashMap::new())
             }
         };
-        self.tell(events).await;
+        self.tell_stored(run, events).await;
         Ok(Flow::Go)
     }
 
@@ -198,7 +198,7 @@ impl Driver {
             }
             Err(why) => return Ok(Flow::Stopped(why)),
         };
-        self.tell(events).await;
+        self.tell_stored(run, events).await;
         Ok(Flow::Go)
     }
 

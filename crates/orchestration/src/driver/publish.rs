@@ -16,7 +16,7 @@ use crate::{Clock, Run, RunEvent, RunEventKind, trace::RunLog};
 /// The one source of a run's events. Shared with progress listeners, which may speak from another
 /// thread and too late: number, order and what may still be said are decided under one lock.
 #[derive(Clone)]
-pub(super) struct Publisher {
+pub(crate) struct Publisher {
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -112,6 +112,23 @@ impl Publisher {
                 inner.send(RunEventKind::ToolRetried { id, retry }, time);
             }
         });
+    }
+
+    /// Tells of a question within a call, unless the call is over; whether it was told.
+    pub(crate) fn question(&self, call: &str, kind: RunEventKind) -> bool {
+        self.with(|inner| {
+            let is_under_way = inner.running.contains(call) && !inner.unread;
+            if is_under_way {
+                let time = (inner.clock)();
+                inner.send(kind, time);
+            }
+            is_under_way
+        })
+    }
+
+    /// The run whose events it numbers.
+    pub(crate) fn run_id(&self) -> Arc<str> {
+        self.with(|inner| Arc::clone(&inner.run_id))
     }
 
     pub(super) fn next_number(&self) -> u64 {

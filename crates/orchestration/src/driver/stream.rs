@@ -120,6 +120,11 @@ impl fmt::Debug for RunStream {
 pub struct CancelHandle(CancellationToken);
 
 impl CancelHandle {
+    /// Of a run that is over.
+    pub(crate) fn of_nothing() -> Self {
+        Self(CancellationToken::new())
+    }
+
     /// Stops it. Doing so twice, or after its end, changes nothing.
     pub fn cancel(&self) {
         self.0.cancel();

@@ -101,8 +101,8 @@ impl Driver {
                         cached: true,
                         ..ToolAnswer::new(Ok(output), 0)
                     };
-                    self.tell(run.tool_finished(&call.planned.id, answer)?)
-                        .await;
+                    let events = run.tool_finished(&call.planned.id, answer)?;
+                    self.tell_stored(run, events).await;
                     continue;
                 }
                 let events = run.tool_started(&call.planned.id)?;
@@ -118,7 +118,8 @@ impl Driver {
                 if self.cancel.is_cancelled() {
                     run.not_left(id)?;
                 } else if !is_stored && may_harm(&call.planned) {
-                    self.tell(run.held_back(id)?).await;
+                    let events = run.held_back(id)?;
+                    self.tell_stored(run, events).await;
                 } else {
                     started.insert(id.clone(), Instant::now());
                     self.tell(events).await;
@@ -135,14 +136,16 @@ impl Driver {
                 }
                 return Ok(Flow::Go);
             }
-            // Calls that ended together make room together, and what leaves then is stored once.
+            // Calls that ended together are stored and told together, and make room together.
+            let mut ended = Vec::new();
             while let Some((id, answer)) = next {
                 run.tick((self.agent.clock)());
-                self.tell(run.tool_finished(&id, answer)?).await;
-                if self.cancel.is_cancelled() {
-                    break 'calls Stopped::Cancelled;
-                }
+                ended.extend(run.tool_finished(&id, answer)?);
                 next = running.next().now_or_never().flatten();
+            }
+            self.tell_stored(run, ended).await;
+            if self.cancel.is_cancelled() {
+                break 'calls Stopped::Cancelled;
             }
         };
         // Dropping what is running cancels it at its servers, which need not wait until the reader
@@ -153,7 +156,7 @@ impl Driver {
             .map(|(id, since)| (id, milliseconds(since.elapsed())))
             .collect();
         let events = self.stop(run, stopped, None, &elapsed);
-        self.tell(events).await;
+        self.tell_stored(run, events).await;
         Ok(Flow::Go)
     }
 
@@ -211,6 +214,10 @@ impl Driver {
             return (id, ToolAnswer::new(Err(gone), 0));
         }
         let traced = ToolTrace::begin(&id, server.as_deref(), &name, &told);
+        // Until it is over: what its server asks within it is asked in this run.
+        let _asked = self.agent.questions.as_ref().map(|questions| {
+            questions.of_call(&idempotency_key, &id, &self.publisher, &self.agent.context)
+        });
         // Also if the call is dropped.
         let forgets = self.forgets_what_was_read(server.as_deref(), annotations);
         let attempts = Arc::new(AtomicU32::new(1));

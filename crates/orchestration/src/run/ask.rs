@@ -126,6 +126,7 @@ impl Run {
         self.messages
             .splice(leading..leading, examples.into_iter().map(Arc::new));
         self.given += count;
+        self.inserted.at(leading);
         self.given_ids.take();
         // They are no part of the conversation that could become too long: half an example would teach
         // half a thing. The question that began the conversation stays beside them.

@@ -1,5 +1,6 @@
 //! What holds whatever models, tools and people do: made-up runs over everything that a run can be
-//! told, each played once as it is and once stored and taken up between any two things that happen.
+//! told, each played once as it is and twice stored and taken up between any two things that happen: as a
+//! whole, and step by step.
 
 #[path = "laws_script_tests.rs"]
 mod script;
@@ -13,7 +14,7 @@ use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, ModelError, ModelErrorKind, Part, ToolChoice,
+    ApprovalDecision, ApprovalScope, ModelError, ModelErrorKind, Part, RunSnapshot, ToolChoice,
 };
 
 use super::*;
@@ -26,7 +27,10 @@ const ENDLESS: usize = 3_000;
 /// A run that is being played, and what is to be known of it afterwards.
 struct Play<'a> {
     script: &'a Script,
-    stores: bool,
+    stores: Stores,
+    /// The conversation as a store has it that gets snapshots.
+    conversation: Vec<Arc<Message>>,
+    mark: SnapshotMark,
     run: Run,
     now: Timestamp,
     events: Events,
@@ -39,8 +43,16 @@ struct Play<'a> {
     used: HashMap<&'static str, usize>,
 }
 
+/// How a run is stored between any two things that happen.
+#[derive(Clone, Copy)]
+enum Stores {
+    Never,
+    Whole,
+    Snapshots,
+}
+
 impl<'a> Play<'a> {
-    fn new(script: &'a Script, stores: bool) -> Self {
+    fn new(script: &'a Script, stores: Stores) -> Self {
         let mut run = Run::new(
             "run",
             ModelId::new("p", "m"),
@@ -51,6 +63,8 @@ impl<'a> Play<'a> {
         Self {
             script,
             stores,
+            conversation: Vec::new(),
+            mark: SnapshotMark::default(),
             run,
             now: Timestamp::UNIX_EPOCH,
             events: Vec::new(),
@@ -79,18 +93,40 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// What a store makes of the next snapshot: it has the conversation from those before.
+    fn through_a_snapshot(&mut self) {
+        let (snapshot, mark) = self.run.snapshot(self.mark).unwrap();
+        let from = usize::try_from(snapshot.from).unwrap();
+        assert!(from <= self.conversation.len());
+        self.conversation.truncate(from);
+        self.conversation.extend(snapshot.messages);
+        assert_eq!(self.conversation, self.run.messages);
+        self.run = Run::restore(RunSnapshot {
+            state: snapshot.state,
+            from: 0,
+            messages: self.conversation.clone(),
+        })
+        .unwrap();
+        assert_eq!(self.run.mark(), mark, "nothing is put between them here");
+        self.mark = mark;
+    }
+
     /// Time goes on, and the run goes through JSON.
     fn store(&mut self) {
         let seconds = self.next("seconds", &self.script.seconds);
         self.now += SignedDuration::from_secs(seconds.into());
         self.run.tick(self.now);
-        if self.stores {
-            let stored = serde_json::to_string(&self.run).unwrap();
-            self.run = serde_json::from_str(&stored).unwrap();
-            self.run.tick(self.now);
-            let events = self.run.tools_now(&tools(&self.script.knobs));
-            assert_eq!(events, [], "the tools are the same");
+        match self.stores {
+            Stores::Never => return,
+            Stores::Whole => {
+                let stored = serde_json::to_string(&self.run).unwrap();
+                self.run = serde_json::from_str(&stored).unwrap();
+            }
+            Stores::Snapshots => self.through_a_snapshot(),
         }
+        self.run.tick(self.now);
+        let events = self.run.tools_now(&tools(&self.script.knobs));
+        assert_eq!(events, [], "the tools are the same");
     }
 
     fn is_stopped(&mut self) -> bool {
@@ -631,16 +667,21 @@ proptest! {
 
     #[test]
     fn whatever_happens_the_laws_hold_and_a_stored_run_ends_the_same(script in scripts()) {
-        let play = Play::new(&script, false).played();
+        let play = Play::new(&script, Stores::Never).played();
         assert_whole(play.run.messages());
         assert_grammar(&play);
         assert_phases(&play);
         assert_nothing_runs_that_must_not(&play);
         assert_stopped(&play);
         assert_limits(&play);
-        let stored = Play::new(&script, true).played();
-        prop_assert_eq!(&play.events, &stored.events);
-        prop_assert_eq!(play.run.messages(), stored.run.messages());
-        prop_assert_eq!(play.run.report(), stored.run.report());
+        for stores in [Stores::Whole, Stores::Snapshots] {
+            let stored = Play::new(&script, stores).played();
+            prop_assert_eq!(&play.events, &stored.events);
+            prop_assert_eq!(play.run.messages(), stored.run.messages());
+            prop_assert_eq!(play.run.session_messages(), stored.run.session_messages());
+            prop_assert_eq!(play.run.report(), stored.run.report());
+        }
+        // A session goes on with these, whatever became of the run.
+        assert_whole(&play.run.session_messages());
     }
 }

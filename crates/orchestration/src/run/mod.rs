@@ -6,6 +6,7 @@ mod batch;
 mod phases;
 mod plan;
 mod results;
+mod snapshot;
 mod stops;
 
 use std::{
@@ -37,6 +38,7 @@ use crate::{
 pub(crate) use answers::UniqueIds;
 use batch::{CallState, PendingCall, Places};
 use phases::Stage;
+pub use snapshot::{RestoreError, SnapshotMark};
 
 type Events = Vec<RunEventKind>;
 
@@ -65,10 +67,12 @@ pub struct Run {
     #[serde(default)]
     recipe: Option<Arc<Recipe>>,
     options: RunOptions,
+    #[serde(with = "snapshot::conversation")]
     messages: Vec<Arc<Message>>,
     /// How many of the messages the run was given; the rest are its own.
     given: usize,
     /// The tools of the current step as the model was shown them.
+    #[serde(serialize_with = "snapshot::tools")]
     tools: Vec<Arc<ToolDefinition>>,
     phase: Phase,
     stage: Stage,
@@ -104,6 +108,7 @@ pub struct Run {
     usage: Usage,
     finish: Option<FinishReason>,
     warnings: Vec<Warning>,
+    #[serde(serialize_with = "snapshot::records")]
     records: Vec<ToolCallRecord>,
     error: Option<RunError>,
     /// Text of an answer that broke off and therefore is no message of the history.
@@ -113,14 +118,26 @@ pub struct Run {
     now: Timestamp,
     /// The number of the next event.
     pub(crate) next_event: u64,
+    /// What is about to be told of what just happened, while the run is stored with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) untold: Events,
+    /// What an earlier process was about to tell and did not.
+    #[serde(skip)]
+    pub(crate) told_late: Events,
+    /// Where messages were put between those that there were.
+    #[serde(skip)]
+    inserted: snapshot::Inserted,
     /// Its time runs, in this process.
     #[serde(skip)]
     is_awake: bool,
     #[serde(skip)]
     validators: Validators,
     /// What people decided: the run's own, or what it shares with others.
-    #[serde(default)]
+    #[serde(default, serialize_with = "snapshot::decisions")]
     decisions: SharedDecisions,
+    /// They are those of others, too.
+    #[serde(skip)]
+    shares_decisions: bool,
     /// Calls of the batch whose earlier call has its result, by their places.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     due: BTreeSet<usize>,
@@ -307,9 +324,13 @@ impl Run {
             partial_answer: None,
             now: Timestamp::UNIX_EPOCH,
             next_event: 1,
+            untold: Vec::new(),
+            told_late: Vec::new(),
+            inserted: snapshot::Inserted::default(),
             is_awake: false,
             validators: Validators::default(),
             decisions: SharedDecisions::default(),
+            shares_decisions: false,
             due: BTreeSet::new(),
             places: Places::default(),
             given_ids: OnceLock::new(),
@@ -362,6 +383,7 @@ impl Run {
     /// Shares what people decided before with other runs. Without, the run remembers for itself.
     pub fn shares_decisions(&mut self, decisions: SharedDecisions) {
         self.decisions = decisions;
+        self.shares_decisions = true;
     }
 
     /// Shares compiled schemas with other runs.
@@ -421,6 +443,11 @@ impl Run {
     /// The run's id.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The recipe that it follows.
+    pub fn recipe(&self) -> Option<&Arc<Recipe>> {
+        self.recipe.as_ref()
     }
 
     /// The model it was made for.

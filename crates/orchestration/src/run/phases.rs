@@ -13,7 +13,7 @@ use crate::{
     limits::Limits,
     strategy::{
         GatherFormat, Strategy,
-        formatter::{FormatDecision, FormatState, FormatterMode, PartialFormatter},
+        formatter::{self, FormatDecision, FormatState, FormatterMode, PartialFormatter},
         gather::{self, AfterGather, GatherCall, GatherState},
         repeats::CallVerdict,
     },
@@ -427,7 +427,9 @@ impl Run {
         let finish = FinishReason::Interrupted;
         let read = formatting.state.read(&whole, &finish, &formatting.gathered);
         if let FormatDecision::Done(formatted) = read {
+            let text = formatter::render(&formatted.items);
             formatting.items = Some(formatted.items);
+            self.partial_answer = Some(text).filter(|text| !text.is_empty());
         }
     }
 }

@@ -269,6 +269,14 @@ impl RunLog {
                 let reason = self.redactor.text(reason);
                 tracing::debug!(target: LOG, run, attempt, reason, "the model is asked again");
             }
+            RunEventKind::QuestionAsked { id, question } => {
+                let server = question.server.as_str();
+                tracing::debug!(target: LOG, run, id, server, "a server asks the person");
+            }
+            RunEventKind::QuestionAnswered { id, action } => {
+                let action = word(action);
+                tracing::debug!(target: LOG, run, id, action, "a server's question is over");
+            }
             RunEventKind::FormatRepaired { repairs } => {
                 let repairs = self.redactor.text(&repairs.join("; "));
                 tracing::debug!(target: LOG, run, repairs, "the formatted answer was mended");

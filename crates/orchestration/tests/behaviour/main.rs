@@ -5,12 +5,17 @@
 mod approvals;
 mod batches;
 mod changes;
+mod crashes;
 mod defects;
+mod disk;
 mod edges;
 mod fallbacks;
 mod gather_format;
 mod growth;
+mod keeping;
+mod letting_go;
 mod limits;
+mod questions;
 mod records;
 mod resuming;
 mod support;

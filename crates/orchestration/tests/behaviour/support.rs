@@ -87,40 +87,44 @@ impl ChatModel for Scripted {
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         self.requests.lock().unwrap().push(request.clone());
         let answer = self.answers.lock().unwrap().pop_front();
-        let events = match answer {
-            None => panic!("the model was asked once more than the test expects: {request:#?}"),
-            Some(Answer::Says(text)) => said(text, FinishReason::Stop, None),
-            Some(Answer::Ends(text, finish)) => said(text, finish, None),
-            Some(Answer::Costs(text, usage)) => said(text, FinishReason::Stop, Some(usage)),
-            Some(Answer::Streams(events)) => events.into_iter().map(Ok).collect(),
-            Some(Answer::Calls(text, calls)) => called(
-                text,
-                calls
-                    .into_iter()
-                    .map(|(id, name, input)| (id, name, input.to_string())),
-            ),
-            Some(Answer::RawCall(id, name, input)) => {
-                called("", [(id, name, input.to_owned())].into_iter())
-            }
-            Some(Answer::Fails(kind, message)) => {
-                return Err(ModelError::new("test", kind, message));
-            }
-            Some(Answer::Breaks(text)) => {
-                let mut events = said(text, FinishReason::Stop, None);
-                events.pop();
-                events.push(Err(ModelError::new(
-                    "test",
-                    ModelErrorKind::Interrupted,
-                    "the connection broke",
-                )));
-                events
-            }
+        let Some(answer) = answer else {
+            panic!("the model was asked once more than the test expects: {request:#?}")
         };
-        Ok(Box::pin(stream::iter(events)))
+        Ok(Box::pin(stream::iter(answered(answer)?)))
     }
 }
 
 type Events = Vec<Result<ModelEvent, ModelError>>;
+
+/// What an adapter says of an answer.
+pub(crate) fn answered(answer: Answer) -> Result<Events, ModelError> {
+    Ok(match answer {
+        Answer::Says(text) => said(text, FinishReason::Stop, None),
+        Answer::Ends(text, finish) => said(text, finish, None),
+        Answer::Costs(text, usage) => said(text, FinishReason::Stop, Some(usage)),
+        Answer::Streams(events) => events.into_iter().map(Ok).collect(),
+        Answer::Calls(text, calls) => called(
+            text,
+            calls
+                .into_iter()
+                .map(|(id, name, input)| (id, name, input.to_string())),
+        ),
+        Answer::RawCall(id, name, input) => called("", [(id, name, input.to_owned())].into_iter()),
+        Answer::Fails(kind, message) => {
+            return Err(ModelError::new("test", kind, message));
+        }
+        Answer::Breaks(text) => {
+            let mut events = said(text, FinishReason::Stop, None);
+            events.pop();
+            events.push(Err(ModelError::new(
+                "test",
+                ModelErrorKind::Interrupted,
+                "the connection broke",
+            )));
+            events
+        }
+    })
+}
 
 fn said(text: &str, reason: FinishReason, usage: Option<Usage>) -> Events {
     let mut events = Vec::new();

@@ -126,7 +126,11 @@ impl ChatDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         self.finish_optional = true;
-        self.frame("", body, events)?;
+        // There is no chunk before it that it could be like, and none comes after it.
+        match Some(body.trim()).filter(|_| self.odd < MAX_ODD) {
+            Some(data) if let Some(plain) = PlainChunk::read(data) => self.plain(plain, events),
+            _ => self.frame("", body, events)?,
+        }
         if self.answered {
             self.end(events)
         } else {

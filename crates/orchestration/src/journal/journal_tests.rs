@@ -1,0 +1,241 @@
+//! In which order a run is stored, with ports that say what they were asked.
+
+use std::sync::Mutex;
+
+use futures_util::{StreamExt, stream};
+use switchboard_domain::{
+    FinishReason, MockChatModel, MockRunStore, MockSessionStore, ModelCapabilities, ModelEvent,
+    PartStart, Session,
+};
+
+use super::*;
+
+type Said = Arc<Mutex<Vec<String>>>;
+
+fn model() -> Arc<MockChatModel> {
+    let mut model = MockChatModel::new();
+    model.expect_id().return_const(ModelId::new("p", "m"));
+    let capabilities = ModelCapabilities::default();
+    model.expect_capabilities().return_const(capabilities);
+    model.expect_stream().returning(|_| {
+        let events = [
+            ModelEvent::PartStarted {
+                index: 0,
+                part: PartStart::Text,
+            },
+            ModelEvent::TextDelta {
+                index: 0,
+                text: "Hello.".into(),
+            },
+            ModelEvent::PartFinished { index: 0 },
+            ModelEvent::Finished {
+                reason: FinishReason::Stop,
+                raw: None,
+            },
+        ];
+        Ok(Box::pin(stream::iter(events.map(Ok))))
+    });
+    Arc::new(model)
+}
+
+fn sessions(messages: u64) -> Arc<MockSessionStore> {
+    let mut sessions = MockSessionStore::new();
+    let said = vec![Arc::new(Message::user("before"))];
+    sessions
+        .expect_messages()
+        .returning(move |_, _, _| Ok(said.clone()));
+    sessions.expect_get().returning(move |_, id| {
+        Ok(Some(Session {
+            id: id.clone(),
+            title: String::new(),
+            created_at: String::new(),
+            messages,
+        }))
+    });
+    Arc::new(sessions)
+}
+
+/// A store that writes down what it is asked, and says no to what `refuses` is contained in.
+fn runs(said: &Said, refuses: &'static str) -> MockRunStore {
+    let mut runs = MockRunStore::new();
+    let listener = |said: &Said| {
+        let said = Arc::clone(said);
+        move |what: String| {
+            let is_no = !refuses.is_empty() && what.contains(refuses);
+            said.lock().unwrap().push(what);
+            if is_no {
+                return Err(SessionStoreError::Storage {
+                    operation: "write",
+                    source: "no".into(),
+                });
+            }
+            Ok(())
+        }
+    };
+    let hear = listener(said);
+    runs.expect_begin()
+        .returning(move |_, record, after, messages| {
+            hear(format!("begin behind {after} with {}", messages.len()))?;
+            Ok(record.clone())
+        });
+    let hear = listener(said);
+    runs.expect_append_events().returning(move |_, events| {
+        let kinds = events.iter().map(|event| {
+            let event: RunEvent = serde_json::from_str(&event.json).unwrap();
+            let json = serde_json::to_value(&event.kind).unwrap();
+            json["type"].as_str().unwrap().to_owned()
+        });
+        hear(kinds.collect::<Vec<_>>().join(" "))
+    });
+    let hear = listener(said);
+    runs.expect_save().returning(move |_, snapshot| {
+        hear(format!(
+            "save {} from {}",
+            snapshot.messages.len(),
+            snapshot.from
+        ))
+    });
+    let hear = listener(said);
+    runs.expect_release()
+        .returning(move |_, state, outcome, after, messages| {
+            hear(format!(
+                "release {state:?} {outcome:?} behind {after} with {}",
+                messages.len()
+            ))
+        });
+    runs
+}
+
+fn journal(runs: MockRunStore) -> Journal {
+    Journal::new(sessions(1), Arc::new(runs), Principal::default())
+}
+
+async fn begun(journal: &Journal) -> Result<KeptRun, JournalError> {
+    let agent = Agent::new(model());
+    let session = SessionId("s".into());
+    let message = vec![Arc::new(Message::user("hi"))];
+    journal.begin(&agent, &session, message).await
+}
+
+#[tokio::test]
+async fn each_thing_is_stored_behind_those_before_it() {
+    let said = Said::default();
+    let journal = journal(runs(&said, ""));
+    let shown: Vec<Kept> = begun(&journal).await.unwrap().collect().await;
+    assert_eq!(
+        *said.lock().unwrap(),
+        [
+            "begin behind 1 with 1",
+            "run_started",
+            "save 2 from 0",
+            "model_call_started text_delta",
+            "save 1 from 2",
+            "model_call_finished run_finished",
+            "release Finished Some(\"completed\") behind 2 with 1",
+        ]
+    );
+    assert_eq!(shown.len(), 5);
+}
+
+#[tokio::test]
+async fn what_is_not_stored_is_not_shown_and_the_run_is_let_go_of() {
+    for (refuses, shown) in [
+        ("run_started", 0),
+        ("save 2", 1),
+        ("text_delta", 1),
+        ("save 1", 3),
+        ("run_finished", 3),
+        ("Finished Some", 3),
+    ] {
+        let said = Said::default();
+        let journal = journal(runs(&said, refuses));
+        let mut run = begun(&journal).await.unwrap();
+        let mut seen = 0;
+        while run.next().await.is_some() {
+            seen += 1;
+        }
+        assert_eq!(seen, shown, "{refuses}");
+        let end = run.end();
+        assert!(
+            matches!(end, Some(KeptEnd::Failed(JournalError::Store(_)))),
+            "{end:?}"
+        );
+        drop(run);
+        // Where the store failed at the very end, a task lets go of it.
+        let is_let_go = || {
+            let said = said.lock().unwrap();
+            let last = said.last().cloned();
+            last.is_some_and(|last| last == "release Interrupted None behind 2 with 0")
+        };
+        let let_go = async {
+            while !is_let_go() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let limit = std::time::Duration::from_secs(30);
+        let let_go = tokio::time::timeout(limit, let_go).await;
+        assert!(let_go.is_ok(), "{:?}", said.lock().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_run_of_which_nobody_knows_whether_it_began_is_let_go_of() {
+    let said = Said::default();
+    let journal = journal(runs(&said, "begin"));
+    let error = begun(&journal).await.unwrap_err();
+    assert!(matches!(
+        error,
+        JournalError::Store(SessionStoreError::Storage { .. })
+    ));
+    assert_eq!(
+        *said.lock().unwrap(),
+        [
+            "begin behind 1 with 1",
+            "release Interrupted None behind 2 with 0"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_never_got_further_than_its_beginning_begins_with_the_agent_that_goes_on() {
+    let said = Said::default();
+    let mut runs = runs(&said, "");
+    let record = RunRecord {
+        id: "r".into(),
+        session: SessionId("s".into()),
+        state: RunState::Interrupted,
+        model: "p/other".into(),
+        created_at: String::new(),
+        updated_at: String::new(),
+        events_before: 0,
+        last_event: 0,
+        outcome: None,
+    };
+    let known = record.clone();
+    runs.expect_run()
+        .returning(move |_, _| Ok(Some(known.clone())));
+    runs.expect_take().returning(move |_, _| Ok(record.clone()));
+    runs.expect_snapshot().returning(|_, _| Ok(None));
+    let journal = journal(runs);
+    let taken = journal.take("r").await.unwrap();
+    assert_eq!(taken.run().model().to_string(), "p/other");
+    assert!(!taken.is_over());
+    let agent = Agent::new(model()).with_instructions("Be kind.");
+    let run = journal.go_on(&agent, taken);
+    assert_eq!(run.id(), "r");
+    let KeptEnd::Finished(report) = run.finish().await else {
+        panic!("it ends");
+    };
+    assert_eq!(
+        (report.run_id.as_str(), report.answer.as_str()),
+        ("r", "Hello.")
+    );
+    assert_eq!(report.model.to_string(), "p/m");
+    let said = said.lock().unwrap();
+    assert_eq!(said[0], "run_started");
+    assert_eq!(said[1], "save 2 from 0", "with the instructions");
+    assert_eq!(
+        said.last().unwrap(),
+        "release Finished Some(\"completed\") behind 1 with 1"
+    );
+}

@@ -1,0 +1,334 @@
+//! A run stored step by step: its state, and of its conversation only what is new.
+//!
+//! A run as a whole is one JSON object with the conversation in it, and a snapshot is the same object with two
+//! differences: in the place of the messages stands their number, and what a record says of a result that is
+//! in the conversation stands there alone. So there is one form of the state, and a field that is added to
+//! [`Run`] is in both. What is listed anew or shared with other runs is not in a snapshot either.
+
+use std::{cell::Cell, collections::HashMap, fmt, sync::Arc};
+
+use serde::{Serialize, Serializer};
+use switchboard_domain::{Message, RunSnapshot, ToolDefinition, ToolResult};
+
+use super::{Phase, Run};
+use crate::{RecordedResult, RunEventKind, SharedDecisions, ToolCallRecord};
+
+thread_local! {
+    /// What is being serialised on this thread is a snapshot. serde hands nothing down to the fields of a
+    /// struct, and it serialises them on the thread that asked for it.
+    static APART: Cell<Option<Apart>> = const { Cell::new(None) };
+}
+
+/// What of a run is left out of its snapshot beside the conversation.
+#[derive(Clone, Copy)]
+struct Apart {
+    /// The results of the first so many records are in the conversation.
+    records: usize,
+    /// The tools are listed anew before they are looked at.
+    tools: bool,
+    /// What people decided is shared with other runs, and kept by whoever shares it: it may be of many people.
+    decisions: bool,
+}
+
+/// Ends a snapshot's being made, also where that fails.
+struct Scope;
+
+impl Scope {
+    fn begin(apart: Apart) -> Self {
+        APART.set(Some(apart));
+        Self
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        APART.set(None);
+    }
+}
+
+/// Where messages were put between those that there were, in this process.
+#[derive(Debug, Default)]
+pub(super) struct Inserted {
+    times: u32,
+    /// The first place.
+    first: usize,
+}
+
+impl Inserted {
+    pub(super) fn at(&mut self, place: usize) {
+        self.first = if self.times == 0 {
+            place
+        } else {
+            self.first.min(place)
+        };
+        self.times += 1;
+    }
+}
+
+/// How much of a run's conversation a store has. By default nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SnapshotMark {
+    messages: usize,
+    inserted: u32,
+}
+
+/// A stored run cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The state is none that this version can read.
+    #[error("its state cannot be read")]
+    State(#[from] serde_json::Error),
+    /// The state and the conversation do not belong together.
+    #[error("its state is of {expected} messages, and {actual} are stored")]
+    Conversation {
+        /// How many the state speaks of.
+        expected: usize,
+        /// How many there are.
+        actual: usize,
+    },
+}
+
+impl Run {
+    /// What a store needs to have this run, where it has what `since` says. Gives what it has then, for the next
+    /// time. The state is as long for a long conversation before the run as for a short one.
+    ///
+    /// Messages mostly come at the end. Where some were put between those that there were, the snapshot has
+    /// everything from there on.
+    pub fn snapshot(
+        &self,
+        since: SnapshotMark,
+    ) -> Result<(RunSnapshot, SnapshotMark), serde_json::Error> {
+        let from = if since.inserted == self.inserted.times {
+            since.messages
+        } else {
+            since.messages.min(self.inserted.first)
+        };
+        let from = from.min(self.messages.len());
+        let state = {
+            let _scope = Scope::begin(self.apart());
+            serde_json::to_string(self)?
+        };
+        let snapshot = RunSnapshot {
+            state: state.into(),
+            from: u64::try_from(from).unwrap_or(u64::MAX),
+            messages: self.messages[from..].to_vec(),
+        };
+        Ok((snapshot, self.mark()))
+    }
+
+    /// What a store has that has all of this run.
+    pub fn mark(&self) -> SnapshotMark {
+        SnapshotMark {
+            messages: self.messages.len(),
+            inserted: self.inserted.times,
+        }
+    }
+
+    /// The run of which a store has this snapshot, with the whole conversation.
+    pub fn restore(snapshot: RunSnapshot) -> Result<Self, RestoreError> {
+        #[derive(serde::Deserialize)]
+        struct Head {
+            messages: usize,
+        }
+        let head: Head = serde_json::from_str(&snapshot.state)?;
+        if snapshot.from != 0 || head.messages != snapshot.messages.len() {
+            return Err(RestoreError::Conversation {
+                expected: head.messages,
+                actual: snapshot.messages.len(),
+            });
+        }
+        let mut run: Self = serde_json::from_str(&snapshot.state)?;
+        run.messages = snapshot.messages;
+        let mut records = std::mem::take(&mut run.records);
+        let own = run.new_messages().iter();
+        let results: HashMap<&str, &ToolResult> = own
+            .flat_map(|message| message.results())
+            .map(|result| (result.tool_use_id.as_str(), result))
+            .collect();
+        for record in &mut records {
+            if let Some(result) = results.get(record.id.as_str()) {
+                record.result = RecordedResult {
+                    content: result.content.clone(),
+                    structured: result.structured.clone(),
+                };
+            }
+        }
+        run.records = records;
+        Ok(run)
+    }
+
+    /// The number of the first event that was told after it was stored.
+    pub fn next_event(&self) -> u64 {
+        self.next_event
+    }
+
+    /// Goes on with the numbers of its events where they were stored beside it: `last` is the number of the
+    /// last one, and `stored` is what there is of them from [`Run::next_event`] on. What was about to be told
+    /// when it was stored, and is not among them, is told late.
+    pub fn continue_events_after<'e>(
+        &mut self,
+        last: u64,
+        stored: impl IntoIterator<Item = &'e RunEventKind>,
+    ) {
+        let mut untold = std::mem::take(&mut self.untold).into_iter().peekable();
+        for kind in stored {
+            if kind.is_from_outside() {
+                continue;
+            }
+            if untold.next_if(|next| next == kind).is_none() {
+                break;
+            }
+        }
+        self.told_late = untold.collect();
+        self.next_event = last.saturating_add(1);
+    }
+
+    /// What the run adds to its session: the messages that are its own, and the text of an answer that broke
+    /// off, so that what a person was shown is known to whoever answers them next. Once the run is over, every
+    /// tool use in it has its result.
+    pub fn session_messages(&self) -> Vec<Arc<Message>> {
+        let mut messages = self.new_messages().to_vec();
+        let partial = self.partial_answer.as_ref();
+        messages.extend(partial.map(|text| Arc::new(Message::assistant(text))));
+        messages
+    }
+
+    fn apart(&self) -> Apart {
+        let first_open = match &self.phase {
+            Phase::Batch(calls) => calls.iter().map(|call| call.record).min(),
+            _ => None,
+        };
+        Apart {
+            records: first_open.unwrap_or(self.records.len()),
+            tools: matches!(self.phase, Phase::Model | Phase::Done(_)),
+            decisions: self.shares_decisions,
+        }
+    }
+}
+
+/// The conversation: all of it, or the number of its messages in a snapshot.
+pub(super) mod conversation {
+    use serde::{
+        Deserialize as _, Deserializer,
+        de::{SeqAccess, Visitor, value::SeqAccessDeserializer},
+    };
+
+    use super::{APART, Arc, Message, Serialize as _, Serializer, fmt};
+
+    pub(in crate::run) fn serialize<S: Serializer>(
+        messages: &Vec<Arc<Message>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match APART.get() {
+            None => messages.serialize(serializer),
+            Some(_) => messages.len().serialize(serializer),
+        }
+    }
+
+    pub(in crate::run) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Arc<Message>>, D::Error> {
+        deserializer.deserialize_any(Messages)
+    }
+
+    struct Messages;
+
+    impl<'de> Visitor<'de> for Messages {
+        type Value = Vec<Arc<Message>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("messages, or how many of them are stored elsewhere")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(seq))
+        }
+
+        /// [`Run::restore`](super::Run::restore) puts them there.
+        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// The tools of the current step.
+pub(super) fn tools<S: Serializer>(
+    tools: &Vec<Arc<ToolDefinition>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    if APART.get().is_some_and(|apart| apart.tools) {
+        return serializer.collect_seq([(); 0]);
+    }
+    tools.serialize(serializer)
+}
+
+/// What people decided.
+pub(super) fn decisions<S: Serializer>(
+    decisions: &SharedDecisions,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    if APART.get().is_some_and(|apart| apart.decisions) {
+        return SharedDecisions::default().serialize(serializer);
+    }
+    decisions.serialize(serializer)
+}
+
+/// The records of the run's calls.
+pub(super) fn records<S: Serializer>(
+    records: &[ToolCallRecord],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let Some(apart) = APART.get() else {
+        return records.serialize(serializer);
+    };
+    let records = records.iter().enumerate();
+    serializer.collect_seq(records.map(|(at, record)| Recorded {
+        record,
+        is_apart: at < apart.records,
+    }))
+}
+
+/// A record, without its result where that is in the conversation.
+struct Recorded<'a> {
+    record: &'a ToolCallRecord,
+    is_apart: bool,
+}
+
+impl Serialize for Recorded<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !self.is_apart {
+            return self.record.serialize(serializer);
+        }
+        // Field by field: a result may be long, and is not copied to be left out.
+        let ToolCallRecord {
+            id,
+            server,
+            tool,
+            input,
+            is_error,
+            failure,
+            cached,
+            attempts,
+            duration_ms,
+            result: _,
+        } = self.record;
+        ToolCallRecord {
+            id: id.clone(),
+            server: server.clone(),
+            tool: tool.clone(),
+            input: input.clone(),
+            is_error: *is_error,
+            failure: *failure,
+            cached: *cached,
+            attempts: *attempts,
+            duration_ms: *duration_ms,
+            result: RecordedResult::default(),
+        }
+        .serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod tests;

@@ -1,0 +1,253 @@
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ApprovalDecision, ApprovalScope, ChatResponse, FinishReason, ModelId, Part, Principal, Role,
+    ToolChoiceOutcome, ToolInput, ToolOutput, ToolProgress, ToolUse, Usage,
+};
+
+use super::*;
+use crate::approval::{Asker, Decisions};
+use crate::{Outcome, RunOptions, Step, ToolAnswer};
+
+fn turns(count: usize) -> Vec<Arc<Message>> {
+    let turn = |n: usize| match n % 2 {
+        0 => Message::user(format!("question {n}")),
+        _ => Message::assistant(format!("answer {n}")),
+    };
+    (0..count).map(turn).map(Arc::new).collect()
+}
+
+fn tool() -> Arc<ToolDefinition> {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    Arc::new(ToolDefinition::new("look", "Looks.", schema))
+}
+
+fn run_after(before: usize) -> Run {
+    let mut messages = turns(before);
+    messages.push(Arc::new(Message::user("and now?")));
+    Run::new(
+        "run",
+        ModelId::new("p", "m"),
+        messages,
+        RunOptions::default(),
+    )
+}
+
+fn answer(parts: Vec<Part>, finish: FinishReason) -> ChatResponse {
+    ChatResponse {
+        message: Message::new(Role::Assistant, parts),
+        finish,
+        finish_raw: None,
+        // What is not known is estimated from the conversation, and such a number has digits too.
+        usage: Usage {
+            input_tokens: Some(100),
+            output_tokens: Some(1),
+            ..Usage::default()
+        },
+        tool_choice: ToolChoiceOutcome::Native,
+        warnings: Vec::new(),
+        response_id: None,
+        model: None,
+    }
+}
+
+/// The model calls the tool under each of these ids.
+fn calls(run: &mut Run, ids: &[&str]) -> Vec<RunEventKind> {
+    drop(run.begin_model_call(vec![tool()]));
+    let call = |id: &&str| {
+        let input = ToolInput::parse(r#"{"n":1}"#);
+        Part::ToolUse(ToolUse::new(*id, "look", input))
+    };
+    let parts = ids.iter().map(call).collect();
+    run.model_answered(answer(parts, FinishReason::ToolUse))
+        .unwrap()
+}
+
+fn finishes(run: &mut Run, id: &str, text: &str) -> Vec<RunEventKind> {
+    run.tool_started(id).unwrap();
+    let output = ToolAnswer::new(Ok(ToolOutput::text(text)), 1);
+    run.tool_finished(id, output).unwrap()
+}
+
+fn whole(run: &Run) -> RunSnapshot {
+    run.snapshot(SnapshotMark::default()).unwrap().0
+}
+
+#[test]
+fn a_state_does_not_grow_with_the_conversation_before_the_run() {
+    let length = |before: usize| {
+        let mut run = run_after(before);
+        calls(&mut run, &["a", "b"]);
+        finishes(&mut run, "a", "seen");
+        let mark = SnapshotMark {
+            messages: before + 1,
+            inserted: 0,
+        };
+        let (snapshot, _) = run.snapshot(mark).unwrap();
+        assert_eq!(
+            snapshot.messages.len(),
+            1,
+            "the answer, and nothing before it"
+        );
+        let state: Value = serde_json::from_str(&snapshot.state).unwrap();
+        // How many messages there are is written in digits, and that twice.
+        assert_eq!(state["messages"], before + 2);
+        assert_eq!(state["given"], before + 1);
+        snapshot.state.len() - 2 * before.to_string().len()
+    };
+    assert_eq!(length(10), length(1_000));
+}
+
+#[test]
+fn a_result_is_stored_once() {
+    let mut run = run_after(0);
+    calls(&mut run, &["a"]);
+    finishes(&mut run, "a", "what the first one saw");
+    calls(&mut run, &["b", "c"]);
+    finishes(&mut run, "b", "what the second one saw");
+    let (snapshot, mark) = run.snapshot(SnapshotMark::default()).unwrap();
+    let times = |text: &str| snapshot.state.matches(text).count();
+    assert_eq!(times("what the first one saw"), 0, "{}", snapshot.state);
+    // It is in no message before the last of its answer has its result.
+    assert!(times("what the second one saw") > 0);
+    assert!(times("Looks.") > 0, "a call that waits may be edited");
+    let restored = Run::restore(snapshot).unwrap();
+    assert_eq!(restored.mark(), mark);
+    assert_eq!(restored.records, run.records);
+
+    finishes(&mut run, "c", "what the third one saw");
+    let snapshot = whole(&run);
+    assert!(!snapshot.state.contains("one saw"), "{}", snapshot.state);
+    assert!(!snapshot.state.contains("Looks."), "they are listed anew");
+    assert_eq!(Run::restore(snapshot).unwrap().records, run.records);
+}
+
+#[test]
+fn what_others_decided_is_in_no_snapshot() {
+    let (own, mut shared) = (run_after(0), run_after(0));
+    let deny = ApprovalDecision::Deny {
+        reason: None,
+        scope: ApprovalScope::Session,
+    };
+    let asker = Asker {
+        principal: &Principal::default(),
+        session: "a-session",
+    };
+    let remember = |decisions: &mut Decisions| {
+        assert!(decisions.remember(&asker, &tool(), &deny, None));
+    };
+    own.decisions.change(remember);
+    let of_all = SharedDecisions::default();
+    of_all.change(remember);
+    shared.shares_decisions(of_all);
+    assert!(whole(&own).state.contains("a-session"));
+    assert!(!whole(&shared).state.contains("a-session"));
+    // A run that is stored as a whole goes on alone.
+    let text = serde_json::to_string(&shared).unwrap();
+    assert!(text.contains("a-session"));
+}
+
+#[test]
+fn what_is_put_between_messages_is_stored_from_there_on() {
+    let mut run = Run::new(
+        "run",
+        ModelId::new("p", "m"),
+        [Message::system("Be kind."), Message::user("hello")]
+            .map(Arc::new)
+            .to_vec(),
+        RunOptions::default(),
+    );
+    let (snapshot, mark) = run.snapshot(SnapshotMark::default()).unwrap();
+    let mut stored = snapshot.messages;
+    run.show_examples(vec![Message::user("2 + 2?"), Message::assistant("4")]);
+    let (snapshot, mark) = run.snapshot(mark).unwrap();
+    assert_eq!(snapshot.from, 1, "behind the instructions");
+    stored.truncate(1);
+    stored.extend(snapshot.messages);
+    assert_eq!(stored, run.messages);
+    calls(&mut run, &["a"]);
+    let (snapshot, _) = run.snapshot(mark).unwrap();
+    assert_eq!((snapshot.from, snapshot.messages.len()), (4, 1));
+}
+
+#[test]
+fn a_whole_run_is_what_it_was() {
+    let mut run = run_after(2);
+    calls(&mut run, &["a"]);
+    let text = serde_json::to_string(&run).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["messages"].as_array().unwrap().len(), 4);
+    assert_eq!(value["tools"].as_array().unwrap().len(), 1);
+    let again: Run = serde_json::from_value(value).unwrap();
+    assert_eq!(serde_json::to_string(&again).unwrap(), text);
+    drop(whole(&run));
+    assert_eq!(
+        serde_json::to_string(&run).unwrap(),
+        text,
+        "a snapshot leaves no trace"
+    );
+}
+
+#[test]
+fn a_snapshot_that_does_not_fit_is_refused() {
+    let run = run_after(2);
+    let mut torn = whole(&run);
+    torn.messages.pop();
+    let error = Run::restore(torn).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "its state is of 3 messages, and 2 are stored"
+    );
+    let unknown = RunSnapshot {
+        state: r#"{"messages":0,"id":7}"#.into(),
+        from: 0,
+        messages: Vec::new(),
+    };
+    assert!(matches!(Run::restore(unknown), Err(RestoreError::State(_))));
+}
+
+#[test]
+fn what_was_about_to_be_told_is_told_once() {
+    let mut run = run_after(0);
+    let told = calls(&mut run, &["a", "b"]);
+    assert_eq!(told.len(), 3);
+    let progress = RunEventKind::ToolProgressed {
+        id: "z".into(),
+        progress: ToolProgress {
+            progress: 0.5,
+            total: None,
+            message: None,
+        },
+    };
+    run.next_event = 8;
+    run.untold = told.clone();
+    let taken_up = |stored: &[RunEventKind], last: u64| {
+        let mut run = Run::restore(whole(&run)).unwrap();
+        run.continue_events_after(last, stored);
+        assert!(run.untold.is_empty());
+        (run.told_late.clone(), run.next_event())
+    };
+    assert_eq!(taken_up(&[], 7), (told.clone(), 8));
+    // Others may speak in between.
+    let some = [progress, told[0].clone()];
+    assert_eq!(taken_up(&some, 9), (told[1..].to_vec(), 10));
+    let mut all = told.clone();
+    all.push(RunEventKind::ToolStarted { id: "a".into() });
+    assert_eq!(taken_up(&all, 11), (Vec::new(), 12));
+}
+
+#[test]
+fn an_answer_that_broke_off_is_known_to_the_session() {
+    let mut run = run_after(0);
+    calls(&mut run, &["a"]);
+    finishes(&mut run, "a", "seen");
+    drop(run.begin_model_call(vec![tool()]));
+    let half = answer(vec![Part::text("I saw that")], FinishReason::Interrupted);
+    run.cancel(Some(half), &HashMap::new());
+    assert_eq!(run.outcome(), Some(Outcome::Cancelled));
+    let roles: Vec<_> = run.session_messages().iter().map(|it| it.role).collect();
+    assert_eq!(roles, [Role::Assistant, Role::Tool, Role::Assistant]);
+    assert_eq!(run.session_messages()[2].text(), "I saw that");
+    // For the run itself it is none: its calls must not run, and its thinking is not signed.
+    assert_eq!(run.new_messages().len(), 2);
+    assert_eq!(run.next_step(), Step::Done);
+}

@@ -1,0 +1,415 @@
+//! Runs that are kept: what is stored when, what a session knows afterwards, and what becomes of them when the
+//! store fails or nobody drives them any more.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use async_trait::async_trait;
+use futures_util::{FutureExt, StreamExt, stream};
+use serde_json::json;
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ChatModel, ChatRequest,
+    FinishReason, Message, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId,
+    ModelStream, PartStart, Principal, Role, RunState, SessionStoreError,
+};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, Outcome, Run, RunOptions,
+    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    journal::{Journal, JournalError, Kept, KeptEnd, KeptRun},
+    recipe::Recipe,
+};
+
+use crate::{
+    crashes::journal,
+    disk::{Disk, session_id},
+    support::{Answer, Scripted, Tools, assert_whole, calls, echo, tool},
+};
+
+pub(crate) fn says(text: &str) -> Vec<Arc<Message>> {
+    vec![Arc::new(Message::user(text))]
+}
+
+pub(crate) async fn begin(journal: &Journal, agent: &Agent, text: &str) -> KeptRun {
+    let begun = journal.begin(agent, &session_id(), says(text)).await;
+    begun.expect("it begins")
+}
+
+/// Everything that is shown, and how it ended.
+pub(crate) async fn watched(mut run: KeptRun) -> (Vec<Kept>, KeptEnd) {
+    let mut shown = Vec::new();
+    while let Some(kept) = run.next().await {
+        shown.push(kept);
+    }
+    (shown, run.finish().await)
+}
+
+pub(crate) fn roles(disk: &Disk) -> Vec<(Role, String)> {
+    let messages = disk.messages();
+    assert_whole(&messages);
+    messages.iter().map(|it| (it.role, it.text())).collect()
+}
+
+pub(crate) fn said(role: Role, text: &str) -> (Role, String) {
+    (role, text.to_owned())
+}
+
+/// Somebody who has this to say to every question.
+pub(crate) struct Person(ApprovalDecision);
+
+#[async_trait]
+impl Approver for Person {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        self.0.clone()
+    }
+}
+
+pub(crate) fn yes() -> Arc<Person> {
+    Arc::new(Person(ApprovalDecision::Allow {
+        input: None,
+        scope: ApprovalScope::Once,
+    }))
+}
+
+pub(crate) fn later() -> Arc<Person> {
+    Arc::new(Person(ApprovalDecision::Later))
+}
+
+pub(crate) fn asking() -> RunOptions {
+    RunOptions {
+        approval: ApprovalPolicy::Ask.into(),
+        ..RunOptions::default()
+    }
+}
+
+pub(crate) fn one(id: &'static str) -> Answer {
+    calls(&[(id, "srv__do", json!({"n": 1}))])
+}
+
+pub(crate) fn doing() -> Arc<Tools> {
+    Arc::new(Tools::new().with(tool("do"), echo))
+}
+
+/// A task that was spawned has done what it does.
+pub(crate) async fn settled(disk: &Disk, state: RunState) {
+    let settled = async {
+        while disk.record().state != state {
+            tokio::task::yield_now().await;
+        }
+    };
+    let limit = std::time::Duration::from_secs(30);
+    tokio::time::timeout(limit, settled)
+        .await
+        .expect("it hangs");
+}
+
+#[tokio::test]
+async fn a_session_knows_what_was_said_and_not_who_was_told_to_say_it() {
+    let disk = Disk::with_session([]);
+    let journal = journal(&disk.process(None));
+    let recipe: Recipe = serde_json::from_value(json!({
+        "name": "kind",
+        "instructions": "Be kind.",
+        "examples": [{"user": "2 + 2?", "answer": "4"}],
+    }))
+    .unwrap();
+    let model = Scripted::new([one("a"), Answer::Says("Done."), Answer::Says("Again.")]);
+    let agent = Agent::new(model.clone())
+        .with_tools(doing())
+        .with_recipe(Arc::new(recipe));
+    let (shown, end) = watched(begin(&journal, &agent, "first").await).await;
+    let KeptEnd::Finished(report) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(report.answer, "Done.");
+    assert_eq!(report.session_id.as_deref(), Some("s"));
+    let first = disk.record();
+    assert_eq!(first.outcome.as_deref(), Some("completed"));
+    assert_eq!(first.model, "test/scripted");
+    assert_eq!(first.last_event, shown.last().unwrap().event.seq);
+
+    let (_, end) = watched(begin(&journal, &agent, "second").await).await;
+    assert!(matches!(end, KeptEnd::Finished(_)));
+    assert_eq!(
+        roles(&disk),
+        [
+            said(Role::User, "first"),
+            said(Role::Assistant, ""),
+            said(Role::Tool, ""),
+            said(Role::Assistant, "Done."),
+            said(Role::User, "second"),
+            said(Role::Assistant, "Again."),
+        ]
+    );
+    let sent = model.request(2).messages;
+    let sent: Vec<_> = sent.iter().map(|it| (it.role, it.text())).collect();
+    assert!(sent[0].0 == Role::System && sent[0].1.starts_with("Be kind."));
+    assert_eq!(sent[1], said(Role::User, "2 + 2?"));
+    assert_eq!(sent[3], said(Role::User, "first"));
+    assert_eq!(sent.last(), Some(&said(Role::User, "second")));
+    assert_eq!(sent.len(), 1 + 2 + 5);
+    assert_eq!(disk.record().events_before, first.last_event);
+}
+
+/// Writes down when it is reached.
+struct Points(Arc<Mutex<Vec<String>>>);
+
+#[async_trait]
+impl Checkpoints for Points {
+    async fn reached(&self, _: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+        self.0.lock().unwrap().push(format!("{point:?}"));
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_run_can_be_stored_with_what_is_about_to_be_told() {
+    let happened = Arc::new(Mutex::new(Vec::new()));
+    let agent = Agent::new(Scripted::new([one("a"), Answer::Says("ok")]))
+        .with_tools(doing())
+        .with_checkpoints(Arc::new(Points(happened.clone())));
+    let mut run = agent.ask("go");
+    while let Some(event) = run.next().await {
+        let kind = serde_json::to_value(&event.kind).unwrap();
+        let kind = kind["type"].as_str().unwrap().to_owned();
+        happened.lock().unwrap().push(kind);
+    }
+    assert_eq!(
+        *happened.lock().unwrap(),
+        [
+            "run_started",
+            "Begun",
+            "model_call_started",
+            "tool_input_started",
+            "tool_input_delta",
+            "ModelAnswered",
+            "model_call_finished",
+            "tool_planned",
+            "Leaving",
+            "tool_started",
+            "ToolAnswered",
+            "tool_finished",
+            "Settled",
+            "model_call_started",
+            "text_delta",
+            "text_delta",
+            "ModelAnswered",
+            "model_call_finished",
+            "Over",
+            "run_finished",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_step_stores_what_is_new_in_it() {
+    let turns = (0..1_000).map(|n| match n % 2 {
+        0 => Message::user("again"),
+        _ => Message::assistant("and again"),
+    });
+    let disk = Disk::with_session(turns);
+    let ids = ["a", "b", "c", "d", "e"];
+    let answers = ids.map(one).into_iter().chain([Answer::Says("ok")]);
+    let agent = Agent::new(Scripted::new(answers)).with_tools(doing());
+    let journal = journal(&disk.process(None));
+    let (_, end) = watched(begin(&journal, &agent, "go").await).await;
+    assert!(matches!(end, KeptEnd::Finished(_)));
+    // The conversation once, and then each message once.
+    assert_eq!(disk.written(), 1_001 + 2 * ids.len() + 1);
+}
+
+#[tokio::test]
+async fn a_session_has_one_run_at_a_time_and_nobody_elses() {
+    let disk = Disk::with_session([]);
+    let process = disk.process(None);
+    let journal = journal(&process);
+    let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
+    let run = begin(&journal, &agent, "first").await;
+    let busy = journal.begin(&agent, &session_id(), says("second")).await;
+    let busy = busy.unwrap_err();
+    assert!(
+        matches!(&busy, JournalError::Store(SessionStoreError::Busy { run: of, .. }) if of == run.id())
+    );
+    let taken = journal.take(run.id()).await.unwrap_err();
+    assert!(matches!(
+        taken,
+        JournalError::Store(SessionStoreError::Busy { .. })
+    ));
+    let id = run.id().to_owned();
+    watched(run).await;
+    assert_eq!(roles(&disk).len(), 2, "nothing of the second is there");
+
+    let other = Principal {
+        user: "other".into(),
+        ..Principal::default()
+    };
+    let process = Arc::new(process);
+    let others = Journal::new(process.clone(), process, other);
+    let error = others.begin(&agent, &session_id(), says("mine?")).await;
+    let error = error.unwrap_err();
+    assert!(matches!(
+        error,
+        JournalError::Store(SessionStoreError::NotFound { .. })
+    ));
+    for error in [
+        others.take(&id).await.unwrap_err(),
+        others.abandon(&id).await.unwrap_err(),
+        others.events(&id, 0, 10).await.unwrap_err(),
+    ] {
+        let is_none = matches!(
+            error,
+            JournalError::Store(SessionStoreError::NoSuchRun { .. })
+        );
+        assert!(is_none, "{error:?}");
+    }
+    assert!(!journal.events(&id, 0, 10).await.unwrap().is_empty());
+}
+
+/// A model whose words come as often as it is asked for more, and which counts them.
+struct Talkative {
+    id: ModelId,
+    capabilities: ModelCapabilities,
+    words: usize,
+    said: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl ChatModel for Talkative {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
+    }
+
+    async fn stream(&self, _: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let said = Arc::clone(&self.said);
+        let begin = ModelEvent::PartStarted {
+            index: 0,
+            part: PartStart::Text,
+        };
+        let words = stream::iter(0..self.words).map(move |_| {
+            said.fetch_add(1, Ordering::Relaxed);
+            Ok(ModelEvent::TextDelta {
+                index: 0,
+                text: "word ".into(),
+            })
+        });
+        let end = [
+            Ok(ModelEvent::PartFinished { index: 0 }),
+            Ok(ModelEvent::Finished {
+                reason: FinishReason::Stop,
+                raw: None,
+            }),
+        ];
+        let begin = stream::iter([Ok(begin)]);
+        Ok(Box::pin(begin.chain(words).chain(stream::iter(end))))
+    }
+}
+
+#[tokio::test]
+async fn while_a_batch_is_written_the_run_goes_on_but_not_too_far() {
+    let disk = Disk::with_session([]);
+    let process = disk.process(None);
+    let words = Arc::new(AtomicUsize::new(0));
+    let agent = Agent::new(Arc::new(Talkative {
+        id: ModelId::new("test", "talkative"),
+        capabilities: ModelCapabilities::default(),
+        words: 5_000,
+        said: words.clone(),
+    }));
+    let mut run = begin(&journal(&process), &agent, "go").await;
+    let mut shown = 0;
+    while shown < 2 {
+        shown += run.next().await.unwrap().event.seq.min(1);
+    }
+    let appending = Arc::clone(&process.appending);
+    let held = appending.write().await;
+    let mut pending = 0;
+    // Until it waits for nothing but the store.
+    while pending < 50 {
+        match run.next().now_or_never() {
+            Some(kept) => assert!(kept.is_some()),
+            None => pending += 1,
+        }
+        tokio::task::yield_now().await;
+    }
+    let ahead = words.load(Ordering::Relaxed);
+    let stored = usize::try_from(disk.record().last_event).unwrap();
+    assert!(
+        ahead > stored + 100,
+        "{ahead} words, {stored} events stored"
+    );
+    assert!(
+        ahead < stored + 2 * 512 + 64,
+        "{ahead} words, {stored} events stored"
+    );
+    drop(held);
+    let KeptEnd::Finished(report) = run.finish().await else {
+        panic!("it goes on");
+    };
+    assert_eq!(report.answer.len(), 5_000 * "word ".len());
+    let numbers: Vec<_> = disk.events().iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_was_shown_of_an_answer_is_known_to_whoever_answers_next() {
+    let disk = Disk::with_session([]);
+    let journal = journal(&disk.process(None));
+    let model = Scripted::new([
+        one("a"),
+        Answer::Breaks("There are three of"),
+        Answer::Says("them."),
+    ]);
+    let agent = Agent::new(model.clone()).with_tools(doing());
+    let (_, end) = watched(begin(&journal, &agent, "How many?").await).await;
+    let KeptEnd::Finished(report) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert_eq!(disk.record().outcome.as_deref(), Some("failed"));
+    watched(begin(&journal, &agent, "Go on.").await).await;
+    let sent = model.request(2).messages;
+    assert_whole(&sent);
+    let texts: Vec<_> = sent.iter().map(|message| message.text()).collect();
+    assert_eq!(texts, ["How many?", "", "", "There are three of", "Go on."]);
+}
+
+#[tokio::test]
+async fn a_failed_question_is_not_forgotten() {
+    let disk = Disk::with_session([]);
+    let journal = journal(&disk.process(None));
+    let model = Scripted::new([
+        Answer::Fails(ModelErrorKind::Authentication, "no key"),
+        Answer::Says("Better now."),
+    ]);
+    let agent = Agent::new(model);
+    watched(begin(&journal, &agent, "first").await).await;
+    watched(begin(&journal, &agent, "second").await).await;
+    assert_eq!(
+        roles(&disk),
+        [
+            said(Role::User, "first"),
+            said(Role::User, "second"),
+            said(Role::Assistant, "Better now."),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_kept_run_may_go_from_thread_to_thread() {
+    fn is_send<T: Send>(value: T) -> T {
+        value
+    }
+    let disk = Disk::with_session([]);
+    let journal = journal(&disk.process(None));
+    let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
+    let run = is_send(begin(&journal, &agent, "go").await);
+    let end = tokio::spawn(run.finish()).await.unwrap();
+    assert!(matches!(end, KeptEnd::Finished(_)));
+    let taken = is_send(journal.take("x"));
+    assert!(taken.await.is_err());
+}

@@ -1,0 +1,310 @@
+//! What becomes of kept runs that nobody drives any more, that wait, or that cannot be stored.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use futures_util::StreamExt;
+use serde_json::json;
+use switchboard_domain::{Role, RunState, SessionStoreError};
+use switchboard_orchestration::{
+    Agent, Outcome, RunEventKind,
+    journal::{JournalError, KeptEnd},
+};
+
+use crate::{
+    crashes::journal,
+    disk::{Disk, Wall},
+    keeping::{asking, begin, doing, later, one, roles, said, settled, watched, yes},
+    support::{Answer, Scripted, Tools, assert_whole, calls, echo, tool},
+};
+
+/// Says that it was dropped.
+struct Flag(Arc<AtomicBool>);
+
+impl Drop for Flag {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Tools of which one never ends, and whether its call was cancelled.
+fn endless() -> (Arc<Tools>, Arc<AtomicBool>) {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let flag = cancelled.clone();
+    let tools = Tools::new()
+        .with(tool("do"), echo)
+        .with_async(tool("wait"), move |_| {
+            let flag = Flag(flag.clone());
+            async move {
+                let _flag = flag;
+                std::future::pending().await
+            }
+        });
+    (Arc::new(tools), cancelled)
+}
+
+fn both() -> Answer {
+    calls(&[
+        ("a", "srv__do", json!({"n": 1})),
+        ("b", "srv__wait", json!({"n": 1})),
+    ])
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_recorded_does_not_go_on() {
+    for wall in [Wall::Fails, Wall::FailsOnce] {
+        // It begins; from then on it fails at every one of its writes in turn.
+        for at in 1..8 {
+            let disk = Disk::with_session([]);
+            let (tools, cancelled) = endless();
+            let agent = Agent::new(Scripted::new([both()])).with_tools(tools.clone());
+            let process = disk.process(Some((at, wall)));
+            let run = begin(&journal(&process), &agent, "go").await;
+            // It waits when it comes to the call that never ends and nothing is to be written: then time goes on.
+            let watched = tokio::time::timeout(std::time::Duration::from_secs(1), watched(run));
+            let Ok((shown, end)) = watched.await else {
+                assert!(at >= 7, "{at}: {:#?}", disk.events());
+                continue;
+            };
+            let KeptEnd::Failed(error) = end else {
+                panic!("{end:?}");
+            };
+            assert_eq!(error.to_string(), "the session store failed to write");
+            assert_eq!(shown.len(), disk.events().len(), "what is shown is stored");
+            let is_under_way = tools.called().contains(&"srv__wait".to_owned());
+            assert_eq!(cancelled.load(Ordering::Relaxed), is_under_way, "at {at}");
+            if wall == Wall::FailsOnce {
+                settled(&disk, RunState::Interrupted).await;
+            }
+            process.ends();
+            let abandoned = journal(&disk.process(None))
+                .abandon(&disk.record().id)
+                .await;
+            assert!(abandoned.is_ok(), "{abandoned:?}");
+            assert_whole(&disk.messages());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_drives_any_more_can_be_gone_on_with() {
+    let disk = Disk::with_session([]);
+    let journal = journal(&disk.process(None));
+    let (tools, cancelled) = endless();
+    let agent = Agent::new(Scripted::new([both()])).with_tools(tools);
+    let mut run = begin(&journal, &agent, "go").await;
+    let mut shown = Vec::new();
+    while let Some(kept) = run.next().await {
+        let is_done =
+            matches!(&kept.event.kind, RunEventKind::ToolFinished { id, .. } if id == "a");
+        shown.push(kept);
+        if is_done {
+            break;
+        }
+    }
+    let id = run.id().to_owned();
+    drop(run);
+    assert!(cancelled.load(Ordering::Relaxed), "at once");
+    settled(&disk, RunState::Interrupted).await;
+
+    let tools = doing();
+    let agent = Agent::new(Scripted::new([Answer::Says("So be it.")])).with_tools(tools.clone());
+    let taken = journal.take(&id).await.unwrap();
+    assert_eq!(taken.run().model().to_string(), "test/scripted");
+    assert!(!taken.is_over());
+    // Nobody goes on with it after all.
+    drop(taken);
+    settled(&disk, RunState::Interrupted).await;
+    let taken = journal.take(&id).await.unwrap();
+    let (more, end) = watched(journal.go_on(&agent, taken)).await;
+    let KeptEnd::Finished(report) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(report.answer, "So be it.");
+    assert!(
+        tools.called().is_empty(),
+        "one is done, and of the other nobody knows"
+    );
+    let seen = shown.len() as u64;
+    assert!(more[0].event.seq > seen);
+    assert!(more.iter().any(|kept| matches!(
+        kept.event.kind,
+        RunEventKind::RunStarted { resumed: true, .. }
+    )));
+    assert_eq!(
+        roles(&disk).last(),
+        Some(&said(Role::Assistant, "So be it."))
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_waits_is_anybodys() {
+    let disk = Disk::with_session([]);
+    let first = journal(&disk.process(None));
+    let agent = Agent::new(Scripted::new([one("a")]))
+        .with_tools(doing())
+        .with_approver(later())
+        .with_options(asking());
+    let (shown, end) = watched(begin(&first, &agent, "go").await).await;
+    let KeptEnd::Waiting(waiting) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(waiting[0].tool_use.id, "a");
+    let last = &shown.last().unwrap().event.kind;
+    assert!(matches!(last, RunEventKind::RunParked { .. }));
+    assert_eq!(disk.record().state, RunState::Waiting);
+    assert_eq!(
+        roles(&disk),
+        [said(Role::User, "go")],
+        "no call is without its result"
+    );
+
+    let second = journal(&disk.process(None));
+    let id = disk.record().id;
+    drop(second.take(&id).await.unwrap());
+    settled(&disk, RunState::Waiting).await;
+    let tools = doing();
+    let agent = Agent::new(Scripted::new([Answer::Says("ok")]))
+        .with_tools(tools.clone())
+        .with_approver(yes());
+    let taken = second.take(&id).await.unwrap();
+    assert_eq!(taken.run().waiting().len(), 1);
+    let (more, end) = watched(second.go_on(&agent, taken)).await;
+    assert!(matches!(end, KeptEnd::Finished(_)));
+    assert_eq!(more[0].event.seq, shown.len() as u64 + 1);
+    assert_eq!(tools.called(), ["srv__do"]);
+    assert_eq!(roles(&disk).len(), 4);
+    let over = second.take(&id).await.unwrap_err();
+    assert!(matches!(
+        over,
+        JournalError::Store(SessionStoreError::RunConflict { .. })
+    ));
+}
+
+#[tokio::test]
+async fn an_abandoned_run_leaves_its_session_whole() {
+    let disk = Disk::with_session([]);
+    let journal = journal(&disk.process(None));
+    let agent = Agent::new(Scripted::new([one("a")]))
+        .with_tools(doing())
+        .with_approver(later())
+        .with_options(asking());
+    let (shown, _) = watched(begin(&journal, &agent, "go").await).await;
+    let last = journal.abandon(&disk.record().id).await.unwrap();
+    assert_eq!(last[0].event.seq, shown.len() as u64 + 1);
+    assert!(matches!(&last[0].event.kind, RunEventKind::ToolFinished { id, .. } if id == "a"));
+    let RunEventKind::RunFinished { report } = &last[1].event.kind else {
+        panic!("{last:#?}");
+    };
+    assert_eq!(report.outcome, Outcome::Cancelled);
+    assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
+    assert_eq!(roles(&disk).len(), 3);
+    let model = Scripted::new([Answer::Says("ok")]);
+    let (_, end) = watched(begin(&journal, &Agent::new(model.clone()), "and now?").await).await;
+    assert!(matches!(end, KeptEnd::Finished(_)));
+    assert_whole(&model.request(0).messages);
+}
+
+#[tokio::test]
+async fn a_run_of_another_version_can_be_abandoned_and_nothing_else() {
+    let disk = Disk::with_session([]);
+    let journal = journal(&disk.process(None));
+    let agent = Agent::new(Scripted::new([one("a")]))
+        .with_tools(doing())
+        .with_approver(later())
+        .with_options(asking());
+    watched(begin(&journal, &agent, "go").await).await;
+    let id = disk.record().id;
+    disk.spoil(r#"{"messages":2,"something":"else"}"#);
+    let error = journal.take(&id).await.unwrap_err();
+    assert!(
+        matches!(error, JournalError::Unreadable { .. }),
+        "{error:?}"
+    );
+    assert_eq!(
+        disk.record().state,
+        RunState::Waiting,
+        "it is let go of again"
+    );
+    let last = journal.abandon(&id).await.unwrap();
+    assert_eq!(last.len(), 1);
+    assert_eq!(disk.record().state, RunState::Finished);
+    assert_eq!(roles(&disk), [said(Role::User, "go")]);
+}
+
+#[tokio::test]
+async fn cancelling_is_a_proper_end() {
+    let disk = Disk::with_session([]);
+    let journal = journal(&disk.process(None));
+    let (tools, cancelled) = endless();
+    let agent = Agent::new(Scripted::new([both()])).with_tools(tools);
+    let mut run = begin(&journal, &agent, "go").await;
+    let handle = run.cancel_handle();
+    let mut last = None;
+    while let Some(kept) = run.next().await {
+        if matches!(&kept.event.kind, RunEventKind::ToolFinished { id, .. } if id == "a") {
+            handle.cancel();
+        }
+        last = Some(kept);
+    }
+    assert!(cancelled.load(Ordering::Relaxed));
+    let Some(RunEventKind::RunFinished { report }) = last.map(|kept| kept.event.kind.clone())
+    else {
+        panic!("it ends");
+    };
+    assert_eq!(report.outcome, Outcome::Cancelled);
+    assert!(matches!(run.end(), Some(KeptEnd::Finished(_))));
+    assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
+    assert_eq!(roles(&disk).len(), 3);
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_is_not_shown_before_it_is_one() {
+    for (answer, outcome) in [
+        (Answer::Says("ok"), Outcome::Completed),
+        (Answer::Breaks("ok"), Outcome::Failed),
+    ] {
+        // Its process ends between the last event and the end.
+        let mut at = 1;
+        let disk = loop {
+            assert!(at < 30);
+            let disk = Disk::with_session([]);
+            let process = disk.process(Some((at, Wall::Before)));
+            let agent = Agent::new(Scripted::new([answer.clone()]));
+            let mut run = begin(&journal(&process), &agent, "go").await;
+            loop {
+                tokio::select! {
+                    biased;
+                    () = process.stuck() => break,
+                    _ = run.next() => {}
+                }
+            }
+            process.ends();
+            let last = disk.events().pop().map(|event| event.kind);
+            if matches!(last, Some(RunEventKind::RunFinished { .. })) {
+                break disk;
+            }
+            at += 1;
+        };
+        assert_eq!(disk.record().state, RunState::Interrupted);
+        let journal = journal(&disk.process(None));
+        let id = disk.record().id;
+        let stored = disk.events().len();
+        let shown = journal.events(&id, 0, 1_000).await.unwrap();
+        assert_eq!(shown.len(), stored - 1);
+        let taken = journal.take(&id).await.unwrap();
+        assert!(taken.is_over());
+        let nobody = Agent::new(Scripted::new([]));
+        let (more, end) = watched(journal.go_on(&nobody, taken)).await;
+        assert!(more.is_empty(), "its last event is stored");
+        let KeptEnd::Finished(report) = end else {
+            panic!("{end:?}");
+        };
+        assert_eq!((report.answer.as_str(), report.outcome), ("ok", outcome));
+        assert_eq!(journal.events(&id, 0, 1_000).await.unwrap().len(), stored);
+        // Also of an answer that broke off: it was shown.
+        assert_eq!(roles(&disk).last(), Some(&said(Role::Assistant, "ok")));
+    }
+}
