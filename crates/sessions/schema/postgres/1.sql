@@ -1,0 +1,94 @@
+-- Version 1. The same tables as in schema/sqlite/1.sql, in PostgreSQL's words.
+
+-- The processes that have this database open. Whether one is alive is told by a lock, not by this row.
+CREATE TABLE instances (
+    id       TEXT    NOT NULL PRIMARY KEY,
+    lock_key BIGINT  NOT NULL,
+    began_at TEXT    NOT NULL
+);
+
+-- `tenant` is null while a session is being imported by `instance`: it is nobody's then. `person` is the import.
+CREATE TABLE sessions (
+    key        BIGINT  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,
+    tenant     TEXT,
+    person     TEXT    NOT NULL,
+    instance   TEXT,
+    title      TEXT    NOT NULL,
+    created_at TEXT    NOT NULL,
+    -- Microseconds since 1970, for order and age.
+    created_us BIGINT  NOT NULL,
+    used_us    BIGINT  NOT NULL,
+    messages   BIGINT  NOT NULL
+);
+CREATE INDEX sessions_of ON sessions (tenant, person, created_us, key);
+CREATE INDEX sessions_used ON sessions (used_us);
+
+CREATE TABLE messages (
+    session  BIGINT  NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+    position BIGINT  NOT NULL,
+    message  TEXT    NOT NULL,
+    PRIMARY KEY (session, position)
+);
+
+-- `instance` has the run while its state is `running`.
+CREATE TABLE runs (
+    key           BIGINT  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id            TEXT    NOT NULL UNIQUE,
+    session       BIGINT  NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+    state         TEXT    NOT NULL CHECK (state IN ('running', 'waiting', 'interrupted', 'finished')),
+    instance      TEXT,
+    model         TEXT    NOT NULL,
+    created_at    TEXT    NOT NULL,
+    created_us    BIGINT  NOT NULL,
+    updated_at    TEXT    NOT NULL,
+    events_before BIGINT  NOT NULL,
+    outcome       TEXT,
+    CHECK ((state = 'running') = (instance IS NOT NULL))
+);
+CREATE UNIQUE INDEX runs_unfinished ON runs (session) WHERE state <> 'finished';
+CREATE INDEX runs_of ON runs (session, key);
+CREATE INDEX runs_of_instance ON runs (instance) WHERE instance IS NOT NULL;
+
+-- The events of one append are one row: `events` has one of them on each line.
+CREATE TABLE run_events (
+    run       BIGINT  NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
+    last_seq  BIGINT  NOT NULL,
+    first_seq BIGINT  NOT NULL,
+    at        TEXT    NOT NULL,
+    events    TEXT    NOT NULL,
+    PRIMARY KEY (run, last_seq)
+);
+
+-- What an unfinished run needs to go on.
+CREATE TABLE run_states (
+    run      BIGINT  NOT NULL PRIMARY KEY REFERENCES runs (key) ON DELETE CASCADE,
+    state    TEXT    NOT NULL,
+    messages BIGINT  NOT NULL
+);
+CREATE TABLE run_messages (
+    run      BIGINT  NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
+    position BIGINT  NOT NULL,
+    message  TEXT    NOT NULL,
+    PRIMARY KEY (run, position)
+);
+
+-- Outlives what it tells of.
+CREATE TABLE audit (
+    key       BIGINT  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant    TEXT    NOT NULL,
+    person    TEXT    NOT NULL,
+    at        TEXT    NOT NULL,
+    run       TEXT,
+    entry     TEXT    NOT NULL,
+    stored_us BIGINT  NOT NULL
+);
+CREATE INDEX audit_of ON audit (tenant, person, key);
+CREATE INDEX audit_stored ON audit (stored_us);
+
+CREATE TABLE decisions (
+    tenant    TEXT NOT NULL,
+    person    TEXT NOT NULL,
+    decisions TEXT NOT NULL,
+    PRIMARY KEY (tenant, person)
+);

@@ -1,0 +1,94 @@
+-- Version 1. The same tables as in schema/postgres/1.sql, in SQLite's words.
+
+-- The processes that have this database open. Whether one is alive is told by a lock, not by this row.
+CREATE TABLE instances (
+    id       TEXT    NOT NULL PRIMARY KEY,
+    lock_key INTEGER NOT NULL,
+    began_at TEXT    NOT NULL
+) STRICT;
+
+-- `tenant` is null while a session is being imported by `instance`: it is nobody's then. `person` is the import.
+CREATE TABLE sessions (
+    key        INTEGER PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,
+    tenant     TEXT,
+    person     TEXT    NOT NULL,
+    instance   TEXT,
+    title      TEXT    NOT NULL,
+    created_at TEXT    NOT NULL,
+    -- Microseconds since 1970, for order and age.
+    created_us INTEGER NOT NULL,
+    used_us    INTEGER NOT NULL,
+    messages   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX sessions_of ON sessions (tenant, person, created_us, key);
+CREATE INDEX sessions_used ON sessions (used_us);
+
+CREATE TABLE messages (
+    session  INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    message  TEXT    NOT NULL,
+    PRIMARY KEY (session, position)
+) STRICT;
+
+-- `instance` has the run while its state is `running`.
+CREATE TABLE runs (
+    key           INTEGER PRIMARY KEY,
+    id            TEXT    NOT NULL UNIQUE,
+    session       INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+    state         TEXT    NOT NULL CHECK (state IN ('running', 'waiting', 'interrupted', 'finished')),
+    instance      TEXT,
+    model         TEXT    NOT NULL,
+    created_at    TEXT    NOT NULL,
+    created_us    INTEGER NOT NULL,
+    updated_at    TEXT    NOT NULL,
+    events_before INTEGER NOT NULL,
+    outcome       TEXT,
+    CHECK ((state = 'running') = (instance IS NOT NULL))
+) STRICT;
+CREATE UNIQUE INDEX runs_unfinished ON runs (session) WHERE state <> 'finished';
+CREATE INDEX runs_of ON runs (session, key);
+CREATE INDEX runs_of_instance ON runs (instance) WHERE instance IS NOT NULL;
+
+-- The events of one append are one row: `events` has one of them on each line.
+CREATE TABLE run_events (
+    run       INTEGER NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
+    last_seq  INTEGER NOT NULL,
+    first_seq INTEGER NOT NULL,
+    at        TEXT    NOT NULL,
+    events    TEXT    NOT NULL,
+    PRIMARY KEY (run, last_seq)
+) STRICT;
+
+-- What an unfinished run needs to go on.
+CREATE TABLE run_states (
+    run      INTEGER NOT NULL PRIMARY KEY REFERENCES runs (key) ON DELETE CASCADE,
+    state    TEXT    NOT NULL,
+    messages INTEGER NOT NULL
+) STRICT;
+CREATE TABLE run_messages (
+    run      INTEGER NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    message  TEXT    NOT NULL,
+    PRIMARY KEY (run, position)
+) STRICT;
+
+-- Outlives what it tells of.
+CREATE TABLE audit (
+    key       INTEGER PRIMARY KEY,
+    tenant    TEXT    NOT NULL,
+    person    TEXT    NOT NULL,
+    at        TEXT    NOT NULL,
+    run       TEXT,
+    entry     TEXT    NOT NULL,
+    stored_us INTEGER NOT NULL
+) STRICT;
+CREATE INDEX audit_of ON audit (tenant, person, key);
+CREATE INDEX audit_stored ON audit (stored_us);
+
+CREATE TABLE decisions (
+    tenant    TEXT NOT NULL,
+    person    TEXT NOT NULL,
+    decisions TEXT NOT NULL,
+    PRIMARY KEY (tenant, person)
+) STRICT;

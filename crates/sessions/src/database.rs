@@ -1,0 +1,321 @@
+//! One face for both databases: text and whole numbers in, text and whole numbers out, `$1` for parameters.
+
+use std::borrow::Cow;
+
+use sqlx::{
+    Arguments, ColumnIndex, Database, Decode, Encode, Postgres, Sqlite, Type,
+    postgres::{PgArguments, PgConnection, PgPool, PgRow},
+    sqlite::{SqliteArguments, SqliteConnection, SqlitePool, SqliteRow},
+};
+
+/// A parameter.
+#[derive(Debug, Clone)]
+pub(crate) enum Value<'a> {
+    Int(i64),
+    Text(Cow<'a, str>),
+    NoText,
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+impl<'a> From<&'a String> for Value<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+impl From<String> for Value<'_> {
+    fn from(text: String) -> Self {
+        Self::Text(Cow::Owned(text))
+    }
+}
+
+impl<'a> From<Option<&'a str>> for Value<'a> {
+    fn from(text: Option<&'a str>) -> Self {
+        text.map_or(Self::NoText, Self::from)
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<u64> for Value<'_> {
+    fn from(number: u64) -> Self {
+        Self::Int(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+/// The parameters of a statement.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::database::Value::from($value)),*] };
+}
+pub(crate) use values;
+
+/// One statement for several numbers of rows, so that many rows take few statements, and few statements are
+/// prepared.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    by_size: [(usize, String); 4],
+}
+
+impl Rows {
+    /// `before`, then rows of `columns` parameters each, of which the first is `$first`, then `after`.
+    pub(crate) fn new(before: &str, first: usize, columns: usize, after: &str) -> Self {
+        let by_size = [256, 64, 8, 1].map(|size| {
+            let rows: Vec<String> = (0..size)
+                .map(|row| {
+                    let first = first + row * columns;
+                    let places: Vec<String> = (first..first + columns)
+                        .map(|at| format!("${at}"))
+                        .collect();
+                    format!("({})", places.join(", "))
+                })
+                .collect();
+            (size, format!("{before}{}{after}", rows.join(", ")))
+        });
+        Self { by_size }
+    }
+
+    /// The largest that takes no more than `left` rows: how many it takes, and the statement.
+    pub(crate) fn fitting(&'static self, left: usize) -> (usize, &'static str) {
+        let [.., smallest] = &self.by_size;
+        let fitting = self.by_size.iter().find(|(size, _)| *size <= left);
+        let (size, sql) = fitting.unwrap_or(smallest);
+        (*size, sql)
+    }
+
+    /// The smallest that takes `left` rows at once, or else the largest. The rows that are too many are for the
+    /// caller to fill with something that does nothing.
+    pub(crate) fn spacious(&'static self, left: usize) -> (usize, &'static str) {
+        let [largest, ..] = &self.by_size;
+        let spacious = self.by_size.iter().rev().find(|(size, _)| *size >= left);
+        let (size, sql) = spacious.unwrap_or(largest);
+        (*size, sql)
+    }
+}
+
+/// A row of a result.
+pub(crate) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+impl Row {
+    pub(crate) fn int(&self, column: usize) -> Result<i64, sqlx::Error> {
+        self.get(column)
+    }
+
+    /// A whole number that counts something.
+    pub(crate) fn count(&self, column: usize) -> Result<u64, sqlx::Error> {
+        Ok(u64::try_from(self.int(column)?).unwrap_or(0))
+    }
+
+    pub(crate) fn text(&self, column: usize) -> Result<String, sqlx::Error> {
+        self.get(column)
+    }
+
+    pub(crate) fn optional_text(&self, column: usize) -> Result<Option<String>, sqlx::Error> {
+        self.get(column)
+    }
+
+    fn get<T>(&self, column: usize) -> Result<T, sqlx::Error>
+    where
+        T: for<'r> Decode<'r, Sqlite>
+            + Type<Sqlite>
+            + for<'r> Decode<'r, Postgres>
+            + Type<Postgres>,
+        usize: ColumnIndex<SqliteRow> + ColumnIndex<PgRow>,
+    {
+        use sqlx::Row as _;
+        match self {
+            Self::Sqlite(row) => row.try_get(column),
+            Self::Postgres(row) => row.try_get(column),
+        }
+    }
+}
+
+/// One connection, of the writer or of a long read.
+pub(crate) enum Connection {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+impl Connection {
+    /// How many rows it changed.
+    pub(crate) async fn execute(
+        &mut self,
+        sql: &'static str,
+        values: Vec<Value<'_>>,
+    ) -> Result<u64, sqlx::Error> {
+        match self {
+            Self::Sqlite(connection) => {
+                let arguments = arguments::<SqliteArguments>(values)?;
+                let done = sqlx::query_with(sql, arguments).execute(connection).await?;
+                Ok(done.rows_affected())
+            }
+            Self::Postgres(connection) => {
+                let arguments = arguments::<PgArguments>(values)?;
+                let done = sqlx::query_with(sql, arguments).execute(connection).await?;
+                Ok(done.rows_affected())
+            }
+        }
+    }
+
+    pub(crate) async fn rows(
+        &mut self,
+        sql: &'static str,
+        values: Vec<Value<'_>>,
+    ) -> Result<Vec<Row>, sqlx::Error> {
+        match self {
+            Self::Sqlite(connection) => {
+                let arguments = arguments::<SqliteArguments>(values)?;
+                let rows = sqlx::query_with(sql, arguments)
+                    .fetch_all(connection)
+                    .await?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Self::Postgres(connection) => {
+                let arguments = arguments::<PgArguments>(values)?;
+                let rows = sqlx::query_with(sql, arguments)
+                    .fetch_all(connection)
+                    .await?;
+                Ok(rows.into_iter().map(Row::Postgres).collect())
+            }
+        }
+    }
+
+    pub(crate) async fn row(
+        &mut self,
+        sql: &'static str,
+        values: Vec<Value<'_>>,
+    ) -> Result<Option<Row>, sqlx::Error> {
+        Ok(self.rows(sql, values).await?.into_iter().next())
+    }
+
+    /// Statements without parameters and results, such as those of a transaction.
+    pub(crate) async fn run(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite(connection) => {
+                sqlx::raw_sql(sql).execute(connection).await?;
+            }
+            Self::Postgres(connection) => {
+                sqlx::raw_sql(sql).execute(connection).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the file of SQLite smaller by a part of the pages that are free.
+    pub(crate) async fn give_back(&mut self) -> Result<(), sqlx::Error> {
+        if let Self::Sqlite(connection) = self {
+            // It goes on for as long as somebody asks for its next row.
+            sqlx::query("PRAGMA incremental_vacuum(8000)")
+                .fetch_all(connection)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Closes it in order, as far as that goes.
+    pub(crate) async fn close(self) {
+        use sqlx::Connection as _;
+        // Whatever a closing connection says, everything that was acknowledged is committed.
+        let _ = match self {
+            Self::Sqlite(connection) => connection.close().await,
+            Self::Postgres(connection) => connection.close().await,
+        };
+    }
+}
+
+/// Connections that only read.
+#[derive(Debug, Clone)]
+pub(crate) enum Readers {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+impl Readers {
+    pub(crate) async fn rows(
+        &self,
+        sql: &'static str,
+        values: Vec<Value<'_>>,
+    ) -> Result<Vec<Row>, sqlx::Error> {
+        match self {
+            Self::Sqlite(pool) => {
+                let arguments = arguments::<SqliteArguments>(values)?;
+                let rows = sqlx::query_with(sql, arguments).fetch_all(pool).await?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Self::Postgres(pool) => {
+                let arguments = arguments::<PgArguments>(values)?;
+                let rows = sqlx::query_with(sql, arguments).fetch_all(pool).await?;
+                Ok(rows.into_iter().map(Row::Postgres).collect())
+            }
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite(pool) => pool.close().await,
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+fn arguments<A>(values: Vec<Value<'_>>) -> Result<A, sqlx::Error>
+where
+    A: Arguments,
+    A::Database: Database,
+    i64: for<'t> Encode<'t, A::Database> + Type<A::Database>,
+    String: for<'t> Encode<'t, A::Database> + Type<A::Database>,
+    Option<String>: for<'t> Encode<'t, A::Database> + Type<A::Database>,
+{
+    let mut arguments = A::default();
+    for value in values {
+        match value {
+            Value::Int(number) => arguments.add(number),
+            // PostgreSQL has no such text. SQLite would take it; then the two would differ.
+            Value::Text(text) if text.contains('\0') => {
+                Err("text with the character NUL cannot be stored".into())
+            }
+            Value::Text(text) => arguments.add(text.into_owned()),
+            Value::NoText => arguments.add(None::<String>),
+        }
+        .map_err(sqlx::Error::Encode)?;
+    }
+    Ok(arguments)
+}
+
+/// Whether the connection is of no further use, and a new one may do better.
+pub(crate) fn connection_lost(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        // Classes 08 (connection) and 57P (the server ends), and time-outs of a session.
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+            code.starts_with("08") || code.starts_with("57P") || code == "25P03" || code == "25P04"
+        }),
+        _ => false,
+    }
+}
+
+/// Whether two transactions stood in each other's way, so that the same again may do.
+pub(crate) fn collided(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else {
+        return false;
+    };
+    // Serialization failure and deadlock of PostgreSQL; SQLite's codes are numbers.
+    error
+        .code()
+        .is_some_and(|code| code == "40001" || code == "40P01")
+}

@@ -1,0 +1,201 @@
+//! Connections to where a store is.
+
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+    str::FromStr as _,
+    time::Duration,
+};
+
+use sqlx::{
+    ConnectOptions as _,
+    postgres::{PgConnectOptions, PgPoolOptions},
+    sqlite::{
+        SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions,
+        SqliteSynchronous,
+    },
+};
+
+use crate::{
+    Durability, OpenError, StoreOptions,
+    database::{Connection, Readers},
+    options::Location,
+};
+
+/// How long a writer waits for another process that writes. Transactions take milliseconds, but those of a
+/// machine that is busy with something else are many.
+const BUSY: Duration = Duration::from_secs(20);
+
+/// SQLite reads in parallel, and more would only wait for the same two or four cores.
+const SQLITE_READERS: u32 = 4;
+
+/// A server has a hundred connections by default, for all its clients.
+const POSTGRES_READERS: u32 = 8;
+
+/// How long a read waits for a connection.
+const ACQUIRE: Duration = Duration::from_secs(10);
+
+/// Knows how to connect.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Sqlite {
+        path: PathBuf,
+        writer: Box<SqliteConnectOptions>,
+        reader: Box<SqliteConnectOptions>,
+    },
+    Postgres(Box<PgConnectOptions>),
+}
+
+impl Place {
+    pub(crate) fn new(options: &StoreOptions) -> Result<Self, OpenError> {
+        match &options.location {
+            Location::Sqlite(path) => Ok(Self::Sqlite {
+                path: path.clone(),
+                writer: Box::new(writer(path, options.durability)),
+                reader: Box::new(reader(path)),
+            }),
+            Location::Postgres(url) => {
+                // The error of the library may quote a part of the address.
+                let options = PgConnectOptions::from_str(url).map_err(|_| OpenError::Address)?;
+                let named = options.get_application_name().is_some();
+                let options = if named {
+                    options
+                } else {
+                    options.application_name("switchboard")
+                };
+                Ok(Self::Postgres(Box::new(
+                    options.disable_statement_logging(),
+                )))
+            }
+        }
+    }
+
+    /// A connection that writes.
+    pub(crate) async fn connect(&self) -> Result<Connection, sqlx::Error> {
+        Ok(match self {
+            Self::Sqlite { writer, .. } => Connection::Sqlite(writer.connect().await?),
+            Self::Postgres(options) => Connection::Postgres(options.connect().await?),
+        })
+    }
+
+    /// A connection for one long read, which sees the store as it is now until it is dropped.
+    pub(crate) async fn long_read(&self) -> Result<Connection, sqlx::Error> {
+        Ok(match self {
+            Self::Sqlite { reader, .. } => {
+                let reader = reader.connect().await?;
+                let mut connection = Connection::Sqlite(reader);
+                connection.run("BEGIN").await?;
+                connection
+            }
+            Self::Postgres(options) => {
+                let mut connection = Connection::Postgres(options.connect().await?);
+                connection
+                    .run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    .await?;
+                connection
+            }
+        })
+    }
+
+    /// The connections that read. They are made when they are needed.
+    pub(crate) fn readers(&self) -> Readers {
+        match self {
+            Self::Sqlite { reader, .. } => Readers::Sqlite(
+                SqlitePoolOptions::new()
+                    .max_connections(SQLITE_READERS)
+                    .acquire_timeout(ACQUIRE)
+                    // They are threads and a page cache each; made again in a millisecond.
+                    .idle_timeout(Duration::from_mins(1))
+                    .test_before_acquire(false)
+                    .connect_lazy_with((**reader).clone()),
+            ),
+            Self::Postgres(options) => Readers::Postgres(
+                PgPoolOptions::new()
+                    .max_connections(POSTGRES_READERS)
+                    .acquire_timeout(ACQUIRE)
+                    .connect_lazy_with((**options).clone()),
+            ),
+        }
+    }
+
+    /// How a transaction that writes begins. One that only asked for the lock at its first write could be
+    /// refused in the middle.
+    pub(crate) fn begin(&self) -> &'static str {
+        match self {
+            Self::Sqlite { .. } => "BEGIN IMMEDIATE",
+            Self::Postgres(_) => "BEGIN",
+        }
+    }
+}
+
+fn reader(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .busy_timeout(BUSY)
+        .disable_statement_logging()
+}
+
+fn writer(path: &Path, durability: Durability) -> SqliteConnectOptions {
+    let synchronous = match durability {
+        Durability::PowerLoss => SqliteSynchronous::Full,
+        Durability::ProcessCrash => SqliteSynchronous::Normal,
+    };
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(synchronous)
+        .busy_timeout(BUSY)
+        .foreign_keys(true)
+        // What retention removes makes the file smaller; can only be chosen before the first table.
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+        // The log keeps its size after a large transaction otherwise.
+        .pragma("journal_size_limit", "67108864")
+        .disable_statement_logging()
+}
+
+/// Makes the file and its folder, for this user alone, where they are missing.
+pub(crate) fn make_private(path: &Path) -> Result<(), OpenError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| OpenError::File { path, source }
+    };
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        make_folder(folder).map_err(failed(folder))?;
+    }
+    // The files beside it (the log and its index) get the mode of this one from SQLite.
+    match private(OpenOptions::new().write(true).create_new(true)).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a folder that nobody else can look into, if it is not there.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// For files that nobody else can open.
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// The folder beside a database of SQLite with the locks of those that have it open.
+pub(crate) fn locks_beside(path: &Path) -> PathBuf {
+    // Two paths to one file must come to one folder.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut name = path.into_os_string();
+    name.push("-locks");
+    name.into()
+}

@@ -1,0 +1,71 @@
+//! The beginning and the end of an instance.
+
+use async_trait::async_trait;
+
+use crate::{
+    database::{Connection, values},
+    error::Refusal,
+    transaction::Transaction,
+    writer::Write,
+};
+
+/// Nothing but the transaction itself, in which the instance is written if it is not.
+pub(crate) struct Ping;
+
+#[async_trait]
+impl Write for Ping {
+    type Answer = ();
+    const WHAT: &'static str = "write";
+
+    async fn apply(&self, _: &mut Transaction<'_>) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+/// Removes the instances that are dead.
+///
+/// On PostgreSQL, those that still have runs are left to whoever takes up one of these: a server that was started
+/// again has lost the locks of all instances, and most of them will be back in a moment. Everybody sees
+/// their runs as interrupted all the same.
+pub(crate) struct Bury;
+
+#[async_trait]
+impl Write for Bury {
+    type Answer = ();
+    const WHAT: &'static str = "find the runs that were interrupted";
+
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
+        // In one order, whoever does it.
+        const ALL: &str = "SELECT id FROM instances WHERE id <> $1 ORDER BY id";
+        const WITHOUT_RUNS: &str = "SELECT i.id FROM instances i WHERE i.id <> $1
+            AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.instance = i.id) ORDER BY i.id";
+        let others = match tx.connection {
+            Connection::Sqlite(_) => ALL,
+            Connection::Postgres(_) => WITHOUT_RUNS,
+        };
+        for row in tx.rows(others, values![tx.me]).await? {
+            tx.is_alive(&row.text(0)?).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives up everything that this instance has.
+pub(crate) struct Leave;
+
+#[async_trait]
+impl Write for Leave {
+    type Answer = ();
+    const WHAT: &'static str = "close";
+    const ENDS_EVENTS: bool = true;
+    const ALWAYS: bool = true;
+
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
+        const FORGET: &str = "DELETE FROM instances WHERE id = $1";
+        let me = tx.me.to_owned();
+        tx.let_go(&me).await?;
+        tx.execute(FORGET, values![&me]).await?;
+        tx.removed.push(me);
+        Ok(())
+    }
+}

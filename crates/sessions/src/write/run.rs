@@ -1,0 +1,252 @@
+//! The life of a run.
+
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use switchboard_domain::{Principal, RunRecord, RunState, SessionId, SessionStoreError};
+
+use super::session::{busy, conflict, not_found};
+use crate::{
+    database::{Rows, values},
+    error::Refusal,
+    read::{self, state_name},
+    transaction::{LockedSession, Transaction},
+    writer::Write,
+};
+
+pub(crate) struct Begin {
+    pub(crate) owner: Principal,
+    pub(crate) run: RunRecord,
+    pub(crate) after: u64,
+    pub(crate) messages: Vec<String>,
+}
+
+#[async_trait]
+impl Write for Begin {
+    type Answer = RunRecord;
+    const WHAT: &'static str = "begin a run";
+
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<RunRecord, Refusal> {
+        const EVENTS_BEFORE: &str = "SELECT r.events_before
+            + COALESCE((SELECT MAX(e.last_seq) FROM run_events e WHERE e.run = r.key), 0)
+            FROM runs r WHERE r.session = $1 ORDER BY r.key DESC LIMIT 1";
+        const ADD: &str = "INSERT INTO runs (id, session, state, instance, model,
+            created_at, created_us, updated_at, events_before)
+            VALUES ($1, $2, 'running', $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING";
+        let run = &self.run;
+        let Some(session) = tx.session(&self.owner, &run.session).await? else {
+            return Err(not_found(&run.session));
+        };
+        if let Some(other) = tx.unfinished(session.key).await? {
+            return Err(busy(&run.session, other.id));
+        }
+        if session.messages != self.after {
+            return Err(conflict(&run.session, self.after, session.messages));
+        }
+        let before = tx.row(EVENTS_BEFORE, values![session.key]).await?;
+        let events_before = before.map_or(Ok(0), |row| row.count(0))?;
+        let values = values![
+            &run.id,
+            session.key,
+            tx.me,
+            &run.model,
+            &run.created_at,
+            tx.now.microseconds_of(&run.created_at),
+            &tx.now.text,
+            events_before,
+        ];
+        if tx.execute(ADD, values).await? == 0 {
+            return Err(changed(&run.id, "another run has its id").into());
+        }
+        tx.add_messages(session, &self.messages).await?;
+        Ok(RunRecord {
+            state: RunState::Running,
+            updated_at: tx.now.text.clone(),
+            events_before,
+            last_event: 0,
+            outcome: None,
+            ..run.clone()
+        })
+    }
+}
+
+pub(crate) struct Take {
+    pub(crate) owner: Principal,
+    pub(crate) run: String,
+}
+
+#[async_trait]
+impl Write for Take {
+    type Answer = RunRecord;
+    const WHAT: &'static str = "take up a run";
+    const ENDS_EVENTS: bool = true;
+
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<RunRecord, Refusal> {
+        const TAKE: &str =
+            "UPDATE runs SET state = 'running', instance = $2, updated_at = $3, outcome = NULL
+            WHERE id = $1 AND state IN ('waiting', 'interrupted')";
+        let Some(found) = self.find(tx).await? else {
+            let run = self.run.clone();
+            return Err(SessionStoreError::NoSuchRun { run }.into());
+        };
+        let record = found.record;
+        match record.state {
+            RunState::Finished => return Err(changed(&self.run, "it is over").into()),
+            RunState::Running => {
+                // The claim of a dead instance goes before the run is locked: whoever is about to remove the
+                // same instance locks in this order.
+                let alive = match &found.instance {
+                    Some(instance) => tx.is_alive(instance).await?,
+                    None => true,
+                };
+                if alive {
+                    return Err(busy(&record.session, record.id));
+                }
+            }
+            RunState::Waiting | RunState::Interrupted => {}
+        }
+        let values = values![&self.run, tx.me, &tx.now.text];
+        if tx.execute(TAKE, values).await? == 0 {
+            // Another process was quicker.
+            return Err(busy(&record.session, record.id));
+        }
+        let taken = self.find(tx).await?;
+        let gone = || changed(&self.run, "its session was forgotten").into();
+        taken.map(|found| found.record).ok_or_else(gone)
+    }
+}
+
+impl Take {
+    async fn find(&self, tx: &mut Transaction<'_>) -> Result<Option<read::FoundRun>, sqlx::Error> {
+        let values = values![&self.owner.tenant, &self.owner.user, &self.run];
+        let row = tx.row(read::RUN, values).await?;
+        row.map(|row| read::FoundRun::new(&row)).transpose()
+    }
+}
+
+pub(crate) struct Save {
+    pub(crate) run: String,
+    pub(crate) state: Arc<str>,
+    pub(crate) from: u64,
+    pub(crate) messages: Vec<String>,
+}
+
+#[async_trait]
+impl Write for Save {
+    type Answer = ();
+    const WHAT: &'static str = "store the state of a run";
+
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
+        // What is there may be replaced from any of its positions on, or go on.
+        const STATE: &str = "INSERT INTO run_states (run, state, messages)
+            SELECT r.key, $3, $5 FROM runs r WHERE r.id = $1 AND r.instance = $2
+            AND $4 <= COALESCE((SELECT s.messages FROM run_states s WHERE s.run = r.key), 0)
+            ON CONFLICT (run) DO UPDATE SET state = excluded.state, messages = excluded.messages
+            RETURNING run";
+        const CUT: &str = "DELETE FROM run_messages WHERE run = $1 AND position >= $2";
+        const TOUCH: &str = "UPDATE runs SET updated_at = $2 WHERE key = $1";
+        static ADD: LazyLock<Rows> = LazyLock::new(|| {
+            let add = "INSERT INTO run_messages (run, position, message) VALUES ";
+            Rows::new(add, 1, 3, "")
+        });
+        let total = self.from + self.messages.len() as u64;
+        let values = values![&self.run, tx.me, &*self.state, self.from, total];
+        let Some(row) = tx.row(STATE, values).await? else {
+            let gap = format!("it has no message before position {}", self.from);
+            return Err(not_mine(tx, &self.run, &gap).await?.into());
+        };
+        let key = row.int(0)?;
+        tx.execute(CUT, values![key, self.from]).await?;
+        tx.insert(&ADD, key, self.from, &self.messages).await?;
+        tx.execute(TOUCH, values![key, &tx.now.text]).await?;
+        Ok(())
+    }
+}
+
+pub(crate) struct Release {
+    pub(crate) run: String,
+    pub(crate) state: RunState,
+    pub(crate) outcome: Option<String>,
+    pub(crate) after: u64,
+    pub(crate) messages: Vec<String>,
+}
+
+#[async_trait]
+impl Write for Release {
+    type Answer = ();
+    const WHAT: &'static str = "let go of a run";
+    const ENDS_EVENTS: bool = true;
+
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
+        const RELEASE: &str = "UPDATE runs
+            SET state = $3, instance = NULL, outcome = $4, updated_at = $5
+            WHERE id = $1 AND instance = $2 RETURNING key, session";
+        const SESSION: &str =
+            "UPDATE sessions SET used_us = $2 WHERE key = $1 RETURNING key, messages, id";
+        const FORGET: [&str; 2] = [
+            "DELETE FROM run_states WHERE run = $1",
+            "DELETE FROM run_messages WHERE run = $1",
+        ];
+        if self.state == RunState::Running {
+            let reason = "a run that is let go of waits, is interrupted or over";
+            return Err(changed(&self.run, reason).into());
+        }
+        let values = values![
+            &self.run,
+            tx.me,
+            state_name(self.state),
+            self.outcome.as_deref(),
+            &tx.now.text,
+        ];
+        let Some(row) = tx.row(RELEASE, values).await? else {
+            return Err(not_mine(tx, &self.run, "it was let go of").await?.into());
+        };
+        let (key, session) = (row.int(0)?, row.int(1)?);
+        let values = values![session, tx.now.microseconds];
+        let Some(row) = tx.row(SESSION, values).await? else {
+            return Err(changed(&self.run, "its session was forgotten").into());
+        };
+        let session = LockedSession {
+            key: row.int(0)?,
+            messages: row.count(1)?,
+        };
+        if session.messages != self.after {
+            let id = SessionId(row.text(2)?);
+            return Err(conflict(&id, self.after, session.messages));
+        }
+        tx.add_messages(session, &self.messages).await?;
+        if self.state == RunState::Finished {
+            for forget in FORGET {
+                tx.execute(forget, values![key]).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why something was not done to a run; `otherwise`, if this instance has it.
+pub(crate) async fn not_mine(
+    tx: &mut Transaction<'_>,
+    run: &str,
+    otherwise: &str,
+) -> Result<SessionStoreError, sqlx::Error> {
+    const FIND: &str = "SELECT state, instance FROM runs WHERE id = $1";
+    let Some(row) = tx.row(FIND, values![run]).await? else {
+        return Ok(SessionStoreError::NoSuchRun { run: run.into() });
+    };
+    let (state, instance) = (row.text(0)?, row.optional_text(1)?);
+    let reason = match instance {
+        Some(instance) if instance == tx.me => otherwise,
+        Some(_) => "another process is at work on it",
+        None if state == "finished" => "it is over",
+        None => "this process let go of it, or was taken for dead",
+    };
+    Ok(changed(run, reason))
+}
+
+pub(crate) fn changed(run: &str, reason: &str) -> SessionStoreError {
+    SessionStoreError::RunConflict {
+        run: run.into(),
+        reason: reason.into(),
+    }
+}

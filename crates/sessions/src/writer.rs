@@ -1,0 +1,415 @@
+//! The one task of a store that writes: it takes everything that is queued and does it in one transaction.
+
+use std::{collections::HashSet, io, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use switchboard_domain::SessionStoreError;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{sleep, timeout},
+};
+
+use crate::{
+    database::{Connection, collided, connection_lost, values},
+    error::{Closed, Refusal, Shared, storage},
+    instance::Liveness,
+    place::Place,
+    transaction::{Now, Transaction},
+    write::events::{self, AppendEvents},
+};
+
+/// The most operations of one transaction: the last of them waits for the first.
+const MOST: usize = 1024;
+
+/// How long a transaction may take before its connection is given up. Longer than waiting for another process.
+const STUCK: Duration = Duration::from_mins(1);
+
+/// How long it is waited before the same is tried again, in milliseconds, where it is known that nothing was done:
+/// a server that is started again is back after seconds, and a run that cannot be stored must end.
+const PAUSES: [u64; 7] = [0, 100, 400, 1000, 2000, 4000, 6000];
+
+/// Something to write. It may be done more than once: what was done before is undone then.
+#[async_trait]
+pub(crate) trait Write: Send + Sync + 'static {
+    /// What the caller gets.
+    type Answer: Send + 'static;
+    /// For errors: "failed to …".
+    const WHAT: &'static str;
+    /// Whether events that were queued before must be written before.
+    const ENDS_EVENTS: bool = false;
+    /// Whether it is done also when nobody waits for it any more.
+    const ALWAYS: bool = false;
+
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<Self::Answer, Refusal>;
+}
+
+/// What a transaction begins with once the caller is known.
+pub(crate) enum Work {
+    Events(Queued<AppendEvents>),
+    Other(Box<dyn Job>),
+    /// The last one.
+    End(oneshot::Sender<()>),
+}
+
+pub(crate) struct Queued<W: Write> {
+    pub(crate) write: W,
+    outcome: Option<Result<W::Answer, SessionStoreError>>,
+    reply: oneshot::Sender<Result<W::Answer, SessionStoreError>>,
+}
+
+#[async_trait]
+pub(crate) trait Job: Send {
+    fn is_abandoned(&self) -> bool;
+    fn ends_events(&self) -> bool;
+    /// Does it, and remembers how that went. An error is one of the whole transaction.
+    async fn apply(&mut self, tx: &mut Transaction<'_>) -> Result<(), sqlx::Error>;
+    fn answer(self: Box<Self>, failure: Option<Shared>);
+}
+
+impl<W: Write> Queued<W> {
+    fn settle(self, failure: Option<Shared>) {
+        let outcome = match (failure, self.outcome) {
+            (Some(failure), _) => Err(storage(W::WHAT, failure)),
+            (None, Some(outcome)) => outcome,
+            (None, None) => Err(storage(W::WHAT, Closed)),
+        };
+        // Whoever does not wait any more does not want to know.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+#[async_trait]
+impl<W: Write> Job for Queued<W> {
+    fn is_abandoned(&self) -> bool {
+        !W::ALWAYS && self.reply.is_closed()
+    }
+
+    fn ends_events(&self) -> bool {
+        W::ENDS_EVENTS
+    }
+
+    async fn apply(&mut self, tx: &mut Transaction<'_>) -> Result<(), sqlx::Error> {
+        tx.connection.run("SAVEPOINT op").await?;
+        let refusal = match self.write.apply(tx).await {
+            Ok(answer) => {
+                tx.connection.run("RELEASE SAVEPOINT op").await?;
+                self.outcome = Some(Ok(answer));
+                return Ok(());
+            }
+            Err(Refusal::Failed(error)) if connection_lost(&error) || collided(&error) => {
+                return Err(error);
+            }
+            Err(Refusal::Refused(refused)) => refused,
+            Err(Refusal::Failed(error)) => {
+                let error = Arc::new(error);
+                let undone = undo(tx.connection).await;
+                self.outcome = Some(Err(storage(W::WHAT, Shared(Arc::clone(&error)))));
+                // A database that lost its transaction says why in the first error.
+                return undone.map_err(|later| Arc::into_inner(error).unwrap_or(later));
+            }
+        };
+        undo(tx.connection).await?;
+        self.outcome = Some(Err(refusal));
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, failure: Option<Shared>) {
+        self.settle(failure);
+    }
+}
+
+async fn undo(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    connection.run("ROLLBACK TO SAVEPOINT op").await?;
+    connection.run("RELEASE SAVEPOINT op").await
+}
+
+/// The way to the writer.
+#[derive(Clone)]
+pub(crate) struct Queue(mpsc::UnboundedSender<Work>);
+
+impl Queue {
+    /// Waits until it is committed. Who waits is who bounds the queue.
+    pub(crate) async fn perform<W: Write>(&self, write: W) -> Result<W::Answer, SessionStoreError> {
+        self.wait::<W>(queued(write, |queued| Work::Other(Box::new(queued))))
+            .await
+    }
+
+    pub(crate) async fn append_events(&self, write: AppendEvents) -> Result<(), SessionStoreError> {
+        self.wait::<AppendEvents>(queued(write, Work::Events)).await
+    }
+
+    /// Does not wait.
+    pub(crate) fn send<W: Write>(&self, write: W) {
+        let (work, _) = queued(write, |queued| Work::Other(Box::new(queued)));
+        // A closed store has let go of everything.
+        let _ = self.0.send(work);
+    }
+
+    /// Ends the writer after what is queued.
+    pub(crate) async fn end(&self) {
+        let (reply, ended) = oneshot::channel();
+        if self.0.send(Work::End(reply)).is_ok() {
+            let _ = ended.await;
+        }
+    }
+
+    async fn wait<W: Write>(
+        &self,
+        (work, answer): (
+            Work,
+            oneshot::Receiver<Result<W::Answer, SessionStoreError>>,
+        ),
+    ) -> Result<W::Answer, SessionStoreError> {
+        self.0.send(work).map_err(|_| storage(W::WHAT, Closed))?;
+        answer.await.map_err(|_| storage(W::WHAT, Closed))?
+    }
+}
+
+type Answered<W> = oneshot::Receiver<Result<<W as Write>::Answer, SessionStoreError>>;
+
+fn queued<W: Write>(write: W, work: impl FnOnce(Queued<W>) -> Work) -> (Work, Answered<W>) {
+    let (reply, answer) = oneshot::channel();
+    let queued = Queued {
+        write,
+        outcome: None,
+        reply,
+    };
+    (work(queued), answer)
+}
+
+pub(crate) struct Writer {
+    place: Place,
+    liveness: Arc<Liveness>,
+    connection: Option<Connection>,
+}
+
+/// Why a transaction was not done.
+struct Stopped {
+    error: sqlx::Error,
+    /// Whether it may have been done all the same.
+    unknown: bool,
+}
+
+impl From<sqlx::Error> for Stopped {
+    fn from(error: sqlx::Error) -> Self {
+        Self {
+            error,
+            unknown: false,
+        }
+    }
+}
+
+impl Writer {
+    /// Starts the task, which ends with [`Queue::end`] or the last clone of the queue.
+    pub(crate) fn start(place: Place, liveness: Arc<Liveness>, connection: Connection) -> Queue {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let writer = Self {
+            place,
+            liveness,
+            connection: Some(connection),
+        };
+        tokio::spawn(writer.work(receiver));
+        Queue(sender)
+    }
+
+    async fn work(mut self, mut queue: mpsc::UnboundedReceiver<Work>) {
+        let mut taken = Vec::new();
+        let mut end = None;
+        while end.is_none() && queue.recv_many(&mut taken, MOST).await > 0 {
+            let mut batch = Vec::with_capacity(taken.len());
+            for work in taken.drain(..) {
+                match work {
+                    Work::End(reply) => {
+                        // What came after it is told so by its reply's end.
+                        end = Some(reply);
+                        break;
+                    }
+                    Work::Events(job) if job.is_abandoned() => {}
+                    Work::Other(job) if job.is_abandoned() => {}
+                    work => batch.push(work),
+                }
+            }
+            if !batch.is_empty() {
+                self.perform(batch).await;
+            }
+        }
+        if let Some(connection) = self.connection.take() {
+            connection.close().await;
+        }
+        if let Some(reply) = end {
+            let _ = reply.send(());
+        }
+    }
+
+    async fn perform(&mut self, mut batch: Vec<Work>) {
+        let mut pauses = PAUSES.into_iter();
+        let failure = loop {
+            let attempt = timeout(STUCK, self.attempt(&mut batch)).await;
+            let stopped = match attempt {
+                Ok(Ok(())) => break None,
+                Ok(Err(stopped)) => stopped,
+                Err(_) => Stopped {
+                    error: sqlx::Error::Io(io::ErrorKind::TimedOut.into()),
+                    unknown: true,
+                },
+            };
+            let lost = connection_lost(&stopped.error);
+            let rolled_back = match &mut self.connection {
+                Some(connection) if !lost => connection.run("ROLLBACK").await.is_ok(),
+                _ => false,
+            };
+            if !rolled_back {
+                // Whatever state it is in, closing it undoes what was not committed.
+                self.connection = None;
+                self.liveness.doubt();
+            }
+            let may_do = lost || collided(&stopped.error);
+            let pause = if stopped.unknown || !may_do {
+                None
+            } else {
+                pauses.next()
+            };
+            let Some(pause) = pause else {
+                break Some(Shared(Arc::new(stopped.error)));
+            };
+            if collided(&stopped.error) && batch.len() > 1 {
+                // Each for itself holds few locks, and those not for long.
+                for work in batch {
+                    Box::pin(self.perform(vec![work])).await;
+                }
+                return;
+            }
+            sleep(Duration::from_millis(pause)).await;
+        };
+        for work in batch {
+            match work {
+                Work::Events(job) => job.settle(failure.clone()),
+                Work::Other(job) => job.answer(failure.clone()),
+                Work::End(_) => {}
+            }
+        }
+    }
+
+    async fn attempt(&mut self, batch: &mut [Work]) -> Result<(), Stopped> {
+        if self.connection.is_none() {
+            self.connection = Some(self.place.connect().await?);
+        }
+        let Some(connection) = &mut self.connection else {
+            return Err(sqlx::Error::WorkerCrashed.into());
+        };
+        connection.run(self.place.begin()).await?;
+        let now = Now::read();
+        let me = identify(connection, &self.liveness, &now).await?;
+        let mut removed = Vec::new();
+        let mut tx = Transaction {
+            connection,
+            liveness: &self.liveness,
+            me: &me,
+            now: &now,
+            removed: &mut removed,
+        };
+        apply(&mut tx, batch).await?;
+        let committed = connection.run("COMMIT").await;
+        committed.map_err(|error| Stopped {
+            unknown: connection_lost(&error),
+            error,
+        })?;
+        for id in removed {
+            self.liveness.sweep(&id);
+        }
+        Ok(())
+    }
+}
+
+/// The row of this instance, which others can only remove before or after this transaction. It is made where
+/// there is none: at first, and after others took this instance for dead.
+async fn identify(
+    connection: &mut Connection,
+    liveness: &Liveness,
+    now: &Now,
+) -> Result<String, sqlx::Error> {
+    let find = match connection {
+        // Nobody else writes at the same time.
+        Connection::Sqlite(_) => "SELECT id FROM instances WHERE id = $1",
+        Connection::Postgres(_) => "SELECT id FROM instances WHERE id = $1 FOR SHARE",
+    };
+    if let Some(me) = liveness.me()
+        && connection.row(find, values![&me]).await?.is_some()
+    {
+        return Ok(me);
+    }
+    let claim = liveness.claim().await?;
+    let add = "INSERT INTO instances (id, lock_key, began_at) VALUES ($1, $2, $3)";
+    let values = values![&claim.id, claim.lock_key, &now.text];
+    connection.execute(add, values).await?;
+    Ok(claim.id)
+}
+
+async fn apply(tx: &mut Transaction<'_>, batch: &mut [Work]) -> Result<(), sqlx::Error> {
+    // Events of different runs have nothing to do with each other: they are written together.
+    let mut pending: Vec<&mut Queued<AppendEvents>> = Vec::new();
+    let mut runs: HashSet<Arc<str>> = HashSet::new();
+    for work in batch {
+        match work {
+            Work::Events(job) => {
+                // The second append of a run follows upon the first.
+                if !runs.insert(Arc::clone(&job.write.run)) {
+                    flush(tx, &mut pending).await?;
+                    runs.clear();
+                    runs.insert(Arc::clone(&job.write.run));
+                }
+                pending.push(job);
+            }
+            Work::Other(job) => {
+                if job.ends_events() {
+                    flush(tx, &mut pending).await?;
+                    runs.clear();
+                }
+                job.apply(tx).await?;
+            }
+            Work::End(_) => {}
+        }
+    }
+    flush(tx, &mut pending).await
+}
+
+async fn flush(
+    tx: &mut Transaction<'_>,
+    pending: &mut Vec<&mut Queued<AppendEvents>>,
+) -> Result<(), sqlx::Error> {
+    let mut left = std::mem::take(pending);
+    for jobs in left.chunks_mut(events::MOST) {
+        if jobs.len() > 1 && together(tx, jobs).await? {
+            for job in jobs {
+                job.outcome = Some(Ok(()));
+            }
+        } else {
+            // One of them does not fit, or there is only one.
+            for job in jobs {
+                job.apply(tx).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether all of them could be written.
+async fn together(
+    tx: &mut Transaction<'_>,
+    jobs: &[&mut Queued<AppendEvents>],
+) -> Result<bool, sqlx::Error> {
+    tx.connection.run("SAVEPOINT op").await?;
+    let appends = jobs.iter().map(|job| &job.write);
+    let written = events::append(tx, appends).await;
+    match written {
+        Ok(rows) if rows == jobs.len() as u64 => {
+            tx.connection.run("RELEASE SAVEPOINT op").await?;
+            Ok(true)
+        }
+        Err(error) if connection_lost(&error) || collided(&error) => Err(error),
+        _ => {
+            undo(tx.connection).await?;
+            Ok(false)
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! A PostgreSQL server for one test: in a folder of its own, reached through a socket in it.
+
+use std::{
+    env, fs,
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::{
+        fs::{MetadataExt as _, PermissionsExt as _, chown},
+        process::CommandExt as _,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+};
+
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use tempfile::TempDir;
+
+/// For whoever has to install one.
+pub(crate) const WHERE: &str = "Its programs `initdb` and `postgres` are looked for in the folder that \
+    SWITCHBOARD_POSTGRES_BIN names, on PATH, and in /usr/lib/postgresql/*/bin; \
+    `cargo xtask postgres` gets them where there are none";
+
+const PASSWORD: &str = "correct-horse";
+
+/// Stops when it is dropped, and also when this process is killed: its shell reads from a pipe of ours.
+#[derive(Debug)]
+pub(crate) struct Server {
+    shell: Child,
+    programs: PathBuf,
+    user: Option<User>,
+    folder: TempDir,
+}
+
+/// Who may run a server: it refuses root.
+#[derive(Debug, Clone, Copy)]
+struct User {
+    uid: u32,
+    gid: u32,
+}
+
+impl Server {
+    /// `None` if none is installed.
+    pub(crate) fn start() -> Option<Self> {
+        let programs = programs()?;
+        // The address of a socket is short, and some machines' folders for temporary files are not.
+        let folder = tempfile::Builder::new()
+            .prefix("pg")
+            .tempdir_in("/tmp")
+            .unwrap();
+        let user = unprivileged(folder.path());
+        let programs = reachable(programs, user, folder.path());
+        let data = folder.path().join("data");
+        let password = folder.path().join("password");
+        fs::write(&password, PASSWORD).unwrap();
+        if let Some(User { uid, gid }) = user {
+            chown(&password, Some(uid), Some(gid)).unwrap();
+        }
+        let mut initdb = as_user(&programs.join("initdb"), user, folder.path());
+        initdb.args([
+            "--username=switchboard",
+            "--auth=scram-sha-256",
+            "--no-sync",
+        ]);
+        initdb.args(["--encoding=UTF8", "--locale=C"]);
+        initdb
+            .arg("--pwfile")
+            .arg(&password)
+            .arg("--pgdata")
+            .arg(&data);
+        let made = initdb.output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let shell = serve(&programs, user, folder.path());
+        Some(Self {
+            shell,
+            programs,
+            user,
+            folder,
+        })
+    }
+
+    /// Ends it, with every connection.
+    pub(crate) fn stop(&mut self) {
+        // The end of the pipe is what the shell waits for.
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+
+    /// Starts it again after that.
+    pub(crate) fn start_again(&mut self) {
+        self.shell = serve(&self.programs, self.user, self.folder.path());
+    }
+
+    /// The address of a new database.
+    pub(crate) async fn database(&self, name: &str) -> String {
+        let mut admin = PgConnection::connect(&self.url("postgres", PASSWORD))
+            .await
+            .unwrap();
+        let create = AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE template0"));
+        admin.execute(create).await.unwrap();
+        admin.close().await.unwrap();
+        self.url(name, PASSWORD)
+    }
+
+    pub(crate) fn url(&self, database: &str, password: &str) -> String {
+        let folder = self.folder.path().display();
+        format!("postgres://switchboard:{password}@localhost/{database}?host={folder}")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn serve(programs: &Path, user: Option<User>, folder: &Path) -> Child {
+    let mut shell = as_user(Path::new("sh"), user, folder);
+    shell.arg("-c").arg(
+        "\"$1\" -D \"$2\" -k \"$3\" -c listen_addresses= -c max_connections=300 -c fsync=off \
+            -c log_min_messages=log 2>&1 & server=$!
+        read -r end; kill -INT $server; wait $server",
+    );
+    shell.arg("sh").arg(programs.join("postgres"));
+    shell.arg(folder.join("data")).arg(folder);
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    wait_until_ready(&mut shell);
+    shell
+}
+
+/// The folder with `initdb` and `postgres`.
+fn programs() -> Option<PathBuf> {
+    let named = env::var_os("SWITCHBOARD_POSTGRES_BIN").map(PathBuf::from);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut debian: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|version| version.path().join("bin"))
+        .collect();
+    debian.sort();
+    named
+        .into_iter()
+        .chain(env::split_paths(&path))
+        .chain(debian.into_iter().rev())
+        .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+}
+
+/// Where this process is root's: who else runs the server. The folder is given to them.
+fn unprivileged(folder: &Path) -> Option<User> {
+    let metadata = fs::metadata(folder).unwrap();
+    if metadata.uid() != 0 {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").unwrap();
+    let user = ["postgres", "nobody"].into_iter().find_map(|name| {
+        let line = users
+            .lines()
+            .find(|line| line.starts_with(&format!("{name}:")))?;
+        let mut fields = line.split(':').skip(2).map(str::parse);
+        let (uid, gid) = (fields.next()?.ok()?, fields.next()?.ok()?);
+        Some(User { uid, gid })
+    });
+    let user = user.unwrap();
+    chown(folder, Some(user.uid), Some(user.gid)).unwrap();
+    Some(user)
+}
+
+/// The same programs where the user can start them: what lies in a folder of root's own is copied.
+fn reachable(programs: PathBuf, user: Option<User>, folder: &Path) -> PathBuf {
+    let starts = |programs: &Path| {
+        let mut initdb = as_user(&programs.join("initdb"), user, folder);
+        let version = initdb.arg("--version").output();
+        version.is_ok_and(|version| version.status.success())
+    };
+    if starts(&programs) {
+        return programs;
+    }
+    // With its libraries and its other files, which it finds from where it is.
+    let all = fs::canonicalize(programs.parent().unwrap()).unwrap();
+    let copy = folder.join("programs");
+    let mut copying = Command::new("cp");
+    let copied = copying.arg("-R").arg(&all).arg(&copy).status().unwrap();
+    assert!(copied.success());
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    let programs = copy.join(programs.file_name().unwrap());
+    assert!(
+        starts(&programs),
+        "{} cannot be started",
+        programs.display()
+    );
+    programs
+}
+
+fn as_user(program: &Path, user: Option<User>, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    // Theirs, which the current one need not be; and messages that can be read here.
+    command
+        .current_dir(folder)
+        .env("LC_ALL", "C")
+        .env("HOME", folder);
+    if let Some(User { uid, gid }) = user {
+        command.uid(uid).gid(gid);
+    }
+    command
+}
+
+fn wait_until_ready(shell: &mut Child) {
+    let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+    let mut said = String::new();
+    for line in lines.by_ref() {
+        let line = line.unwrap();
+        if line.contains("ready to accept connections") {
+            // What it says later must not fill the pipe.
+            thread::spawn(move || lines.for_each(drop));
+            return;
+        }
+        said.push_str(&line);
+        said.push('\n');
+    }
+    let _ = std::io::stderr().write_all(said.as_bytes());
+    panic!("the server did not start");
+}

@@ -1,0 +1,141 @@
+//! Every behaviour on SQLite, and what is SQLite's own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "functions of tests: a failure ends the test"
+)]
+
+mod suite;
+
+use suite::Place;
+use switchboard_domain::{RunState, RunStore as _, SessionStore as _};
+use switchboard_sessions::{Durability, OpenError, Retention, Store, StoreOptions};
+use tempfile::TempDir;
+
+fn fresh() -> (Place, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    // The tests end processes, not machines.
+    let options = StoreOptions::sqlite(folder.path().join("data/sessions.db"))
+        .durability(Durability::ProcessCrash);
+    (Place { options, url: None }, folder)
+}
+
+suite::tests!(fresh());
+
+fn locks(folder: &TempDir) -> usize {
+    let locks = folder.path().join("data/sessions.db-locks");
+    std::fs::read_dir(locks).unwrap().count()
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nobody_else_can_read_the_files() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (place, folder) = fresh();
+    let store = place.open().await;
+    store
+        .create(&suite::me(), &suite::session("s"))
+        .await
+        .unwrap();
+    let mode = |path: &str| {
+        let metadata = std::fs::metadata(folder.path().join(path)).unwrap();
+        metadata.permissions().mode() & 0o777
+    };
+    assert_eq!(mode("data"), 0o700);
+    assert_eq!(mode("data/sessions.db"), 0o600);
+    assert_eq!(mode("data/sessions.db-wal"), 0o600);
+    assert_eq!(mode("data/sessions.db-shm"), 0o600);
+    assert_eq!(mode("data/sessions.db-locks"), 0o700);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn locks_of_the_dead_are_removed() {
+    let (place, folder) = fresh();
+    let stores = [place.open().await, place.open().await, place.open().await];
+    assert_eq!(locks(&folder), 3);
+    suite::at_work(&stores[0], "s", "r").await;
+    let [dying, closing, staying] = stores;
+    drop(dying);
+    closing.close().await;
+    assert_eq!(locks(&folder), 2);
+    // A lock that was left before its row was written.
+    std::fs::write(folder.path().join("data/sessions.db-locks/orphan"), "").unwrap();
+    let opened = place.open().await;
+    assert_eq!(locks(&folder), 2);
+    assert_eq!(suite::state(&staying, "r").await, RunState::Interrupted);
+    opened.take(&suite::me(), "r").await.unwrap();
+}
+
+// Windows does not remove a file that is open.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_store_whose_lock_was_removed_is_taken_for_dead_and_finds_out() {
+    let (place, folder) = fresh();
+    let store = place.open().await;
+    suite::at_work(&store, "s", "r").await;
+    std::fs::remove_dir_all(folder.path().join("data/sessions.db-locks")).unwrap();
+    let second = place.open().await;
+    second.take(&suite::me(), "r").await.unwrap();
+    let refused = store.append_events("r", &suite::events(1..=1)).await;
+    suite::fails!(
+        refused,
+        switchboard_domain::SessionStoreError::RunConflict { .. }
+    );
+    // It goes on under another name.
+    suite::at_work(&store, "t", "q").await;
+    let busy = second.take(&suite::me(), "q").await;
+    suite::fails!(busy, switchboard_domain::SessionStoreError::Busy { .. });
+    second
+        .append_events("r", &suite::events(1..=1))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    std::fs::write(
+        &path,
+        "Not a database, but somebody's notes, which are long enough.".repeat(20),
+    )
+    .unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let opened = Store::open(StoreOptions::sqlite(&path)).await;
+    suite::fails!(opened, OpenError::Database { .. });
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let below = Store::open(StoreOptions::sqlite(path.join("sessions.db"))).await;
+    suite::fails!(below, OpenError::File { .. });
+}
+
+#[tokio::test]
+async fn what_is_forgotten_makes_the_file_smaller() {
+    let (place, folder) = fresh();
+    let store = place.open().await;
+    let me = suite::me();
+    let long = "x".repeat(1 << 20);
+    for at in 0..20 {
+        let session = suite::session(&format!("s{at}"));
+        store.create(&me, &session).await.unwrap();
+        store
+            .append(&me, &session.id, 0, &suite::says(&[&long]))
+            .await
+            .unwrap();
+    }
+    store.close().await;
+    let size = || {
+        std::fs::metadata(folder.path().join("data/sessions.db"))
+            .unwrap()
+            .len()
+    };
+    let before = size();
+    let store = place.open().await;
+    let retention = Retention {
+        at_most: Some(2),
+        ..Retention::default()
+    };
+    assert_eq!(store.prune(&retention).await.unwrap().sessions, 18);
+    store.close().await;
+    assert!(size() < before / 4, "{before} bytes before, {} now", size());
+}

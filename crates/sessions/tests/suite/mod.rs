@@ -1,0 +1,194 @@
+//! What a store does, on whichever database. Each behaviour gets a database of its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "functions of tests: a failure ends the test"
+)]
+
+mod moving;
+mod runs;
+mod sessions;
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use switchboard_domain::{
+    Message, Principal, RunRecord, RunState, RunStore as _, Session, SessionId, SessionStore as _,
+    StoredEvent,
+};
+use switchboard_sessions::{Store, StoreOptions};
+
+/// A database that is empty at first.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) options: StoreOptions,
+    /// Of a server.
+    pub(crate) url: Option<String>,
+}
+
+impl Place {
+    /// Another instance, as another process would be.
+    pub(crate) async fn open(&self) -> Store {
+        Store::open(self.options.clone()).await.unwrap()
+    }
+}
+
+pub(crate) type Behaviour = fn(Place) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+macro_rules! behaviours {
+    ($($module:ident: $($name:ident),+;)+) => {
+        /// Every behaviour, with its name.
+        #[allow(dead_code, reason = "the tests on one database name each")]
+        pub(crate) const ALL: &[(&str, Behaviour)] =
+            &[$($((stringify!($name), |place| Box::pin($module::$name(place)))),+),+];
+
+        /// A test for each behaviour, given where the database is.
+        #[allow(unused_macros, reason = "the tests on the other database are one")]
+        macro_rules! tests {
+            ($place:expr) => {
+                $($(
+                    #[tokio::test]
+                    async fn $name() {
+                        let (place, _folder) = $place;
+                        suite::run(stringify!($name), place).await;
+                    }
+                )+)+
+            };
+        }
+        #[allow(unused_imports, reason = "as above")]
+        pub(crate) use tests;
+    };
+}
+
+behaviours! {
+    sessions:
+        sessions_are_listed_newest_first,
+        a_session_is_renamed_and_forgotten,
+        messages_are_appended_by_one_writer,
+        principals_do_not_see_each_other,
+        audit_is_kept_apart_from_sessions,
+        decisions_are_kept_whole,
+        what_is_old_is_forgotten,
+        any_text_but_nul_is_kept,
+        a_closed_store_refuses,
+        a_newer_schema_is_refused,
+        several_open_a_new_store_at_once;
+    runs:
+        a_run_is_begun_in_its_session,
+        events_have_no_gaps,
+        events_are_numbered_through_a_session,
+        many_runs_write_at_once,
+        many_appends_share_a_transaction,
+        one_failure_does_not_undo_others,
+        a_snapshot_is_replaced_from_a_position,
+        a_run_is_let_go_of,
+        a_run_is_taken_once,
+        a_dead_process_interrupts_its_runs,
+        a_closed_store_lets_go_of_its_runs,
+        a_session_at_work_is_not_forgotten;
+    moving:
+        an_export_comes_back_as_it_was,
+        an_export_of_one_session_holds_no_other,
+        a_large_session_is_moved,
+        what_is_there_is_not_imported_again,
+        new_ids_make_another_session,
+        what_is_no_export_changes_nothing,
+        an_import_that_is_given_up_leaves_nothing,
+        an_import_of_a_dead_process_is_removed;
+}
+
+#[allow(dead_code, reason = "the tests on the other database run them all")]
+pub(crate) async fn run(name: &str, place: Place) {
+    let (_, behaviour) = ALL.iter().find(|(known, _)| *known == name).unwrap();
+    behaviour(place).await;
+}
+
+pub(crate) fn me() -> Principal {
+    Principal {
+        tenant: "acme".into(),
+        user: "ada".into(),
+    }
+}
+
+pub(crate) fn other() -> Principal {
+    Principal {
+        tenant: "acme".into(),
+        user: "bob".into(),
+    }
+}
+
+pub(crate) fn id(id: &str) -> SessionId {
+    SessionId(id.into())
+}
+
+pub(crate) fn session(id: &str) -> Session {
+    Session {
+        id: SessionId(id.into()),
+        title: format!("title of {id}"),
+        created_at: "2026-11-21T20:00:00Z".into(),
+        messages: 0,
+    }
+}
+
+pub(crate) fn record(run: &str, session: &str) -> RunRecord {
+    RunRecord {
+        id: run.into(),
+        session: id(session),
+        state: RunState::Waiting,
+        model: "offline/planner".into(),
+        created_at: "2026-11-21T20:00:01Z".into(),
+        updated_at: "never".into(),
+        events_before: 99,
+        last_event: 99,
+        outcome: Some("nonsense".into()),
+    }
+}
+
+pub(crate) fn says(texts: &[&str]) -> Vec<Arc<Message>> {
+    texts
+        .iter()
+        .map(|text| Message::user(*text).into())
+        .collect()
+}
+
+pub(crate) fn events(seqs: std::ops::RangeInclusive<u64>) -> Vec<StoredEvent> {
+    seqs.map(|seq| StoredEvent {
+        seq,
+        json: format!("{{\"seq\":{seq},\"text\":\"é \\n\"}}").into(),
+    })
+    .collect()
+}
+
+/// A session with one run that is at work in `store`.
+pub(crate) async fn at_work(store: &Store, session_id: &str, run: &str) {
+    store.create(&me(), &session(session_id)).await.unwrap();
+    store
+        .begin(&me(), &record(run, session_id), 0, &says(&["go"]))
+        .await
+        .unwrap();
+}
+
+pub(crate) async fn state(store: &Store, run: &str) -> RunState {
+    store.run(&me(), run).await.unwrap().unwrap().state
+}
+
+/// A lock goes with its process: at once with a file, and with a connection when the server finds out.
+pub(crate) async fn until_interrupted(store: &Store, run: &str) {
+    for _ in 0..2000 {
+        if state(store, run).await == RunState::Interrupted {
+            return;
+        }
+        // sleep: the server says nothing when it has found out that a connection is gone
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("run {run} is still {:?}", state(store, run).await);
+}
+
+macro_rules! fails {
+    ($result:expr, $pattern:pat $(if $guard:expr)?) => {
+        match $result {
+            Err($pattern) $(if $guard)? => {}
+            other => panic!("expected {}, got {other:?}", stringify!($pattern)),
+        }
+    };
+}
+pub(crate) use fails;

@@ -1,0 +1,319 @@
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use serde_json::Value;
+use switchboard_domain::{
+    Principal, RunSnapshot, RunState, RunStore as _, SessionId, SessionStore as _,
+    SessionStoreError as Error,
+};
+use switchboard_sessions::{ImportError, ImportIds, Retention, Store};
+
+use super::sessions::raw;
+use super::{Place, at_work, events, fails, id, me, other, record, says, session};
+
+/// Sessions with everything that there can be.
+async fn fill(store: &Store) {
+    store.create(&me(), &session("empty")).await.unwrap();
+    store.create(&me(), &session("s")).await.unwrap();
+    let mut messages = 0;
+    for (run, outcome) in [("a", "completed"), ("b", "failed")] {
+        let begun = store
+            .begin(&me(), &record(run, "s"), messages, &says(&["q"]))
+            .await;
+        begun.unwrap();
+        store.append_events(run, &events(1..=3)).await.unwrap();
+        store.append_events(run, &events(4..=4)).await.unwrap();
+        let outcome = Some(outcome.to_owned());
+        let answer = says(&["\u{1f600} \"]}"]);
+        store
+            .release(run, RunState::Finished, outcome, messages + 1, &answer)
+            .await
+            .unwrap();
+        messages += 2;
+    }
+    at_work(store, "w", "waiting").await;
+    let snapshot = RunSnapshot {
+        state: "{ \"b\" : 1.0, \"a\":1e2}".into(),
+        from: 0,
+        messages: says(&["m", "n"]),
+    };
+    store.save("waiting", &snapshot).await.unwrap();
+    store
+        .release("waiting", RunState::Waiting, None, 1, &[])
+        .await
+        .unwrap();
+    at_work(store, "x", "working").await;
+    store
+        .append_events("working", &events(1..=1))
+        .await
+        .unwrap();
+}
+
+async fn export(store: &Store, owner: &Principal, session: Option<&SessionId>) -> String {
+    let pieces: Vec<_> = store.export(owner, session).collect().await;
+    pieces.into_iter().map(Result::unwrap).collect()
+}
+
+async fn import(store: &Store, text: &str, ids: ImportIds) -> Result<Vec<SessionId>, ImportError> {
+    let imported = store.import(&other(), text.as_bytes(), ids).await;
+    imported.map(|imported| imported.sessions)
+}
+
+/// Without the time of the export.
+fn records(text: &str) -> Vec<Value> {
+    let mut records: Vec<Value> = serde_json::from_str(text).unwrap();
+    let header = records.remove(0);
+    assert_eq!(header["header"]["format"], "switchboard-sessions");
+    assert_eq!(header["header"]["version"], 1);
+    records
+}
+
+pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
+    let store = place.open().await;
+    fill(&store).await;
+    let first = export(&store, &me(), None).await;
+    for name in ["empty", "s", "w"] {
+        store.delete(&me(), &id(name)).await.unwrap();
+    }
+    store
+        .release("working", RunState::Interrupted, None, 1, &[])
+        .await
+        .unwrap();
+    store.delete(&me(), &id("x")).await.unwrap();
+    assert_eq!(records(&export(&store, &me(), None).await).len(), 1);
+    let imported = import(&store, &first, ImportIds::Keep).await.unwrap();
+    assert_eq!(imported, ["empty", "s", "w", "x"].map(id));
+    let second = export(&store, &other(), None).await;
+    // To the byte, but for the time in the first line.
+    let body = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+    assert_eq!(body(&first), body(&second));
+    // It goes on where it was.
+    let stored = store.snapshot(&other(), "waiting").await.unwrap().unwrap();
+    assert_eq!(&*stored.state, "{ \"b\" : 1.0, \"a\":1e2}");
+    assert_eq!(stored.messages, says(&["m", "n"]));
+    store.take(&other(), "working").await.unwrap();
+    store
+        .append_events("working", &events(2..=2))
+        .await
+        .unwrap();
+    let begun = store
+        .begin(&other(), &record("next", "s"), 4, &[])
+        .await
+        .unwrap();
+    assert_eq!(begun.events_before, 8);
+    let touched = store.run(&other(), "working").await.unwrap().unwrap();
+    assert!(touched.updated_at >= begun.created_at, "{touched:?}");
+}
+
+pub(crate) async fn an_export_of_one_session_holds_no_other(place: Place) {
+    let store = place.open().await;
+    fill(&store).await;
+    let text = export(&store, &me(), Some(&id("s"))).await;
+    let records = records(&text);
+    let sessions: Vec<&Value> = records
+        .iter()
+        .filter_map(|record| record.get("session"))
+        .collect();
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0]["id"], "s");
+    assert_eq!(records.last().unwrap()["end"]["sessions"], 1);
+    let strangers = export(&store, &other(), None).await;
+    assert!(!strangers.contains("\"session\":"), "{strangers}");
+    let mut pieces = store.export(&other(), Some(&id("s")));
+    let mut last = None;
+    while let Some(piece) = pieces.next().await {
+        last = Some(piece);
+    }
+    fails!(last.unwrap(), Error::NotFound { .. });
+}
+
+pub(crate) async fn a_large_session_is_moved(place: Place) {
+    let store = place.open().await;
+    store.create(&me(), &session("s")).await.unwrap();
+    let long = "y".repeat(20_000);
+    let texts: Vec<&str> = vec![&long; 300];
+    let messages = says(&texts);
+    store
+        .begin(&me(), &record("r", "s"), 0, &messages)
+        .await
+        .unwrap();
+    for batch in 0..200 {
+        let first = batch * 5 + 1;
+        store
+            .append_events("r", &events(first..=first + 4))
+            .await
+            .unwrap();
+    }
+    let mut pieces = 0;
+    let mut largest = 0;
+    let mut text = String::new();
+    let mut export = store.export(&me(), None);
+    while let Some(piece) = export.next().await {
+        let piece = piece.unwrap();
+        largest = largest.max(piece.len());
+        text.push_str(&piece);
+        pieces += 1;
+    }
+    assert!(
+        pieces > 8 && largest < 2 << 20,
+        "{pieces} pieces of at most {largest} bytes"
+    );
+    let imported = import(&store, &text, ImportIds::New).await.unwrap();
+    let read = store.messages(&other(), &imported[0], 0).await.unwrap();
+    assert_eq!(read, messages);
+    let runs = store.runs(&other(), None, 9).await.unwrap();
+    assert_eq!(runs[0].last_event, 1000);
+}
+
+pub(crate) async fn what_is_there_is_not_imported_again(place: Place) {
+    let store = place.open().await;
+    fill(&store).await;
+    let text = export(&store, &me(), None).await;
+    store.delete(&me(), &id("empty")).await.unwrap();
+    // The first one would fit; nothing is imported all the same.
+    let refused = import(&store, &text, ImportIds::Keep).await;
+    fails!(refused, ImportError::Exists { id } if id.0 == "s");
+    assert!(store.list(&other(), 9).await.unwrap().is_empty());
+    store.create(&me(), &session("empty")).await.unwrap();
+    // A run of another session has an id of it.
+    let one = export(&store, &me(), Some(&id("s"))).await;
+    store.delete(&me(), &id("s")).await.unwrap();
+    store.create(&me(), &session("y")).await.unwrap();
+    store.begin(&me(), &record("b", "y"), 0, &[]).await.unwrap();
+    let refused = import(&store, &one, ImportIds::Keep).await;
+    fails!(refused, ImportError::RunExists { run } if run == "b");
+    assert!(store.list(&other(), 9).await.unwrap().is_empty());
+    store.create(&me(), &session("s")).await.unwrap();
+}
+
+pub(crate) async fn new_ids_make_another_session(place: Place) {
+    let store = place.open().await;
+    fill(&store).await;
+    let text = export(&store, &me(), None).await;
+    let before = records(&text);
+    let imported = import(&store, &text, ImportIds::New).await.unwrap();
+    assert_eq!(imported.len(), 4);
+    assert_eq!(records(&export(&store, &me(), None).await), before);
+    let s = &imported[1];
+    let messages = store.messages(&other(), s, 0).await.unwrap();
+    assert_eq!(messages, store.messages(&me(), &id("s"), 0).await.unwrap());
+    let runs = store.runs(&other(), Some(s), 9).await.unwrap();
+    assert_eq!(runs.len(), 2);
+    assert_eq!((runs[0].events_before, runs[0].last_event), (4, 4));
+    let stored = store.events(&other(), &runs[0].id, 0, 9).await.unwrap();
+    assert_eq!(stored, events(1..=4));
+    // What was not over cannot go on under another id.
+    for session in &imported[2..] {
+        let runs = store.runs(&other(), Some(session), 9).await.unwrap();
+        assert_eq!(runs[0].state, RunState::Finished);
+        assert_eq!(runs[0].outcome.as_deref(), Some("cancelled"));
+        assert_eq!(store.snapshot(&other(), &runs[0].id).await.unwrap(), None);
+    }
+}
+
+pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
+    let store = place.open().await;
+    fill(&store).await;
+    let text = export(&store, &me(), None).await;
+    for name in ["empty", "s", "w"] {
+        store.delete(&me(), &id(name)).await.unwrap();
+    }
+    store
+        .release("working", RunState::Interrupted, None, 1, &[])
+        .await
+        .unwrap();
+    store.delete(&me(), &id("x")).await.unwrap();
+    // Cut off anywhere.
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for end in 0..lines.len() {
+        let cut = lines[..end].concat();
+        let refused = import(&store, &cut, ImportIds::Keep).await;
+        fails!(refused, ImportError::Malformed { .. });
+    }
+    // A record left out, or twice.
+    let closing = lines.len() - 2;
+    for at in 0..closing {
+        for copies in [0, 2] {
+            let mut changed = lines.clone();
+            changed.splice(at..=at, std::iter::repeat_n(lines[at], copies));
+            let changed = changed.concat();
+            let refused = import(&store, &changed, ImportIds::Keep).await;
+            assert!(refused.is_err(), "line {at} {copies} times: {refused:?}");
+        }
+    }
+    let newer = text.replacen("\"version\":1", "\"version\":2", 1);
+    let newer = newer.replace("\"run\":", "\"march\":");
+    let refused = import(&store, &newer, ImportIds::Keep).await;
+    fails!(refused, ImportError::Newer { found: 2, known: 1 });
+    for text in [
+        "",
+        "null",
+        "[]",
+        "[{}]",
+        "[{\"header\":{\"format\":\"x\",\"version\":1}}]",
+    ] {
+        let refused = import(&store, text, ImportIds::Keep).await;
+        fails!(refused, ImportError::Malformed { .. });
+    }
+    let no_message = text.replace("\"role\":\"user\"", "\"role\":\"nobody\"");
+    let refused = import(&store, &no_message, ImportIds::Keep).await;
+    fails!(refused, ImportError::Malformed { .. });
+    assert!(store.list(&other(), 9).await.unwrap().is_empty());
+    // Nothing of it stands in the way.
+    import(&store, &text, ImportIds::Keep).await.unwrap();
+    assert_eq!(store.list(&other(), 9).await.unwrap().len(), 4);
+}
+
+pub(crate) async fn an_import_that_is_given_up_leaves_nothing(place: Place) {
+    let store = place.open().await;
+    store.create(&me(), &session("s")).await.unwrap();
+    let long = "z".repeat(3 << 20);
+    store
+        .append(&me(), &id("s"), 0, &says(&[&long, "end"]))
+        .await
+        .unwrap();
+    let text = export(&store, &me(), None).await;
+    store.delete(&me(), &id("s")).await.unwrap();
+    let (mut sender, receiver) = tokio::io::duplex(1 << 20);
+    let importing = {
+        let store = store.clone();
+        tokio::spawn(async move { store.import(&other(), receiver, ImportIds::Keep).await })
+    };
+    let most = text.len() - 10;
+    tokio::io::AsyncWriteExt::write_all(&mut sender, &text.as_bytes()[..most])
+        .await
+        .unwrap();
+    // It waits for the rest; a part of it may be written, and nobody sees that.
+    assert!(store.list(&other(), 9).await.unwrap().is_empty());
+    assert!(store.list(&me(), 9).await.unwrap().is_empty());
+    importing.abort();
+    assert!(importing.await.unwrap_err().is_cancelled());
+    // The id is free again after what was queued.
+    store.create(&me(), &session("s")).await.unwrap();
+    assert!(store.messages(&me(), &id("s"), 0).await.unwrap().is_empty());
+}
+
+pub(crate) async fn an_import_of_a_dead_process_is_removed(place: Place) {
+    let store = place.open().await;
+    // As a process leaves it that is killed in the middle of an import.
+    let instance = "INSERT INTO instances (id, lock_key, began_at) VALUES ('dead', 1, '')";
+    raw(&place, instance).await;
+    let staged = "INSERT INTO sessions (id, tenant, person, instance, title, created_at,
+            created_us, used_us, messages)
+        VALUES ('s', NULL, 'an import', 'dead', '', '', 0, 0, 0)";
+    raw(&place, staged).await;
+    // Nobody's, and no matter of retention.
+    assert!(store.list(&me(), 9).await.unwrap().is_empty());
+    let everything = Retention {
+        unused_for: Some(Duration::ZERO),
+        at_most: Some(0),
+        ..Retention::default()
+    };
+    assert_eq!(store.prune(&everything).await.unwrap().sessions, 0);
+    fails!(
+        store.create(&me(), &session("s")).await,
+        Error::Exists { .. }
+    );
+    place.open().await.close().await;
+    store.create(&me(), &session("s")).await.unwrap();
+}

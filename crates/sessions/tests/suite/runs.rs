@@ -1,0 +1,483 @@
+use std::{collections::HashSet, sync::Arc};
+
+use switchboard_domain::{Message, SessionStoreError as Error};
+use switchboard_domain::{RunRecord, RunSnapshot, RunState, RunStore as _, SessionStore as _};
+use switchboard_sessions::Store;
+
+use super::{
+    Place, at_work, events, fails, id, me, record, says, session, state, until_interrupted,
+};
+
+pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
+    let store = place.open().await;
+    store.create(&me(), &session("s")).await.unwrap();
+    let wish = record("r", "s");
+    fails!(
+        store.begin(&me(), &wish, 1, &[]).await,
+        Error::Conflict { actual: 0, .. }
+    );
+    let begun = store
+        .begin(&me(), &wish, 0, &says(&["go", "on"]))
+        .await
+        .unwrap();
+    let expected = RunRecord {
+        state: RunState::Running,
+        updated_at: begun.updated_at.clone(),
+        events_before: 0,
+        last_event: 0,
+        outcome: None,
+        ..wish.clone()
+    };
+    assert_eq!(begun, expected);
+    assert_eq!(store.run(&me(), "r").await.unwrap().unwrap(), begun);
+    assert_eq!(
+        store.messages(&me(), &id("s"), 0).await.unwrap(),
+        says(&["go", "on"])
+    );
+    let second = store.begin(&me(), &record("q", "s"), 2, &[]).await;
+    fails!(second, Error::Busy { run, .. } if run == "r");
+    let append = store.append(&me(), &id("s"), 2, &says(&["x"])).await;
+    fails!(append, Error::Busy { run, .. } if run == "r");
+    // Its id is taken, also for another session, whose message is not written then.
+    store.create(&me(), &session("t")).await.unwrap();
+    let same_id = store
+        .begin(&me(), &record("r", "t"), 0, &says(&["lost"]))
+        .await;
+    fails!(same_id, Error::RunConflict { .. });
+    assert!(store.messages(&me(), &id("t"), 0).await.unwrap().is_empty());
+    let nowhere = store.begin(&me(), &record("n", "none"), 0, &[]).await;
+    fails!(nowhere, Error::NotFound { .. });
+    assert_eq!(store.run(&me(), "none").await.unwrap(), None);
+}
+
+pub(crate) async fn events_have_no_gaps(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    store.append_events("r", &events(1..=3)).await.unwrap();
+    store.append_events("r", &[]).await.unwrap();
+    store.append_events("r", &events(4..=4)).await.unwrap();
+    for wrong in [4..=5, 3..=6, 6..=6] {
+        fails!(
+            store.append_events("r", &events(wrong)).await,
+            Error::RunConflict { .. }
+        );
+    }
+    let [first, .., last] = &events(5..=7)[..] else {
+        unreachable!()
+    };
+    let with_gap = [first.clone(), last.clone()];
+    fails!(
+        store.append_events("r", &with_gap).await,
+        Error::RunConflict { .. }
+    );
+    fails!(
+        store.append_events("none", &events(1..=1)).await,
+        Error::NoSuchRun { .. }
+    );
+    store.append_events("r", &events(5..=10)).await.unwrap();
+    let read = |after, limit| store.events(me_static(), "r", after, limit);
+    assert_eq!(read(0, 100).await.unwrap(), events(1..=10));
+    assert_eq!(read(0, u32::MAX).await.unwrap(), events(1..=10));
+    for after in 0..=11 {
+        for limit in 0..5 {
+            let expected: Vec<_> = events(1..=10)
+                .into_iter()
+                .filter(|event| event.seq > after && event.seq <= after + u64::from(limit))
+                .collect();
+            assert_eq!(
+                read(after, limit).await.unwrap(),
+                expected,
+                "{after} {limit}"
+            );
+        }
+    }
+    assert!(read(u64::MAX, 9).await.unwrap().is_empty());
+    let run = store.run(&me(), "r").await.unwrap().unwrap();
+    assert_eq!(run.last_event, 10);
+    assert!(run.updated_at > run.created_at);
+    store
+        .release("r", RunState::Finished, Some("completed".into()), 1, &[])
+        .await
+        .unwrap();
+    fails!(
+        store.append_events("r", &events(11..=11)).await,
+        Error::RunConflict { .. }
+    );
+    assert_eq!(read(0, 100).await.unwrap(), events(1..=10));
+}
+
+fn me_static() -> &'static switchboard_domain::Principal {
+    static ME: std::sync::LazyLock<switchboard_domain::Principal> = std::sync::LazyLock::new(me);
+    &ME
+}
+
+pub(crate) async fn events_are_numbered_through_a_session(place: Place) {
+    let store = place.open().await;
+    store.create(&me(), &session("s")).await.unwrap();
+    let mut before = 0;
+    for (run, count) in [("a", 3), ("b", 0), ("c", 2), ("d", 1)] {
+        let begun = store.begin(&me(), &record(run, "s"), 0, &[]).await.unwrap();
+        assert_eq!(begun.events_before, before, "{run}");
+        if count > 0 {
+            store.append_events(run, &events(1..=count)).await.unwrap();
+        }
+        store
+            .release(run, RunState::Finished, None, 0, &[])
+            .await
+            .unwrap();
+        before += count;
+    }
+    let all = store.runs(&me(), Some(&id("s")), 9).await.unwrap();
+    let order: Vec<(&str, u64)> = all
+        .iter()
+        .map(|run| (run.id.as_str(), run.last_event))
+        .collect();
+    assert_eq!(order, [("d", 1), ("c", 2), ("b", 0), ("a", 3)]);
+    assert_eq!(store.runs(&me(), None, 2).await.unwrap(), all[..2]);
+}
+
+pub(crate) async fn many_runs_write_at_once(place: Place) {
+    let store = place.open().await;
+    let write = |at: usize| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let (session_id, run) = (format!("s{at}"), format!("r{at}"));
+            at_work(&store, &session_id, &run).await;
+            for batch in 0..5_u64 {
+                let first = batch * 3 + 1;
+                store
+                    .append_events(&run, &events(first..=first + 2))
+                    .await
+                    .unwrap();
+                if batch == 2 {
+                    let snapshot = snapshot(0, &["a", "b"]);
+                    store.save(&run, &snapshot).await.unwrap();
+                }
+            }
+            let outcome = Some("completed".to_owned());
+            let answer = says(&["done"]);
+            store
+                .release(&run, RunState::Finished, outcome, 1, &answer)
+                .await
+                .unwrap();
+        })
+    };
+    let writers: Vec<_> = (0..120).map(write).collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let again = place.open().await;
+    for at in 0..120 {
+        let run = format!("r{at}");
+        assert_eq!(
+            again.events(&me(), &run, 0, 99).await.unwrap(),
+            events(1..=15)
+        );
+        let session_id = id(&format!("s{at}"));
+        let messages = again.messages(&me(), &session_id, 0).await.unwrap();
+        assert_eq!(messages, says(&["go", "done"]));
+    }
+}
+
+pub(crate) async fn many_appends_share_a_transaction(place: Place) {
+    let store = place.open().await;
+    for at in 0..300 {
+        at_work(&store, &format!("s{at}"), &format!("r{at}")).await;
+    }
+    let appends = (0..300).map(|at| {
+        let store = store.clone();
+        async move { store.append_events(&format!("r{at}"), &events(1..=2)).await }
+    });
+    let done = futures_util::future::join_all(appends).await;
+    assert!(done.iter().all(Result::is_ok));
+    // All of a transaction have its time.
+    let runs = store.runs(&me(), None, 300).await.unwrap();
+    let times: HashSet<_> = runs.iter().map(|run| &run.updated_at).collect();
+    assert_eq!(runs.len(), 300);
+    assert!(times.len() <= 20, "{} transactions", times.len());
+}
+
+pub(crate) async fn one_failure_does_not_undo_others(place: Place) {
+    let store = place.open().await;
+    for at in 0..40 {
+        at_work(&store, &format!("s{at}"), &format!("r{at}")).await;
+    }
+    // All are queued before the writer comes to the first, so they share a transaction.
+    let appends: Vec<_> = (0..40)
+        .map(|at| {
+            let store = store.clone();
+            async move {
+                // Every seventh has a gap, every eleventh is nobody's run.
+                let from = if at % 7 == 3 { 2 } else { 1 };
+                let run = if at % 11 == 5 {
+                    "none".to_owned()
+                } else {
+                    format!("r{at}")
+                };
+                store.append_events(&run, &events(from..=4)).await
+            }
+        })
+        .collect();
+    let results = futures_util::future::join_all(appends).await;
+    for (at, result) in results.iter().enumerate() {
+        let fits = at % 7 != 3 && at % 11 != 5;
+        assert_eq!(result.is_ok(), fits, "{at}: {result:?}");
+        let stored = store.events(&me(), &format!("r{at}"), 0, 9).await.unwrap();
+        assert_eq!(stored, if fits { events(1..=4) } else { vec![] }, "{at}");
+    }
+    // Two appends of one run at once, and other things between them.
+    let (fifth, sixth, session_id) = (events(5..=5), events(6..=6), id("s0"));
+    let (a, b, c, d) = tokio::join!(
+        store.append_events("r0", &fifth),
+        store.append_events("r0", &sixth),
+        store.append(me_static(), &session_id, 1, &[]),
+        store.release("r0", RunState::Waiting, None, 1, &[]),
+    );
+    a.unwrap();
+    b.unwrap();
+    fails!(c, Error::Busy { .. });
+    d.unwrap();
+    assert_eq!(
+        store.events(&me(), "r0", 0, 9).await.unwrap(),
+        events(1..=6)
+    );
+}
+
+fn snapshot(from: u64, texts: &[&str]) -> RunSnapshot {
+    RunSnapshot {
+        state: format!("{{\"from\":{from}}}").into(),
+        from,
+        messages: says(texts),
+    }
+}
+
+pub(crate) async fn a_snapshot_is_replaced_from_a_position(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    assert_eq!(store.snapshot(&me(), "r").await.unwrap(), None);
+    fails!(store.snapshot(&me(), "none").await, Error::NoSuchRun { .. });
+    fails!(
+        store.save("r", &snapshot(1, &["x"])).await,
+        Error::RunConflict { .. }
+    );
+    fails!(
+        store.save("none", &snapshot(0, &[])).await,
+        Error::NoSuchRun { .. }
+    );
+    let mut expected: Vec<Arc<Message>> = Vec::new();
+    let steps: [(u64, &[&str]); 6] = [
+        (0, &["a", "b"]),
+        (2, &["c", "d", "e"]),
+        (4, &["f"]),
+        (5, &[]),
+        (1, &[]),
+        (1, &["g", "h"]),
+    ];
+    for (from, texts) in steps {
+        store.save("r", &snapshot(from, texts)).await.unwrap();
+        expected.truncate(usize::try_from(from).unwrap());
+        expected.extend(says(texts));
+        let stored = store.snapshot(&me(), "r").await.unwrap().unwrap();
+        assert_eq!(&*stored.state, format!("{{\"from\":{from}}}"));
+        assert_eq!((stored.from, stored.messages), (0, expected.clone()));
+    }
+    // A gap changes nothing.
+    fails!(
+        store.save("r", &snapshot(4, &["x"])).await,
+        Error::RunConflict { .. }
+    );
+    let stored = store.snapshot(&me(), "r").await.unwrap().unwrap();
+    assert_eq!((&*stored.state, stored.messages.len()), ("{\"from\":1}", 3));
+    // What waits keeps its state, what is over loses it.
+    store
+        .release("r", RunState::Waiting, None, 1, &[])
+        .await
+        .unwrap();
+    assert_eq!(store.snapshot(&me(), "r").await.unwrap().unwrap(), stored);
+    fails!(
+        store.save("r", &snapshot(0, &[])).await,
+        Error::RunConflict { .. }
+    );
+    store.take(&me(), "r").await.unwrap();
+    store
+        .release("r", RunState::Finished, None, 1, &[])
+        .await
+        .unwrap();
+    assert_eq!(store.snapshot(&me(), "r").await.unwrap(), None);
+}
+
+pub(crate) async fn a_run_is_let_go_of(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    store.save("r", &snapshot(0, &["a"])).await.unwrap();
+    let done = says(&["answer"]);
+    let running = store.release("r", RunState::Running, None, 1, &done).await;
+    fails!(running, Error::RunConflict { .. });
+    // What does not fit changes nothing: neither the run nor its session.
+    let outcome = Some("completed".to_owned());
+    let wrong = store
+        .release("r", RunState::Finished, outcome.clone(), 0, &done)
+        .await;
+    fails!(wrong, Error::Conflict { expected: 0, actual: 1, id } if id.0 == "s");
+    assert_eq!(state(&store, "r").await, RunState::Running);
+    assert!(store.snapshot(&me(), "r").await.unwrap().is_some());
+    store
+        .release("r", RunState::Waiting, None, 1, &done)
+        .await
+        .unwrap();
+    assert_eq!(state(&store, "r").await, RunState::Waiting);
+    let twice = store.release("r", RunState::Waiting, None, 2, &[]).await;
+    fails!(twice, Error::RunConflict { .. });
+    store.take(&me(), "r").await.unwrap();
+    store
+        .release("r", RunState::Interrupted, None, 2, &[])
+        .await
+        .unwrap();
+    assert_eq!(state(&store, "r").await, RunState::Interrupted);
+    // Not over: its session is still its own.
+    fails!(
+        store.begin(&me(), &record("q", "s"), 2, &[]).await,
+        Error::Busy { .. }
+    );
+    store.take(&me(), "r").await.unwrap();
+    store
+        .release("r", RunState::Finished, outcome, 2, &says(&["b"]))
+        .await
+        .unwrap();
+    let run = store.run(&me(), "r").await.unwrap().unwrap();
+    assert_eq!(
+        (run.state, run.outcome.as_deref()),
+        (RunState::Finished, Some("completed"))
+    );
+    fails!(store.take(&me(), "r").await, Error::RunConflict { .. });
+    let messages = store.messages(&me(), &id("s"), 0).await.unwrap();
+    assert_eq!(messages, says(&["go", "answer", "b"]));
+    assert_eq!(
+        store.get(&me(), &id("s")).await.unwrap().unwrap().messages,
+        3
+    );
+    store.begin(&me(), &record("q", "s"), 3, &[]).await.unwrap();
+    let gone = store.release("none", RunState::Waiting, None, 0, &[]).await;
+    fails!(gone, Error::NoSuchRun { .. });
+}
+
+pub(crate) async fn a_run_is_taken_once(place: Place) {
+    let stores = [place.open().await, place.open().await, place.open().await];
+    at_work(&stores[0], "s", "r").await;
+    for store in &stores {
+        assert_eq!(state(store, "r").await, RunState::Running);
+        fails!(store.take(&me(), "r").await, Error::Busy { run, .. } if run == "r");
+    }
+    for _ in 0..10 {
+        let owner = owner(&stores).await;
+        stores[owner]
+            .release("r", RunState::Waiting, None, 1, &[])
+            .await
+            .unwrap();
+        let all = stores.iter().map(|store| store.take(me_static(), "r"));
+        let taken = futures_util::future::join_all(all).await;
+        let winners = taken.iter().filter(|take| take.is_ok()).count();
+        assert_eq!(winners, 1, "{taken:?}");
+        for refused in taken.into_iter().filter(Result::is_err) {
+            fails!(refused, Error::Busy { .. });
+        }
+    }
+    // Who has let go of it can write no more.
+    let owner = owner(&stores).await;
+    let stranger = &stores[(owner + 1) % 3];
+    let last = stores[owner]
+        .run(&me(), "r")
+        .await
+        .unwrap()
+        .unwrap()
+        .last_event;
+    let more = events(last + 1..=last + 1);
+    fails!(
+        stranger.append_events("r", &more).await,
+        Error::RunConflict { .. }
+    );
+    fails!(
+        stranger.save("r", &snapshot(0, &[])).await,
+        Error::RunConflict { .. }
+    );
+    let release = stranger
+        .release("r", RunState::Finished, None, 1, &[])
+        .await;
+    fails!(release, Error::RunConflict { .. });
+}
+
+/// Who can append an event, and then has.
+async fn owner(stores: &[Store]) -> usize {
+    let last = stores[0].run(&me(), "r").await.unwrap().unwrap().last_event;
+    let mut owner = None;
+    for (at, store) in stores.iter().enumerate() {
+        if store
+            .append_events("r", &events(last + 1..=last + 1))
+            .await
+            .is_ok()
+        {
+            assert_eq!(owner, None);
+            owner = Some(at);
+        }
+    }
+    owner.unwrap()
+}
+
+pub(crate) async fn a_dead_process_interrupts_its_runs(place: Place) {
+    let survivor = place.open().await;
+    let dying = place.open().await;
+    at_work(&dying, "s", "r").await;
+    at_work(&dying, "t", "q").await;
+    dying.append_events("r", &events(1..=2)).await.unwrap();
+    dying.save("r", &snapshot(0, &["a"])).await.unwrap();
+    fails!(survivor.take(&me(), "r").await, Error::Busy { .. });
+    // As if it was killed: nothing is closed.
+    drop(dying);
+    until_interrupted(&survivor, "r").await;
+    let listed = survivor.runs(&me(), None, 9).await.unwrap();
+    assert!(listed.iter().all(|run| run.state == RunState::Interrupted));
+    // Its session waits for it, until somebody goes on with it.
+    fails!(
+        survivor.begin(&me(), &record("n", "s"), 1, &[]).await,
+        Error::Busy { .. }
+    );
+    let reopened = place.open().await;
+    assert_eq!(state(&reopened, "q").await, RunState::Interrupted);
+    let taken = survivor.take(&me(), "r").await.unwrap();
+    assert_eq!((taken.state, taken.last_event), (RunState::Running, 2));
+    fails!(reopened.take(&me(), "r").await, Error::Busy { .. });
+    let stored = survivor.snapshot(&me(), "r").await.unwrap().unwrap();
+    assert_eq!(stored, snapshot(0, &["a"]));
+    survivor.append_events("r", &events(3..=3)).await.unwrap();
+    survivor
+        .release("r", RunState::Finished, None, 1, &[])
+        .await
+        .unwrap();
+    // One that is interrupted can be forgotten with its session.
+    reopened.delete(&me(), &id("t")).await.unwrap();
+    assert_eq!(survivor.run(&me(), "q").await.unwrap(), None);
+}
+
+pub(crate) async fn a_closed_store_lets_go_of_its_runs(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    let watching = place.open().await;
+    store.close().await;
+    assert_eq!(state(&watching, "r").await, RunState::Interrupted);
+    watching.take(&me(), "r").await.unwrap();
+}
+
+pub(crate) async fn a_session_at_work_is_not_forgotten(place: Place) {
+    let (store, second) = (place.open().await, place.open().await);
+    at_work(&store, "s", "r").await;
+    for one in [&store, &second] {
+        fails!(one.delete(&me(), &id("s")).await, Error::Busy { run, .. } if run == "r");
+    }
+    store
+        .release("r", RunState::Waiting, None, 1, &[])
+        .await
+        .unwrap();
+    second.delete(&me(), &id("s")).await.unwrap();
+    assert_eq!(store.run(&me(), "r").await.unwrap(), None);
+    fails!(store.take(&me(), "r").await, Error::NoSuchRun { .. });
+}

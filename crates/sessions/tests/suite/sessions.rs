@@ -1,0 +1,385 @@
+use std::time::Duration;
+
+use sqlx::{Connection as _, Executor as _};
+use switchboard_domain::{AuditEntry, Message, SessionStoreError as Error};
+use switchboard_domain::{RunState, RunStore as _, Session, SessionStore as _};
+use switchboard_sessions::{OpenError, Pruned, Retention, Store};
+
+use super::{Place, at_work, events, fails, id, me, other, record, says, session};
+
+pub(crate) async fn sessions_are_listed_newest_first(place: Place) {
+    let store = place.open().await;
+    let at = |name: &str, created_at: &str| Session {
+        created_at: created_at.into(),
+        ..session(name)
+    };
+    // The same moment in two ways of writing it, one later and one earlier.
+    for one in [
+        at("b", "2026-11-21T20:00:00.500Z"),
+        at("c", "2026-11-21T20:00:00.5Z"),
+        at("d", "2026-11-21T20:00:00Z"),
+        at("a", "2027-01-01T00:00:00Z"),
+    ] {
+        store.create(&me(), &one).await.unwrap();
+    }
+    let listed = store.list(&me(), 10).await.unwrap();
+    let ids: Vec<&str> = listed.iter().map(|one| one.id.0.as_str()).collect();
+    assert_eq!(ids, ["a", "c", "b", "d"]);
+    assert_eq!(listed[0], at("a", "2027-01-01T00:00:00Z"));
+    assert_eq!(store.list(&me(), 2).await.unwrap().len(), 2);
+    assert!(store.list(&me(), 0).await.unwrap().is_empty());
+    fails!(store.create(&me(), &session("a")).await, Error::Exists { id } if id.0 == "a");
+    store.close().await;
+    let again = place.open().await;
+    assert_eq!(again.list(&me(), 10).await.unwrap(), listed);
+}
+
+pub(crate) async fn a_session_is_renamed_and_forgotten(place: Place) {
+    let store = place.open().await;
+    store.create(&me(), &session("s")).await.unwrap();
+    store
+        .append(&me(), &id("s"), 0, &says(&["one", "two"]))
+        .await
+        .unwrap();
+    store.rename(&me(), &id("s"), "Été").await.unwrap();
+    let expected = Session {
+        title: "Été".into(),
+        messages: 2,
+        ..session("s")
+    };
+    assert_eq!(store.get(&me(), &id("s")).await.unwrap(), Some(expected));
+    store.delete(&me(), &id("s")).await.unwrap();
+    store.delete(&me(), &id("s")).await.unwrap();
+    assert_eq!(store.get(&me(), &id("s")).await.unwrap(), None);
+    fails!(
+        store.rename(&me(), &id("s"), "x").await,
+        Error::NotFound { .. }
+    );
+    fails!(
+        store.messages(&me(), &id("s"), 0).await,
+        Error::NotFound { .. }
+    );
+    // Nothing of it is left for one of the same id.
+    store.create(&me(), &session("s")).await.unwrap();
+    assert!(store.messages(&me(), &id("s"), 0).await.unwrap().is_empty());
+}
+
+pub(crate) async fn messages_are_appended_by_one_writer(place: Place) {
+    let store = place.open().await;
+    store.create(&me(), &session("s")).await.unwrap();
+    let append = |after, texts: &'static [&str]| {
+        let (store, messages) = (store.clone(), says(texts));
+        async move { store.append(&me(), &id("s"), after, &messages).await }
+    };
+    assert_eq!(append(0, &["a"]).await.unwrap(), 1);
+    fails!(
+        append(0, &["b"]).await,
+        Error::Conflict {
+            expected: 0,
+            actual: 1,
+            ..
+        }
+    );
+    fails!(
+        append(2, &["b"]).await,
+        Error::Conflict {
+            expected: 2,
+            actual: 1,
+            ..
+        }
+    );
+    let (left, right) = tokio::join!(append(1, &["l"]), append(1, &["r", "r"]));
+    assert!(left.is_ok() != right.is_ok(), "{left:?} {right:?}");
+    let total = left.or(right).unwrap();
+    assert_eq!(append(total, &[]).await.unwrap(), total);
+    let all = store.messages(&me(), &id("s"), 0).await.unwrap();
+    assert_eq!(all.len() as u64, total);
+    assert_eq!(store.messages(&me(), &id("s"), 1).await.unwrap(), all[1..]);
+    assert!(
+        store
+            .messages(&me(), &id("s"), 99)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let many: Vec<_> = (0..700)
+        .map(|at| Message::user(format!("{at}")).into())
+        .collect();
+    store.append(&me(), &id("s"), total, &many).await.unwrap();
+    assert_eq!(store.messages(&me(), &id("s"), total).await.unwrap(), many);
+    fails!(
+        store.append(&me(), &id("none"), 0, &[]).await,
+        Error::NotFound { .. }
+    );
+}
+
+pub(crate) async fn principals_do_not_see_each_other(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    store.append_events("r", &events(1..=2)).await.unwrap();
+    let stranger = other();
+    assert_eq!(store.get(&stranger, &id("s")).await.unwrap(), None);
+    assert!(store.list(&stranger, 9).await.unwrap().is_empty());
+    assert_eq!(store.run(&stranger, "r").await.unwrap(), None);
+    assert!(store.runs(&stranger, None, 9).await.unwrap().is_empty());
+    assert!(
+        store
+            .runs(&stranger, Some(&id("s")), 9)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let no_run = store.events(&stranger, "r", 0, 9).await;
+    fails!(no_run, Error::NoSuchRun { .. });
+    fails!(
+        store.snapshot(&stranger, "r").await,
+        Error::NoSuchRun { .. }
+    );
+    fails!(store.take(&stranger, "r").await, Error::NoSuchRun { .. });
+    fails!(
+        store.messages(&stranger, &id("s"), 0).await,
+        Error::NotFound { .. }
+    );
+    fails!(
+        store.append(&stranger, &id("s"), 1, &[]).await,
+        Error::NotFound { .. }
+    );
+    fails!(
+        store.rename(&stranger, &id("s"), "x").await,
+        Error::NotFound { .. }
+    );
+    let begun = store.begin(&stranger, &record("q", "s"), 1, &[]).await;
+    fails!(begun, Error::NotFound { .. });
+    // It does not exist, so this is no error, and does nothing.
+    store.delete(&stranger, &id("s")).await.unwrap();
+    assert!(store.get(&me(), &id("s")).await.unwrap().is_some());
+    // Tenant and user are not one text.
+    let mixed = switchboard_domain::Principal {
+        tenant: "acm".into(),
+        user: "eada".into(),
+    };
+    assert_eq!(store.get(&mixed, &id("s")).await.unwrap(), None);
+    fails!(
+        store.create(&stranger, &session("s")).await,
+        Error::Exists { .. }
+    );
+}
+
+pub(crate) async fn audit_is_kept_apart_from_sessions(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    let entry = |json: &str, run: Option<&str>| AuditEntry {
+        time: "2026-11-21T20:00:00Z".into(),
+        run: run.map(str::to_owned),
+        json: json.into(),
+    };
+    let entries = [entry("{\"a\":1}", Some("r")), entry("{\"b\":2}", None)];
+    store.audit(&me(), &entries).await.unwrap();
+    store.audit(&other(), &[entry("{}", None)]).await.unwrap();
+    store
+        .release("r", RunState::Finished, None, 1, &[])
+        .await
+        .unwrap();
+    store.delete(&me(), &id("s")).await.unwrap();
+    let [first, second] = entries;
+    assert_eq!(
+        store.audit_of(&me(), 9).await.unwrap(),
+        [second.clone(), first]
+    );
+    assert_eq!(store.audit_of(&me(), 1).await.unwrap(), [second]);
+}
+
+pub(crate) async fn decisions_are_kept_whole(place: Place) {
+    let store = place.open().await;
+    assert_eq!(store.decisions(&me()).await.unwrap(), None);
+    assert!(store.replace_decisions(&me(), None, "[1]").await.unwrap());
+    assert!(!store.replace_decisions(&me(), None, "[2]").await.unwrap());
+    assert!(
+        !store
+            .replace_decisions(&me(), Some("[0]"), "[2]")
+            .await
+            .unwrap()
+    );
+    assert!(
+        store
+            .replace_decisions(&me(), Some("[1]"), "[3]")
+            .await
+            .unwrap()
+    );
+    assert_eq!(store.decisions(&me()).await.unwrap().unwrap(), "[3]");
+    store.keep_decisions(&me(), "[4]").await.unwrap();
+    let again = place.open().await;
+    assert_eq!(again.decisions(&me()).await.unwrap().unwrap(), "[4]");
+    assert_eq!(again.decisions(&other()).await.unwrap(), None);
+}
+
+pub(crate) async fn what_is_old_is_forgotten(place: Place) {
+    let store = place.open().await;
+    for at in 0..130 {
+        store
+            .create(&me(), &session(&format!("s{at}")))
+            .await
+            .unwrap();
+    }
+    store.create(&other(), &session("theirs")).await.unwrap();
+    // The oldest, but not over: it stays.
+    store
+        .begin(&me(), &record("r", "s0"), 0, &says(&["go"]))
+        .await
+        .unwrap();
+    store.append_events("r", &events(1..=1)).await.unwrap();
+    store
+        .release("r", RunState::Waiting, None, 1, &[])
+        .await
+        .unwrap();
+    // Used again: now one of the newest.
+    store
+        .append(&me(), &id("s7"), 0, &says(&["again"]))
+        .await
+        .unwrap();
+    let nothing = store.prune(&Retention::default()).await.unwrap();
+    assert_eq!(nothing, Pruned::default());
+    let retention = Retention {
+        unused_for: Some(Duration::from_hours(1)),
+        at_most: Some(3),
+        audit_for: Some(Duration::from_hours(1)),
+    };
+    let entry = AuditEntry {
+        time: "long ago".into(),
+        run: None,
+        json: "{}".into(),
+    };
+    store
+        .audit(&me(), std::slice::from_ref(&entry))
+        .await
+        .unwrap();
+    let pruned = store.prune(&retention).await.unwrap();
+    assert_eq!(
+        pruned,
+        Pruned {
+            sessions: 127,
+            audit: 0
+        }
+    );
+    let mut left: Vec<String> = Vec::new();
+    for one in store.list(&me(), 500).await.unwrap() {
+        left.push(one.id.0);
+    }
+    left.sort();
+    assert_eq!(left, ["s0", "s129", "s7"]);
+    assert_eq!(store.list(&other(), 9).await.unwrap().len(), 1);
+    let retention = Retention {
+        unused_for: Some(Duration::ZERO),
+        audit_for: Some(Duration::ZERO),
+        ..Retention::default()
+    };
+    let many = vec![entry; 4100];
+    store.audit(&me(), &many).await.unwrap();
+    let pruned = store.prune(&retention).await.unwrap();
+    assert_eq!(
+        pruned,
+        Pruned {
+            sessions: 3,
+            audit: 4101
+        }
+    );
+    let left = store.list(&me(), 9).await.unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(store.events(&me(), "r", 0, 9).await.unwrap(), events(1..=1));
+}
+
+pub(crate) async fn any_text_but_nul_is_kept(place: Place) {
+    let store = place.open().await;
+    let odd = "'; DROP TABLE sessions; -- \u{1f600} \u{fffd} \u{1} $1 \\ \"";
+    let one = Session {
+        id: id(odd),
+        title: odd.into(),
+        created_at: "yesterday".into(),
+        messages: 0,
+    };
+    store.create(&me(), &one).await.unwrap();
+    let long = "x".repeat(3 << 20);
+    // NUL within a message is escaped in its JSON.
+    let messages = says(&[odd, "\0", "", &long]);
+    store.append(&me(), &one.id, 0, &messages).await.unwrap();
+    assert_eq!(store.messages(&me(), &one.id, 0).await.unwrap(), messages);
+    let found = store.get(&me(), &one.id).await.unwrap().unwrap();
+    assert_eq!(
+        (found.title.as_str(), found.created_at.as_str()),
+        (odd, "yesterday")
+    );
+    let with_nul = session("a\0b");
+    fails!(store.create(&me(), &with_nul).await, Error::Storage { .. });
+    fails!(
+        store.rename(&me(), &one.id, "\0").await,
+        Error::Storage { .. }
+    );
+    fails!(store.get(&me(), &with_nul.id).await, Error::Storage { .. });
+    // The writer and the readers go on.
+    store.rename(&me(), &one.id, "fine").await.unwrap();
+    assert_eq!(store.list(&me(), 9).await.unwrap()[0].title, "fine");
+}
+
+pub(crate) async fn a_closed_store_refuses(place: Place) {
+    let store = place.open().await;
+    let clone = store.clone();
+    store.create(&me(), &session("s")).await.unwrap();
+    store.ping().await.unwrap();
+    store.close().await;
+    fails!(
+        clone.create(&me(), &session("t")).await,
+        Error::Storage { .. }
+    );
+    fails!(clone.list(&me(), 1).await, Error::Storage { .. });
+    fails!(clone.ping().await, Error::Storage { .. });
+    clone.close().await;
+    assert_eq!(place.open().await.list(&me(), 9).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn a_newer_schema_is_refused(place: Place) {
+    place.open().await.close().await;
+    raw(&place, "UPDATE switchboard_schema SET version = 1000").await;
+    match Store::open(place.options.clone()).await {
+        Err(OpenError::Newer { found: 1000, known }) => assert!(known < 1000),
+        other => panic!("{other:?}"),
+    }
+    // Nothing was changed.
+    raw(&place, "UPDATE switchboard_schema SET version = 1").await;
+    place.open().await.close().await;
+}
+
+/// A statement past the store.
+pub(super) async fn raw(place: &Place, sql: &'static str) {
+    if let Some(url) = &place.url {
+        let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
+        connection.execute(sql).await.unwrap();
+    } else {
+        let options = sqlx::sqlite::SqliteConnectOptions::new();
+        let options = options.filename(place.options.path().unwrap());
+        let mut connection = sqlx::SqliteConnection::connect_with(&options)
+            .await
+            .unwrap();
+        connection.execute(sql).await.unwrap();
+    }
+}
+
+pub(crate) async fn several_open_a_new_store_at_once(place: Place) {
+    let opening: Vec<_> = (0..6)
+        .map(|at| {
+            let place = place.clone();
+            tokio::spawn(async move {
+                let store = place.open().await;
+                let name = format!("s{at}");
+                store.create(&me(), &session(&name)).await.unwrap();
+                store
+            })
+        })
+        .collect();
+    let mut stores = Vec::new();
+    for one in opening {
+        stores.push(one.await.unwrap());
+    }
+    for store in &stores {
+        assert_eq!(store.list(&me(), 9).await.unwrap().len(), 6);
+    }
+}
