@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measurements that are compared within one run, so that a slow or busy
 //! machine changes the numbers but hardly the ratio.
 
+mod load;
 mod turn;
 
 use std::fs;
@@ -44,6 +45,11 @@ const BENCHES: &[Bench] = &[
         "turn",
         "a complete turn (model, a tool over stdio, model) against a floor of reqwest, serde_json and rmcp",
         turn::turn,
+    ),
+    (
+        "load",
+        "500 streaming sessions at once through `switchboard serve` against the same streams without it",
+        load::load,
     ),
 ];
 

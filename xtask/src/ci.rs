@@ -7,7 +7,10 @@ use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
 use crate::test::{self, Runner};
-use crate::{conformance, docs, layers, lint, oracle, peers, process, snapshots};
+use crate::{
+    browser, clients, conformance, docs, layers, lint, oracle, peers, postgres, process,
+    schemathesis, snapshots,
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -28,8 +31,12 @@ enum Step {
     Layers,
     Lint,
     Test,
+    Postgres,
     Peers,
     Conformance,
+    Clients,
+    Schemathesis,
+    Browser,
     Snapshots,
     Oracle,
     Docs,
@@ -80,14 +87,26 @@ fn perform(step: Step, require_peers: bool) -> Result<()> {
         Step::Layers => layers::run(None),
         Step::Lint => lint::run(&lint::Args::default()),
         Step::Test => test::run(&test::Args::default()),
+        Step::Postgres => run_postgres(require_peers),
         Step::Peers => run_peers(require_peers),
         Step::Conformance => run_conformance(require_peers),
+        Step::Clients => run_clients(require_peers),
+        Step::Schemathesis => schemathesis::run(),
+        Step::Browser => run_browser(require_peers),
         Step::Snapshots => snapshots::check_files(),
         Step::Oracle => oracle::run(),
         Step::Docs => docs::run(),
         Step::Release => process::run(&mut process::cargo(["build", "--release"])),
         Step::Readme => readme(),
     }
+}
+
+fn run_postgres(required: bool) -> Result<()> {
+    if required || postgres::is_possible() {
+        return postgres::run();
+    }
+    println!("SKIPPED: no PostgreSQL server and no npm to get one, so NOTHING was tested on it.");
+    Ok(())
 }
 
 fn run_peers(required: bool) -> Result<()> {
@@ -103,6 +122,22 @@ fn run_conformance(required: bool) -> Result<()> {
         return conformance::run(&conformance::Args::default());
     }
     println!("SKIPPED: npm cannot be started, so the MCP conformance suite did NOT run.");
+    Ok(())
+}
+
+fn run_clients(required: bool) -> Result<()> {
+    if required || peers::npm_works() {
+        return clients::run(&clients::Args::default());
+    }
+    println!("SKIPPED: npm cannot be started, so NO official client was pointed at the server.");
+    Ok(())
+}
+
+fn run_browser(required: bool) -> Result<()> {
+    if required || browser::works() {
+        return browser::run(&browser::Args::default());
+    }
+    println!("SKIPPED: there is no npm or no Chromium, so the web page was NOT tested.");
     Ok(())
 }
 

@@ -6,8 +6,10 @@
 )]
 
 mod bench;
+mod browser;
 mod catalogue;
 mod ci;
+mod clients;
 mod conformance;
 mod docs;
 mod files;
@@ -15,7 +17,11 @@ mod layers;
 mod lint;
 mod oracle;
 mod peers;
+mod pictures_terminal;
+mod postgres;
 mod process;
+mod schemathesis;
+mod served;
 mod snapshots;
 mod stats;
 mod test;
@@ -57,8 +63,20 @@ enum Task {
     Oracle,
     /// Measure the MCP client with the protocol's own conformance suite
     Conformance(conformance::Args),
+    /// Point official packages of other interfaces at a real server
+    Clients(clients::Args),
+    /// Ask a real server whatever its OpenAPI document allows, and much that it does not
+    Schemathesis,
+    /// Test the session store on a real PostgreSQL server, which is installed if need be
+    Postgres,
     /// Make the model catalogue anew from its source and our overlay
     Catalogue(catalogue::Args),
+    /// Test the web page in a real Chromium, over the real server
+    Browser(browser::Args),
+    /// Make the pictures of the web page and of the terminal
+    Pictures,
+    /// Make the web page's third-party files anew from npm
+    Vendor,
     /// Build the documentation; any warning is an error
     Docs,
     /// Measure, and print a Markdown table
@@ -87,7 +105,13 @@ fn perform(task: Task) -> anyhow::Result<()> {
         Task::Snapshots { action } => snapshots::run(action.unwrap_or_default()),
         Task::Oracle => oracle::run(),
         Task::Conformance(args) => conformance::run(&args),
+        Task::Clients(args) => clients::run(&args),
+        Task::Schemathesis => schemathesis::run(),
+        Task::Postgres => postgres::run(),
         Task::Catalogue(args) => catalogue::run(&args),
+        Task::Browser(args) => browser::run(&args),
+        Task::Pictures => browser::pictures().and_then(|()| pictures_terminal::draw()),
+        Task::Vendor => browser::vendor(),
         Task::Docs => docs::run(),
         Task::Bench(args) => bench::run(&args),
         Task::Ci(args) => ci::run(&args),

@@ -126,7 +126,7 @@ pub(crate) fn installed_version(folder: &Path, name: &str) -> Option<String> {
 }
 
 /// Makes a virtual environment anew if it does not hold exactly what is wanted.
-fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
+pub(crate) fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
     // Programs of an environment only run at the place where they were installed.
     let place = folder.display();
     let wanted = format!("{place}\n{}", packages.join("\n"));
@@ -152,7 +152,7 @@ fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn interpreter(environment: &Path) -> PathBuf {
+pub(crate) fn interpreter(environment: &Path) -> PathBuf {
     environment.join(if cfg!(windows) {
         "Scripts/python.exe"
     } else {

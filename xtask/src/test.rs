@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{peers, process};
+use crate::{peers, postgres, process};
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
@@ -37,7 +37,9 @@ fn everything(runner: Runner) -> Result<()> {
     let mut tests = runner.all();
     record_snapshot_references(&mut tests)?;
     process::run(&mut tests)?;
-    process::run(&mut process::cargo(["test", "--workspace", "--doc"]))
+    process::run(&mut process::cargo(["test", "--workspace", "--doc"]))?;
+    postgres::note();
+    Ok(())
 }
 
 /// Every test but the doc tests, to the last also after a failure, with snapshots handled as

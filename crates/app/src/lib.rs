@@ -6,6 +6,7 @@
 //! [`terminal`].
 #![deny(missing_docs)]
 
+pub mod chat;
 pub mod cli;
 pub mod config;
 pub mod decisions;
@@ -16,5 +17,7 @@ mod private_file;
 pub mod recipes;
 pub mod runs;
 pub mod sampler;
+pub mod serve;
 pub mod servers;
+pub mod sessions;
 pub mod terminal;

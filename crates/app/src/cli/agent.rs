@@ -11,6 +11,7 @@ use switchboard_orchestration::{
     Agent, Limits, Run, RunOptions,
     approval::Approvals,
     arguments::ContextInjection,
+    checkpoint::Checkpoints,
     recipe::Recipe,
     results::{CacheOptions, ResultCache},
     strategy::Strategy,
@@ -27,11 +28,11 @@ use crate::{
 };
 
 /// How a question is answered.
-#[derive(Debug, Args)]
-pub(super) struct AgentArgs {
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct AgentArgs {
     /// The model to ask, such as anthropic/claude-sonnet-5-5; a provider alone means its default
     #[arg(short, long, value_name = "PROVIDER/MODEL", env = "SWITCHBOARD_MODEL")]
-    model: Option<String>,
+    pub(crate) model: Option<String>,
     /// A model that goes on when those before it fail (repeatable)
     #[arg(
         long,
@@ -39,16 +40,16 @@ pub(super) struct AgentArgs {
         env = "SWITCHBOARD_FALLBACK",
         value_delimiter = ','
     )]
-    fallback: Vec<String>,
+    pub(crate) fallback: Vec<String>,
     /// A recipe: prompt, tools, examples and limits for one sort of task; `switchboard recipes` lists them
     #[arg(long, value_name = "NAME|FILE", env = "SWITCHBOARD_RECIPE")]
-    recipe: Option<String>,
+    pub(crate) recipe: Option<String>,
     /// How the answer comes about: loop, or gather-format (gather with tools, then format)
     #[arg(long, env = "SWITCHBOARD_STRATEGY")]
-    strategy: Option<Strategy>,
+    pub(crate) strategy: Option<Strategy>,
     /// Which tool calls need your word; without this and a configuration, none do
     #[arg(long, value_enum, env = "SWITCHBOARD_APPROVE")]
-    approve: Option<Approve>,
+    pub(crate) approve: Option<Approve>,
     /// Ask the model this many times at most
     #[arg(
         long,
@@ -56,13 +57,13 @@ pub(super) struct AgentArgs {
         env = "SWITCHBOARD_MAX_STEPS",
         value_parser = clap::value_parser!(u32).range(1..)
     )]
-    max_steps: Option<u32>,
+    pub(crate) max_steps: Option<u32>,
     /// Have each answer as a whole, instead of piece by piece as it is written
     #[arg(long)]
-    no_stream: bool,
+    pub(crate) no_stream: bool,
     /// Start no MCP server and offer no tools
     #[arg(long)]
-    no_tools: bool,
+    pub(crate) no_tools: bool,
 }
 
 /// How a run that was stored goes on. What an option does not say is as it was when the run began; the
@@ -183,7 +184,7 @@ impl ResumedArgs {
 }
 
 /// The model to ask and those that stand in for it: as an option names them, else as configured.
-async fn models(
+pub(crate) async fn models(
     context: &Context,
     named: Option<&str>,
     fallback: &[String],
@@ -203,23 +204,23 @@ async fn models(
 }
 
 /// What was settled before anything is started.
-pub(super) struct Plan {
-    pub(super) chosen: Chosen,
+pub(crate) struct Plan {
+    pub(crate) chosen: Chosen,
     fallbacks: Vec<Arc<dyn ChatModel>>,
-    recipe: Option<Arc<Recipe>>,
-    options: RunOptions,
-    later: bool,
+    pub(crate) recipe: Option<Arc<Recipe>>,
+    pub(crate) options: RunOptions,
+    pub(crate) later: bool,
     /// What is answered to questions that are open already.
-    pub(super) preset: Vec<PresetAnswer>,
+    pub(crate) preset: Vec<PresetAnswer>,
     /// Where the run that goes on was stored; it is taken there.
-    pub(super) runs: Option<StoredRuns>,
-    pub(super) no_tools: bool,
+    pub(crate) runs: Option<StoredRuns>,
+    pub(crate) no_tools: bool,
 }
 
 impl AgentArgs {
     /// Chooses the models, reads the recipe and settles the options. What is wrong is said before a
     /// server is started.
-    pub(super) async fn plan(&self, context: &Context) -> Result<Plan, Failure> {
+    pub(crate) async fn plan(&self, context: &Context) -> Result<Plan, Failure> {
         let config = &context.config.run;
         let recipe = match self.recipe.as_deref().or(config.recipe.as_deref()) {
             None => None,
@@ -306,30 +307,69 @@ impl AgentArgs {
     }
 }
 
+/// What an agent gets that is not configured.
+pub(crate) struct AgentParts<'p> {
+    /// Whom it asks about tool calls.
+    pub(crate) approver: Arc<dyn Approver>,
+    /// What was decided before.
+    pub(crate) decisions: &'p KeptDecisions,
+    /// Where its runs are stored.
+    pub(crate) checkpoints: Option<Arc<dyn Checkpoints>>,
+}
+
 impl Plan {
-    /// The agent, with everything it needs.
-    pub(super) fn agent(
-        self,
+    /// The agent for one question at the terminal, with everything it needs.
+    pub(crate) fn agent(
+        mut self,
         context: &Context,
         host: &Arc<McpHost>,
         screen: &Screen,
         decisions: &KeptDecisions,
     ) -> Agent {
-        let config = &context.config;
-        let approver = TerminalApprover::new(screen.clone());
+        let mut approver = TerminalApprover::new(screen.clone());
+        if context.config.run.context.is_none() {
+            approver = approver.checking(Arc::clone(host) as Arc<dyn ToolHost>);
+        }
         let approver: Arc<dyn Approver> = Arc::new(if self.later {
             approver.who_decides_later()
         } else {
             approver
         });
-        let approver = PresetApprover::new(self.preset, approver);
+        let preset = std::mem::take(&mut self.preset);
+        let runs = self.runs.take();
+        let runs = runs.map_or_else(|| StoredRuns::of(&context.environment), Ok);
+        let checkpoints = match runs {
+            Ok(runs) => Some(Arc::new(runs) as Arc<dyn Checkpoints>),
+            Err(error) => {
+                if self.later {
+                    terminal::say_warning(&error.to_string());
+                }
+                None
+            }
+        };
+        let parts = AgentParts {
+            approver: Arc::new(PresetApprover::new(preset, approver)),
+            decisions,
+            checkpoints,
+        };
+        self.agent_with(context, host, parts)
+    }
+
+    /// The agent, with everything it needs.
+    pub(crate) fn agent_with(
+        self,
+        context: &Context,
+        host: &Arc<McpHost>,
+        parts: AgentParts<'_>,
+    ) -> Agent {
+        let config = &context.config;
         let mut agent = Agent::new(self.chosen.model)
             .named("switchboard")
             .with_tools(Arc::clone(host) as Arc<dyn ToolHost>)
             .with_redefined_tools(host.redefined_tools())
             .with_options(self.options)
-            .with_approver(Arc::new(approver))
-            .with_decisions(decisions.shared.clone())
+            .with_approver(parts.approver)
+            .with_decisions(parts.decisions.shared.clone())
             .with_prices(list_price);
         for fallback in self.fallbacks {
             agent = agent.with_fallback(fallback);
@@ -340,13 +380,8 @@ impl Plan {
         if let Some(recipe) = self.recipe {
             agent = agent.with_recipe(recipe);
         }
-        match self
-            .runs
-            .map_or_else(|| StoredRuns::of(&context.environment), Ok)
-        {
-            Ok(runs) => agent = agent.with_checkpoints(Arc::new(runs)),
-            Err(error) if self.later => terminal::say_warning(&error.to_string()),
-            Err(_) => {}
+        if let Some(checkpoints) = parts.checkpoints {
+            agent = agent.with_checkpoints(checkpoints);
         }
         if let Some(values) = &config.run.context {
             let injected =

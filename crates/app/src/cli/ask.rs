@@ -7,13 +7,18 @@ use std::{
     time::Duration,
 };
 
+use anyhow::anyhow;
 use clap::Args;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use switchboard_domain::{ApprovalDecision, ChatModel, Elicitor, ModelId, ToolHost as _, Usage};
+use switchboard_domain::{
+    ApprovalDecision, ChatModel, Elicitor, Message, ModelId, Session, SessionId, ToolHost as _,
+    Usage,
+};
 use switchboard_mcp_client::{Answering, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
-    Agent, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport, RunStream,
+    Agent, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
+    journal::KeptEnd,
 };
 use uuid::Uuid;
 
@@ -26,6 +31,10 @@ use super::{
     output::Answer,
 };
 use crate::{
+    chat::{
+        Running,
+        talk::{Talks, check_id, explained},
+    },
     decisions::KeptDecisions,
     environment::Environment,
     model::{Because, Chosen},
@@ -41,6 +50,9 @@ use crate::{
 pub(super) struct AskArgs {
     /// The question; - reads it from standard input
     question: String,
+    /// Go on with the conversation of this id, or begin one: it is kept
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
     #[command(flatten)]
     agent: AgentArgs,
     #[command(flatten)]
@@ -49,12 +61,22 @@ pub(super) struct AskArgs {
 
 /// How an answer is shown, and where everything else is configured.
 #[derive(Debug, Args)]
-pub(super) struct Shown {
+pub(crate) struct Shown {
     /// The form of the answer on standard output
     #[arg(short, long, value_enum, default_value_t, env = "SWITCHBOARD_OUTPUT")]
-    output: AskOutput,
+    pub(crate) output: AskOutput,
     #[command(flatten)]
-    global: Global,
+    pub(crate) global: Global,
+}
+
+/// What is to be answered.
+enum Start {
+    /// A question by itself.
+    Question(String),
+    /// The next question of a session.
+    InSession(Talks, SessionId, String),
+    /// A run that was stored.
+    Resumed(Box<Run>),
 }
 
 pub(super) async fn run(
@@ -66,8 +88,47 @@ pub(super) async fn run(
     let plan = args.agent.plan(&context).await?;
     let question = question(&args.question)?;
     say_choice(&plan.chosen, &context);
-    let ask = |agent: &Agent| agent.ask(question);
-    carry_out(plan, args.shown.output, &context, interrupts, ask).await
+    let keeps = args.session.is_some() || context.config.sessions.keep == Some(true);
+    if !keeps {
+        let start = Start::Question(question);
+        return carry_out(plan, args.shown.output, &context, interrupts, start).await;
+    }
+    let talks = Talks::open(&context.config, &context.environment)
+        .await
+        .map_err(Failure::usage)?;
+    let result = match session_of(&talks, args.session.as_deref(), &question).await {
+        Ok(session) => {
+            let start = Start::InSession(talks.clone(), session.id, question);
+            carry_out(plan, args.shown.output, &context, interrupts, start).await
+        }
+        Err(failure) => Err(failure),
+    };
+    talks.sessions.close().await;
+    result
+}
+
+/// The session that is named, begun if there is none; without a name a new one.
+async fn session_of(
+    talks: &Talks,
+    named: Option<&str>,
+    question: &str,
+) -> Result<Session, Failure> {
+    let found = match named {
+        Some(id) => {
+            check_id(id).map_err(Failure::usage)?;
+            talks.named(id).await.map_err(Failure::run)?
+        }
+        None => None,
+    };
+    match found {
+        Some(session) => {
+            // Said before a server is started.
+            let free = talks.check_free(&session.id).await;
+            free.map_err(Failure::usage)?;
+            Ok(session)
+        }
+        None => talks.begin(named, question).await.map_err(Failure::run),
+    }
 }
 
 /// Goes on with a run that was stored.
@@ -92,8 +153,8 @@ pub(super) async fn resume(
             })
             .collect();
     }
-    let resume = |agent: &Agent| agent.resume(run);
-    carry_out(plan, shown.output, &context, interrupts, resume).await
+    let start = Start::Resumed(Box::new(run));
+    carry_out(plan, shown.output, &context, interrupts, start).await
 }
 
 async fn carry_out(
@@ -101,7 +162,7 @@ async fn carry_out(
     output: AskOutput,
     context: &Context,
     interrupts: &Interrupts,
-    start: impl FnOnce(&Agent) -> RunStream,
+    start: Start,
 ) -> Result<Code, Failure> {
     let mut servers = if plan.no_tools {
         Servers::none()
@@ -111,20 +172,25 @@ async fn carry_out(
     let screen = Screen::new(output == AskOutput::Text);
     servers.options.answering = answering(&screen, &plan.chosen.model);
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
-    let mut recorder = audit.run(None, None);
+    let session = match &start {
+        Start::InSession(_, session, _) => Some(session.0.clone()),
+        _ => None,
+    };
+    let mut recorder = audit.run(session.clone(), None);
     let decisions = KeptDecisions::load(&context.environment).map_err(Failure::usage)?;
     let host = Arc::new(context::start(servers)?);
     let model = plan.chosen.model.id().clone();
     let mut answer = Answer::new(output);
-    let patience = context.config.startup_wait.unwrap_or(STARTUP_WAIT);
-    let result = match ready(&host, patience, &screen, interrupts).await {
+    let result = match ready(&host, patience(context), &screen, interrupts).await {
         Ok(()) => {
             // Only now is it known which tools are not what they were.
             let agent = plan.agent(context, &host, &screen, &decisions);
-            let run = start(&agent);
-            follow(run, &screen, &mut answer, &mut recorder, interrupts).await
+            match begin(&agent, start, &screen).await {
+                Ok(run) => follow(run, &screen, &mut answer, &mut recorder, interrupts).await,
+                Err(failure) => Err(failure),
+            }
         }
-        Err(early) => early.report(&model, &screen, &mut answer),
+        Err(early) => early.report(session, &model, &screen, &mut answer),
     };
     if let Err(error) = decisions.keep() {
         terminal::say_warning(&format!("what you decided is not kept: {error}"));
@@ -134,8 +200,22 @@ async fn carry_out(
     result
 }
 
+async fn begin(agent: &Agent, start: Start, screen: &Screen) -> Result<Running, Failure> {
+    let screen = screen.clone();
+    Ok(match start {
+        Start::Question(question) => Running::loose(agent.ask(question), screen),
+        Start::Resumed(run) => Running::loose(agent.resume(*run), screen),
+        Start::InSession(talks, session, question) => {
+            let message = Arc::new(Message::user(question));
+            let run = talks.journal.begin(agent, &session, vec![message]).await;
+            let run = run.map_err(|error| Failure::usage(explained(error)))?;
+            Running::kept(run, screen)
+        }
+    })
+}
+
 /// A model that nobody named is named before it is asked.
-fn say_choice(chosen: &Chosen, context: &Context) {
+pub(crate) fn say_choice(chosen: &Chosen, context: &Context) {
     match chosen.because {
         Because::NothingElse => terminal::say_note(&nothing_else(context)),
         Because::Answers => terminal::say_note(&format!(
@@ -159,7 +239,7 @@ fn answering(screen: &Screen, model: &Arc<dyn ChatModel>) -> Answering {
 }
 
 /// Why a run ended before its first step.
-enum Early {
+pub(crate) enum Early {
     Interrupted,
     Server(HostError),
 }
@@ -168,9 +248,14 @@ enum Early {
 /// installed to start, and short enough for a person.
 const STARTUP_WAIT: Duration = Duration::from_secs(5);
 
+/// How long a question waits for servers.
+pub(crate) fn patience(context: &Context) -> Duration {
+    context.config.startup_wait.unwrap_or(STARTUP_WAIT)
+}
+
 /// Waits for the servers: for those that are required until they are there, for the others no longer
 /// than `patience`. What comes up later is offered from the next step on.
-async fn ready(
+pub(crate) async fn ready(
     host: &McpHost,
     patience: Duration,
     screen: &Screen,
@@ -212,6 +297,7 @@ impl Early {
     /// Tells it as any other end of a run: scripts wait for the object.
     fn report(
         self,
+        session_id: Option<String>,
         model: &ModelId,
         screen: &Screen,
         answer: &mut Answer,
@@ -232,7 +318,7 @@ impl Early {
         let run_id = Uuid::now_v7().to_string();
         let report = RunReport {
             run_id: run_id.clone(),
-            session_id: None,
+            session_id,
             model: model.clone(),
             answer: String::new(),
             content: Vec::new(),
@@ -261,13 +347,14 @@ impl Early {
 /// Shows a run as it happens. The first interruption ends it properly, with every call cancelled
 /// and its report written; a second one ends it at once.
 async fn follow(
-    mut run: RunStream,
+    mut run: Running,
     screen: &Screen,
     answer: &mut Answer,
     recorder: &mut Recorder,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let cancel = run.cancel_handle();
+    let session = run.session().cloned();
     let mut interrupted = false;
     let mut code = Code::Failed;
     loop {
@@ -282,6 +369,10 @@ async fn follow(
             event = run.next() => event,
         };
         let Some(event) = event else {
+            if let Some(KeptEnd::Failed(error)) = run.end() {
+                let failure = anyhow!("the answer could not be kept: {error}");
+                return Err(Failure::run(failure));
+            }
             return Ok(if interrupted { Code::Interrupted } else { code });
         };
         recorder.observe(&event).await;
@@ -299,9 +390,12 @@ async fn follow(
             RunEventKind::RunFinished { report } => code = code_of(report.outcome),
             RunEventKind::RunParked { .. } => {
                 code = Code::Waiting;
+                let way_on = match &session {
+                    Some(session) => format!("switchboard chat --session {session}"),
+                    None => format!("switchboard runs resume {}", event.run_id),
+                };
                 terminal::say_note(&format!(
-                    "the run waits for your word and is stored: switchboard runs resume {}",
-                    event.run_id
+                    "the run waits for your word and is stored: {way_on}"
                 ));
             }
             _ => {}
@@ -309,7 +403,7 @@ async fn follow(
     }
 }
 
-fn code_of(outcome: Outcome) -> Code {
+pub(crate) fn code_of(outcome: Outcome) -> Code {
     match outcome {
         Outcome::Completed => Code::Success,
         Outcome::Limited => Code::Limited,

@@ -11,7 +11,7 @@ use super::{Code, Failure, ListOutput, context, output};
 use crate::terminal::{self, Screen, one_line};
 
 /// Says which tools have changed, a line for each server, and what to do about it.
-pub(super) fn warn(host: &McpHost) {
+pub(crate) fn warn(host: &McpHost) {
     for status in host.servers() {
         if let Some(text) = warning(&status.name, &status.changed_tools) {
             terminal::say_warning(&text);
@@ -20,7 +20,7 @@ pub(super) fn warn(host: &McpHost) {
 }
 
 /// What there is to say about the changed tools of a server, by their own names.
-pub(super) fn warning(server: &str, changed: &[String]) -> Option<String> {
+pub(crate) fn warning(server: &str, changed: &[String]) -> Option<String> {
     let names: Vec<String> = changed
         .iter()
         .map(|tool| format!("`{}`", one_line(tool, 64)))

@@ -16,14 +16,14 @@ use crate::{
 
 /// The configuration and what follows from it. Nothing is started yet.
 #[derive(Debug)]
-pub(super) struct Context {
-    pub(super) environment: Environment,
-    pub(super) config: Config,
-    pub(super) providers: Providers,
+pub(crate) struct Context {
+    pub(crate) environment: Environment,
+    pub(crate) config: Config,
+    pub(crate) providers: Providers,
 }
 
 impl Context {
-    pub(super) fn load(global: &Global, environment: Environment) -> Result<Self, Failure> {
+    pub(crate) fn load(global: &Global, environment: Environment) -> Result<Self, Failure> {
         let sources = Sources {
             config: global.config.clone(),
             mcp_configs: global.mcp_config.clone(),
@@ -39,14 +39,14 @@ impl Context {
     }
 
     /// The model that `flag` or the configuration names, or the first that can be asked.
-    pub(super) async fn choose_model(&self, flag: Option<&str>) -> Result<Chosen, Failure> {
+    pub(crate) async fn choose_model(&self, flag: Option<&str>) -> Result<Chosen, Failure> {
         self.providers
             .choose(flag.or(self.config.model.as_deref()))
             .await
             .map_err(Failure::usage)
     }
 
-    pub(super) fn servers(&self) -> Result<Servers, Failure> {
+    pub(crate) fn servers(&self) -> Result<Servers, Failure> {
         let program = std::env::current_exe()
             .map_err(|error| Failure::run(error).context("this program cannot find itself"))?;
         // After an update the file is another one; the kernel still has this one.
@@ -84,7 +84,7 @@ impl Context {
 }
 
 /// Starts servers. They come up in the background.
-pub(super) fn start(servers: Servers) -> Result<McpHost, Failure> {
+pub(crate) fn start(servers: Servers) -> Result<McpHost, Failure> {
     if let Some(error) = &servers.forgotten {
         terminal::say_warning(&error.to_string());
     }
@@ -92,7 +92,7 @@ pub(super) fn start(servers: Servers) -> Result<McpHost, Failure> {
 }
 
 /// Closes the servers properly; at once, if somebody interrupts a second time.
-pub(super) async fn close(host: &McpHost, interrupts: &Interrupts) {
+pub(crate) async fn close(host: &McpHost, interrupts: &Interrupts) {
     tokio::select! {
         biased;
         () = interrupts.second() => host.kill().await,
@@ -101,7 +101,7 @@ pub(super) async fn close(host: &McpHost, interrupts: &Interrupts) {
 }
 
 /// Leaves out all servers but one: the others need not run. It is wrong usage if there is none of the name.
-pub(super) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
+pub(crate) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
     let known: Vec<String> = servers.configs.iter().map(|s| s.name.clone()).collect();
     servers.configs.retain(|config| config.name == name);
     if !servers.configs.is_empty() {
@@ -121,7 +121,7 @@ pub(super) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
 }
 
 /// Waits for a server to be ready or failed. An error is that it takes no calls, with what it wrote last.
-pub(super) async fn ready(host: &McpHost, name: &str) -> Result<(), Failure> {
+pub(crate) async fn ready(host: &McpHost, name: &str) -> Result<(), Failure> {
     host.ready().await;
     let mut statuses = host.servers().into_iter();
     match statuses.find(|status| status.name == name) {
@@ -153,7 +153,7 @@ fn not_ready(status: &ServerStatus) -> anyhow::Error {
 }
 
 /// Work that the first interruption ends.
-pub(super) async fn until_interrupted(
+pub(crate) async fn until_interrupted(
     work: impl Future<Output = Result<Code, Failure>>,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {

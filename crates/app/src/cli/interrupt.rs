@@ -1,6 +1,12 @@
 //! Ctrl-C, being asked to end, and the terminal going away.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::sync::watch;
 
@@ -13,37 +19,93 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Counts interruptions from the start of the program on: Ctrl-C, `SIGTERM` from a supervisor,
 /// `SIGHUP` from a terminal that was closed. None is lost while nobody waits. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Interrupts(watch::Receiver<u32>);
+pub(crate) struct Interrupts {
+    seen: watch::Receiver<u32>,
+    /// Ctrl-C stops something else than the program, which counts it here.
+    keys: Arc<watch::Sender<u32>>,
+    taken: Arc<AtomicBool>,
+}
+
+/// Ctrl-C, where it does not end the program.
+#[derive(Debug, Clone)]
+pub(crate) struct Presses {
+    count: Arc<watch::Sender<u32>>,
+    seen: watch::Receiver<u32>,
+}
+
+impl Presses {
+    /// Waits for the next one that was not seen yet.
+    pub(crate) async fn next(&mut self) {
+        if self.seen.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Takes those until now for seen.
+    pub(crate) fn forget(&mut self) {
+        self.seen.borrow_and_update();
+    }
+
+    /// Counts one that came as a key and not as a signal.
+    pub(crate) fn press(&self) {
+        self.count.send_modify(|count| *count += 1);
+    }
+}
 
 impl Interrupts {
     /// Listens from now on. Needs a runtime of several threads.
     pub(super) fn listen() -> Self {
         let (count, seen) = watch::channel(0);
+        let (keys, _) = watch::channel(0);
+        let interrupts = Self {
+            seen,
+            keys: Arc::new(keys),
+            taken: Arc::default(),
+        };
+        let (keys, taken) = (Arc::clone(&interrupts.keys), Arc::clone(&interrupts.taken));
         tokio::spawn(async move {
             let mut signals = Signals::new();
             loop {
-                signals.next().await;
+                let is_key = signals.next().await;
+                if is_key && taken.load(Ordering::Relaxed) {
+                    keys.send_modify(|count| *count += 1);
+                    continue;
+                }
                 count.send_modify(|count| *count += 1);
                 if *count.borrow() == 2 {
                     tokio::spawn(leave());
                 }
             }
         });
-        Self(seen)
+        interrupts
+    }
+
+    /// From now on Ctrl-C does not end the program: it is told to whoever holds what this gives.
+    pub(crate) fn take_keys(&self) -> Presses {
+        self.taken.store(true, Ordering::Relaxed);
+        Presses {
+            count: Arc::clone(&self.keys),
+            seen: self.keys.subscribe(),
+        }
+    }
+
+    /// Gives Ctrl-C back.
+    pub(crate) fn give_keys_back(&self) {
+        self.taken.store(false, Ordering::Relaxed);
     }
 
     /// Waits for the first interruption, or not at all if there was one.
-    pub(super) async fn first(&self) {
+    pub(crate) async fn first(&self) {
         self.reached(1).await;
     }
 
     /// Waits for the second one.
-    pub(super) async fn second(&self) {
+    pub(crate) async fn second(&self) {
         self.reached(2).await;
     }
 
     async fn reached(&self, times: u32) {
-        let mut seen = self.0.clone();
+        let mut seen = self.seen.clone();
         if seen.wait_for(|count| *count >= times).await.is_err() {
             // The listener is gone with the runtime; nothing will come.
             std::future::pending::<()>().await;
@@ -63,7 +125,8 @@ async fn leave() {
 
 #[cfg(unix)]
 struct Signals {
-    streams: Vec<tokio::signal::unix::Signal>,
+    /// Each with whether it is Ctrl-C.
+    streams: Vec<(bool, tokio::signal::unix::Signal)>,
 }
 
 #[cfg(unix)]
@@ -79,24 +142,24 @@ impl Signals {
         Self {
             streams: kinds
                 .into_iter()
-                .filter_map(|kind| signal(kind).ok())
+                .filter_map(|kind| Some((kind == SignalKind::interrupt(), signal(kind).ok()?)))
                 .collect(),
         }
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one. Whether it is Ctrl-C.
+    async fn next(&mut self) -> bool {
         std::future::poll_fn(|context| {
-            let ready = self
-                .streams
-                .iter_mut()
-                .any(|stream| stream.poll_recv(context).is_ready());
-            if ready {
-                std::task::Poll::Ready(())
-            } else {
-                std::task::Poll::Pending
+            let mut streams = self.streams.iter_mut();
+            let ready = streams.find_map(|(is_key, stream)| {
+                stream.poll_recv(context).is_ready().then_some(*is_key)
+            });
+            match ready {
+                Some(is_key) => std::task::Poll::Ready(is_key),
+                None => std::task::Poll::Pending,
             }
         })
-        .await;
+        .await
     }
 }
 
@@ -109,9 +172,10 @@ impl Signals {
         Self
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> bool {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+        true
     }
 }

@@ -1,26 +1,29 @@
 //! The command line.
 
-mod agent;
-mod ask;
-mod changed;
-mod context;
+pub(crate) mod agent;
+pub(crate) mod ask;
+pub(crate) mod changed;
+mod chat;
+pub(crate) mod context;
 mod doctor;
 mod failure;
-mod interrupt;
+pub(crate) mod interrupt;
 mod login;
 mod mcp_server;
 mod models;
 mod offers;
-mod output;
+pub(crate) mod output;
 mod prompts;
 mod recipes;
 mod resources;
 mod runs;
-mod servers;
+mod serve;
+pub(crate) mod servers;
+mod sessions;
 mod stats;
-mod table;
+pub(crate) mod table;
 mod template;
-mod tools;
+pub(crate) mod tools;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -52,7 +55,7 @@ pub struct Cli {
 
 /// Where the configuration of a command is read from.
 #[derive(Debug, Clone, Args)]
-struct Global {
+pub(crate) struct Global {
     /// Read this file instead of the project's switchboard.yaml (.toml, .json)
     #[arg(
         long,
@@ -77,6 +80,12 @@ struct Global {
 enum Command {
     /// Answer one question, with the tools of the MCP servers
     Ask(ask::AskArgs),
+    /// Talk with a model and its tools, in a conversation that is kept
+    Chat(chat::ChatArgs),
+    /// List the conversations that are kept, show, export, import or delete them
+    Sessions(sessions::SessionsArgs),
+    /// Serve the web page and the HTTP interface
+    Serve(serve::ServeArgs),
     /// Show runs that wait for your word, go on with one, or count what runs did
     Runs(runs::RunsArgs),
     /// List the tools that the MCP servers offer, or call one by hand
@@ -99,7 +108,7 @@ enum Command {
 
 /// The form of an answer on standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum AskOutput {
+pub(crate) enum AskOutput {
     /// The answer as it comes
     #[default]
     Text,
@@ -111,7 +120,7 @@ enum AskOutput {
 
 /// The form of a list on standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum ListOutput {
+pub(crate) enum ListOutput {
     /// For people
     #[default]
     Text,
@@ -121,7 +130,7 @@ enum ListOutput {
 
 /// Which tool calls need a person's word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Approve {
+pub(crate) enum Approve {
     /// Ask before a tool that does not say it is read-only
     Ask,
     /// Every configured tool may run
@@ -252,6 +261,9 @@ async fn command(
 ) -> Result<Code, Failure> {
     match command {
         Command::Ask(args) => ask::run(args, environment, interrupts).await,
+        Command::Chat(args) => Box::pin(chat::run(args, environment, interrupts)).await,
+        Command::Sessions(args) => sessions::run(args, environment).await,
+        Command::Serve(args) => Box::pin(serve::run(args, environment, interrupts)).await,
         Command::Runs(args) => Box::pin(runs::run(args, environment, interrupts)).await,
         Command::Tools(args) => tools::run(args, environment, interrupts).await,
         Command::Resources(args) => resources::run(args, environment, interrupts).await,

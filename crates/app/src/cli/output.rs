@@ -12,7 +12,7 @@ use crate::terminal::{is_harmful, without_controls};
 
 /// Writes what a run gives to standard output as it comes.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     form: AskOutput,
     terminal: bool,
     /// The last thing written did not end its line.
@@ -20,7 +20,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(form: AskOutput) -> Self {
+    pub(crate) fn new(form: AskOutput) -> Self {
         Self {
             form,
             terminal: io::stdout().is_terminal(),
@@ -29,7 +29,7 @@ impl Answer {
     }
 
     /// Writes what there is to write of an event. Fails if nobody reads any more.
-    pub(super) fn write(&mut self, event: &RunEvent) -> io::Result<()> {
+    pub(crate) fn write(&mut self, event: &RunEvent) -> io::Result<()> {
         match (self.form, &event.kind) {
             (AskOutput::Jsonl, _) => line(event),
             (AskOutput::Json, RunEventKind::RunFinished { report }) => pretty(report),
@@ -157,12 +157,12 @@ impl<F: Formatter> Formatter for Harmless<F> {
 }
 
 /// One value, laid out for people too.
-pub(super) fn pretty(value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn pretty(value: &impl Serialize) -> io::Result<()> {
     json(value, PrettyFormatter::new())
 }
 
 /// Text from elsewhere: as it is for a program, without control characters for a terminal.
-pub(super) fn foreign(text: &str) -> io::Result<()> {
+pub(crate) fn foreign(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() {
         return lines(&without_controls(text));
     }
@@ -175,7 +175,7 @@ pub(super) fn foreign(text: &str) -> io::Result<()> {
 }
 
 /// Lines of text.
-pub(super) fn lines(text: &str) -> io::Result<()> {
+pub(crate) fn lines(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
     if !text.is_empty() && !text.ends_with('\n') {

@@ -94,7 +94,7 @@ pub(super) async fn run(
 }
 
 /// Every server in a few lines.
-pub(super) fn describe(statuses: &[ServerStatus]) -> String {
+pub(crate) fn describe(statuses: &[ServerStatus]) -> String {
     let mut text = String::new();
     for status in statuses {
         let style = match status.state {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// Rows of cells, each column as wide as its widest cell. The last column is not padded. Cells hold
 /// no styles: their bytes are counted as characters.
-pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> String {
+pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {

@@ -158,7 +158,7 @@ async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
 }
 
 /// The names of the parameters, those that may be left out with a question mark.
-fn parameters(schema: &Value) -> String {
+pub(crate) fn parameters(schema: &Value) -> String {
     let required: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)

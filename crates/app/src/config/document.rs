@@ -7,11 +7,11 @@ use switchboard_domain::ReasoningEffort;
 use switchboard_mcp_client::config::{from_document, from_ours};
 use switchboard_orchestration::ApprovalPolicy;
 
-use super::{Config, error::Problem, observe, providers, run};
+use super::{Config, error::Problem, observe, providers, run, serve, sessions};
 use switchboard_domain::nearest::nearest;
 
 /// The keys of a document, but for those of `run.rs`.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 22] = [
     "model",
     "instructions",
     "approve",
@@ -28,6 +28,8 @@ const KEYS: [&str; 20] = [
     "otlp_endpoint",
     "otlp_headers",
     "otlp_content",
+    "sessions",
+    "serve",
     "providers",
     OURS,
     "mcpServers",
@@ -55,6 +57,15 @@ pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
         startup_wait: fields.seconds("startup_wait")?,
         observe: observe::read(&fields, file)?,
         run: run::read(&fields)?,
+        sessions: match fields.get("sessions") {
+            Some(value) => sessions::read(value, file)?,
+            None => sessions::SessionsConfig::default(),
+        },
+        serve: fields
+            .get("serve")
+            .map(serve::read)
+            .transpose()?
+            .unwrap_or_default(),
         providers: match fields.get("providers") {
             Some(value) => providers::read(value)?,
             None => Vec::new(),

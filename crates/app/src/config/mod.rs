@@ -13,6 +13,8 @@ mod interpolate;
 mod observe;
 mod providers;
 mod run;
+mod serve;
+mod sessions;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -27,6 +29,8 @@ pub(crate) use files::{from_text, text_of};
 pub use observe::{AuditPlace, ObserveConfig, OtlpEndpoint};
 pub use providers::{ProviderEntry, ProviderKind};
 pub use run::{ApprovalsConfig, LimitsConfig, RunConfig};
+pub use serve::ServeConfig;
+pub use sessions::{SessionsConfig, StorePlace};
 
 use crate::environment::Environment;
 
@@ -59,6 +63,10 @@ pub struct Config {
     pub run: RunConfig,
     /// What is kept and told of runs.
     pub observe: ObserveConfig,
+    /// Where conversations are kept, and for how long.
+    pub sessions: SessionsConfig,
+    /// How the HTTP server is set up.
+    pub serve: ServeConfig,
     /// Providers that were changed or added, by name, in the order given.
     pub providers: Vec<ProviderEntry>,
     /// The MCP servers; `None` if no file says anything about them.
@@ -86,6 +94,8 @@ impl Config {
         self.server_files.extend(over.server_files);
         self.observe = self.observe.overlaid_by(over.observe);
         self.run = self.run.overlaid_by(over.run);
+        self.serve = self.serve.overlaid_by(over.serve);
+        self.sessions = self.sessions.overlaid_by(over.sessions);
         replace_by_name(&mut self.providers, over.providers, |entry| &entry.name);
         match over.servers {
             // `mcp_servers: {}` says that there are none.

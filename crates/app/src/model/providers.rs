@@ -1,6 +1,10 @@
 //! The providers there are, and models of them on demand.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelError};
 use switchboard_providers_common::catalogue;
@@ -26,10 +30,21 @@ const BUILT_IN: [(&str, ProviderKind); 5] = [
 ];
 
 /// All providers.
-#[derive(Debug)]
+#[allow(clippy::struct_field_names)] // They are the providers.
 pub struct Providers {
     environment: Environment,
     providers: Vec<Provider>,
+    /// One connection each, made when it is first wanted: the models of a provider share its pool.
+    clients: Mutex<HashMap<String, Arc<Client>>>,
+}
+
+impl fmt::Debug for Providers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Providers")
+            .field("environment", &self.environment)
+            .field("providers", &self.providers)
+            .finish_non_exhaustive()
+    }
 }
 
 /// One provider.
@@ -76,6 +91,7 @@ impl Providers {
         Self {
             environment: environment.clone(),
             providers,
+            clients: Mutex::default(),
         }
     }
 
@@ -216,11 +232,17 @@ impl Providers {
         None
     }
 
-    fn client(&self, provider: &Provider) -> Result<Client, ModelError> {
-        match &provider.entry {
-            Some(entry) => Client::of(entry, &self.environment),
-            None => Ok(Client::Offline),
+    fn client(&self, provider: &Provider) -> Result<Arc<Client>, ModelError> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&provider.name) {
+            return Ok(Arc::clone(client));
         }
+        let client = Arc::new(match &provider.entry {
+            Some(entry) => Client::of(entry, &self.environment)?,
+            None => Client::Offline,
+        });
+        clients.insert(provider.name.clone(), Arc::clone(&client));
+        Ok(client)
     }
 }
 

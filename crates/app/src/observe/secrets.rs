@@ -21,10 +21,13 @@ pub fn redactor(config: &Config, environment: &Environment) -> Redactor {
     let of_collector = of_collector.map(|(_, value)| value.expose_secret());
     let injected = config.run.context_secrets();
     let injected = injected.iter().map(ExposeSecret::expose_secret);
+    let of_store = config.sessions.secrets();
+    let of_store = of_store.iter().map(ExposeSecret::expose_secret);
     let known = by_name
         .chain(of_servers)
         .chain(of_collector)
-        .chain(injected);
+        .chain(injected)
+        .chain(of_store);
     // A header is often `Bearer SECRET`; the secret is one alone too.
     let whole: Vec<&str> = known.collect();
     let bare = whole.iter().filter_map(|text| text.rsplit_once(' '));

@@ -1,21 +1,29 @@
 //! Asks the person at the terminal.
 
+use std::{fmt, sync::Arc, time::Duration};
+
 use super::{
     Screen,
     card::Card,
-    prompt::{ask, is_somebody_there},
+    prompt::{AsksForLines, PlainLines},
 };
 use async_trait::async_trait;
 use serde_json::Value;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, JsonObject, ToolInput,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, JsonObject, ToolHost, ToolInput,
 };
+use switchboard_orchestration::arguments::Validators;
+
+/// How long a question waits until what was told before it is on the screen.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Asks on standard error and reads the answer from standard input. Where either is no terminal,
 /// nobody is there.
-#[derive(Debug)]
 pub struct TerminalApprover {
     screen: Screen,
+    lines: Arc<dyn AsksForLines>,
+    /// Says what an input that was changed must fit.
+    tools: Option<Arc<dyn ToolHost>>,
     /// Nobody is asked now; the run is stored and somebody decides later.
     later: bool,
 }
@@ -25,6 +33,8 @@ pub struct TerminalApprover {
 enum Reply {
     Yes(ApprovalScope),
     Edit(JsonObject),
+    /// The input is to be changed in the editor.
+    OpenEditor,
     No(Option<String>),
     Unclear,
 }
@@ -34,8 +44,24 @@ impl TerminalApprover {
     pub fn new(screen: Screen) -> Self {
         Self {
             screen,
+            lines: Arc::new(PlainLines),
+            tools: None,
             later: false,
         }
+    }
+
+    /// Reads the answers in another way.
+    #[must_use]
+    pub fn reading(mut self, lines: Arc<dyn AsksForLines>) -> Self {
+        self.lines = lines;
+        self
+    }
+
+    /// Takes no changed input that does not fit its tool.
+    #[must_use]
+    pub fn checking(mut self, tools: Arc<dyn ToolHost>) -> Self {
+        self.tools = Some(tools);
+        self
     }
 
     /// Leaves every question open instead of asking it.
@@ -52,11 +78,12 @@ impl Approver for TerminalApprover {
         if self.later {
             return ApprovalDecision::Later;
         }
-        if !is_somebody_there() {
+        if !self.lines.is_somebody_there() {
             return ApprovalDecision::NobodyThere;
         }
-        // What the run told until now is shown first: its stream is read in the same task.
-        tokio::task::yield_now().await;
+        // What the run told until now is shown first. Where it is kept, that is on its way through the store.
+        let told = self.screen.told_of_question(&request.tool_use.id);
+        let _ = tokio::time::timeout(PATIENCE, told).await;
         let _turn = self.screen.turn().await;
         self.screen.hold_still();
         super::say(self.card(request));
@@ -66,23 +93,35 @@ impl Approver for TerminalApprover {
             );
         }
         loop {
-            match reply().await {
+            let reply = match self.reply().await {
+                Some(Reply::OpenEditor) if self.lines.can_edit() => {
+                    match self.edited(request).await {
+                        Some(input) => Some(Reply::Edit(input)),
+                        None => continue,
+                    }
+                }
+                reply => reply,
+            };
+            match reply {
                 Some(Reply::Yes(scope)) => {
                     return ApprovalDecision::Allow { input: None, scope };
                 }
-                Some(Reply::Edit(input)) => {
-                    return ApprovalDecision::Allow {
-                        input: Some(input),
-                        scope: ApprovalScope::Once,
-                    };
-                }
+                Some(Reply::Edit(input)) => match self.check(request, &input).await {
+                    Ok(()) => {
+                        return ApprovalDecision::Allow {
+                            input: Some(input),
+                            scope: ApprovalScope::Once,
+                        };
+                    }
+                    Err(faults) => super::say_warning(&format!("that does not fit: {faults}")),
+                },
                 Some(Reply::No(reason)) => {
                     return ApprovalDecision::Deny {
                         reason,
                         scope: ApprovalScope::Once,
                     };
                 }
-                Some(Reply::Unclear) => {}
+                Some(Reply::Unclear | Reply::OpenEditor) => {}
                 None => return ApprovalDecision::NobodyThere,
             }
         }
@@ -95,27 +134,70 @@ impl TerminalApprover {
             .question(&request.tool_use.id)
             .unwrap_or_else(|| {
                 let origin = request.origin.as_ref();
-                let input = match (&request.input, &request.tool_use.input) {
-                    (Some(input), _) | (None, ToolInput::Object(input)) => {
-                        Value::Object(input.clone())
-                    }
-                    (None, ToolInput::Malformed { raw, .. }) => Value::String(raw.clone()),
-                };
                 Card::new(
                     origin.map(|origin| origin.server.as_str()),
                     origin.map_or(&request.tool_use.name, |origin| &origin.tool),
-                    &input,
+                    &input_of(request),
                 )
                 .asked()
             })
     }
+
+    /// One question and its reply; `None` if nobody answers any more.
+    async fn reply(&self) -> Option<Reply> {
+        let question = if self.lines.can_edit() {
+            "  run it? [y]es, in this [s]ession, [a]lways, [e]dit, [n]o or no: REASON"
+        } else {
+            "  run it? [y]es, in this [s]ession, [a]lways, [n]o or no: REASON, or the input to use as {…}"
+        };
+        let line = self.lines.ask(question.to_owned()).await?;
+        Some(understand(&line))
+    }
+
+    /// The input as somebody changed it, once it is one that the tool takes; `None` if they would rather not.
+    async fn edited(&self, request: &ApprovalRequest) -> Option<JsonObject> {
+        let input = input_of(request);
+        let mut text = serde_json::to_string_pretty(&input).unwrap_or_default();
+        loop {
+            text = self.lines.edit("  input".to_owned(), text).await?;
+            match serde_json::from_str(&text) {
+                Ok(input) => match self.check(request, &input).await {
+                    Ok(()) => return Some(input),
+                    Err(faults) => super::say_warning(&format!("that does not fit: {faults}")),
+                },
+                Err(error) => super::say_warning(&format!("that is no JSON object: {error}")),
+            }
+        }
+    }
+
+    /// What is wrong with an input for the tool that is asked about.
+    async fn check(&self, request: &ApprovalRequest, input: &JsonObject) -> Result<(), String> {
+        let Some(tools) = &self.tools else {
+            return Ok(());
+        };
+        let catalog = tools.tools().await;
+        let mut tools = catalog.tools.iter();
+        match tools.find(|tool| tool.name == request.tool_use.name) {
+            Some(tool) => Validators::default().check(tool, input.clone()).map(|_| ()),
+            None => Ok(()),
+        }
+    }
 }
 
-/// One question and its reply; `None` if standard input ended.
-async fn reply() -> Option<Reply> {
-    let question = "  run it? [y]es, in this [s]ession, [a]lways, [n]o or no: REASON, or the input to use as {…}";
-    let line = ask(question.to_owned()).await?;
-    Some(understand(&line))
+impl fmt::Debug for TerminalApprover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TerminalApprover")
+            .field("later", &self.later)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The input that would run.
+fn input_of(request: &ApprovalRequest) -> Value {
+    match (&request.input, &request.tool_use.input) {
+        (Some(input), _) | (None, ToolInput::Object(input)) => Value::Object(input.clone()),
+        (None, ToolInput::Malformed { raw, .. }) => Value::String(raw.clone()),
+    }
 }
 
 fn understand(line: &str) -> Reply {
@@ -137,6 +219,7 @@ fn understand(line: &str) -> Reply {
         "y" | "yes" if rest.is_empty() => Reply::Yes(ApprovalScope::Once),
         "s" | "session" if rest.is_empty() => Reply::Yes(ApprovalScope::Session),
         "a" | "always" if rest.is_empty() => Reply::Yes(ApprovalScope::Always),
+        "e" | "edit" if rest.is_empty() => Reply::OpenEditor,
         "n" | "no" => Reply::No((!rest.is_empty()).then(|| rest.to_owned())),
         _ => Reply::Unclear,
     }
@@ -158,6 +241,8 @@ mod tests {
                 Reply::Edit(serde_json::from_str(r#"{"n": 1}"#).unwrap()),
             ),
             (r#"{"n": 1"#, Reply::Unclear),
+            ("e", Reply::OpenEditor),
+            ("edit this", Reply::Unclear),
             ("n", Reply::No(None)),
             (
                 "no: wrong customer\n",

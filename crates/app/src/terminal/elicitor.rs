@@ -1,6 +1,9 @@
 //! Asks the person at the terminal what a server wants to know.
 
-use std::fmt::Write as _;
+use std::{
+    fmt::{self, Write as _},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -8,28 +11,44 @@ use switchboard_domain::{Elicitation, ElicitationAnswer, ElicitationForm, Elicit
 
 use super::{
     DOUBTFUL, FAINT, STRONG, Screen, one_line,
-    prompt::{ask, is_somebody_there},
+    prompt::{AsksForLines, PlainLines},
     say, without_controls,
 };
 
 /// Asks on standard error and reads the answers from standard input. Where either is no terminal,
 /// nobody is there.
-#[derive(Debug)]
 pub struct TerminalElicitor {
     screen: Screen,
+    lines: Arc<dyn AsksForLines>,
 }
 
 impl TerminalElicitor {
     /// An elicitor that holds `screen` still while it asks.
     pub fn new(screen: Screen) -> Self {
-        Self { screen }
+        Self {
+            screen,
+            lines: Arc::new(PlainLines),
+        }
+    }
+
+    /// Reads the answers in another way.
+    #[must_use]
+    pub fn reading(mut self, lines: Arc<dyn AsksForLines>) -> Self {
+        self.lines = lines;
+        self
+    }
+}
+
+impl fmt::Debug for TerminalElicitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TerminalElicitor").finish_non_exhaustive()
     }
 }
 
 #[async_trait]
 impl Elicitor for TerminalElicitor {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
-        if !is_somebody_there() {
+        if !self.lines.is_somebody_there() {
             return ElicitationAnswer::Cancel;
         }
         // One question at a time, whoever asks it.
@@ -37,8 +56,8 @@ impl Elicitor for TerminalElicitor {
         self.screen.hold_still();
         say(heading(elicitation));
         match &elicitation.form {
-            ElicitationForm::Fields { schema } => fields(schema).await,
-            ElicitationForm::Url { url, .. } => address(url).await,
+            ElicitationForm::Fields { schema } => fields(schema, &*self.lines).await,
+            ElicitationForm::Url { url, .. } => address(url, &*self.lines).await,
             // Something newer, which cannot be shown and so cannot be agreed to.
             _ => ElicitationAnswer::Cancel,
         }
@@ -56,13 +75,15 @@ fn heading(elicitation: &Elicitation) -> String {
 
 const WAYS_OUT: &str = "  (:decline refuses to answer, :cancel puts it off)";
 
-async fn address(url: &str) -> ElicitationAnswer {
+async fn address(url: &str, lines: &dyn AsksForLines) -> ElicitationAnswer {
     say(format_args!(
         "  it wants you to visit {STRONG}{}{STRONG:#}\n  {FAINT}{WAYS_OUT}{FAINT:#}",
         without_controls(url)
     ));
     loop {
-        let Some(line) = ask("  do you agree, and will you open it? [y]es, [n]o".to_owned()).await
+        let Some(line) = lines
+            .ask("  do you agree, and will you open it? [y]es, [n]o".to_owned())
+            .await
         else {
             return ElicitationAnswer::Cancel;
         };
@@ -78,12 +99,12 @@ async fn address(url: &str) -> ElicitationAnswer {
     }
 }
 
-async fn fields(schema: &Value) -> ElicitationAnswer {
+async fn fields(schema: &Value, lines: &dyn AsksForLines) -> ElicitationAnswer {
     say(format_args!("{FAINT}{WAYS_OUT}{FAINT:#}"));
     let mut content = Map::new();
     for field in Field::all(schema) {
         loop {
-            let Some(line) = ask(field.question()).await else {
+            let Some(line) = lines.ask(field.question()).await else {
                 return ElicitationAnswer::Cancel;
             };
             match line.trim() {

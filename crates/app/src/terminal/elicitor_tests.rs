@@ -88,6 +88,7 @@ fn a_question_shows_what_may_be_answered_and_nothing_harmful() {
     let elicitation = Elicitation {
         server: "files".into(),
         message: "May I?\u{1b}[2J".into(),
+        call: None,
         form: ElicitationForm::Fields { schema: json!({}) },
     };
     assert_eq!(

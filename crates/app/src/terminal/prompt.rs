@@ -2,13 +2,51 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
+use async_trait::async_trait;
+
+/// Asks a person for a line of text.
+#[async_trait]
+pub trait AsksForLines: Send + Sync {
+    /// Whether a person can be asked.
+    fn is_somebody_there(&self) -> bool;
+
+    /// Writes `question` and reads the line that answers it; `None` if there is none. Dropping the future
+    /// withdraws the question.
+    async fn ask(&self, question: String) -> Option<String>;
+
+    /// Whether a text can be given to be changed.
+    fn can_edit(&self) -> bool {
+        false
+    }
+
+    /// Has a text changed, which may have several lines; `None` if it is to stay as it is.
+    async fn edit(&self, _question: String, _text: String) -> Option<String> {
+        None
+    }
+}
+
+/// Asks on standard error and reads the answer from standard input, as the terminal gives it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlainLines;
+
+#[async_trait]
+impl AsksForLines for PlainLines {
+    fn is_somebody_there(&self) -> bool {
+        is_somebody_there()
+    }
+
+    async fn ask(&self, question: String) -> Option<String> {
+        ask(question).await
+    }
+}
+
 /// Whether a person can be asked: both ways must be a terminal.
 pub fn is_somebody_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// Writes `question` to standard error and reads one line; `None` if standard input ended.
-pub(super) async fn ask(question: String) -> Option<String> {
+async fn ask(question: String) -> Option<String> {
     let read = tokio::task::spawn_blocking(move || {
         forget_what_was_typed();
         let mut error = anstream::stderr();

@@ -1,7 +1,7 @@
 //! Standard error during a run: cards, notes, and what is being waited for.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     io::IsTerminal as _,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,6 +10,8 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use switchboard_orchestration::{Outcome, RunEventKind, RunReport};
+
+use tokio::sync::watch;
 
 use super::{
     card::{Card, End, provider_block},
@@ -26,6 +28,21 @@ pub struct Screen {
     state: Arc<Mutex<State>>,
     /// Whoever asks a person something holds it, so that no question writes into another.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// The calls of which it was told that somebody is asked about them.
+    questions: Arc<watch::Sender<HashSet<String>>>,
+    asking: Arc<watch::Sender<bool>>,
+}
+
+/// Somebody is asked something.
+pub(super) struct Turn {
+    asking: Arc<watch::Sender<bool>>,
+    _turn: tokio::sync::OwnedMutexGuard<()>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.asking.send_replace(false);
+    }
 }
 
 struct State {
@@ -58,6 +75,8 @@ impl Screen {
         Self {
             state: Arc::new(Mutex::new(state)),
             turn: Arc::default(),
+            questions: Arc::default(),
+            asking: Arc::default(),
         }
     }
 
@@ -74,11 +93,42 @@ impl Screen {
     /// Shows one thing that happened.
     pub fn show(&self, event: &RunEventKind) {
         self.state().show(event);
+        match event {
+            RunEventKind::ToolAwaitingApproval { id } => self.questions.send_modify(|all| {
+                all.insert(id.clone());
+            }),
+            RunEventKind::RunFinished { .. } => self.questions.send_modify(HashSet::clear),
+            _ => {}
+        }
     }
 
-    /// Waits until nobody else asks a person something.
-    pub(super) async fn turn(&self) -> tokio::sync::OwnedMutexGuard<()> {
-        Arc::clone(&self.turn).lock_owned().await
+    /// Waits until it was told that somebody is asked about this call.
+    pub(super) async fn told_of_question(&self, id: &str) {
+        let mut questions = self.questions.subscribe();
+        // The sender is in this value.
+        let _ = questions.wait_for(|all| all.contains(id)).await;
+    }
+
+    /// Waits until nobody else asks a person something. Until it is dropped, somebody is asked.
+    pub(super) async fn turn(&self) -> Turn {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        self.asking.send_replace(true);
+        Turn {
+            asking: Arc::clone(&self.asking),
+            _turn: turn,
+        }
+    }
+
+    /// Whether somebody is asked something.
+    pub(crate) fn is_asking(&self) -> bool {
+        *self.asking.borrow()
+    }
+
+    /// Waits until nobody is asked anything.
+    pub(crate) async fn asks_nothing(&self) {
+        let mut asking = self.asking.subscribe();
+        // The sender is in this value.
+        let _ = asking.wait_for(|asking| !asking).await;
     }
 
     /// The call that a person is asked about, on one line.

@@ -1,0 +1,83 @@
+//! A server of one's own: the page and all dialects over an agent that this program makes, with a Rust function as its tool.
+//! Needs no key: the offline planner answers. Try `curl -X POST localhost:8484/chat -H 'content-type: application/json'
+//! -d '{"message": "What is the weather in Oslo?"}'`.
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use serde_json::Value;
+use switchboard_domain::{ChatModel, Principal, ToolCatalog, ToolHost};
+use switchboard_orchestration::{
+    Agent,
+    functions::{FunctionTools, schemars},
+};
+use switchboard_providers_offline::OfflinePlanner;
+use switchboard_server::{
+    Engine, ModelInfo, RecipeInfo, Server, ServerOptions, Shutdown, Wish, WishError,
+};
+use switchboard_sessions::{Store, StoreOptions};
+use tokio::net::TcpListener;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[schemars(crate = "switchboard_orchestration::functions::schemars")]
+struct Place {
+    /// The name of the city.
+    city: String,
+}
+
+struct Weather {
+    model: Arc<dyn ChatModel>,
+    tools: Arc<dyn ToolHost>,
+}
+
+#[async_trait]
+impl Engine for Weather {
+    // One agent for everybody, whatever is wished for; `wish` and `principal` may choose among several.
+    async fn agent(&self, _wish: &Wish, _principal: &Principal) -> Result<Agent, WishError> {
+        Ok(Agent::new(Arc::clone(&self.model)).with_tools(Arc::clone(&self.tools)))
+    }
+
+    async fn models(&self) -> Vec<ModelInfo> {
+        vec![ModelInfo::unknown(self.model.id())]
+    }
+
+    async fn recipes(&self) -> Vec<RecipeInfo> {
+        Vec::new()
+    }
+
+    async fn servers(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    async fn tools(&self) -> ToolCatalog {
+        self.tools.tools().await
+    }
+
+    async fn readiness(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let tools = FunctionTools::new().with(
+        "weather",
+        "What the weather is like in a city now.",
+        |place: Place| async move { Ok::<_, String>(format!("It rains in {}.", place.city)) },
+    );
+    let engine = Weather {
+        model: Arc::new(OfflinePlanner::new()),
+        tools: Arc::new(tools),
+    };
+    let store = Arc::new(Store::open(StoreOptions::sqlite("own_server.db")).await?);
+    let options = ServerOptions::default();
+    let server = Server::new(Arc::new(engine), store.clone(), store.clone(), options);
+    let shutdown = Shutdown {
+        first: tokio::signal::ctrl_c().map(|_| ()).boxed(),
+        second: std::future::pending().boxed(),
+    };
+    let listener = TcpListener::bind("127.0.0.1:8484").await?;
+    server.serve(listener, shutdown).await?;
+    store.close().await;
+    Ok(())
+}

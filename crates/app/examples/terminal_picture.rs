@@ -1,0 +1,194 @@
+//! Draws the picture of a terminal in the README: a real conversation with the offline planner and the bundled
+//! server at a pseudo-terminal, and its screen as SVG. `cargo xtask pictures` runs it.
+//!
+//! `terminal_picture FILE`; the program is built before, beside the examples.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a picture that cannot be made is no picture"
+)]
+
+#[cfg(unix)]
+#[path = "../tests/chat/terminal.rs"]
+#[allow(dead_code, reason = "made for the tests")]
+mod terminal;
+
+#[cfg(unix)]
+fn main() {
+    picture::draw();
+}
+
+#[cfg(not(unix))]
+fn main() {
+    panic!("there is no pseudo-terminal here");
+}
+
+#[cfg(unix)]
+mod picture {
+    use std::{fmt::Write as _, path::PathBuf};
+
+    use vt100::{Cell, Color};
+
+    use super::terminal::Terminal;
+
+    const ROWS: u16 = 18;
+    const COLUMNS: u16 = 114;
+    /// Of a character, in the units of the picture.
+    const WIDTH: f64 = 8.4;
+    const HEIGHT: f64 = 19.0;
+    const MARGIN: f64 = 18.0;
+    const TITLE: f64 = 30.0;
+
+    const PAPER: &str = "#16181d";
+    const INK: &str = "#d7dae0";
+
+    pub(super) fn draw() {
+        let file: PathBuf = std::env::args_os()
+            .nth(1)
+            .expect("the file to write")
+            .into();
+        let home = tempfile::tempdir().unwrap();
+        let program = std::env::current_exe().unwrap();
+        // The examples lie in a folder beside the program.
+        let program = program.parent().and_then(|it| it.parent()).unwrap();
+        let program = program.join("switchboard");
+        let variables = [
+            ("HOME", home.path().display().to_string()),
+            ("TERM", "xterm-256color".to_owned()),
+            ("PATH", std::env::var("PATH").unwrap_or_default()),
+        ];
+        let args = ["chat", "--model", "offline/planner", "--approve", "ask"];
+        let mut chat = Terminal::start(&program, args, home.path(), variables, (ROWS, COLUMNS));
+        let is_ready = |screen: &str| screen.ends_with('❯');
+        chat.wait_for("prompt", is_ready);
+        chat.line("What is the account value of customer 42?");
+        chat.shows("✔ ");
+        chat.wait_for("prompt", is_ready);
+        chat.line("Create a low priority ticket for customer 7 with subject \"Invoice missing\"");
+        chat.shows("run it?");
+        chat.wait_for("question", |screen| screen.ends_with('›'));
+        chat.keys("y\r");
+        chat.wait_for("second answer", |screen| {
+            screen.matches("✔ ").count() == 2 && is_ready(screen)
+        });
+        chat.line("/usage");
+        chat.wait_for("usage", |screen| {
+            screen.contains("2 answers") && is_ready(screen)
+        });
+        let svg = chat.look(svg);
+        chat.keys("\u{4}");
+        chat.end();
+        std::fs::write(&file, svg).unwrap();
+    }
+
+    fn svg(screen: &vt100::Screen) -> String {
+        let (rows, columns) = screen.size();
+        let width = f64::from(columns) * WIDTH + 2.0 * MARGIN;
+        let height = f64::from(rows) * HEIGHT + 2.0 * MARGIN + TITLE;
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+             height=\"{height:.0}\" role=\"img\" aria-label=\"A conversation in switchboard chat\">\n\
+             <rect width=\"100%\" height=\"100%\" rx=\"10\" fill=\"{PAPER}\"/>\n"
+        );
+        for (index, colour) in ["#ff5f57", "#febc2e", "#28c840"].iter().enumerate() {
+            let x = MARGIN + 6.0 + 20.0 * f64::from(u32::try_from(index).unwrap());
+            let _ = writeln!(
+                svg,
+                "<circle cx=\"{x}\" cy=\"20\" r=\"6\" fill=\"{colour}\"/>"
+            );
+        }
+        let _ = writeln!(
+            svg,
+            "<g font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" \
+             font-size=\"14\" fill=\"{INK}\" xml:space=\"preserve\">"
+        );
+        for row in 0..rows {
+            row_of(screen, row, columns, &mut svg);
+        }
+        svg.push_str("</g>\n</svg>\n");
+        svg
+    }
+
+    /// A row as pieces of one style each, every one at its column: fonts differ in how wide they are.
+    fn row_of(screen: &vt100::Screen, row: u16, columns: u16, svg: &mut String) {
+        let y = MARGIN + TITLE + f64::from(row) * HEIGHT + 13.0;
+        let mut column = 0;
+        while column < columns {
+            let Some(first) = screen.cell(row, column) else {
+                break;
+            };
+            let style = style_of(first);
+            let from = column;
+            let mut text = String::new();
+            while column < columns {
+                let Some(cell) = screen.cell(row, column) else {
+                    break;
+                };
+                if style_of(cell) != style {
+                    break;
+                }
+                if !cell.is_wide_continuation() {
+                    text.push_str(if cell.has_contents() {
+                        cell.contents()
+                    } else {
+                        " "
+                    });
+                }
+                column += 1;
+            }
+            if text.trim().is_empty() {
+                continue;
+            }
+            // Spaces at the ends are left out, as viewers do not agree whether they count.
+            let before = text.len() - text.trim_start().len();
+            let after = text.len() - text.trim_end().len();
+            let columns = column - from - u16::try_from(before + after).unwrap();
+            let x = MARGIN + (f64::from(from) + f64::from(u32::try_from(before).unwrap())) * WIDTH;
+            let length = f64::from(columns) * WIDTH;
+            let _ = writeln!(
+                svg,
+                "<text x=\"{x:.1}\" y=\"{y:.1}\" textLength=\"{length:.1}\" lengthAdjust=\"spacingAndGlyphs\"{style}>{}</text>",
+                escaped(text.trim())
+            );
+        }
+    }
+
+    fn style_of(cell: &Cell) -> String {
+        let mut style = String::new();
+        if let Some(colour) = colour_of(cell.fgcolor()) {
+            let _ = write!(style, " fill=\"{colour}\"");
+        }
+        if cell.bold() {
+            style.push_str(" font-weight=\"bold\"");
+        }
+        if cell.italic() {
+            style.push_str(" font-style=\"italic\"");
+        }
+        if cell.dim() {
+            style.push_str(" opacity=\"0.65\"");
+        }
+        if cell.underline() {
+            style.push_str(" text-decoration=\"underline\"");
+        }
+        style
+    }
+
+    fn colour_of(colour: Color) -> Option<&'static str> {
+        match colour {
+            Color::Idx(1 | 9) => Some("#ff6b68"),
+            Color::Idx(2 | 10) => Some("#7fd88f"),
+            Color::Idx(3 | 11) => Some("#f5c76a"),
+            Color::Idx(4 | 12) => Some("#6cb6ff"),
+            Color::Idx(5 | 13) => Some("#d2a8ff"),
+            Color::Idx(6 | 14) => Some("#76e3ea"),
+            _ => None,
+        }
+    }
+
+    fn escaped(text: &str) -> String {
+        text.replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;")
+    }
+}

@@ -1,0 +1,395 @@
+//! A block of Markdown as rows of a terminal.
+
+use anstyle::{AnsiColor, Style};
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use super::{
+    blocks::{Block, Kind},
+    inline::{Glyph, glyphs, paint, width, wrap},
+    table::Table,
+};
+
+/// Columns of a bullet or of what stands before code.
+const STEP: usize = 2;
+
+/// How things look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    code: Style,
+    link: Style,
+    heading: Style,
+    faint: Style,
+}
+
+impl Look {
+    /// With or without colours. Bold, italic and underlined are none.
+    pub(crate) fn new(colours: bool) -> Self {
+        let colour = |colour: AnsiColor| {
+            if colours {
+                colour.on_default()
+            } else {
+                Style::new()
+            }
+        };
+        Self {
+            code: colour(AnsiColor::Cyan),
+            link: colour(AnsiColor::Blue).underline(),
+            heading: colour(AnsiColor::Magenta).bold(),
+            faint: if colours {
+                Style::new().dimmed()
+            } else {
+                Style::new()
+            },
+        }
+    }
+}
+
+/// The rows of a block, none wider than `most` columns, each with its styles ended.
+pub(crate) fn rows(block: &Block, most: usize, look: Look) -> Vec<String> {
+    let most = most.max(1);
+    let rows = match block.kind {
+        Kind::Fence => Vec::new(),
+        Kind::Code => code_rows(&block.raw, most, look),
+        Kind::Text => Layout::new(most, look).of(&block.raw),
+    };
+    rows.iter().map(|row| paint(row)).collect()
+}
+
+fn code_rows(raw: &str, most: usize, look: Look) -> Vec<Vec<Glyph>> {
+    let indent = if most > 4 * STEP { STEP } else { 0 };
+    let line: Vec<Glyph> = glyphs(raw.trim_end_matches(['\n', '\r']), look.code).collect();
+    // Code is broken where the row ends: its spaces mean something.
+    let mut rows: Vec<Vec<Glyph>> = vec![Vec::new()];
+    let mut used = 0;
+    let room = most - indent;
+    for glyph in line.into_iter().filter(|glyph| glyph.width <= room) {
+        if used + glyph.width > room {
+            rows.push(Vec::new());
+            used = 0;
+        }
+        used += glyph.width;
+        if let Some(row) = rows.last_mut() {
+            row.push(glyph);
+        }
+    }
+    for row in &mut rows {
+        if !row.is_empty() {
+            row.splice(0..0, glyphs(&" ".repeat(indent), Style::new()));
+        }
+    }
+    rows
+}
+
+/// Something that what it holds is indented by.
+struct Container {
+    first: Vec<Glyph>,
+    further: Vec<Glyph>,
+    /// `first` stands already.
+    begun: bool,
+}
+
+/// Lays one block out.
+struct Layout {
+    most: usize,
+    look: Look,
+    rows: Vec<Vec<Glyph>>,
+    containers: Vec<Container>,
+    /// The numbers of the lists that are open; `None` has bullets.
+    lists: Vec<Option<u64>>,
+    styles: Vec<Style>,
+    line: Vec<Glyph>,
+    /// The address of a link, and where its text begins in the line.
+    links: Vec<(String, usize)>,
+    table: Option<Table>,
+    row: Vec<Vec<Glyph>>,
+    in_code: bool,
+}
+
+impl Layout {
+    fn new(most: usize, look: Look) -> Self {
+        Self {
+            most,
+            look,
+            rows: Vec::new(),
+            containers: Vec::new(),
+            lists: Vec::new(),
+            styles: vec![Style::new()],
+            line: Vec::new(),
+            links: Vec::new(),
+            table: None,
+            row: Vec::new(),
+            in_code: false,
+        }
+    }
+
+    fn of(mut self, raw: &str) -> Vec<Vec<Glyph>> {
+        let options =
+            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+        for (event, range) in Parser::new_ext(raw, options).into_offset_iter() {
+            // A blank line that was written between two parts of a block is one on the screen as well.
+            if matches!(event, Event::Start(_) | Event::Rule)
+                && self.line.is_empty()
+                && self.table.is_none()
+                && self.rows.last().is_some_and(|row| !is_blank(row))
+                && ends_with_blank_line(raw.get(..range.start).unwrap_or_default())
+            {
+                self.row(Vec::new());
+            }
+            self.take(event);
+        }
+        self.end_line();
+        while self.rows.last().is_some_and(|row| is_blank(row)) {
+            self.rows.pop();
+        }
+        self.rows
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) if self.in_code => {
+                let room = self.room();
+                for line in text.lines() {
+                    for row in code_rows(line, room, self.look) {
+                        self.row(row);
+                    }
+                }
+            }
+            Event::Text(text) => self.text(&text, self.style()),
+            Event::Code(text) => {
+                let style = over(self.style(), self.look.code);
+                self.text(&text, style);
+            }
+            Event::Html(html) | Event::InlineHtml(html) => {
+                for (index, line) in html.split('\n').enumerate() {
+                    if index > 0 {
+                        self.end_line();
+                    }
+                    self.text(line, self.style());
+                }
+            }
+            Event::SoftBreak | Event::HardBreak => {
+                if self.table.is_some() {
+                    self.text(" ", self.style());
+                } else {
+                    self.break_line();
+                }
+            }
+            Event::Rule => {
+                let room = self.room();
+                let rule = glyphs(&"─".repeat(room), self.look.faint).collect();
+                self.row(rule);
+            }
+            Event::TaskListMarker(done) => {
+                self.text(if done { "☑ " } else { "☐ " }, self.style());
+            }
+            // Not asked for of the parser.
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.text(&text, self.style());
+            }
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Heading { level, .. } => {
+                let style = match level {
+                    HeadingLevel::H1 | HeadingLevel::H2 => self.look.heading.underline(),
+                    _ => self.look.heading,
+                };
+                self.styles.push(style);
+            }
+            Tag::BlockQuote(_) => {
+                self.end_line();
+                let bar: Vec<Glyph> = glyphs("│ ", self.look.faint).collect();
+                self.contain(bar.clone(), bar);
+            }
+            Tag::CodeBlock(_) => {
+                self.end_line();
+                self.in_code = true;
+            }
+            Tag::List(first) => {
+                self.end_line();
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.end_line();
+                let mark = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        let mark = format!("{number}. ");
+                        *number += 1;
+                        mark
+                    }
+                    _ => "• ".to_owned(),
+                };
+                let first: Vec<Glyph> = glyphs(&mark, self.look.faint).collect();
+                let indent = " ".repeat(width(&first));
+                self.contain(first, glyphs(&indent, Style::new()).collect());
+            }
+            Tag::Emphasis => self.styles.push(self.style().italic()),
+            Tag::Strong => self.styles.push(self.style().bold()),
+            Tag::Strikethrough => self.styles.push(self.style().strikethrough()),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.styles.push(over(self.style(), self.look.link));
+                self.links.push((dest_url.into_string(), self.line.len()));
+            }
+            Tag::Table(_) => {
+                self.end_line();
+                self.table = Some(Table::default());
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock => self.end_line(),
+            TagEnd::Heading(_) => {
+                self.end_line();
+                self.styles.pop();
+            }
+            TagEnd::BlockQuote(_) | TagEnd::Item => {
+                self.end_line();
+                if let Some(container) = self.containers.last()
+                    && !container.begun
+                {
+                    // An item with nothing in it.
+                    self.row(Vec::new());
+                }
+                self.containers.pop();
+            }
+            TagEnd::CodeBlock => self.in_code = false,
+            TagEnd::List(_) => {
+                self.lists.pop();
+            }
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
+                self.styles.pop();
+            }
+            TagEnd::Link | TagEnd::Image => {
+                self.styles.pop();
+                if let Some((address, from)) = self.links.pop() {
+                    let written = self.line.get(from..).unwrap_or_default();
+                    let text: String = written.iter().map(|glyph| glyph.c).collect();
+                    let is_said = text == address || address == format!("mailto:{text}");
+                    // Text of a model must not hide where it leads.
+                    if !is_said && !address.is_empty() {
+                        self.text(
+                            &format!(" ({address})"),
+                            over(self.style(), self.look.faint),
+                        );
+                    }
+                }
+            }
+            TagEnd::TableCell => self.row.push(std::mem::take(&mut self.line)),
+            TagEnd::TableHead => {
+                let head = std::mem::take(&mut self.row);
+                if let Some(table) = &mut self.table {
+                    table.head = head;
+                }
+            }
+            TagEnd::TableRow => {
+                let row = std::mem::take(&mut self.row);
+                if let Some(table) = &mut self.table {
+                    table.body.push(row);
+                }
+            }
+            TagEnd::Table => {
+                if let Some(table) = self.table.take() {
+                    for row in table.rows(self.room(), self.look.faint) {
+                        self.row(row);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn style(&self) -> Style {
+        self.styles.last().copied().unwrap_or_default()
+    }
+
+    fn text(&mut self, text: &str, style: Style) {
+        self.line.extend(glyphs(text, style));
+    }
+
+    fn contain(&mut self, first: Vec<Glyph>, further: Vec<Glyph>) {
+        self.containers.push(Container {
+            first,
+            further,
+            begun: false,
+        });
+    }
+
+    /// Columns beside what the containers take.
+    fn room(&self) -> usize {
+        let taken: usize = self.containers.iter().map(|it| width(&it.further)).sum();
+        if taken + 4 > self.most {
+            // So deep that nothing would be left: what is indented is cut instead.
+            return self.most.min(4);
+        }
+        self.most - taken
+    }
+
+    fn end_line(&mut self) {
+        if !self.line.is_empty() {
+            self.break_line();
+        }
+    }
+
+    fn break_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        for row in wrap(&line, self.room()) {
+            self.row(row);
+        }
+    }
+
+    fn row(&mut self, content: Vec<Glyph>) {
+        let mut row = Vec::new();
+        for container in &mut self.containers {
+            let begins = !std::mem::replace(&mut container.begun, true);
+            row.extend_from_slice(if begins {
+                &container.first
+            } else {
+                &container.further
+            });
+        }
+        let room = self.most.saturating_sub(width(&content));
+        let mut used = 0;
+        row.retain(|glyph| {
+            used += glyph.width;
+            used <= room
+        });
+        row.extend(content);
+        while row.last().is_some_and(|last| last.c == ' ') {
+            row.pop();
+        }
+        self.rows.push(row);
+    }
+}
+
+/// Both, with the colour of the second where it has one.
+fn over(base: Style, style: Style) -> Style {
+    let effects = base.get_effects() | style.get_effects();
+    base.fg_color(style.get_fg_color().or(base.get_fg_color()))
+        .effects(effects)
+}
+
+/// Nothing stands in it but what containers put before their rows.
+fn is_blank(row: &[Glyph]) -> bool {
+    row.iter().all(|glyph| matches!(glyph.c, ' ' | '│'))
+}
+
+fn ends_with_blank_line(text: &str) -> bool {
+    let mut lines = text.rsplit('\n');
+    // What stands before the beginning of the next part in its own line.
+    let own = lines.next().unwrap_or_default();
+    own.trim_matches([' ', '>']).is_empty()
+        && lines
+            .next()
+            .is_some_and(|line| line.trim_matches([' ', '>']).is_empty())
+}
+
+#[cfg(test)]
+#[path = "rows_tests.rs"]
+mod tests;

@@ -1,0 +1,145 @@
+use anstream::adapter::strip_str;
+use proptest::prelude::*;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{super::blocks::Splitter, *};
+
+fn laid_out(text: &str, most: usize) -> String {
+    let mut splitter = Splitter::default();
+    let mut blocks = splitter.push(text);
+    blocks.extend(splitter.finish());
+    let look = Look::new(true);
+    let rows = blocks.iter().flat_map(|block| rows(block, most, look));
+    let rows: Vec<String> = rows.map(|row| strip_str(&row).to_string()).collect();
+    rows.join("\n")
+}
+
+#[test]
+fn what_is_written_is_shown_and_the_marks_are_not() {
+    let text = "# Title\n\nSome **bold**, *italic* and `code *as is*`, 2 * 3 * 4 and snake_case_name.\nNext [line](https://x.y) <https://z.w>\n";
+    insta::assert_snapshot!(laid_out(text, 60), @r"
+    Title
+    Some bold, italic and code *as is*, 2 * 3 * 4 and
+    snake_case_name.
+    Next line (https://x.y) https://z.w
+    ");
+}
+
+#[test]
+fn lists_quotes_tasks_and_rules_are_indented() {
+    let text = "- one that is long enough to be broken\n  - below\n    1. deeper\n- [x] done\n- [ ] open\n\n3. three\n4. four\n\n> quoted text that goes on\n> - item\n\n---\n";
+    insta::assert_snapshot!(laid_out(text, 24), @r"
+    • one that is long
+      enough to be broken
+      • below
+        1. deeper
+    • ☑ done
+    • ☐ open
+    3. three
+    4. four
+    │ quoted text that goes
+    │ on
+    │ • item
+    ────────────────────────
+    ");
+}
+
+#[test]
+fn a_table_fits_its_screen_or_is_shown_cell_by_cell() {
+    let text =
+        "| Customer | Account value |\n|---|--:|\n| Ada **Lovelace** | 12 |\n| Grace | 7 \\| 8 |\n";
+    insta::assert_snapshot!(laid_out(text, 40), @r"
+    Customer     │ Account value
+    ─────────────┼──────────────
+    Ada Lovelace │ 12
+    Grace        │ 7 | 8
+    ");
+    insta::assert_snapshot!(laid_out(text, 20), @r"
+    Customer  │ Account
+              │ value
+    ──────────┼─────────
+    Ada       │ 12
+    Lovelace  │
+    Grace     │ 7 | 8
+    ");
+    insta::assert_snapshot!(laid_out(text, 9), @r"
+    Customer:
+    Ada
+    Lovelace
+    Account
+    value: 12
+
+    Customer:
+    Grace
+    Account
+    value: 7
+    | 8
+    ");
+}
+
+#[test]
+fn code_keeps_its_spaces_and_is_broken_where_the_row_ends() {
+    let text = "```rust\nfn main() {\n    let long = \"0123456789\";\n\n}\n```\n";
+    insta::assert_snapshot!(laid_out(text, 20), @r#"
+      fn main() {
+          let long = "01
+      23456789";
+
+      }
+    "#);
+}
+
+#[test]
+fn styles_are_ended_in_every_row_and_without_colours_none_is_written() {
+    let block = Block {
+        kind: Kind::Text,
+        raw: "**bold over the end** `code`".to_owned(),
+        joined: false,
+    };
+    let coloured = rows(&block, 9, Look::new(true));
+    assert!(coloured.len() > 2);
+    assert!(coloured[0].ends_with("\u{1b}[0m"), "{coloured:?}");
+    assert!(coloured.concat().contains("\u{1b}[36m"));
+    let plain = rows(&block, 9, Look::new(false)).concat();
+    assert!(
+        !plain.contains("[36m") && plain.contains("\u{1b}[1m"),
+        "{plain:?}"
+    );
+}
+
+#[test]
+fn escape_sequences_of_a_model_do_nothing() {
+    let shown = laid_out(
+        "a\u{1b}[2Jb `c\u{9b}31m`\n```\n\u{1b}]0;title\u{7}x\n```\n",
+        40,
+    );
+    assert_eq!(shown, "a[2Jb c31m\n  ]0;titlex");
+}
+
+proptest! {
+    #[test]
+    fn no_row_is_wider_than_the_screen(
+        text in super::super::blocks::tests::marked_text(),
+        most in 1_usize..60,
+    ) {
+        let mut splitter = Splitter::default();
+        let mut blocks = splitter.push(&text);
+        blocks.extend(splitter.finish());
+        for block in &blocks {
+            for row in rows(block, most, Look::new(true)) {
+                let plain = strip_str(&row).to_string();
+                let columns: usize = plain.chars().map(|c| c.to_string().width()).sum();
+                prop_assert!(columns <= most, "{columns} > {most}: {plain:?}");
+            }
+        }
+    }
+
+    /// Nothing of the words is lost on a screen with room for them.
+    #[test]
+    fn every_word_is_shown(words in proptest::collection::vec("[a-z]{1,12}", 1..40), most in 14_usize..60) {
+        let text = words.join(" ");
+        let shown = laid_out(&text, most);
+        let shown: Vec<&str> = shown.split_whitespace().collect();
+        prop_assert_eq!(shown, words.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,204 @@
+//! Draws Markdown as it comes.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write},
+};
+
+use anstream::adapter::strip_str;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::{
+    blocks::{Block, Kind, Splitter},
+    rows::{Look, rows},
+};
+
+/// Rows and columns of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
+/// What draws: the finished blocks stand, and what may still change is drawn again as far as it changed.
+///
+/// Every row is ended, so that whatever else writes to the terminal begins in a row of its own. No row is as wide
+/// as the terminal: how it would break it is its own matter.
+#[derive(Debug)]
+pub(crate) struct View<W> {
+    out: W,
+    look: Look,
+    /// The terminal breaks rows again that no longer fit when it is made narrower.
+    reflows: bool,
+    splitter: Splitter,
+    /// Rows that stand below the finished ones and may still change.
+    live: Vec<String>,
+    size: Size,
+    /// Something stands above, and what comes next is set apart from it.
+    gap: bool,
+    /// A row of this text was drawn.
+    begun: bool,
+}
+
+impl<W: Write> View<W> {
+    pub(crate) fn new(out: W, look: Look, reflows: bool) -> Self {
+        Self {
+            out,
+            look,
+            reflows,
+            splitter: Splitter::default(),
+            live: Vec::new(),
+            size: Size {
+                columns: 80,
+                rows: 24,
+            },
+            gap: false,
+            begun: false,
+        }
+    }
+
+    /// Shows more of the text, on a terminal of this size.
+    pub(crate) fn push(&mut self, text: &str, size: Size) -> io::Result<()> {
+        let ended = self.splitter.push(text);
+        let open = self.splitter.preview();
+        self.draw(&ended, &open, size)
+    }
+
+    /// Ends the text. What comes next begins anew.
+    pub(crate) fn finish(&mut self, size: Size) -> io::Result<()> {
+        let ended = self.splitter.finish();
+        self.draw(&ended, &[], size)?;
+        self.gap = false;
+        self.begun = false;
+        Ok(())
+    }
+
+    /// Takes away what may still change while something else is written above it.
+    pub(crate) fn above(&mut self, size: Size, write: impl FnOnce()) -> io::Result<()> {
+        let open = self.splitter.preview();
+        let mut text = String::new();
+        self.rewind(0, size, &mut text);
+        self.put(&text)?;
+        self.live.clear();
+        write();
+        self.draw(&[], &open, size)
+    }
+
+    fn draw(&mut self, ended: &[Block], open: &[Block], size: Size) -> io::Result<()> {
+        let width = size.columns.saturating_sub(1).max(1);
+        let (mut gap, mut begun) = (self.gap, self.begun);
+        let mut fixed = Vec::new();
+        for block in ended {
+            lay(block, width, self.look, &mut gap, &mut begun, &mut fixed);
+        }
+        let (fixed_gap, fixed_begun) = (gap, begun);
+        let mut live = Vec::new();
+        for block in open {
+            lay(block, width, self.look, &mut gap, &mut begun, &mut live);
+        }
+        // What cannot be reached any more could not be taken away.
+        let most = size.rows.saturating_sub(2).max(1);
+        if live.len() > most {
+            live.drain(..live.len() - most);
+        }
+        let wanted: Vec<String> = fixed.iter().chain(&live).cloned().collect();
+        let mut text = String::new();
+        let same = if size.columns == self.size.columns {
+            let pairs = self.live.iter().zip(&wanted);
+            pairs.take_while(|(old, new)| old == new).count()
+        } else {
+            0
+        };
+        if same < self.live.len() || same < wanted.len() {
+            let same = self.continue_row(same, &wanted, size, &mut text);
+            for row in wanted.iter().skip(same) {
+                text.push_str(row);
+                text.push('\n');
+            }
+        }
+        self.put(&text)?;
+        self.live = live;
+        self.size = size;
+        (self.gap, self.begun) = (fixed_gap, fixed_begun);
+        Ok(())
+    }
+
+    /// Goes to the first row that is another one, and gives how many stand. Where a row only became longer, just
+    /// that is written.
+    fn continue_row(&self, same: usize, wanted: &[String], size: Size, text: &mut String) -> usize {
+        let is_last = same + 1 == self.live.len() && size == self.size;
+        if let (true, Some(old), Some(new)) = (is_last, self.live.get(same), wanted.get(same))
+            && let Some(more) = new.strip_prefix(old.as_str())
+            && is_plain(old)
+            && is_plain(more)
+        {
+            let column = old.chars().count();
+            let _ = writeln!(text, "\u{1b}[A\u{1b}[{column}C{more}");
+            return same + 1;
+        }
+        self.rewind(same, size, text);
+        same
+    }
+
+    /// Takes away the rows behind the first `standing` ones.
+    fn rewind(&self, standing: usize, size: Size, text: &mut String) {
+        let gone = self.live.get(standing..).unwrap_or_default();
+        let narrower = size.columns < self.size.columns && self.reflows;
+        let height = |row: &String| {
+            if narrower {
+                let columns = strip_str(row).to_string().width();
+                columns.div_ceil(size.columns.max(1)).max(1)
+            } else {
+                1
+            }
+        };
+        let up: usize = gone.iter().map(height).sum();
+        let up = up.min(size.rows.saturating_sub(1));
+        if up > 0 {
+            let _ = write!(text, "\u{1b}[{up}A\r\u{1b}[J");
+        }
+    }
+
+    /// Writes it in one piece, which terminals that can show at once.
+    fn put(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let whole = format!("\u{1b}[?2026h{text}\u{1b}[?2026l");
+        self.out.write_all(whole.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+/// Something, without styles, of which every terminal says that each character takes one column.
+fn is_plain(row: &str) -> bool {
+    !row.is_empty() && row.chars().all(|c| c.width() == Some(1))
+}
+
+/// The rows of a block, set apart from what stands before it.
+fn lay(
+    block: &Block,
+    width: usize,
+    look: Look,
+    gap: &mut bool,
+    begun: &mut bool,
+    out: &mut Vec<String>,
+) {
+    if !block.joined {
+        *gap = *begun;
+    }
+    let rows = rows(block, width, look);
+    // An empty line of code is a row, an empty paragraph is none.
+    if rows.is_empty() || (block.kind == Kind::Text && rows.iter().all(String::is_empty)) {
+        return;
+    }
+    if std::mem::take(gap) {
+        out.push(String::new());
+    }
+    *begun = true;
+    out.extend(rows);
+}
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;

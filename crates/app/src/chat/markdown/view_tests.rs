@@ -1,0 +1,248 @@
+use proptest::prelude::*;
+
+use super::{
+    super::blocks::tests::{marked_text, pieces_of},
+    *,
+};
+
+/// A terminal that is as big as it is said to be.
+struct Terminal {
+    parser: vt100::Parser,
+}
+
+impl Write for Terminal {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // What the line discipline of a terminal makes of the end of a line.
+        for &byte in bytes {
+            if byte == b'\n' {
+                self.parser.process(b"\r\n");
+            } else {
+                self.parser.process(&[byte]);
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn view(columns: usize, rows: usize) -> (View<Terminal>, Size) {
+    let parser = vt100::Parser::new(
+        u16::try_from(rows).unwrap(),
+        u16::try_from(columns).unwrap(),
+        2_000,
+    );
+    let view = View::new(Terminal { parser }, Look::new(true), false);
+    (view, Size { columns, rows })
+}
+
+/// Everything that was ever shown, from the first row on.
+fn all_rows(view: &mut View<Terminal>) -> Vec<String> {
+    let screen = view.out.parser.screen_mut();
+    let (height, width) = screen.size();
+    screen.set_scrollback(usize::MAX);
+    let mut above = screen.scrollback();
+    let mut rows = Vec::new();
+    while above > 0 {
+        screen.set_scrollback(above);
+        rows.extend(screen.rows(0, width).next());
+        above -= 1;
+    }
+    screen.set_scrollback(0);
+    rows.extend(screen.rows(0, width).take(usize::from(height)));
+    while rows.last().is_some_and(|row| row.trim().is_empty()) {
+        rows.pop();
+    }
+    rows.iter().map(|row| row.trim_end().to_owned()).collect()
+}
+
+fn shown<'t>(
+    pieces: impl IntoIterator<Item = &'t str>,
+    columns: usize,
+    rows: usize,
+) -> Vec<String> {
+    let (mut view, size) = view(columns, rows);
+    for piece in pieces {
+        view.push(piece, size).unwrap();
+    }
+    view.finish(size).unwrap();
+    all_rows(&mut view)
+}
+
+const ANSWER: &str = "Intro with **bold\nwords** in it.\n\n| a | b |\n|---|---|\n| one | two |\n| three | four |\n\n```sh\nls -l\n```\n1. first\n2. second\n\nEnd of it.\n";
+
+#[test]
+fn text_appears_before_its_block_is_finished_and_stands_once() {
+    let (mut view, size) = view(40, 12);
+    view.push("Hello **wor", size).unwrap();
+    assert_eq!(all_rows(&mut view), ["Hello **wor"]);
+    view.push("ld** and", size).unwrap();
+    assert_eq!(all_rows(&mut view), ["Hello world and"]);
+    view.push(" more\n\nNext", size).unwrap();
+    assert_eq!(all_rows(&mut view), ["Hello world and more", "", "Next"]);
+    view.finish(size).unwrap();
+    assert_eq!(all_rows(&mut view), ["Hello world and more", "", "Next"]);
+}
+
+#[test]
+fn a_row_that_grows_is_not_drawn_again() {
+    let mut bytes = Vec::new();
+    let size = Size {
+        columns: 40,
+        rows: 12,
+    };
+    let mut view = View::new(&mut bytes, Look::new(true), false);
+    view.push("some words", size).unwrap();
+    view.push(" and more", size).unwrap();
+    let written = String::from_utf8(bytes).unwrap();
+    assert_eq!(written.matches("some").count(), 1, "{written:?}");
+    assert!(!written.contains("\u{1b}[J"), "{written:?}");
+}
+
+#[test]
+fn what_is_written_above_stands_above() {
+    use std::{cell::RefCell, rc::Rc};
+
+    /// A terminal that two write to.
+    #[derive(Clone)]
+    struct Shared(Rc<RefCell<Terminal>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let size = Size {
+        columns: 40,
+        rows: 12,
+    };
+    let parser = vt100::Parser::new(12, 40, 100);
+    let terminal = Shared(Rc::new(RefCell::new(Terminal { parser })));
+    let mut view = View::new(terminal.clone(), Look::new(true), false);
+    view.push("First.\n\nThe answer is", size).unwrap();
+    let mut other = terminal.clone();
+    view.above(size, || other.write_all(b"a warning\n").unwrap())
+        .unwrap();
+    view.push(" 42.", size).unwrap();
+    view.finish(size).unwrap();
+    let shown = terminal.0.borrow().parser.screen().contents();
+    assert_eq!(shown.trim_end(), "First.\na warning\n\nThe answer is 42.");
+}
+
+#[test]
+fn a_block_that_is_higher_than_the_screen_is_shown_once_and_whole() {
+    let table: String = (0..40).fold("| n | square |\n|---|---|\n".to_owned(), |table, n| {
+        format!("{table}| {n} | {} |\n", n * n)
+    });
+    let pieces: Vec<&str> = table.split_inclusive(' ').collect();
+    let rows = shown(pieces, 30, 10);
+    assert_eq!(rows.len(), 42, "{rows:#?}");
+    assert_eq!(rows[41], "39 │ 1521");
+    assert_eq!(rows[0], "n  │ square");
+}
+
+/// A terminal that was made narrower while the answer came: one like xterm, which cuts its rows.
+#[test]
+fn a_screen_that_becomes_narrower_shows_nothing_twice() {
+    let (mut view, _) = view(60, 20);
+    view.push(
+        "Above.\n\nsome words that are laid out in one row of it",
+        Size {
+            columns: 60,
+            rows: 20,
+        },
+    )
+    .unwrap();
+    view.out.parser.screen_mut().set_size(20, 24);
+    let size = Size {
+        columns: 24,
+        rows: 20,
+    };
+    view.push(" and more", size).unwrap();
+    view.finish(size).unwrap();
+    assert_eq!(
+        all_rows(&mut view),
+        [
+            "Above.",
+            "",
+            "some words that are",
+            "laid out in one row of",
+            "it and more"
+        ]
+    );
+}
+
+/// The same with one that breaks its rows again, as most do: what stood in one row stands in several then.
+#[test]
+fn rows_that_the_terminal_broke_again_are_taken_away_whole() {
+    let mut bytes = Vec::new();
+    let mut view = View::new(&mut bytes, Look::new(true), true);
+    view.push(
+        "0123456789 0123456789 0123456789",
+        Size {
+            columns: 60,
+            rows: 20,
+        },
+    )
+    .unwrap();
+    view.push(
+        " x",
+        Size {
+            columns: 11,
+            rows: 20,
+        },
+    )
+    .unwrap();
+    let written = String::from_utf8(bytes).unwrap();
+    assert!(written.contains("\u{1b}[3A\r\u{1b}[J"), "{written:?}");
+}
+
+#[test]
+fn a_screen_of_no_size_is_no_reason_to_fail() {
+    for (columns, rows) in [(1, 1), (2, 1), (3, 2)] {
+        let (mut view, _) = view(columns, rows);
+        for size in [
+            Size { columns, rows },
+            Size {
+                columns: 0,
+                rows: 0,
+            },
+        ] {
+            view.push(ANSWER, size).unwrap();
+            view.finish(size).unwrap();
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_screen_is_the_same_wherever_the_text_was_split(
+        text in marked_text(),
+        cuts in any::<[prop::sample::Index; 5]>(),
+        columns in 12_usize..50,
+        rows in 4_usize..30,
+    ) {
+        let whole = shown([text.as_str()], columns, rows);
+        let pieces = shown(pieces_of(&text, &cuts), columns, rows);
+        prop_assert_eq!(whole, pieces);
+    }
+}
+
+#[test]
+fn one_character_at_a_time_comes_to_the_same() {
+    for (columns, rows) in [(60, 20), (14, 5)] {
+        let whole = shown([ANSWER], columns, rows);
+        let mut characters = Vec::new();
+        for (at, c) in ANSWER.char_indices() {
+            characters.push(&ANSWER[at..at + c.len_utf8()]);
+        }
+        assert_eq!(shown(characters, columns, rows), whole);
+    }
+}

@@ -1,0 +1,160 @@
+//! The servers of a conversation: what became of them meanwhile, and what they ask.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use switchboard_domain::{Elicitation, ElicitationAnswer, Elicitor};
+use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
+
+use crate::{
+    cli::changed,
+    terminal::{TerminalElicitor, one_line},
+};
+
+/// The servers as they were told of last.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    states: BTreeMap<String, (ServerState, usize)>,
+    /// How many tools of each are not what they were.
+    redefined: BTreeMap<String, usize>,
+}
+
+/// Something about a server that somebody should know.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) text: String,
+    /// It is worse than it was.
+    pub(super) worse: bool,
+}
+
+impl Watched {
+    pub(super) fn of(host: &McpHost) -> Self {
+        let mut watched = Self::default();
+        watched.changes(&host.servers());
+        watched
+    }
+
+    /// How many tools of how many servers there are.
+    pub(super) fn count(host: &McpHost) -> (usize, usize) {
+        let ready = host.servers().into_iter();
+        let ready = ready.filter(|status| status.state.takes_calls());
+        ready.fold((0, 0), |(tools, servers), status| {
+            (tools + status.tools, servers + 1)
+        })
+    }
+
+    /// What changed since the last time.
+    pub(super) fn changes(&mut self, now: &[ServerStatus]) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for status in now {
+            let count = status.changed_tools.len();
+            let before = self.redefined.insert(status.name.clone(), count);
+            if count > before.unwrap_or_default()
+                && let Some(text) = changed::warning(&status.name, &status.changed_tools)
+            {
+                changes.push(Change { text, worse: true });
+            }
+            let state = (status.state, status.tools);
+            let before = self.states.insert(status.name.clone(), state);
+            if before == Some(state) {
+                continue;
+            }
+            let name = one_line(&status.name, 64);
+            let works = status.state.takes_calls();
+            let reason = status.reason.as_deref().unwrap_or_default();
+            let text = match before {
+                Some((_, tools)) if works && tools != status.tools => {
+                    format!("{name}: {}, {} tools", status.state.as_str(), status.tools)
+                }
+                _ if reason.is_empty() => format!("{name}: {}", status.state.as_str()),
+                _ => format!(
+                    "{name}: {} ({})",
+                    status.state.as_str(),
+                    one_line(reason, 200)
+                ),
+            };
+            changes.push(Change {
+                text,
+                worse: !works && status.state != ServerState::Starting,
+            });
+        }
+        changes
+    }
+}
+
+/// Asks while an answer is under way, and at no other time: the terminal is somebody else's then.
+pub(super) struct WhileRunning {
+    elicitor: TerminalElicitor,
+    in_run: Arc<AtomicBool>,
+}
+
+impl WhileRunning {
+    pub(super) fn new(elicitor: TerminalElicitor, in_run: Arc<AtomicBool>) -> Self {
+        Self { elicitor, in_run }
+    }
+}
+
+#[async_trait]
+impl Elicitor for WhileRunning {
+    async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
+        if !self.in_run.load(Ordering::Relaxed) {
+            return ElicitationAnswer::Cancel;
+        }
+        self.elicitor.elicit(elicitation).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(state: ServerState, tools: usize, changed: &[&str]) -> ServerStatus {
+        ServerStatus {
+            name: "crm".into(),
+            state,
+            reason: (state == ServerState::Failed).then(|| "it ended".into()),
+            protocol_version: None,
+            server_info: None,
+            instructions: None,
+            tools,
+            app_tools: 0,
+            lists: Vec::new(),
+            warnings: Vec::new(),
+            changed_tools: changed.iter().map(|tool| (*tool).to_owned()).collect(),
+            pid: None,
+            stderr_tail: Vec::new(),
+            logs: Vec::new(),
+            transport: "stdio".into(),
+            required: false,
+        }
+    }
+
+    #[test]
+    fn what_became_of_a_server_is_told_once() {
+        let mut watched = Watched::default();
+        let mut told = |now: ServerStatus| -> Vec<(String, bool)> {
+            let changes = watched.changes(&[now]).into_iter();
+            changes.map(|change| (change.text, change.worse)).collect()
+        };
+        let ready = |tools| status(ServerState::Ready, tools, &[]);
+        assert_eq!(told(ready(2)), [("crm: ready".to_owned(), false)]);
+        assert_eq!(told(ready(2)), []);
+        assert_eq!(told(ready(3)), [("crm: ready, 3 tools".to_owned(), false)]);
+        let failed = status(ServerState::Failed, 0, &[]);
+        assert_eq!(
+            told(failed.clone()),
+            [("crm: failed (it ended)".to_owned(), true)]
+        );
+        assert_eq!(told(failed), []);
+        assert!(!told(status(ServerState::Starting, 0, &[]))[0].1);
+        let changed = told(status(ServerState::Starting, 0, &["pay"]));
+        assert!(changed[0].1 && changed[0].0.contains("`pay` of server `crm` has changed"));
+        assert_eq!(told(status(ServerState::Starting, 0, &["pay"])), []);
+    }
+}

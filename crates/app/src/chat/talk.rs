@@ -1,0 +1,162 @@
+//! Conversations that are kept, as `ask` and `chat` use them.
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use switchboard_domain::{
+    Principal, RunRecord, RunState, RunStore as _, Session, SessionId, SessionStore as _,
+    SessionStoreError,
+};
+use switchboard_orchestration::journal::{Journal, JournalError};
+use uuid::Uuid;
+
+use crate::{
+    config::Config,
+    environment::Environment,
+    sessions::{Sessions, SessionsError},
+    terminal::one_line,
+};
+
+/// Characters of a title.
+const TITLE: usize = 80;
+/// Characters of an id that somebody chose.
+const LONGEST_ID: usize = 128;
+
+/// The conversations of the person at this terminal.
+#[derive(Clone)]
+pub(crate) struct Talks {
+    pub(crate) sessions: Sessions,
+    pub(crate) journal: Journal,
+    pub(crate) owner: Principal,
+}
+
+impl Talks {
+    pub(crate) async fn open(
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Self, SessionsError> {
+        let sessions = Sessions::open(config, environment).await?;
+        let owner = Principal::default();
+        let journal = Journal::new(sessions.as_sessions(), sessions.as_runs(), owner.clone());
+        Ok(Self {
+            sessions,
+            journal,
+            owner,
+        })
+    }
+
+    /// The session of exactly this id.
+    pub(crate) async fn named(&self, id: &str) -> Result<Option<Session>, SessionsError> {
+        let id = SessionId(id.to_owned());
+        Ok(self.sessions.store().get(&self.owner, &id).await?)
+    }
+
+    /// The sessions, newest first.
+    pub(crate) async fn list(&self, limit: u32) -> Result<Vec<Session>, SessionsError> {
+        Ok(self.sessions.store().list(&self.owner, limit).await?)
+    }
+
+    /// Begins a session that is about `message`.
+    pub(crate) async fn begin(
+        &self,
+        id: Option<&str>,
+        message: &str,
+    ) -> Result<Session, SessionsError> {
+        let session = Session {
+            id: SessionId(id.map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned)),
+            title: one_line(message, TITLE),
+            created_at: Timestamp::now().to_string(),
+            messages: 0,
+        };
+        let created = self.sessions.store().create(&self.owner, &session).await;
+        match created {
+            // Somebody else began it at the same moment: it is the one that was meant.
+            Err(SessionStoreError::Exists { .. }) if id.is_some() => {}
+            created => created?,
+        }
+        Ok(session)
+    }
+
+    /// The run of a session that is not over, if there is one.
+    pub(crate) async fn open_run(
+        &self,
+        session: &SessionId,
+    ) -> Result<Option<RunRecord>, SessionsError> {
+        let store = self.sessions.store();
+        let runs = store.runs(&self.owner, Some(session), 1).await?;
+        let mut runs = runs.into_iter();
+        Ok(runs.find(|run| run.state != RunState::Finished))
+    }
+
+    /// An error if a session cannot be gone on with now.
+    pub(crate) async fn check_free(&self, session: &SessionId) -> anyhow::Result<()> {
+        match self.open_run(session).await? {
+            Some(run) => Err(busy(session, &run.id, Some(run.state))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether an id that somebody chose can be one.
+pub(crate) fn check_id(id: &str) -> anyhow::Result<()> {
+    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
+    if id.is_empty() || id.chars().count() > LONGEST_ID || !id.chars().all(is_fine) {
+        return Err(anyhow!(
+            "`{}` cannot be the id of a session: an id has up to {LONGEST_ID} letters, digits, and - _ . : @",
+            one_line(id, 40)
+        ));
+    }
+    Ok(())
+}
+
+fn busy(session: &SessionId, run: &str, state: Option<RunState>) -> anyhow::Error {
+    let (how, way_out) = match state {
+        Some(RunState::Waiting) => (
+            "has a run that waits for your word",
+            format!("`switchboard chat --session {session}` goes on with it or abandons it"),
+        ),
+        Some(RunState::Interrupted) => (
+            "has a run that was interrupted",
+            format!("`switchboard chat --session {session}` goes on with it or abandons it"),
+        ),
+        _ => (
+            "is busy: another process is at work on its run",
+            "wait until that is over, or name another session".to_owned(),
+        ),
+    };
+    anyhow!("session `{session}` {how} ({run}): {way_out}")
+}
+
+/// What a person can do about it, where there is something.
+pub(crate) fn explained(error: JournalError) -> anyhow::Error {
+    match error {
+        JournalError::Store(SessionStoreError::Busy { session, run }) => busy(&session, &run, None),
+        JournalError::Store(SessionStoreError::Conflict { id, .. }) => anyhow!(
+            "session `{id}` was changed by another process meanwhile: say it again, and it goes on from there"
+        ),
+        other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_words_that_a_command_line_takes_as_they_are() {
+        for id in ["a", "nightly-2026.11", "team:ada@home", "Ü_1"] {
+            assert!(check_id(id).is_ok(), "{id}");
+        }
+        for id in ["", "a b", "a/b", "../x", "x\u{1b}[2J", &"a".repeat(129)] {
+            assert!(check_id(id).is_err(), "{id:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_that_is_busy_says_the_way_out() {
+        let session = SessionId("s1".into());
+        let waits = busy(&session, "r1", Some(RunState::Waiting)).to_string();
+        assert!(waits.contains("waits for your word (r1)") && waits.contains("chat --session s1"));
+        let works = busy(&session, "r1", None).to_string();
+        assert!(works.contains("another process is at work on its run (r1): wait"));
+    }
+}

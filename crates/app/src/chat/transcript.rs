@@ -1,0 +1,185 @@
+//! A conversation as a text for people.
+
+use std::{collections::HashMap, fmt::Write as _, sync::Arc};
+
+use serde_json::Value;
+use switchboard_domain::{Message, Part, Role, Session, ToolInput, ToolUse};
+
+/// The whole conversation as Markdown.
+pub(crate) fn markdown(session: &Session, messages: &[Arc<Message>]) -> String {
+    let title = session.title.trim();
+    let title = if title.is_empty() { "Session" } else { title };
+    let mut text = format!(
+        "# {}\n\n*Session {}, begun {}*\n",
+        title.replace('\n', " "),
+        session.id,
+        session.created_at
+    );
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut speaker = None;
+    for message in messages {
+        if message.role != Role::Tool && speaker != Some(message.role) {
+            let who = match message.role {
+                Role::User => "You",
+                Role::System => "Instructions",
+                _ => "Answer",
+            };
+            let _ = write!(text, "\n## {who}\n");
+            speaker = Some(message.role);
+        }
+        for part in &message.parts {
+            if let Part::ToolUse(tool_use) = part {
+                names.insert(&tool_use.id, &tool_use.name);
+            }
+            write_part(&mut text, part, &names);
+        }
+    }
+    text
+}
+
+fn write_part(text: &mut String, part: &Part, names: &HashMap<&str, &str>) {
+    match part {
+        Part::Text(part) if !part.text.trim().is_empty() => {
+            let _ = write!(text, "\n{}\n", part.text.trim_end());
+        }
+        Part::ToolUse(tool_use) => {
+            let input = input_of(tool_use);
+            let input = serde_json::to_string_pretty(&input).unwrap_or_default();
+            let _ = write!(text, "\n**Tool call** `{}`\n", tool_use.name);
+            fenced(text, "json", &input);
+        }
+        Part::ToolResult(result) => {
+            let name = names.get(result.tool_use_id.as_str());
+            let what = if result.is_error { "failed" } else { "result" };
+            let name = name.copied().unwrap_or(&result.name);
+            let _ = write!(text, "\n**Tool {what}** `{name}`\n");
+            fenced(text, "", &result.as_text());
+        }
+        Part::Opaque(opaque) => {
+            let _ = write!(text, "\n*{}*\n", opaque.kind);
+        }
+        Part::Image(_) | Part::Document(_) | Part::Audio(_) => {
+            let _ = write!(text, "\n*{}*\n", part.in_words());
+        }
+        // What a model thought is no part of what was said.
+        _ => {}
+    }
+}
+
+/// Between fences that are longer than any in it.
+fn fenced(text: &mut String, language: &str, content: &str) {
+    let longest = content
+        .split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    let _ = write!(
+        text,
+        "\n{fence}{language}\n{}\n{fence}\n",
+        content.trim_end()
+    );
+}
+
+/// The input of a call as JSON; what was malformed as the text that it was.
+pub(crate) fn input_of(tool_use: &ToolUse) -> Value {
+    match &tool_use.input {
+        ToolInput::Object(input) => Value::Object(input.clone()),
+        ToolInput::Malformed { raw, .. } => Value::String(raw.clone()),
+    }
+}
+
+/// Where the last `most` questions begin among the messages.
+pub(crate) fn last_questions(messages: &[Arc<Message>], most: usize) -> usize {
+    let questions = messages
+        .iter()
+        .enumerate()
+        .filter(|(_, message)| message.role == Role::User)
+        .map(|(at, _)| at);
+    let questions: Vec<usize> = questions.collect();
+    match questions.len().checked_sub(most) {
+        Some(first) => questions.get(first).copied().unwrap_or(0),
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchboard_domain::{SessionId, ToolResult};
+
+    fn talk() -> Vec<Arc<Message>> {
+        let call = ToolUse::new("1", "find", ToolInput::parse(r#"{"name":"Ada"}"#));
+        vec![
+            Arc::new(Message::user("Who is Ada?")),
+            Arc::new(Message::new(
+                Role::Assistant,
+                [Part::text("I look."), Part::ToolUse(call)],
+            )),
+            Arc::new(Message::tool_results([ToolResult::text(
+                "1",
+                "find",
+                "a ```b``` c",
+            )])),
+            Arc::new(Message::assistant("A **customer**.")),
+            Arc::new(Message::user("Since when?")),
+            Arc::new(Message::assistant("2019.")),
+        ]
+    }
+
+    #[test]
+    fn a_conversation_can_be_read_as_markdown() {
+        let session = Session {
+            id: SessionId("s1".into()),
+            title: "Who is Ada?".into(),
+            created_at: "2026-11-21T20:00:00Z".into(),
+            messages: 6,
+        };
+        insta::assert_snapshot!(markdown(&session, &talk()), @r#"
+        # Who is Ada?
+
+        *Session s1, begun 2026-11-21T20:00:00Z*
+
+        ## You
+
+        Who is Ada?
+
+        ## Answer
+
+        I look.
+
+        **Tool call** `find`
+
+        ```json
+        {
+          "name": "Ada"
+        }
+        ```
+
+        **Tool result** `find`
+
+        ````
+        a ```b``` c
+        ````
+
+        A **customer**.
+
+        ## You
+
+        Since when?
+
+        ## Answer
+
+        2019.
+        "#);
+    }
+
+    #[test]
+    fn the_last_questions_are_found_with_their_answers() {
+        let talk = talk();
+        assert_eq!(last_questions(&talk, 1), 4);
+        assert_eq!(last_questions(&talk, 2), 0);
+        assert_eq!(last_questions(&talk, 9), 0);
+        assert_eq!(last_questions(&[], 2), 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! `serve`: the HTTP server and the web page.
+
+use std::{io::Write as _, net::SocketAddr, sync::Arc};
+
+use anyhow::anyhow;
+use clap::Args;
+use futures_util::FutureExt as _;
+use switchboard_domain::Elicitor;
+use switchboard_mcp_client::Answering;
+use switchboard_orchestration::questions::Questions;
+use switchboard_server::{Server, ServerError, Shutdown};
+use tokio::net::TcpListener;
+
+use super::{
+    Code, Failure, Global,
+    agent::AgentArgs,
+    changed,
+    context::{self, Context},
+    interrupt::Interrupts,
+};
+use crate::{
+    decisions::KeptDecisions,
+    environment::Environment,
+    observe::AuditLog,
+    sampler::ModelSampler,
+    serve::{AppEngine, Parts},
+    servers::Servers,
+    sessions::Sessions,
+    terminal,
+};
+
+/// Where the server listens, if nobody says it.
+const DEFAULT_BIND: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8484);
+
+/// Serves the web page and the HTTP interface.
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    /// Listen on this address; any other than a loopback one needs `serve.tokens` in the configuration. Port 0
+    /// takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", env = "SWITCHBOARD_BIND")]
+    bind: Option<SocketAddr>,
+    #[command(flatten)]
+    agent: AgentArgs,
+    #[command(flatten)]
+    global: Global,
+}
+
+pub(super) async fn run(
+    args: ServeArgs,
+    environment: Environment,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    let context = Context::load(&args.global, environment)?;
+    let config = &context.config.serve;
+    let options = config.options();
+    let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);
+    Server::check(&options, bind).map_err(Failure::usage)?;
+    // What is configured wrongly is said before anything is started.
+    let plan = args.agent.plan(&context).await?;
+    let listener = TcpListener::bind(bind).await.map_err(|error| {
+        Failure::run(anyhow!(
+            "{bind} cannot be listened on: {error}; choose another address with --bind"
+        ))
+    })?;
+    let address = listener.local_addr().map_err(Failure::run)?;
+    let sessions = Sessions::open(&context.config, &context.environment).await;
+    let sessions = sessions.map_err(Failure::run)?;
+    let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
+    let decisions = KeptDecisions::load(&context.environment).map_err(Failure::usage)?;
+    let questions = Questions::default();
+    let mut servers = if plan.no_tools {
+        Servers::none()
+    } else {
+        context.servers()?
+    };
+    servers.options.answering = Answering {
+        elicitor: Some(Arc::new(questions.clone()) as Arc<dyn Elicitor>),
+        sampler: Some(Arc::new(ModelSampler::new(Arc::clone(&plan.chosen.model)))),
+        ..Answering::default()
+    };
+    let host = Arc::new(context::start(servers)?);
+    changed::warn(&host);
+    let engine = Arc::new(AppEngine::new(Parts {
+        no_host: Arc::new(context::start(Servers::none())?),
+        host,
+        context,
+        args: args.agent,
+        questions,
+        decisions,
+        audit,
+    }));
+    let server = Server::new(
+        Arc::clone(&engine) as Arc<_>,
+        sessions.as_sessions(),
+        sessions.as_runs(),
+        options,
+    );
+    say_address(address);
+    let shutdown = Shutdown {
+        first: {
+            let interrupts = interrupts.clone();
+            async move { interrupts.first().await }.boxed()
+        },
+        second: {
+            let interrupts = interrupts.clone();
+            async move { interrupts.second().await }.boxed()
+        },
+    };
+    let outcome = server.serve(listener, shutdown).await;
+    if let Err(error) = engine.decisions().keep() {
+        terminal::say_warning(&format!("what was decided is not kept: {error}"));
+    }
+    context::close(engine.host(), interrupts).await;
+    sessions.close().await;
+    engine.audit().flush().await;
+    match outcome {
+        Ok(()) => Ok(Code::Success),
+        Err(error @ ServerError::Unguarded { .. }) => Err(Failure::usage(error)),
+        Err(error) => Err(Failure::run(error)),
+    }
+}
+
+/// One line on standard error, for people and for programs that asked for a free port.
+fn say_address(address: SocketAddr) {
+    // Nobody need be there to read it.
+    let _ = writeln!(anstream::stderr(), "listening on http://{address}");
+}

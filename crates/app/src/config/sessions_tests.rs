@@ -1,0 +1,62 @@
+use serde_json::json;
+
+use super::*;
+
+fn of(value: &Value) -> Result<SessionsConfig, String> {
+    read(value, Path::new("/home/ada/switchboard.yaml")).map_err(|problem| problem.to_string())
+}
+
+#[test]
+fn a_file_is_beside_the_configuration_and_an_address_is_a_secret() {
+    let config = of(&json!({"store": "kept/talks.db", "keep": true, "keep_days": 30})).unwrap();
+    assert!(
+        matches!(&config.store, Some(StorePlace::File(path)) if path == Path::new("/home/ada/kept/talks.db"))
+    );
+    assert_eq!(config.unused_for(), Some(Duration::from_hours(30 * 24)));
+    assert_eq!(config.keep, Some(true));
+
+    let address = "postgres://ada:hush@db/talks";
+    let config = of(&json!({"store": address})).unwrap();
+    assert!(!format!("{config:?}").contains("hush"));
+    let secrets = config.secrets();
+    let secrets: Vec<&str> = secrets
+        .iter()
+        .map(secrecy::ExposeSecret::expose_secret)
+        .collect();
+    assert_eq!(secrets, [address, "hush"]);
+    let Some(StorePlace::Postgres(kept)) = config.store else {
+        panic!("{config:?}");
+    };
+    assert_eq!(kept.expose_secret(), address);
+}
+
+#[test]
+fn what_is_wrong_is_said_without_the_value() {
+    for (value, said) in [
+        (
+            json!({"store": "mysql://ada:hush@db/talks"}),
+            "`sessions.store` must be a file, or an address with postgres://",
+        ),
+        (json!({"store": ""}), "`sessions.store` must be a file"),
+        (
+            json!({"keep_days": 0}),
+            "`sessions.keep_days` must be a whole number from 1 on",
+        ),
+        (
+            json!({"keep_day": 3}),
+            "`sessions.keep_day` is no known key (did you mean `keep_days`?)",
+        ),
+    ] {
+        let error = of(&value).unwrap_err();
+        assert!(error.contains(said), "{error}");
+        assert!(!error.contains("hush"), "{error}");
+    }
+}
+
+#[test]
+fn what_the_later_file_says_wins_key_by_key() {
+    let base = of(&json!({"store": "a.db", "keep_days": 3})).unwrap();
+    let both = base.overlaid_by(of(&json!({"keep_days": 5, "keep_sessions": 7})).unwrap());
+    assert!(both.store.is_some());
+    assert_eq!((both.keep_days, both.keep_sessions), (Some(5), Some(7)));
+}

@@ -1,0 +1,132 @@
+//! Tool calls that a person is asked about at the terminal.
+
+use serde_json::json;
+
+use crate::{
+    support::Place,
+    talk::{chat_with, is_ready, sessions},
+};
+
+const TICKET: &str = "Create a low priority ticket for customer 7 with subject \"test\"";
+
+async fn tool_uses(place: &Place) -> Vec<serde_json::Value> {
+    let id = sessions(place).await[0]["id"].as_str().unwrap().to_owned();
+    let shown = place.run(["sessions", "show", &id, "-o", "json"]).await;
+    let shown = shown.json();
+    let messages = shown["messages"].as_array().unwrap().clone();
+    messages
+        .into_iter()
+        .flat_map(|message| message["parts"].as_array().unwrap().clone())
+        .filter(|part| part["type"] == "tool_use" || part["type"] == "tool_result")
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_input_is_edited_checked_and_run() {
+    let place = Place::new();
+    let mut chat = chat_with(&place, &["--approve", "ask"], [], (45, 100));
+    chat.wait_for("prompt", is_ready);
+    chat.line(TICKET);
+    chat.shows("run it? [y]es");
+    let screen = chat.shows("›");
+    assert!(
+        screen.contains("? customer-service · create_support_ticket"),
+        "{screen}"
+    );
+    chat.keys("e\r");
+    chat.shows("Enter takes it");
+    chat.shows("\"subject\": \"test\"");
+    // All of it is replaced by what does not fit the tool.
+    chat.keys("\u{15}\u{15}\u{1b}[200~{\"customer_id\": \"seven\"}\u{1b}[201~");
+    chat.shows("\"seven\"");
+    chat.keys("\r");
+    chat.shows("that does not fit");
+    let input = json!({"customer_id": 8, "priority": "high", "subject": "edited"}).to_string();
+    chat.keys(&format!("\u{15}\u{1b}[200~{input}\u{1b}[201~"));
+    chat.shows("\"edited\"");
+    chat.keys("\r");
+    chat.shows("✔ customer-service · create_support_ticket");
+    chat.wait_for("prompt", is_ready);
+    chat.keys("\u{4}");
+    assert_eq!(chat.end(), 0);
+    let parts = tool_uses(&place).await;
+    let text = serde_json::to_string(&parts).unwrap();
+    assert!(text.contains("edited"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_no_has_a_reason_and_a_yes_holds_for_the_session() {
+    let place = Place::new();
+    let mut chat = chat_with(&place, &["--approve", "ask"], [], (50, 100));
+    chat.wait_for("prompt", is_ready);
+    chat.line(TICKET);
+    chat.shows("run it?");
+    chat.shows("›");
+    chat.keys("no: the wrong customer\r");
+    chat.shows("⊘ customer-service · create_support_ticket");
+    chat.wait_for("prompt", is_ready);
+    let said = serde_json::to_string(&tool_uses(&place).await).unwrap();
+    assert!(said.contains("the wrong customer"), "{said}");
+
+    let asked = |screen: &str| screen.matches("run it?").count();
+    chat.line(TICKET);
+    chat.wait_for("second question", |screen| {
+        asked(screen) == 2 && screen.ends_with('›')
+    });
+    chat.keys("s\r");
+    chat.shows("✔ customer-service · create_support_ticket");
+    chat.wait_for("prompt", is_ready);
+    chat.line(TICKET);
+    let screen = chat.wait_for("second ticket", |screen| {
+        screen.matches("✔ customer-service").count() == 2 && is_ready(screen)
+    });
+    assert_eq!(asked(&screen), 2, "{screen}");
+    chat.keys("\u{4}");
+    assert_eq!(chat.end(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ctrl_c_at_a_question_stops_the_run_and_not_the_program() {
+    let place = Place::new();
+    let mut chat = chat_with(&place, &["--approve", "ask"], [], (40, 100));
+    chat.wait_for("prompt", is_ready);
+    chat.line(TICKET);
+    chat.shows("run it?");
+    chat.shows("›");
+    chat.keys("\u{3}");
+    chat.shows("note: interrupted");
+    chat.wait_for("prompt", is_ready);
+    chat.line("/approve all");
+    chat.shows("from the next question on");
+    chat.line(TICKET);
+    chat.shows("✔ customer-service · create_support_ticket");
+    chat.wait_for("prompt", is_ready);
+    chat.keys("\u{4}");
+    assert_eq!(chat.end(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_put_off_is_asked_when_the_run_goes_on() {
+    let place = Place::new();
+    let mut chat = chat_with(&place, &["--approve", "later"], [], (40, 100));
+    chat.wait_for("prompt", is_ready);
+    chat.line(TICKET);
+    chat.shows("the run waits for your word about");
+    chat.wait_for("prompt", is_ready);
+    // Until then the session takes no other question.
+    chat.line("Something else");
+    chat.shows("what becomes of it?");
+    chat.wait_for("question", |screen| screen.ends_with('›'));
+    chat.keys("l\r");
+    chat.wait_for("prompt", is_ready);
+    chat.line("/continue");
+    chat.shows("run it?");
+    chat.wait_for("question", |screen| screen.ends_with('›'));
+    chat.keys("y\r");
+    chat.shows("✔ customer-service · create_support_ticket");
+    chat.wait_for("prompt", is_ready);
+    chat.line("/continue");
+    chat.shows("no run of this session waits");
+    chat.keys("\u{4}");
+    assert_eq!(chat.end(), 0);
+}

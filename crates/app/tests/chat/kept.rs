@@ -1,0 +1,127 @@
+//! `ask --session` and `sessions`.
+
+use crate::support::{Done, Place, calls};
+
+const QUESTION: &str = "What is the account value of customer 42?";
+
+async fn ask(place: &Place, more: &[&str]) -> Done {
+    let args = [&["ask", "-o", "json"], more, &[QUESTION]].concat();
+    place.run(args).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_goes_on_with_its_session_and_others_leave_nothing() {
+    let place = Place::new();
+    let alone = ask(&place, &[]).await.json();
+    assert!(alone["session_id"].is_null(), "{alone}");
+    let none = place.run(["sessions", "list", "-o", "json"]).await.json();
+    assert_eq!(none, serde_json::json!([]));
+
+    let first = ask(&place, &["--session", "ada"]).await;
+    assert_eq!(first.code, 0, "{first}");
+    assert_eq!(first.json()["session_id"], "ada");
+    assert_eq!(calls(&first.json())[0].1, "calculate_account_value");
+    let second = ask(&place, &["--session", "ada"]).await.json();
+    assert_eq!(second["session_id"], "ada");
+    let list = place.run(["sessions", "-o", "json"]).await.json();
+    assert_eq!(list[0]["id"], "ada");
+    assert_eq!(list[0]["messages"], 8, "{list}");
+
+    let wrong = ask(&place, &["--session", "a/b"]).await;
+    assert_eq!(wrong.code, 2, "{wrong}");
+    assert!(
+        wrong.stderr.contains("cannot be the id of a session"),
+        "{wrong}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_configuration_says_that_every_question_is_kept_and_where() {
+    let place = Place::new().with_file(
+        "switchboard.yaml",
+        "sessions:\n  store: kept/talks.db\n  keep: true\n",
+    );
+    let report = ask(&place, &[]).await.json();
+    let id = report["session_id"].as_str().unwrap().to_owned();
+    assert!(place.path().join("kept/talks.db").exists());
+    // Enough of an id is as good as all of it.
+    let shown = place.run(["sessions", "show", &id[..30]]).await;
+    assert!(
+        shown.stdout.starts_with(&format!("# {QUESTION}\n")),
+        "{shown}"
+    );
+    assert!(shown.stdout.contains("calculate_account_value"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_are_exported_imported_deleted_and_pruned() {
+    let place = Place::new();
+    for id in ["one", "two"] {
+        assert_eq!(ask(&place, &["--session", id]).await.code, 0);
+    }
+    let exported = place.run(["sessions", "export", "one"]).await;
+    assert_eq!(exported.code, 0, "{exported}");
+    assert!(
+        exported.json().to_string().contains("\"one\""),
+        "{exported}"
+    );
+    let file = place.path().join("one.json");
+    std::fs::write(&file, &exported.stdout).unwrap();
+
+    let there = place.run(["sessions", "import", "one.json"]).await;
+    assert_eq!(there.code, 2, "{there}");
+    let deleted = place.run(["sessions", "delete", "one"]).await;
+    assert_eq!(deleted.code, 0, "{deleted}");
+    let gone = place.run(["sessions", "show", "one"]).await;
+    assert_eq!(gone.code, 2, "{gone}");
+    assert!(gone.stderr.contains("there is no session `one`"), "{gone}");
+    let imported = place.run(["sessions", "import", "one.json"]).await;
+    assert_eq!(imported.stdout.trim(), "one", "{imported}");
+    let again = place
+        .run(["sessions", "import", "--new-ids", "one.json"])
+        .await;
+    assert_eq!(again.code, 0, "{again}");
+    let all = place.run(["sessions", "-o", "json"]).await.json();
+    assert_eq!(all.as_array().unwrap().len(), 3, "{all}");
+
+    let kept = place.run(["sessions", "prune"]).await;
+    assert_eq!(kept.code, 2, "{kept}");
+    assert!(kept.stderr.contains("keep_days"), "{kept}");
+    std::fs::write(
+        place.path().join("switchboard.yaml"),
+        "sessions: {keep_sessions: 1}\n",
+    )
+    .unwrap();
+    let pruned = place.run(["sessions", "prune"]).await;
+    assert!(pruned.stderr.contains("forgot 2 sessions"), "{pruned}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_waits_goes_on_in_a_chat() {
+    let place = Place::new();
+    let ticket = "Create a low priority ticket for customer 7 with subject \"test\"";
+    let args = ["ask", "--approve", "later", "--session", "t", ticket];
+    let parked = place.run(args).await;
+    assert_eq!(parked.code, 4, "{parked}");
+    assert!(
+        parked.stderr.contains("switchboard chat --session t"),
+        "{parked}"
+    );
+    let busy = ask(&place, &["--session", "t"]).await;
+    assert_eq!(busy.code, 2, "{busy}");
+    assert!(busy.stderr.contains("waits for your word"), "{busy}");
+
+    // Nobody is there to ask, so the call does not run, and the model is told so.
+    let input = "/continue\n/usage\n";
+    let done = place
+        .run_with_input(["chat", "--session", "t"], input)
+        .await;
+    assert!(done.stderr.contains("1 answer"), "{done}");
+    assert!(
+        done.stderr
+            .contains("⊘ customer-service · create_support_ticket"),
+        "{done}"
+    );
+    let free = ask(&place, &["--session", "t"]).await;
+    assert_eq!(free.code, 0, "{free}");
+}

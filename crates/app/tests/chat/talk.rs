@@ -1,0 +1,306 @@
+//! A conversation at a terminal.
+
+use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
+
+use crate::{
+    support::{Place, program},
+    terminal::Terminal,
+};
+
+const TICKET: &str = "Create a low priority ticket for customer 7 with subject \"test\"";
+
+/// A terminal that cuts its rows when it is made narrower, as the one of these tests does.
+const TERM: &str = "vt100";
+
+pub(crate) fn chat_with<'v>(
+    place: &Place,
+    args: &[&str],
+    more: impl IntoIterator<Item = (&'v str, String)>,
+    size: (u16, u16),
+) -> Terminal {
+    let home = place.path().display().to_string();
+    let mut variables = vec![
+        ("HOME", home),
+        ("TERM", TERM.to_owned()),
+        ("PATH", std::env::var("PATH").unwrap_or_default()),
+    ];
+    variables.extend(more);
+    let args = std::iter::once("chat").chain(args.iter().copied());
+    Terminal::start(&program(), args, place.path(), variables, size)
+}
+
+/// A chat with a model on loopback and without tools.
+pub(crate) fn chat_with_model(place: &Place, fake: &FakeModel, args: &[&str]) -> Terminal {
+    let args = [&["--no-tools", "--model", "openai/gpt-test"], args].concat();
+    chat_with(place, &args, of_model(fake), (30, 90))
+}
+
+pub(crate) fn of_model(fake: &FakeModel) -> Vec<(&'static str, String)> {
+    vec![
+        ("OPENAI_API_KEY", "k".to_owned()),
+        ("OPENAI_BASE_URL", format!("{}/v1", fake.base_url())),
+    ]
+}
+
+/// The prompt, with nothing behind it.
+pub(crate) fn is_ready(screen: &str) -> bool {
+    screen.trim_end().ends_with('❯')
+}
+
+pub(crate) async fn sessions(place: &Place) -> serde_json::Value {
+    place.run(["sessions", "-o", "json"]).await.json()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_is_answered_with_a_tool_and_the_session_stays() {
+    let place = Place::new();
+    let mut chat = chat_with(&place, &[], [], (40, 100));
+    chat.shows("/help lists what you can say");
+    chat.wait_for("prompt", is_ready);
+    chat.line("What is the account value of customer 42?");
+    chat.shows("✔ customer-service · calculate_account_value");
+    chat.wait_for("prompt", is_ready);
+    chat.line("/usage");
+    chat.shows("1 answer, 2 model calls, 1 tool call");
+    chat.line("/tools");
+    chat.shows("create_support_ticket(customer_id");
+    chat.line("/nonsense");
+    chat.shows("there is no /nonsense");
+    chat.line("/save talk.md");
+    chat.shows("written to talk.md");
+    chat.line("/quit");
+    assert_eq!(chat.end(), 0);
+    let screen = chat.screen();
+    assert_eq!(screen.matches("✔ customer-service").count(), 1, "{screen}");
+    assert!(screen.contains("switchboard chat --session"), "{screen}");
+
+    let saved = std::fs::read_to_string(place.path().join("talk.md")).unwrap();
+    assert!(saved.contains("## You") && saved.contains("calculate_account_value"));
+    let kept = sessions(&place).await;
+    assert_eq!(
+        kept[0]["title"],
+        "What is the account value of customer 42?"
+    );
+    assert_eq!(kept[0]["messages"], 4, "{kept}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_goes_on_after_its_end_and_with_another_model() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::text("Your name is **Ada**.")]));
+    fake.answer(Answer::openai_chat([Say::text("Still Ada.")]));
+    let place = Place::new();
+    let mut chat = chat_with_model(&place, &fake, &[]);
+    chat.wait_for("prompt", is_ready);
+    chat.line("My name is Ada. What is it?");
+    chat.shows("Your name is Ada.");
+    chat.wait_for("prompt", is_ready);
+    // Ctrl-D leaves.
+    chat.keys("\u{4}");
+    assert_eq!(chat.end(), 0);
+
+    let mut chat = chat_with_model(&place, &fake, &["--resume"]);
+    chat.shows("Your name is Ada.");
+    let screen = chat.wait_for("prompt", is_ready);
+    assert!(screen.contains("❯ My name is Ada. What is it?"), "{screen}");
+    assert!(screen.contains("Your name is Ada."), "{screen}");
+    chat.line("/model openai/gpt-other");
+    chat.shows("openai/gpt-other is asked from now on");
+    chat.line("And now?");
+    chat.shows("Still Ada.");
+    chat.wait_for("prompt", is_ready);
+    chat.line("/quit");
+    assert_eq!(chat.end(), 0);
+    let request = fake.request(1).await;
+    assert_eq!(request.json()["model"], "gpt-other");
+    let said: Vec<&str> = request.json()["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "My name is Ada. What is it?",
+            "Your name is **Ada**.",
+            "And now?"
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_are_edited_completed_and_remembered() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.otherwise(|number, _| Answer::openai_chat([Say::text(format!("Answer {number}."))]));
+    let place = Place::new();
+    let mut chat = chat_with_model(&place, &fake, &[]);
+    chat.wait_for("prompt", is_ready);
+    // Tab completes the command, Alt+Enter and a backslash begin lines.
+    chat.keys("/usa\t");
+    chat.shows("❯ /usage");
+    chat.keys("\r");
+    chat.shows("nothing was asked in this session yet");
+    chat.wait_for("prompt", is_ready);
+    chat.keys("one\u{1b}\rtwo\\\rthree");
+    chat.shows("… three");
+    chat.keys("\r");
+    chat.shows("Answer 0.");
+    chat.wait_for("prompt", is_ready);
+    // What is pasted is not sent line by line.
+    chat.keys("\u{1b}[200~four\nfive\u{1b}[201~");
+    chat.shows("… five");
+    chat.keys("\r");
+    chat.shows("Answer 1.");
+    chat.wait_for("prompt", is_ready);
+    // Ctrl-C empties the line, and says how to leave.
+    chat.keys("unfinished");
+    chat.shows("❯ unfinished");
+    chat.keys("\u{3}");
+    chat.shows("Ctrl-D or /quit leaves");
+    chat.wait_for("prompt", is_ready);
+    chat.line("/quit");
+    assert_eq!(chat.end(), 0);
+    let said = |number: usize| {
+        let fake = &fake;
+        async move {
+            let request = fake.request(number).await;
+            let messages = request.json()["messages"].as_array().unwrap().clone();
+            messages.last().unwrap()["content"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        }
+    };
+    assert_eq!(said(0).await, "one\ntwo\nthree");
+    assert_eq!(said(1).await, "four\nfive");
+
+    // Another program on the same day remembers it.
+    let mut chat = chat_with_model(&place, &fake, &[]);
+    chat.wait_for("prompt", is_ready);
+    chat.keys("\u{1b}[A\u{1b}[A");
+    chat.shows("… five");
+    chat.keys("\u{3}");
+    chat.wait_for("prompt", is_ready);
+    chat.keys("\u{4}");
+    assert_eq!(chat.end(), 0);
+}
+
+const MARKDOWN: &str = "# Result\n\nSome **bold** words and `code`.\n\n| name | value |\n|---|---|\n| Ada | 12 |\n\n```rust\nfn main() {}\n```\n\n- one\n- two\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn markdown_is_shown_as_what_it_means_on_a_narrow_screen_without_colours_and_once() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat(
+        MARKDOWN.split_inclusive(' ').map(Say::text),
+    ));
+    let place = Place::new();
+    let mut variables = of_model(&fake);
+    variables.push(("NO_COLOR", "1".to_owned()));
+    let args = ["--no-tools", "--model", "openai/gpt-test"];
+    let mut chat = chat_with(&place, &args, variables, (40, 24));
+    chat.wait_for("prompt", is_ready);
+    chat.keys("go\r");
+    chat.shows("• two");
+    let screen = chat.wait_for("prompt", is_ready);
+    let answer = screen.split("❯ go\n").nth(1).unwrap();
+    let answer = answer.rsplit_once("\n❯").unwrap().0.trim_end();
+    insta::assert_snapshot!(answer, @r"
+    Result
+
+    Some bold words and
+    code.
+
+    name │ value
+    ─────┼──────
+    Ada  │ 12
+
+      fn main() {}
+
+    • one
+    • two
+    ");
+    chat.keys("\u{4}");
+    assert_eq!(chat.end(), 0);
+    let raw = chat.raw();
+    let colour = |raw: &str| {
+        let mut rest = raw;
+        while let Some((_, after)) = rest.split_once("\u{1b}[") {
+            let end = after.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
+            let is_colour = after[end..].starts_with('m')
+                && after[..end]
+                    .split(';')
+                    .any(|it| it.len() == 2 && it.starts_with(['3', '9']));
+            if is_colour {
+                return Some(after[..end].to_owned());
+            }
+            rest = after;
+        }
+        None
+    };
+    assert_eq!(colour(&raw), None, "{raw:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_screen_that_is_made_narrower_in_the_middle_of_an_answer_shows_nothing_twice() {
+    let fake = FakeModel::start().await.unwrap();
+    let gate = Gate::new();
+    let answer = Answer::openai_chat([
+        Say::text("First paragraph of it.\n\nThe second one is so long that it needs"),
+        Say::text(" more than one row when there is little room."),
+    ]);
+    // The second words come when the screen is another one.
+    fake.answer(answer.gate_before(2, &gate));
+    let place = Place::new();
+    let mut variables = of_model(&fake);
+    variables.push(("NO_COLOR", "1".to_owned()));
+    let args = ["--no-tools", "--model", "openai/gpt-test"];
+    let mut chat = chat_with(&place, &args, variables, (24, 70));
+    chat.wait_for("prompt", is_ready);
+    chat.keys("go\r");
+    gate.reached().await;
+    chat.shows("The second one");
+    chat.resize(24, 30);
+    gate.open();
+    chat.shows("\nroom.");
+    let screen = chat.wait_for("prompt", is_ready);
+    for once in [
+        "First paragraph",
+        "The second one",
+        "there is little",
+        "room.",
+    ] {
+        assert_eq!(screen.matches(once).count(), 1, "{once}: {screen}");
+    }
+    chat.keys("\u{4}");
+    assert_eq!(chat.end(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recipe_and_approvals_are_changed_in_the_middle() {
+    let place =
+        Place::new().with_file("switchboard.yaml", "model: offline/planner\napprove: all\n");
+    let mut chat = chat_with(&place, &[], [], (40, 100));
+    chat.wait_for("prompt", is_ready);
+    chat.line("/approve");
+    chat.shows("all (every one may run)");
+    chat.line("/approve none");
+    chat.shows("that holds from the next question on");
+    chat.line(TICKET);
+    chat.shows("⊘ customer-service · create_support_ticket");
+    chat.wait_for("prompt", is_ready);
+    chat.line("/recipe nothing-like-it");
+    chat.shows("there is no recipe `nothing-like-it`");
+    chat.line("/servers");
+    chat.shows("customer-service  ready");
+    chat.line("/model nobody/knows");
+    chat.shows("there is no provider `nobody`");
+    chat.line("/new");
+    chat.shows("a new session");
+    chat.line("/resume");
+    chat.shows("/resume NUMBER goes on with one");
+    chat.line("/resume 1");
+    chat.shows(&format!("❯ {TICKET}"));
+    chat.keys("\u{4}");
+    assert_eq!(chat.end(), 0);
+}

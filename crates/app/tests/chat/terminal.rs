@@ -1,0 +1,240 @@
+//! The program at a pseudo-terminal: keys go in, and what stands on the screen comes out.
+
+use std::{
+    ffi::OsStr,
+    io::{Read as _, Write as _},
+    path::Path,
+    process::Child,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use pty_process::{
+    Size,
+    blocking::{Command, Pty, open},
+};
+
+/// How long something may take to stand on the screen: a machine that does a hundred things at once is slow.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The program, and the terminal that it writes to.
+pub(crate) struct Terminal {
+    pty: Arc<Pty>,
+    child: Child,
+    seen: Arc<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    screen: Mutex<Screen>,
+    changed: Condvar,
+}
+
+impl Seen {
+    /// Also after a test failed while it looked.
+    fn screen(&self) -> MutexGuard<'_, Screen> {
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Screen {
+    parser: vt100::Parser,
+    /// Everything that was written, for what a screen does not show.
+    raw: Vec<u8>,
+    ended: bool,
+}
+
+impl Default for Screen {
+    fn default() -> Self {
+        Self {
+            parser: vt100::Parser::new(24, 80, 2_000),
+            raw: Vec::new(),
+            ended: false,
+        }
+    }
+}
+
+impl Terminal {
+    /// Starts a program in a folder, with these variables and no others, on a screen of this size.
+    pub(crate) fn start<'v>(
+        program: &Path,
+        args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        folder: &Path,
+        variables: impl IntoIterator<Item = (&'v str, String)>,
+        (rows, columns): (u16, u16),
+    ) -> Self {
+        let (pty, pts) = open().unwrap();
+        pty.resize(Size::new(rows, columns)).unwrap();
+        let child = Command::new(program)
+            .args(args)
+            .current_dir(folder)
+            .env_clear()
+            .envs(variables)
+            .spawn(pts)
+            .unwrap();
+        let seen = Arc::new(Seen::default());
+        seen.screen().parser.screen_mut().set_size(rows, columns);
+        let pty = Arc::new(pty);
+        let (reader, watched) = (Arc::clone(&pty), Arc::clone(&seen));
+        std::thread::spawn(move || read(&reader, &watched));
+        Self { pty, child, seen }
+    }
+
+    /// Types.
+    pub(crate) fn keys(&self, keys: &str) {
+        (&*self.pty).write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types a line and sends it.
+    pub(crate) fn line(&self, text: &str) {
+        self.keys(text);
+        self.shows(text.lines().last().unwrap_or(text));
+        self.keys("\r");
+    }
+
+    /// Makes the screen another size, as somebody does who drags its corner.
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        let mut screen = self.seen.screen();
+        screen.parser.screen_mut().set_size(rows, columns);
+        self.pty.resize(Size::new(rows, columns)).unwrap();
+    }
+
+    /// Waits until this stands on the screen.
+    #[track_caller]
+    pub(crate) fn shows(&self, text: &str) -> String {
+        self.wait_for(&format!("{text:?} on the screen"), |screen| {
+            screen.contains(text)
+        })
+    }
+
+    /// Waits until what stands on the screen, row by row, is as `wanted`.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        let mut screen = self.seen.screen();
+        loop {
+            let shown = everything(&mut screen.parser);
+            if wanted(&shown) {
+                return shown;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(
+                !left.is_zero() && !screen.ended,
+                "no {what}; {} on the screen:\n{shown}",
+                if screen.ended {
+                    "at the end"
+                } else {
+                    "there is"
+                }
+            );
+            screen = self
+                .seen
+                .changed
+                .wait_timeout(screen, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// Waits until the program has ended, and gives its exit code.
+    #[track_caller]
+    pub(crate) fn end(&mut self) -> i32 {
+        self.wait_for_end();
+        let status = self.child.wait().unwrap();
+        status.code().unwrap_or(-1)
+    }
+
+    /// The process is gone, without a chance to do anything about it.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    #[track_caller]
+    fn wait_for_end(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut screen = self.seen.screen();
+        while !screen.ended {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let shown = everything(&mut screen.parser);
+            assert!(!left.is_zero(), "it does not end; on the screen:\n{shown}");
+            screen = self
+                .seen
+                .changed
+                .wait_timeout(screen, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// Everything that was written, with its escape sequences.
+    pub(crate) fn raw(&self) -> String {
+        let screen = self.seen.screen();
+        String::from_utf8_lossy(&screen.raw).into_owned()
+    }
+
+    /// What stands on the screen now and stood above it.
+    pub(crate) fn screen(&self) -> String {
+        everything(&mut self.seen.screen().parser)
+    }
+
+    /// Looks at the screen itself, with its colours.
+    #[allow(dead_code, reason = "the picture of the documentation is made with it")]
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.seen.screen().parser.screen())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that failed leaves nobody behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What stands on the screen and what went up out of it, without blank ends.
+fn everything(parser: &mut vt100::Parser) -> String {
+    let screen = parser.screen_mut();
+    let (height, width) = screen.size();
+    screen.set_scrollback(usize::MAX);
+    let mut above = screen.scrollback();
+    let mut rows = Vec::new();
+    while above > 0 {
+        screen.set_scrollback(above);
+        rows.extend(screen.rows(0, width).next());
+        above -= 1;
+    }
+    screen.set_scrollback(0);
+    rows.extend(screen.rows(0, width).take(usize::from(height)));
+    let rows: Vec<&str> = rows.iter().map(|row| row.trim_end()).collect();
+    rows.join("\n").trim_end().to_owned()
+}
+
+/// Reads what the program writes, and answers where it asks the terminal for the place of the cursor.
+fn read(pty: &Pty, seen: &Seen) {
+    const WHERE: &[u8] = b"\x1b[6n";
+    let mut bytes = [0; 4_096];
+    loop {
+        // Nobody has the other end any more: the program is over.
+        let count = match (&*pty).read(&mut bytes) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => count,
+        };
+        let mut screen = seen.screen();
+        for &byte in &bytes[..count] {
+            screen.raw.push(byte);
+            screen.parser.process(&[byte]);
+            if screen.raw.ends_with(WHERE) {
+                let (row, column) = screen.parser.screen().cursor_position();
+                let answer = format!("\x1b[{};{}R", row + 1, column + 1);
+                // It may have ended meanwhile.
+                let _ = (&*pty).write_all(answer.as_bytes());
+            }
+        }
+        drop(screen);
+        seen.changed.notify_all();
+    }
+    seen.screen().ended = true;
+    seen.changed.notify_all();
+}

@@ -1,0 +1,265 @@
+//! Words about tool calls, over HTTP.
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
+
+use crate::{
+    serving::{Serving, place, with_server},
+    slow_server::SlowServer,
+};
+
+/// A model that asks for both tools at once and then is done.
+async fn asks_for_both() -> FakeModel {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([
+        Say::call("a", "slow__left", json!({"far": 1})),
+        Say::call("b", "slow__right", json!({"far": 2})),
+    ]));
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    fake
+}
+
+fn config(slow: &SlowServer, serve: Value) -> Value {
+    let mut config = with_server(slow);
+    config["approve"] = json!("ask");
+    config["serve"] = serve;
+    config
+}
+
+fn waiting(run: &Value) -> Vec<&str> {
+    let waiting = run["waiting"].as_array().unwrap();
+    waiting
+        .iter()
+        .map(|it| it["tool_use"]["id"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn words_come_in_any_order_with_an_edit_and_a_reason() {
+    let mut slow = SlowServer::start().await;
+    slow.answer(2);
+    let fake = asks_for_both().await;
+    let server = Serving::alone(place(&fake, &config(&slow, json!({}))), &[]).await;
+    // In the foreground it says that it has to wait, instead of waiting for ever.
+    let answered = server.post("/chat", &json!({"message": "Look."})).await;
+    let accepted = answered.expect(202);
+    let run = accepted["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(accepted["state"], "waiting");
+    assert_eq!(answered.header("location"), format!("/runs/{run}"));
+    let shown = server.run(&run).await;
+    assert_eq!(waiting(&shown), ["a", "b"]);
+    assert_eq!(
+        shown["waiting"][1]["origin"],
+        json!({"server": "slow", "tool": "right"})
+    );
+    assert_eq!(
+        shown["waiting"][1]["tool_use"]["input"],
+        json!({"object": {"far": 2}})
+    );
+
+    let decide = |call: &str, word: Value| {
+        let path = format!("/runs/{run}/approvals/{call}");
+        let server = &server;
+        async move { server.post(&path, &word).await }
+    };
+    for (call, word, kind, status) in [
+        ("c", json!({"decision": "allow"}), "conflict", 409),
+        ("b", json!({"decision": "perhaps"}), "invalid", 422),
+        (
+            "b",
+            json!({"decision": "allow", "reason": "why"}),
+            "invalid",
+            422,
+        ),
+        (
+            "b",
+            json!({"decision": "deny", "input": {}}),
+            "invalid",
+            422,
+        ),
+        (
+            "b",
+            json!({"decision": "allow", "input": 7}),
+            "invalid",
+            422,
+        ),
+    ] {
+        assert_eq!(decide(call, word).await.problem(status), kind, "{call}");
+    }
+    // The second first, and changed.
+    decide("b", json!({"decision": "allow", "input": {"far": 20}}))
+        .await
+        .expect(202);
+    assert_eq!(
+        decide("b", json!({"decision": "allow"})).await.problem(409),
+        "conflict"
+    );
+    assert_eq!(waiting(&server.run(&run).await), ["a"]);
+    decide(
+        "a",
+        json!({"decision": "deny", "reason": "not to the left"}),
+    )
+    .await
+    .expect(202);
+    let events = server
+        .follow(&format!("/runs/{run}/events"))
+        .await
+        .rest()
+        .await;
+    let report = &events.last().unwrap().data["report"];
+    assert_eq!(report["answer"], "Done.");
+    assert_eq!(report["tool_calls"][0]["failure"], "denied");
+    let of_second = &report["tool_calls"][1];
+    // After a call that was declined those behind it are not made, unless somebody said yes to them before.
+    assert_eq!(of_second["input"], json!({"far": 20}), "{report}");
+    let read = fake.request(1).await.json().to_string();
+    assert!(read.contains("not to the left"), "{read}");
+    if of_second["failure"].is_null() {
+        assert_eq!(slow.called().await["arguments"], json!({"far": 20}));
+    }
+    assert_eq!(
+        decide("a", json!({"decision": "allow"})).await.problem(409),
+        "conflict"
+    );
+    assert_eq!(
+        server
+            .post("/runs/none/approvals/a", &json!({"decision": "allow"}))
+            .await
+            .problem(404),
+        "not-found"
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_decides_about_is_put_away_and_goes_on_with_the_next_word() {
+    let mut slow = SlowServer::start().await;
+    slow.answer(2);
+    let fake = asks_for_both().await;
+    let place = place(
+        &fake,
+        &config(&slow, json!({"approval_time": 0.05, "keep_alive": 0.2})),
+    );
+    let server = Serving::start(&place, &[]).await;
+    let (run, session) = server.begin(json!({"message": "Look."})).await;
+    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    reader.until("run_parked").await;
+    let shown = server.run(&run).await;
+    assert_eq!(
+        (&shown["run"]["state"], waiting(&shown)),
+        (&json!("waiting"), vec!["a", "b"])
+    );
+    // The session is taken until then, and says by what.
+    let asked = json!({"message": "Hi", "session_id": session});
+    let busy = server.post("/chat", &asked).await;
+    assert_eq!(busy.problem(409), "session-busy");
+    assert_eq!(busy.json()["run_id"], run.as_str());
+    assert!(
+        busy.json()["detail"].as_str().unwrap().contains("/cancel"),
+        "{busy:?}"
+    );
+
+    // After a restart, too.
+    server.kill().await;
+    let server = Serving::start(&place, &[]).await;
+    let shown = server.run(&run).await;
+    assert_eq!(
+        (&shown["run"]["state"], waiting(&shown)),
+        (&json!("waiting"), vec!["a", "b"])
+    );
+    let mut reader = server.follow(&format!("/sessions/{session}/events")).await;
+    reader.until("run_parked").await;
+    let allow = json!({"decision": "allow"});
+    for call in ["b", "a"] {
+        server
+            .post(&format!("/runs/{run}/approvals/{call}"), &allow)
+            .await
+            .expect(202);
+        // Each may be put away again before the next word comes.
+    }
+    let rest = reader.until("run_finished").await;
+    let report = &rest.last().unwrap().data["report"];
+    assert_eq!(report["answer"], "Done.", "{report}");
+    let mut called = [
+        slow.called().await["name"].clone(),
+        slow.called().await["name"].clone(),
+    ];
+    called.sort_by_key(ToString::to_string);
+    assert_eq!(called, ["left", "right"]);
+}
+
+#[tokio::test]
+async fn a_run_that_was_put_away_is_cancelled() {
+    let slow = SlowServer::start().await;
+    let fake = asks_for_both().await;
+    let place = place(&fake, &config(&slow, json!({"approval_time": 0.05})));
+    let server = Serving::start(&place, &[]).await;
+    let (run, session) = server.begin(json!({"message": "Look."})).await;
+    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    reader.until("run_parked").await;
+    let ended = server
+        .post(&format!("/runs/{run}/cancel"), &json!({}))
+        .await
+        .expect(202);
+    assert_eq!(ended["state"], "finished");
+    let rest = reader.rest().await;
+    assert_eq!(rest.last().unwrap().data["report"]["outcome"], "cancelled");
+    // Doing so twice changes nothing; going on is too late.
+    server
+        .post(&format!("/runs/{run}/cancel"), &json!({}))
+        .await
+        .expect(202);
+    assert_eq!(
+        server
+            .post(&format!("/runs/{run}/continue"), &json!({}))
+            .await
+            .problem(409),
+        "conflict"
+    );
+    // Every call has its result, and the session is free.
+    let shown = server
+        .get(&format!("/sessions/{session}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        shown["messages"][2]["parts"].as_array().unwrap().len(),
+        2,
+        "{shown}"
+    );
+    let asked = json!({"message": "Hi", "session_id": session});
+    server.post("/chat", &asked).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_in_the_middle_of_a_call() {
+    let mut slow = SlowServer::start().await;
+    let fake = asks_for_both().await;
+    let server = Serving::alone(place(&fake, &with_server(&slow)), &[]).await;
+    let (run, _) = server.begin(json!({"message": "Look."})).await;
+    slow.called().await;
+    slow.called().await;
+    let ended = server
+        .post(&format!("/runs/{run}/cancel"), &json!({}))
+        .await
+        .expect(202);
+    assert_eq!(ended["state"], "finished");
+    slow.cancelled().await;
+    slow.cancelled().await;
+    let report = server.run(&run).await["report"].clone();
+    assert_eq!(report["outcome"], "cancelled", "{report}");
+}
+
+#[tokio::test]
+async fn a_client_can_only_make_approvals_stricter() {
+    let slow = SlowServer::start().await;
+    slow.answer(2);
+    let fake = asks_for_both().await;
+    let server = Serving::alone(place(&fake, &config(&slow, json!({}))), &[]).await;
+    let asked = json!({"message": "Look.", "parameters": {"approve": "all"}});
+    let accepted = server.post("/chat", &asked).await.expect(202);
+    assert_eq!(accepted["state"], "waiting", "it is configured to ask");
+    let fake = asks_for_both().await;
+    let server = Serving::alone(place(&fake, &with_server(&slow)), &[]).await;
+    let asked = json!({"message": "Look.", "parameters": {"approve": "none"}});
+    let report = server.post("/chat", &asked).await.expect(200);
+    assert_eq!(report["tool_calls"][0]["failure"], "denied", "{report}");
+}

@@ -1,0 +1,298 @@
+//! The OpenAPI document, and real answers held against it.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
+
+use crate::{
+    serving::{Answered, Serving, place, read, with_server},
+    slow_server::SlowServer,
+    support::Place,
+};
+
+/// Holds an answer against what the document says of this route, method and status.
+fn hold(document: &Value, route: &str, method: &str, answered: &Answered) {
+    let status = answered.status.to_string();
+    let operation = &document["paths"][route][method];
+    let response = &operation["responses"][&status];
+    assert!(
+        response.is_object(),
+        "{method} {route} says nothing of {status}: {answered:?}"
+    );
+    if answered.text.is_empty() {
+        assert!(
+            response["content"].is_null(),
+            "{method} {route} {status} has a body"
+        );
+        return;
+    }
+    let kind = answered
+        .header("content-type")
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned();
+    let schema = &response["content"][&kind]["schema"];
+    assert!(
+        schema.is_object(),
+        "{method} {route} {status} has no {kind}: {response}"
+    );
+    check(
+        document,
+        schema,
+        &answered.json(),
+        &format!("{method} {route} {status}"),
+    );
+}
+
+fn check(document: &Value, schema: &Value, value: &Value, what: &str) {
+    let whole = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "components": document["components"],
+        "allOf": [schema],
+    });
+    let validator = jsonschema::validator_for(&whole).unwrap();
+    let wrong: Vec<String> = validator
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(wrong.is_empty(), "{what}: {wrong:#?} in {value:#}");
+}
+
+#[tokio::test]
+#[allow(clippy::too_many_lines, reason = "one route after the other")]
+async fn every_answer_is_as_the_document_says() {
+    let slow = SlowServer::start().await;
+    slow.answer(4);
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([
+        Say::call("a", "slow__left", json!({"far": 1})),
+        Say::call("b", "slow__right", json!({"far": "x"})),
+    ]));
+    fake.otherwise(|_, _| Answer::openai_chat([Say::text("Done.")]));
+    let mut config = with_server(&slow);
+    config["approve"] = json!("ask");
+    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let document = server.get("/openapi.json").await.expect(200);
+    let hold =
+        |route: &str, method: &str, answered: &Answered| hold(&document, route, method, answered);
+
+    let accepted = server.post("/chat", &json!({"message": "Look."})).await;
+    hold("/chat", "post", &accepted);
+    let accepted = accepted.expect(202);
+    let (run, session) = (
+        accepted["run_id"].as_str().unwrap(),
+        accepted["session_id"].as_str().unwrap(),
+    );
+    hold(
+        "/runs/{id}",
+        "get",
+        &server.get(&format!("/runs/{run}")).await,
+    );
+    hold(
+        "/chat",
+        "post",
+        &server
+            .post("/chat", &json!({"message": "Hi", "session_id": session}))
+            .await,
+    );
+    let decide = format!("/runs/{run}/approvals/a");
+    hold(
+        "/runs/{id}/approvals/{call_id}",
+        "post",
+        &server.post(&decide, &json!({"decision": "allow"})).await,
+    );
+    let events = server
+        .follow(&format!("/runs/{run}/events"))
+        .await
+        .rest()
+        .await;
+    let schema = &document["paths"]["/runs/{id}/events"]["get"]["responses"]["200"]["content"]["text/event-stream"]
+        ["schema"];
+    for event in &events {
+        check(&document, schema, &event.data, &event.kind);
+    }
+    hold(
+        "/runs/{id}/approvals/{call_id}",
+        "post",
+        &server.post(&decide, &json!({"decision": "allow"})).await,
+    );
+    hold(
+        "/runs/{id}",
+        "get",
+        &server.get(&format!("/runs/{run}")).await,
+    );
+    hold(
+        "/runs/{id}/events",
+        "get",
+        &server.get(&format!("/runs/{run}/events?after=999")).await,
+    );
+    hold(
+        "/runs/{id}/questions/{question_id}",
+        "post",
+        &server
+            .post(
+                &format!("/runs/{run}/questions/q"),
+                &json!({"action": "decline"}),
+            )
+            .await,
+    );
+    hold(
+        "/runs/{id}/cancel",
+        "post",
+        &server
+            .post(&format!("/runs/{run}/cancel"), &json!({}))
+            .await,
+    );
+    hold(
+        "/runs/{id}/continue",
+        "post",
+        &server
+            .post(&format!("/runs/{run}/continue"), &json!({}))
+            .await,
+    );
+    hold(
+        "/chat",
+        "post",
+        &server
+            .post("/chat", &json!({"message": "Hi", "session_id": session}))
+            .await,
+    );
+    hold(
+        "/chat",
+        "post",
+        &server.post("/chat", &json!({"message": 7})).await,
+    );
+    hold("/sessions", "get", &server.get("/sessions").await);
+    hold("/sessions", "get", &server.get("/sessions?limit=0").await);
+    hold(
+        "/sessions",
+        "post",
+        &server.post("/sessions", &json!({})).await,
+    );
+    hold(
+        "/sessions",
+        "post",
+        &server.post("/sessions", &json!({"title": 1})).await,
+    );
+    hold(
+        "/sessions/{id}",
+        "get",
+        &server.get(&format!("/sessions/{session}")).await,
+    );
+    hold("/sessions/{id}", "get", &server.get("/sessions/none").await);
+    hold(
+        "/sessions/{id}/events",
+        "get",
+        &server.get("/sessions/none/events").await,
+    );
+    hold(
+        "/sessions/{id}",
+        "delete",
+        &server.delete(&format!("/sessions/{session}")).await,
+    );
+    let renaming = server
+        .request(Method::PATCH, "/sessions/none")
+        .header("content-type", "application/json");
+    hold(
+        "/sessions/{id}",
+        "patch",
+        &read(renaming.body("{\"title\": \"x\"}").send().await.unwrap()).await,
+    );
+    for route in [
+        "/mcp/tools",
+        "/mcp/servers",
+        "/models",
+        "/recipes",
+        "/healthz",
+        "/readyz",
+    ] {
+        hold(route, "get", &server.get(route).await);
+    }
+}
+
+/// Whatever the document names can be looked up in it, and every route says who may use it and what may go wrong.
+#[tokio::test]
+async fn the_document_is_whole() {
+    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+    let document = server.get("/openapi.json").await.expect(200);
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut references = BTreeSet::new();
+    collect(&document, &mut references);
+    for reference in references {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(
+            document.pointer(pointer).is_some(),
+            "{reference} is not there"
+        );
+    }
+    let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
+    for expected in [
+        "/chat",
+        "/sessions",
+        "/sessions/{id}",
+        "/sessions/{id}/events",
+        "/runs/{id}",
+        "/runs/{id}/events",
+        "/runs/{id}/approvals/{call_id}",
+        "/runs/{id}/questions/{question_id}",
+        "/runs/{id}/cancel",
+        "/runs/{id}/continue",
+        "/mcp/tools",
+        "/mcp/servers",
+        "/models",
+        "/recipes",
+        "/metrics",
+        "/healthz",
+        "/readyz",
+        "/openapi.json",
+        "/api/chat",
+        "/v1/chat/completions",
+        "/v1/models",
+        "/v1/messages",
+        "/ag-ui",
+    ] {
+        assert!(
+            paths.iter().any(|path| *path == expected),
+            "{expected}: {paths:?}"
+        );
+    }
+    let mut names = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let what = format!("{method} {path}");
+            let name = operation["operationId"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{what}"));
+            assert!(names.insert(name.to_owned()), "{name} is there twice");
+            assert!(operation["summary"].is_string(), "{what} has no summary");
+            assert!(operation["tags"].is_array(), "{what}");
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(
+                responses.contains_key("403") && responses.contains_key("503"),
+                "{what}"
+            );
+            let is_open = operation["security"] == json!([{}]);
+            assert_eq!(responses.contains_key("401"), !is_open, "{what}");
+        }
+    }
+}
+
+fn collect(value: &Value, references: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(reference) if name == "$ref" => {
+                        references.insert(reference.clone());
+                    }
+                    value => collect(value, references),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, references)),
+        _ => {}
+    }
+}

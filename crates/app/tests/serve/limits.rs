@@ -1,0 +1,219 @@
+//! What is too much, too large, too slow, or no request at all.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use crate::{
+    serving::{Serving, no_servers, place, read},
+    support::Place,
+};
+
+async fn connect(server: &Serving) -> TcpStream {
+    let address = server.base.trim_start_matches("http://");
+    TcpStream::connect(address).await.unwrap()
+}
+
+/// Sends these bytes and gives everything that comes back.
+async fn exchange(server: &Serving, bytes: &[u8]) -> String {
+    let mut stream = connect(server).await;
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    // A connection that is cut while we still write is an answer, too.
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_said_to_be_so() {
+    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+    for (body, status, kind) in [
+        ("", 400, "malformed"),
+        ("{", 400, "malformed"),
+        ("{\"message\": \"Hi\"} x", 400, "malformed"),
+        ("\u{fffd}", 400, "malformed"),
+        ("null", 422, "invalid"),
+    ] {
+        let request = server
+            .request(Method::POST, "/chat")
+            .header("content-type", "application/json");
+        let answered = read(request.body(body.to_owned()).send().await.unwrap()).await;
+        assert_eq!(answered.problem(status), kind, "{body}");
+    }
+    // Deeply nested: neither the stack nor the patience of the server ends before the text.
+    let deep = format!("{{\"message\": {}", "[".repeat(200_000));
+    let request = server
+        .request(Method::POST, "/chat")
+        .header("content-type", "application/json");
+    let answered = read(request.body(deep).send().await.unwrap()).await;
+    assert!([400, 422].contains(&answered.status), "{answered:?}");
+    for (method, path) in [
+        (Method::GET, "/chat"),
+        (Method::PUT, "/sessions"),
+        (Method::DELETE, "/runs/x"),
+        (Method::POST, "/healthz"),
+    ] {
+        let answered = read(server.request(method.clone(), path).send().await.unwrap()).await;
+        assert_eq!(answered.problem(405), "no-method", "{method} {path}");
+        assert!(
+            !answered.header("allow").is_empty(),
+            "{method} {path}: {answered:?}"
+        );
+    }
+    for path in [
+        "/nowhere",
+        "/sessions/",
+        "/runs",
+        "/sessions/%ff",
+        "/sessions/%00",
+        "/runs/%00/events",
+    ] {
+        assert_eq!(server.get(path).await.problem(404), "not-found", "{path}");
+    }
+    for path in ["/sessions?limit=0", "/sessions?limit=1001"] {
+        assert_eq!(server.get(path).await.problem(422), "invalid", "{path}");
+    }
+    assert_eq!(
+        server.get("/sessions?limit=x").await.problem(400),
+        "malformed"
+    );
+    let answer = exchange(&server, b"NONSENSE\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    let answer = exchange(
+        &server,
+        b"GET /sessions HTTP/1.1\r\nconnection: close\r\n\r\n",
+    )
+    .await;
+    assert!(
+        answer.starts_with("HTTP/1.1 400"),
+        "a request says which host it is for: {answer}"
+    );
+    server.get("/healthz").await.expect(200);
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_not_read() {
+    let config = json!({"mcp_servers": {}, "serve": {"max_body": 1000}});
+    let place = Place::new().with_file("switchboard.json", &config.to_string());
+    let server = Serving::start(&place, &[]).await;
+    let asked = json!({"message": "x".repeat(1000)});
+    assert_eq!(server.post("/chat", &asked).await.problem(413), "too-large");
+    // Without saying its length before.
+    let pieces =
+        futures_util::stream::iter((0..3).map(|_| Ok::<_, std::io::Error>(vec![b' '; 500])));
+    let request = server
+        .request(Method::POST, "/chat")
+        .header("content-type", "application/json");
+    let answered = read(
+        request
+            .body(reqwest::Body::wrap_stream(pieces))
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
+    assert_eq!(answered.problem(413), "too-large");
+    let head = format!(
+        "GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
+        "y".repeat(100_000)
+    );
+    let answer = exchange(&server, head.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+    server.get("/healthz").await.expect(200);
+}
+
+#[tokio::test]
+async fn more_runs_than_there_may_be_are_turned_away() {
+    for (serve, status, kind) in [
+        (json!({"max_runs": 1}), 503, "unavailable"),
+        (json!({"max_runs_each": 1}), 429, "too-many"),
+    ] {
+        let mut config = no_servers();
+        config["serve"] = serve;
+        let gate = Gate::new();
+        let fake = FakeModel::start().await.unwrap();
+        fake.answer(Answer::openai_chat([Say::text("ok")]).held_by(&gate));
+        fake.answer(Answer::openai_chat([Say::text("ok")]));
+        let server = Serving::alone(place(&fake, &config), &[]).await;
+        let (run, _) = server.begin(json!({"message": "Hi"})).await;
+        let refused = server.post("/chat", &json!({"message": "Hi"})).await;
+        assert_eq!(refused.problem(status), kind);
+        assert!(!refused.header("retry-after").is_empty(), "{refused:?}");
+        let sessions = server.get("/sessions").await.expect(200);
+        assert_eq!(
+            sessions["sessions"].as_array().unwrap().len(),
+            1,
+            "nothing is left of it"
+        );
+        let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+        gate.open();
+        reader.rest().await;
+        server
+            .post("/chat", &json!({"message": "Hi"}))
+            .await
+            .expect(200);
+    }
+}
+
+#[tokio::test]
+async fn more_requests_than_there_may_be_are_turned_away() {
+    let config = json!({"mcp_servers": {}, "serve": {"max_requests": 2}});
+    let place = Place::new().with_file("switchboard.json", &config.to_string());
+    let server = Serving::start(&place, &[]).await;
+    let session = server.post("/sessions", &json!({})).await.expect(201)["id"].clone();
+    let path = format!("/sessions/{}/events", session.as_str().unwrap());
+    let (one, two) = (server.follow(&path).await, server.follow(&path).await);
+    let refused = server.get("/sessions").await;
+    assert_eq!(refused.problem(503), "unavailable");
+    assert!(!refused.header("retry-after").is_empty());
+    drop(two);
+    // The server finds out when it has something to say, or sees that the connection is closed.
+    while server.get("/sessions").await.status == 503 {
+        tokio::task::yield_now().await;
+    }
+    drop(one);
+}
+
+/// Somebody who sends a header one byte at a time holds a connection for a while, and no longer.
+#[tokio::test]
+async fn a_header_that_never_ends_is_waited_for_no_longer_than_it_may_take() {
+    let config = json!({"mcp_servers": {}, "serve": {"header_time": 0.2}});
+    let place = Place::new().with_file("switchboard.json", &config.to_string());
+    let server = Serving::start(&place, &[]).await;
+    let answered = async {
+        let mut stream = connect(&server).await;
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nx-slow: ")
+            .await
+            .unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+    };
+    tokio::time::timeout(Duration::from_secs(20), answered)
+        .await
+        .expect("it is cut");
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_is_waited_for_no_longer_than_it_may_take() {
+    let config = json!({"mcp_servers": {}, "serve": {"body_time": 0.2}});
+    let place = Place::new().with_file("switchboard.json", &config.to_string());
+    let server = Serving::start(&place, &[]).await;
+    let head = b"POST /chat HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{";
+    let answered = async {
+        let mut stream = connect(&server).await;
+        stream.write_all(head).await.unwrap();
+        let mut answer = vec![0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, b"HTTP/1.1 408");
+    };
+    tokio::time::timeout(Duration::from_secs(20), answered)
+        .await
+        .expect("it is told");
+}

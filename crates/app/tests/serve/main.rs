@@ -1,0 +1,32 @@
+//! `switchboard serve` as other programs have it: the real program, real HTTP on loopback, real MCP servers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
+mod crash;
+mod decisions;
+mod document;
+mod limits;
+mod native;
+mod questions;
+mod security;
+mod serving;
+#[path = "../cli/slow_server.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line")]
+mod slow_server;
+mod stopping;
+mod streams;
+#[path = "../cli/support.rs"]
+#[allow(dead_code, reason = "shared with the tests of the command line")]
+mod support;
+
+/// Not a test: the server that some tests configure. What the test runner itself writes to the standard output
+/// is noise that a client has to put up with.
+#[test]
+#[ignore = "a server that the other tests start"]
+fn server() {
+    questions::serve_stdio();
+}

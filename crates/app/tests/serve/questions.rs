@@ -1,0 +1,183 @@
+//! What a server wants to know in the middle of a call, asked over HTTP.
+
+use std::io::{BufRead as _, Write as _};
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
+
+use crate::serving::{Serving, place};
+
+/// Set where this program is to be the server.
+const SERVER: &str = "SWITCHBOARD_TEST_ASKER";
+
+/// A server over stdio whose only tool asks for a name and tells what it was answered.
+pub(crate) fn serve_stdio() {
+    if std::env::var(SERVER).is_err() {
+        return;
+    }
+    let say = |message: Value| {
+        let mut out = std::io::stdout();
+        writeln!(out, "{message}").unwrap();
+        out.flush().unwrap();
+    };
+    let mut call = Value::Null;
+    for line in std::io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let id = &message["id"];
+        let result = match message["method"].as_str() {
+            Some("initialize") => json!({
+                "protocolVersion": "2025-06-18",
+                "serverInfo": {"name": "asker", "version": "1"},
+                "capabilities": {"tools": {}},
+            }),
+            Some("tools/list") => json!({"tools": [{
+                "name": "greet", "description": "Greets the person.", "inputSchema": {"type": "object"},
+            }]}),
+            Some("tools/call") => {
+                call = id.clone();
+                say(
+                    json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
+                        "message": "Who are you?",
+                        "requestedSchema": {
+                            "type": "object",
+                            "properties": {"name": {"type": "string", "minLength": 2}},
+                            "required": ["name"],
+                        },
+                    }}),
+                );
+                continue;
+            }
+            None if id == "q" => {
+                let answer = message["result"].to_string();
+                let result = json!({"content": [{"type": "text", "text": answer}]});
+                say(json!({"jsonrpc": "2.0", "id": call, "result": result}));
+                continue;
+            }
+            Some(_) if !id.is_null() => {
+                let error = json!({"code": -32601, "message": "no such method"});
+                say(json!({"jsonrpc": "2.0", "id": id, "error": error}));
+                continue;
+            }
+            _ => continue,
+        };
+        say(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    }
+}
+
+async fn asked() -> (FakeModel, Serving, String) {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::call(
+        "a",
+        "asker__greet",
+        json!({}),
+    )]));
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    let config = json!({"mcpServers": {"asker": {
+        "command": std::env::current_exe().unwrap(),
+        "args": ["--exact", "server", "--ignored", "--nocapture"],
+        "env": {SERVER: "1"},
+    }}});
+    let server = Serving::alone(place(&fake, &config), &[]).await;
+    // In the foreground it says that it has to wait.
+    let accepted = server
+        .post("/chat", &json!({"message": "Greet me."}))
+        .await
+        .expect(202);
+    assert_eq!(accepted["state"], "waiting");
+    let run = accepted["run_id"].as_str().unwrap().to_owned();
+    (fake, server, run)
+}
+
+#[tokio::test]
+async fn a_question_is_told_and_answered() {
+    let (_fake, server, run) = asked().await;
+    let shown = server.run(&run).await;
+    assert_eq!(shown["waiting"], json!([]));
+    let question = &shown["questions"][0];
+    assert_eq!(question["question"]["server"], "asker", "{shown}");
+    assert_eq!(question["question"]["message"], "Who are you?");
+    assert_eq!(question["question"]["schema"]["required"], json!(["name"]));
+    let id = question["id"].as_str().unwrap();
+    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let asked = reader.until("question_asked").await;
+    assert_eq!(asked.last().unwrap().data["id"], id);
+
+    let path = format!("/runs/{run}/questions/{id}");
+    for wrong in [
+        json!({"action": "perhaps"}),
+        json!({"action": "decline", "content": {}}),
+        json!({}),
+    ] {
+        assert_eq!(
+            server.post(&path, &wrong).await.problem(422),
+            "invalid",
+            "{wrong}"
+        );
+    }
+    let other = server
+        .post(
+            &format!("/runs/{run}/questions/x"),
+            &json!({"action": "cancel"}),
+        )
+        .await;
+    assert_eq!(other.problem(409), "conflict");
+    let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+    server.post(&path, &answer).await.expect(202);
+    assert_eq!(server.post(&path, &answer).await.problem(409), "conflict");
+    let rest = reader.rest().await;
+    let answered = rest
+        .iter()
+        .find(|event| event.kind == "question_answered")
+        .unwrap();
+    assert_eq!(answered.data["action"], "accept");
+    let report = &rest.last().unwrap().data["report"];
+    let told = report["tool_calls"][0]["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(told).unwrap(),
+        answer,
+        "{report}"
+    );
+    assert_eq!(server.run(&run).await["questions"], json!([]));
+}
+
+#[tokio::test]
+async fn a_question_is_declined_and_one_is_withdrawn_with_its_run() {
+    let (_fake, server, run) = asked().await;
+    let shown = server.run(&run).await;
+    let id = shown["questions"][0]["id"].as_str().unwrap();
+    server
+        .post(
+            &format!("/runs/{run}/questions/{id}"),
+            &json!({"action": "decline"}),
+        )
+        .await
+        .expect(202);
+    let events = server
+        .follow(&format!("/runs/{run}/events"))
+        .await
+        .rest()
+        .await;
+    let report = &events.last().unwrap().data["report"];
+    let told = report["tool_calls"][0]["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap();
+    assert!(told.contains("decline"), "{report}");
+
+    let (_fake, server, run) = asked().await;
+    let shown = server.run(&run).await;
+    let id = shown["questions"][0]["id"].as_str().unwrap();
+    let ended = server
+        .post(&format!("/runs/{run}/cancel"), &json!({}))
+        .await
+        .expect(202);
+    assert_eq!(ended["state"], "finished");
+    let late = server
+        .post(
+            &format!("/runs/{run}/questions/{id}"),
+            &json!({"action": "decline"}),
+        )
+        .await;
+    assert_eq!(late.problem(409), "conflict");
+}

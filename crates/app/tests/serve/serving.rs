@@ -1,0 +1,318 @@
+//! A server that runs, and a client that reads what it says.
+
+use std::{pin::Pin, time::Duration};
+
+use futures_util::{Stream, StreamExt as _};
+use reqwest::{Client, Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+use switchboard_testkit::fake::FakeModel;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStderr},
+};
+
+use crate::{slow_server::SlowServer, support::Place};
+
+/// The model of those tests that script one.
+pub(crate) const MODEL: &str = "openai/gpt-4o-mini";
+
+/// A server that runs.
+pub(crate) struct Serving {
+    pub(crate) child: Child,
+    pub(crate) base: String,
+    client: Client,
+    token: Option<String>,
+    stderr: Lines<BufReader<ChildStderr>>,
+    /// Where it works, if nobody else holds that.
+    place: Option<Place>,
+}
+
+/// An answer with its body read.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answered {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The body, if the status is this one.
+    pub(crate) fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        self.json()
+    }
+
+    /// The last word of a problem's type, if it is one.
+    pub(crate) fn problem(&self, status: u16) -> String {
+        let body = self.expect(status);
+        assert_eq!(
+            self.header("content-type"),
+            "application/problem+json",
+            "{self:?}"
+        );
+        assert_eq!(body["status"], status, "{body}");
+        for field in ["title", "detail"] {
+            assert!(!body[field].as_str().unwrap().is_empty(), "{body}");
+        }
+        let kind = body["type"].as_str().unwrap();
+        kind.strip_prefix("urn:switchboard:problem:")
+            .unwrap()
+            .to_owned()
+    }
+}
+
+impl Serving {
+    /// Starts it on a free port and waits until it listens.
+    pub(crate) async fn start(place: &Place, options: &[&str]) -> Self {
+        let args = ["serve", "--bind", "127.0.0.1:0"];
+        let mut child = place.start(args.iter().chain(options));
+        let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut said = Vec::new();
+        let base = loop {
+            let Some(line) = stderr.next_line().await.unwrap() else {
+                panic!("it ended: {said:?}");
+            };
+            if let Some(address) = line.strip_prefix("listening on ") {
+                break address.to_owned();
+            }
+            said.push(line);
+        };
+        let client = Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_mins(1))
+            .build()
+            .unwrap();
+        Self {
+            child,
+            base,
+            client,
+            token: None,
+            stderr,
+            place: None,
+        }
+    }
+
+    /// The same in a place that is its own.
+    pub(crate) async fn alone(place: Place, options: &[&str]) -> Self {
+        let mut serving = Self::start(&place, options).await;
+        serving.place = Some(place);
+        serving
+    }
+
+    /// Sends this token from now on.
+    pub(crate) fn with_token(mut self, token: &str) -> Self {
+        self.token = Some(token.to_owned());
+        self
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.base));
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answered {
+        read(self.request(Method::GET, path).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answered {
+        read(self.posting(path, body).send().await.unwrap()).await
+    }
+
+    pub(crate) fn posting(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.request(Method::POST, path)
+            .header("content-type", "application/json")
+            .body(body.to_string())
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answered {
+        read(self.request(Method::DELETE, path).send().await.unwrap()).await
+    }
+
+    /// Begins a run that goes on by itself: its id and its session's.
+    pub(crate) async fn begin(&self, body: Value) -> (String, String) {
+        let mut body = body;
+        body["background"] = json!(true);
+        let begun = self.post("/chat", &body).await.expect(202);
+        let id = |field: &str| begun[field].as_str().unwrap().to_owned();
+        (id("run_id"), id("session_id"))
+    }
+
+    /// Follows a stream.
+    pub(crate) async fn follow(&self, path: &str) -> Events {
+        let response = self.request(Method::GET, path).send().await.unwrap();
+        Events::of(response).await
+    }
+
+    /// How a run stands, by `GET /runs/{id}`.
+    pub(crate) async fn run(&self, id: &str) -> Value {
+        self.get(&format!("/runs/{id}")).await.expect(200)
+    }
+
+    /// Ends it at once, as a crash would.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Asks it to end.
+    #[cfg(unix)]
+    pub(crate) fn terminate(&self) {
+        let pid = i32::try_from(self.child.id().unwrap()).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Waits for its end: its exit code, and what it said meanwhile.
+    pub(crate) async fn ended(mut self) -> (i32, String) {
+        let mut said = String::new();
+        while let Some(line) = self.stderr.next_line().await.unwrap() {
+            said.push_str(&line);
+            said.push('\n');
+        }
+        (self.child.wait().await.unwrap().code().unwrap(), said)
+    }
+}
+
+pub(crate) async fn read(response: Response) -> Answered {
+    Answered {
+        status: response.status().as_u16(),
+        headers: response.headers().clone(),
+        text: response.text().await.unwrap(),
+    }
+}
+
+/// Server-sent events as they come.
+pub(crate) struct Events {
+    bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Vec<u8>>> + Send>>,
+    rest: String,
+    pub(crate) comments: usize,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) id: u64,
+    pub(crate) kind: String,
+    pub(crate) data: Value,
+}
+
+impl Events {
+    pub(crate) async fn of(response: Response) -> Self {
+        let status = response.status();
+        assert!(status == 200, "{:?}", read(response).await);
+        let kind = response.headers()["content-type"].to_str().unwrap();
+        assert!(kind.starts_with("text/event-stream"), "{kind}");
+        Self {
+            bytes: Box::pin(response.bytes_stream().map(|piece| piece.map(Vec::from))),
+            rest: String::new(),
+            comments: 0,
+        }
+    }
+
+    /// The next one; `None` at a proper end.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        loop {
+            while let Some(end) = self.rest.find("\n\n") {
+                let event = Event::read(&self.rest[..end]);
+                self.rest.drain(..end + 2);
+                match event {
+                    Some(event) => return Some(event),
+                    None => self.comments += 1,
+                }
+            }
+            let Some(piece) = self.bytes.next().await else {
+                assert_eq!(self.rest, "", "it broke off");
+                return None;
+            };
+            // What is sent here is ASCII, wherever a piece ends.
+            self.rest
+                .push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+        }
+    }
+
+    /// Everything up to the first event of this type, with it.
+    pub(crate) async fn until(&mut self, kind: &str) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            let is_it = event.kind == kind;
+            events.push(event);
+            if is_it {
+                return events;
+            }
+        }
+        panic!("no {kind}: {events:#?}");
+    }
+
+    /// Everything up to the end.
+    pub(crate) async fn rest(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+impl Event {
+    fn read(frame: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let lines = frame.lines();
+            let mut values = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            values.next()
+        };
+        let event = Self {
+            id: field("id")?.parse().unwrap(),
+            kind: field("event")?.to_owned(),
+            data: serde_json::from_str(field("data")?).unwrap(),
+        };
+        assert_eq!(event.data["type"], event.kind, "{frame}");
+        Some(event)
+    }
+}
+
+pub(crate) fn ids(events: &[Event]) -> Vec<u64> {
+    events.iter().map(|event| event.id).collect()
+}
+
+pub(crate) fn kinds(events: &[Event]) -> Vec<&str> {
+    events.iter().map(|event| event.kind.as_str()).collect()
+}
+
+/// All pieces of the answer's text, joined.
+pub(crate) fn text(events: &[Event]) -> String {
+    let pieces = events.iter().filter(|event| event.kind == "text_delta");
+    pieces
+        .map(|event| event.data["text"].as_str().unwrap())
+        .collect()
+}
+
+/// A place whose model is the fake one and which has these servers and settings.
+pub(crate) fn place(fake: &FakeModel, config: &Value) -> Place {
+    let mut config = config.clone();
+    config["model"] = json!(MODEL);
+    Place::new()
+        .with_variable("OPENAI_API_KEY", "sk-secret")
+        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
+        .with_file("switchboard.json", &config.to_string())
+}
+
+/// Settings without any server.
+pub(crate) fn no_servers() -> Value {
+    json!({"mcp_servers": {}})
+}
+
+/// Settings with this server alone.
+pub(crate) fn with_server(slow: &SlowServer) -> Value {
+    serde_json::from_str(&slow.config()).unwrap()
+}

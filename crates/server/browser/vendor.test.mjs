@@ -1,0 +1,30 @@
+// The third-party files are those that the manifest says, and nothing beside them is shipped.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readFileSync, readdirSync } from "node:fs";
+import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
+
+const vendor = new URL("../web/vendor/", import.meta.url);
+const read = (name) => readFileSync(new URL(name, vendor));
+const manifest = JSON.parse(read("manifest.json"));
+
+test("every third-party file is the one of its package", () => {
+  const known = new Set(["manifest.json", "packages.json"]);
+  for (const { name, licence_file, files } of manifest) {
+    known.add(licence_file);
+    assert.ok(read(licence_file).length > 500, `${name}: its licence`);
+    for (const { file, sha256, bytes, packed } of files) {
+      known.add(`${file}.gz`);
+      const stored = read(`${file}.gz`);
+      const plain = gunzipSync(stored);
+      assert.deepEqual([stored.length, plain.length, createHash("sha256").update(plain).digest("hex")], [packed, bytes, sha256], file);
+    }
+  }
+  assert.deepEqual(readdirSync(vendor).filter((name) => !known.has(name)), []);
+});
+
+test("the manifest is of the packages that are asked for", () => {
+  const wanted = JSON.parse(read("packages.json")).packages.map(({ name, version }) => `${name}@${version}`);
+  assert.deepEqual(manifest.map(({ name, version }) => `${name}@${version}`), wanted);
+});

@@ -1,0 +1,120 @@
+//! What is counted of requests, in Prometheus' text form beside what is counted of runs.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::hub::Hub;
+
+/// Upper bounds of the histogram of times to the first byte, in seconds.
+const BOUNDS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
+
+/// Requests and connections, counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    requests: Mutex<BTreeMap<Sort, Tally>>,
+    pub(crate) open_requests: AtomicUsize,
+    pub(crate) connections: AtomicUsize,
+}
+
+/// What is counted together. The route is the pattern, not the address: there are few.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Sort {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    count: u64,
+    seconds: f64,
+    within: [u64; BOUNDS.len()],
+}
+
+impl Counts {
+    /// A request that was answered: when its answer began.
+    pub(crate) fn answered(&self, method: &str, route: &str, status: u16, after: Duration) {
+        let sort = Sort {
+            method: method.to_owned(),
+            route: route.to_owned(),
+            status,
+        };
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = requests.entry(sort).or_default();
+        tally.count += 1;
+        let seconds = after.as_secs_f64();
+        tally.seconds += seconds;
+        for (within, bound) in tally.within.iter_mut().zip(BOUNDS) {
+            *within += u64::from(seconds <= bound);
+        }
+    }
+
+    /// Everything, in Prometheus' text form.
+    pub(crate) fn text(&self, hub: &Hub) -> String {
+        let mut text = hub.counts().prometheus();
+        let (under_way, asking) = hub.under_way();
+        let open = self.open_requests.load(Ordering::Relaxed);
+        let connections = self.connections.load(Ordering::Relaxed);
+        gauge(
+            &mut text,
+            "runs_active",
+            "Runs that are under way in this process.",
+            under_way,
+        );
+        gauge(
+            &mut text,
+            "runs_asking",
+            "Of these, runs that wait for a person.",
+            asking,
+        );
+        gauge(
+            &mut text,
+            "http_requests_open",
+            "Requests that are open, streams among them.",
+            open,
+        );
+        gauge(
+            &mut text,
+            "http_connections_open",
+            "Connections that are open.",
+            connections,
+        );
+        let name = "switchboard_http_response_seconds";
+        let _ = writeln!(
+            text,
+            "# HELP {name} Time until an answer began.\n# TYPE {name} histogram"
+        );
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        for (sort, tally) in &*requests {
+            let Sort {
+                method,
+                route,
+                status,
+            } = sort;
+            let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
+            for (bound, within) in BOUNDS.iter().zip(tally.within) {
+                let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {within}");
+            }
+            let Tally { count, seconds, .. } = tally;
+            let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
+            let _ = writeln!(text, "{name}_sum{{{labels}}} {seconds}");
+            let _ = writeln!(text, "{name}_count{{{labels}}} {count}");
+        }
+        text
+    }
+}
+
+fn gauge(text: &mut String, name: &str, help: &str, value: usize) {
+    let name = format!("switchboard_{name}");
+    let _ = writeln!(
+        text,
+        "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}"
+    );
+}

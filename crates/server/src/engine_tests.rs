@@ -1,0 +1,54 @@
+use serde_json::{Value, json};
+use utoipa::PartialSchema;
+
+use super::*;
+
+#[test]
+fn the_words_of_the_schemas_are_those_of_the_domain() {
+    let all =
+        |schema: Value| -> Vec<Value> { schema["enum"].as_array().cloned().unwrap_or_default() };
+    let schema =
+        |it: utoipa::openapi::RefOr<utoipa::openapi::Schema>| serde_json::to_value(it).unwrap();
+    let words = all(schema(ReasoningWord::schema()));
+    assert_eq!(words.len(), 4);
+    for word in words {
+        serde_json::from_value::<ReasoningEffort>(word).unwrap();
+    }
+    let choice = schema(ToolChoiceWord::schema());
+    let text = choice.to_string();
+    for value in [
+        ToolChoice::Auto,
+        ToolChoice::None,
+        ToolChoice::Required,
+        ToolChoice::Only(vec!["x".to_owned()]),
+    ] {
+        let value = serde_json::to_value(value).unwrap();
+        let word = value.as_str().map_or_else(
+            || value.as_object().unwrap().keys().next().unwrap().clone(),
+            str::to_owned,
+        );
+        assert!(text.contains(&format!("\"{word}\"")), "{word}: {text}");
+    }
+}
+
+#[test]
+fn parameters_are_read_as_they_are_described() {
+    let given = json!({
+        "temperature": 0.5, "top_p": 1.0, "stop": ["x"], "seed": 1, "max_steps": 2, "max_output_tokens": 3,
+        "tool_choice": {"only": ["t"]}, "reasoning": "low", "parallel_tool_use": true, "approve": "ask", "tools": true,
+    });
+    let read: Parameters = serde_json::from_value(given.clone()).unwrap();
+    read.check().unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), given);
+    let described = serde_json::to_value(Parameters::schema()).unwrap();
+    let mut named: Vec<&String> = described["properties"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    let mut fields: Vec<&String> = given.as_object().unwrap().keys().collect();
+    named.sort();
+    fields.sort();
+    assert_eq!(named, fields);
+    assert!(serde_json::from_value::<Parameters>(json!({"heat": 1})).is_err());
+}

@@ -1,0 +1,188 @@
+//! Drives a run in the background, whoever reads it.
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::StreamExt as _;
+use switchboard_domain::{ApprovalRequest, SessionStoreError};
+use switchboard_orchestration::{
+    CancelHandle, RunEvent, RunEventKind, RunStream,
+    journal::{JournalError, Kept, KeptEnd, KeptRun},
+};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{Active, Hub, Logged, Standing, lock};
+use crate::Observer;
+
+/// A run that is polled here.
+pub(super) enum Driven {
+    /// Its events are in the store.
+    Kept(Box<KeptRun>),
+    /// They are in memory only. The first one was looked at.
+    Loose(Option<RunEvent>, Box<RunStream>),
+}
+
+impl Driven {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Kept>> {
+        match self {
+            Self::Kept(run) => run.poll_next_unpin(cx),
+            Self::Loose(first, run) => {
+                let event = match first.take() {
+                    Some(first) => Poll::Ready(Some(first)),
+                    None => run.poll_next_unpin(cx),
+                };
+                event.map(|event| {
+                    let event = event?;
+                    // Events are made of texts and numbers: there is always JSON of them.
+                    let json = serde_json::to_string(&event).ok()?;
+                    Some(Kept {
+                        event: Arc::new(event),
+                        json: json.into(),
+                    })
+                })
+            }
+        }
+    }
+
+    pub(super) fn cancel_handle(&self) -> CancelHandle {
+        match self {
+            Self::Kept(run) => run.cancel_handle(),
+            Self::Loose(_, run) => run.cancel_handle(),
+        }
+    }
+
+    fn end(&self, last: Option<Standing>) -> Standing {
+        let Self::Kept(run) = self else {
+            return last.unwrap_or(Standing::Left);
+        };
+        match run.end() {
+            Some(KeptEnd::Finished(report)) => Standing::Over(report.clone()),
+            Some(KeptEnd::Waiting(waiting)) => Standing::Parked(waiting.clone()),
+            Some(KeptEnd::Failed(error)) => {
+                tell_failure(run.id(), error);
+                Standing::Left
+            }
+            None => Standing::Left,
+        }
+    }
+}
+
+fn tell_failure(run: &str, error: &JournalError) {
+    match error {
+        // Another process has taken it: as it should be, if this one was taken for dead.
+        JournalError::Store(SessionStoreError::RunConflict { .. }) => {
+            tracing::warn!(run, %error, "a run was lost to another process");
+        }
+        error => {
+            let error = error as &dyn std::error::Error;
+            tracing::error!(run, error, "a run could not be kept");
+        }
+    }
+}
+
+impl Hub {
+    /// Drives a run until it is over, parked or let go.
+    pub(super) fn drive(&self, active: Arc<Active>, run: Driven, slot: OwnedSemaphorePermit) {
+        let hub = self.clone();
+        self.active().insert(active.id(), Arc::clone(&active));
+        if active.is_kept {
+            self.tell(&active.record.session);
+        }
+        let task = async move {
+            let standing = hub.to_its_end(&active, run).await;
+            // First it is no longer found, then it is over: whoever looks for where it goes on must not find this.
+            hub.active().remove(active.record.id.as_str());
+            drop(slot);
+            if !matches!(standing, Standing::Over(_)) {
+                lock(&hub.shared.metrics).forget(&active.record.id);
+            }
+            active.log.stands(standing);
+            if active.is_kept {
+                hub.tell(&active.record.session);
+            }
+        };
+        self.shared.tasks.spawn(task);
+        // Nobody may have seen it yet when the server began to stop.
+        if self.shared.stopping.is_cancelled() {
+            self.close_desks();
+        }
+    }
+
+    fn close_desks(&self) {
+        for run in self.active().values() {
+            run.desk.close();
+        }
+    }
+
+    async fn to_its_end(&self, active: &Active, mut run: Driven) -> Standing {
+        let mut cut = pin!(self.shared.cut.cancelled());
+        let mut last = None;
+        let session = active.is_kept.then_some(active.record.session.0.as_str());
+        let mut observer = self.engine().observer(&active.owner, session);
+        loop {
+            let next = poll_fn(|cx| {
+                if cut.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(()));
+                }
+                let next = run.poll_next(cx);
+                if next.is_pending() {
+                    // Everything that was told is in the log.
+                    self.look_whether_it_asks(active);
+                }
+                next.map(Ok)
+            });
+            match next.await {
+                // Dropping the run stops it, and lets go of it.
+                Err(()) => return Standing::Left,
+                Ok(None) => return run.end(last),
+                Ok(Some(kept)) => {
+                    if let RunEventKind::RunFinished { report } = &kept.event.kind {
+                        last = Some(Standing::Over(report.clone()));
+                    }
+                    self.take_in(active, kept, &mut observer).await;
+                }
+            }
+        }
+    }
+
+    async fn take_in(&self, active: &Active, kept: Kept, observer: &mut Option<Box<dyn Observer>>) {
+        let kind = &kept.event.kind;
+        active.desk.observe(kind);
+        let is_piece = matches!(
+            kind,
+            RunEventKind::TextDelta { .. }
+                | RunEventKind::ReasoningDelta { .. }
+                | RunEventKind::ToolInputDelta { .. }
+        );
+        if !is_piece {
+            lock(&self.shared.metrics).observe(&kept.event);
+            if let Some(observer) = observer {
+                observer.observe(&kept.event).await;
+            }
+        }
+        active.log.push(Logged::from(kept));
+    }
+
+    fn look_whether_it_asks(&self, active: &Active) {
+        let asked: Vec<ApprovalRequest> = active.desk.asked();
+        let has_questions = || {
+            let questions = self.engine().questions();
+            questions.is_some_and(|it| !it.open(&active.record.id).is_empty())
+        };
+        if !asked.is_empty() || has_questions() {
+            let is_told = match active.log.standing() {
+                Standing::Asking(told) => told == asked,
+                _ => false,
+            };
+            if !is_told {
+                active.log.stands(Standing::Asking(asked));
+            }
+        } else if matches!(active.log.standing(), Standing::Asking(_)) {
+            active.log.stands(Standing::Running);
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! What is done about a run that there is: looked at, read, decided about, stopped, gone on with.
+
+use std::{sync::Arc, time::Duration};
+
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ElicitationAnswer, Principal, RunRecord, RunState,
+    SessionId, SessionStoreError,
+};
+use switchboard_orchestration::{
+    Run, RunEventKind, RunReport, journal::JournalError, questions::OpenQuestion,
+};
+
+use super::{Active, Hub, Logged, Reader, Standing, lock, start::not_open};
+use crate::Problem;
+
+/// How long a request waits until what it asked for is done. After that the answer says how things stand.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A run of a session that is not over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Open {
+    /// Its id.
+    pub(crate) run: Arc<str>,
+    /// How it stands.
+    pub(crate) state: RunState,
+}
+
+/// A run, and what is to be known of it besides.
+pub(crate) struct RunView {
+    /// The run.
+    pub(crate) run: RunRecord,
+    /// The calls that wait for a word.
+    pub(crate) waiting: Vec<ApprovalRequest>,
+    /// What servers want to know.
+    pub(crate) questions: Vec<OpenQuestion>,
+    /// How it ended.
+    pub(crate) report: Option<Box<RunReport>>,
+}
+
+impl Hub {
+    /// A run as it stands.
+    pub(crate) async fn view(&self, owner: &Principal, run: &str) -> Result<RunView, Problem> {
+        if let Some(active) = self.active_run(owner, run) {
+            let (waiting, report) = match active.log.standing() {
+                Standing::Parked(waiting) => (waiting, None),
+                Standing::Over(report) => (Vec::new(), Some(report)),
+                Standing::Asking(_) | Standing::Running | Standing::Left => {
+                    (active.desk.waiting(), None)
+                }
+            };
+            let questions = self.engine().questions();
+            return Ok(RunView {
+                run: active.record(),
+                waiting,
+                questions: questions.map(|it| it.open(run)).unwrap_or_default(),
+                report,
+            });
+        }
+        let record = self.known(owner, run).await?;
+        let waiting = match record.state {
+            RunState::Waiting | RunState::Interrupted => self.stored_waiting(owner, run).await?,
+            RunState::Running | RunState::Finished => Vec::new(),
+        };
+        let report = match record.state {
+            RunState::Finished => self.report(owner, &record).await?,
+            _ => None,
+        };
+        Ok(RunView {
+            run: record,
+            waiting,
+            questions: Vec::new(),
+            report,
+        })
+    }
+
+    /// What a stored run waits for. One that this version cannot read waits for nothing that could be said.
+    async fn stored_waiting(
+        &self,
+        owner: &Principal,
+        run: &str,
+    ) -> Result<Vec<ApprovalRequest>, Problem> {
+        let Some(snapshot) = self.shared.runs.snapshot(owner, run).await? else {
+            return Ok(Vec::new());
+        };
+        match Run::restore(snapshot) {
+            Ok(run) => Ok(run.waiting().into_iter().cloned().collect()),
+            Err(error) => {
+                tracing::warn!(run, %error, "a stored run cannot be read");
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// How a run that is over ended.
+    async fn report(
+        &self,
+        owner: &Principal,
+        record: &RunRecord,
+    ) -> Result<Option<Box<RunReport>>, Problem> {
+        let before = record.last_event.saturating_sub(1);
+        let last = self.journal(owner).events(&record.id, before, 1).await?;
+        let last = last.into_iter().next().map(Logged::from);
+        let last = last.and_then(|logged| logged.event());
+        Ok(last.and_then(|event| match &event.kind {
+            RunEventKind::RunFinished { report } => Some(report.clone()),
+            _ => None,
+        }))
+    }
+
+    async fn known(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
+        let record = self.record(owner, run).await?;
+        record.ok_or_else(|| Problem::no_run(run))
+    }
+
+    /// The events of a run behind a position, whether it goes on or is over.
+    pub(crate) async fn reader(
+        &self,
+        owner: &Principal,
+        run: &str,
+        after: u64,
+    ) -> Result<Reader, Problem> {
+        if let Some(active) = self.active_run(owner, run) {
+            return Ok(active.reader(self, after));
+        }
+        let record = self.known(owner, run).await?;
+        Ok(self.reader_of(owner, &record, after))
+    }
+
+    pub(super) fn reader_of(&self, owner: &Principal, record: &RunRecord, after: u64) -> Reader {
+        let session = Some(record.session.clone());
+        let id = record.id.as_str().into();
+        Reader::new(self.clone(), owner.clone(), id, session, None, after)
+    }
+
+    /// The run of a session that is not over, if there is one.
+    pub(crate) async fn open_run(
+        &self,
+        owner: &Principal,
+        session: &SessionId,
+    ) -> Result<Option<Open>, Problem> {
+        let newest = self.shared.runs.runs(owner, Some(session), 1).await?;
+        let open = newest.into_iter().find(|it| it.state != RunState::Finished);
+        Ok(open.map(|record| Open {
+            run: record.id.as_str().into(),
+            state: record.state,
+        }))
+    }
+
+    /// The runs of a session, newest first.
+    pub(crate) async fn runs_of(
+        &self,
+        owner: &Principal,
+        session: &SessionId,
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, Problem> {
+        Ok(self.shared.runs.runs(owner, Some(session), limit).await?)
+    }
+
+    /// Says a word about a call that waits for one. A run that was put away goes on with it.
+    pub(crate) async fn decide(
+        &self,
+        owner: &Principal,
+        run: &str,
+        call: &str,
+        word: ApprovalDecision,
+    ) -> Result<RunRecord, Problem> {
+        let turn = self.turn(run);
+        let _turn = turn.lock().await;
+        if let Some(active) = self.active_run(owner, run) {
+            let seen = active.log.last();
+            if !active.desk.leave(call, word.clone()) {
+                let asked = active.desk.waiting();
+                let asked = asked.iter().map(|request| request.tool_use.id.as_str());
+                return Err(not_open(call, asked));
+            }
+            if self.is_taken(&active, seen, call).await {
+                return Ok(active.record());
+            }
+            // It was put away in this moment, and did not see the word.
+        }
+        let started = self.resume(owner, run, Some((call, word))).await;
+        let started = started.map_err(|problem| elsewhere(problem, run))?;
+        Ok(started.active.record())
+    }
+
+    /// Whether a word was taken, or will be; not if the run ended without.
+    async fn is_taken(&self, active: &Active, seen: u64, call: &str) -> bool {
+        let mut news = active.log.news();
+        let taken = async {
+            loop {
+                news.borrow_and_update();
+                if active.log.settled_after(seen, call) {
+                    return true;
+                }
+                if active.log.standing().is_final() {
+                    return !active.is_kept;
+                }
+                let _ = news.changed().await;
+            }
+        };
+        // Calls before it may take long; the word waits for its turn.
+        tokio::time::timeout(PATIENCE, taken).await.unwrap_or(true)
+    }
+
+    /// Answers what a server wants to know.
+    pub(crate) fn answer(
+        &self,
+        owner: &Principal,
+        run: &str,
+        question: &str,
+        answer: ElicitationAnswer,
+    ) -> Result<RunRecord, Problem> {
+        let gone = || {
+            Problem::conflict(format!(
+                "the question `{question}` is not open: it was answered, or the run went on without; GET \
+                 /runs/{run} shows those that are"
+            ))
+        };
+        let active = self.active_run(owner, run).ok_or_else(gone)?;
+        let questions = self.engine().questions().ok_or_else(gone)?;
+        questions
+            .answer(run, question, answer)
+            .map_err(|_| gone())?;
+        Ok(active.record())
+    }
+
+    /// Whether a run is over and has no event behind this one.
+    pub(crate) async fn is_over(
+        &self,
+        owner: &Principal,
+        run: &str,
+        after: u64,
+    ) -> Result<bool, Problem> {
+        if self.active_run(owner, run).is_some() {
+            return Ok(false);
+        }
+        let record = self.record(owner, run).await?;
+        Ok(record.is_some_and(|it| it.state == RunState::Finished && it.last_event <= after))
+    }
+
+    /// Whether there is such a run at all.
+    pub(crate) async fn check(&self, owner: &Principal, run: &str) -> Result<(), Problem> {
+        if self.active_run(owner, run).is_some() {
+            return Ok(());
+        }
+        self.known(owner, run).await.map(|_| ())
+    }
+
+    /// Ends a run, whatever it does. One that is over stays as it is.
+    pub(crate) async fn cancel(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
+        let turn = self.turn(run);
+        let _turn = turn.lock().await;
+        if let Some(active) = self.active_run(owner, run) {
+            active.cancel.cancel();
+            let mut news = active.log.news();
+            let ended = async {
+                while !active.log.standing().is_final() {
+                    let _ = news.changed().await;
+                }
+            };
+            // A tool may be slow to hear of it.
+            let _ = tokio::time::timeout(PATIENCE, ended).await;
+            if !matches!(active.log.standing(), Standing::Parked(_)) {
+                return Ok(active.record());
+            }
+        }
+        let record = self.known(owner, run).await?;
+        if record.state == RunState::Finished {
+            return Ok(record);
+        }
+        let ended = self.journal(owner).abandon(run).await;
+        ended.map_err(|error| elsewhere(error.into(), run))?;
+        self.tell(&record.session);
+        self.known(owner, run).await
+    }
+
+    /// Goes on with a run that waits or was interrupted. One that goes on already does so.
+    pub(crate) async fn go_on(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
+        let turn = self.turn(run);
+        let _turn = turn.lock().await;
+        if let Some(active) = self.active_run(owner, run) {
+            return Ok(active.record());
+        }
+        let record = self.known(owner, run).await?;
+        if record.state == RunState::Finished {
+            return Err(Problem::conflict(format!(
+                "run `{run}` is over: ask anew in its session (POST /chat with \"session_id\": \"{}\")",
+                record.session
+            )));
+        }
+        let started = self.resume(owner, run, None).await;
+        let started = started.map_err(|problem| elsewhere(problem, run))?;
+        Ok(started.active.record())
+    }
+
+    /// Forgets a session.
+    pub(crate) async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), Problem> {
+        let deleted = self.sessions().delete(owner, id).await;
+        deleted.map_err(|error| match &error {
+            SessionStoreError::Busy { session, run } => Problem::busy(&session.0, run),
+            _ => error.into(),
+        })?;
+        self.tell(id);
+        Ok(())
+    }
+
+    /// The turn to do something about a run that is not under way. Whoever has it may take it up.
+    fn turn(&self, run: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut taking = lock(&self.shared.taking);
+        // Whoever has it or waits for it has one more.
+        taking.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(taking.entry(run.to_owned()).or_default())
+    }
+}
+
+/// A run that this process is not at work on and cannot take is somewhere else.
+fn elsewhere(problem: Problem, run: &str) -> Problem {
+    if problem.kind != "session-busy" {
+        return problem;
+    }
+    Problem {
+        run: Some(run.into()),
+        ..Problem::conflict(format!(
+            "another process is at work on run `{run}`: do it there, or end that process; its events can be read \
+             here (GET /runs/{run}/events)"
+        ))
+    }
+}
+
+impl From<JournalError> for Problem {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Store(error) => error.into(),
+            JournalError::Unreadable { run, .. } => Self::conflict(format!(
+                "run `{run}` was stored by another version and cannot be gone on with: end it (POST \
+                 /runs/{run}/cancel) and ask anew"
+            )),
+            error => {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "the journal failed");
+                Self::internal()
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! How the server is set up.
+
+use std::{fmt, time::Duration};
+
+use axum::http::HeaderValue;
+use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+use switchboard_domain::Principal;
+
+/// How the server is set up. Each field says what its default is.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// Who may come in. None: whoever reaches the address, which then must be a loopback one.
+    pub tokens: Vec<AccessToken>,
+    /// Names by which the server is reached, beside the address that it listens on and `localhost`. A request for
+    /// any other is refused: a page of somebody else may have its name point here.
+    pub hosts: Vec<String>,
+    /// Origins, such as `https://app.example.com`, whose pages may use the server from a browser. None: only the
+    /// server's own page.
+    pub origins: Vec<HeaderValue>,
+    /// Runs that may be under way at once: 256.
+    pub max_runs: usize,
+    /// The same for one principal: 256.
+    pub max_runs_each: usize,
+    /// Requests that may be open at once, streams among them: 2,048.
+    pub max_requests: usize,
+    /// Connections that may be open at once: 4,096.
+    pub max_connections: usize,
+    /// Bytes of a request's body: 16 MiB, for images and documents.
+    pub max_body: usize,
+    /// Bytes of a request's line and headers together: 32 KiB.
+    pub max_headers: usize,
+    /// How long the headers of a request may take, and how long a connection may do nothing: 15 s.
+    pub header_time: Duration,
+    /// How long a request's body may take: 30 s.
+    pub body_time: Duration,
+    /// How long it may take until the answer to a request begins that waits for no run, which is any but `POST`: 30 s.
+    pub request_time: Duration,
+    /// How often a stream that has nothing to tell says so: 15 s.
+    pub keep_alive: Duration,
+    /// How long a run stays in memory while it waits for a person. After that it is stored, and goes on with the
+    /// next word: 10 min.
+    pub approval_time: Duration,
+    /// How long runs may take to end when the server is to stop. After that they are left to be continued: 10 s.
+    pub drain_time: Duration,
+    /// Bytes of events of one run that are kept in memory for those who read it; what is older is read from the
+    /// store: 1 MiB.
+    pub log_bytes: usize,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            tokens: Vec::new(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            max_runs: 256,
+            max_runs_each: 256,
+            max_requests: 2_048,
+            max_connections: 4_096,
+            max_body: 16 << 20,
+            max_headers: 32 << 10,
+            header_time: Duration::from_secs(15),
+            body_time: Duration::from_secs(30),
+            request_time: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+            approval_time: Duration::from_mins(10),
+            drain_time: Duration::from_secs(10),
+            log_bytes: 1 << 20,
+        }
+    }
+}
+
+/// A token, and on whose behalf its holder acts. Only a digest of the token is kept.
+#[derive(Clone)]
+pub struct AccessToken {
+    digest: [u8; 32],
+    principal: Principal,
+}
+
+/// The shortest token that is taken. Shorter ones can be guessed.
+pub const SHORTEST_TOKEN: usize = 16;
+
+impl AccessToken {
+    /// A token of at least [`SHORTEST_TOKEN`] characters, none of them a space or outside of ASCII; else `None`.
+    pub fn new(token: &SecretString, principal: Principal) -> Option<Self> {
+        let token = token.expose_secret();
+        let can_be_sent = token.bytes().all(|byte| byte.is_ascii_graphic());
+        (can_be_sent && token.len() >= SHORTEST_TOKEN).then(|| Self {
+            digest: digest(token.as_bytes()),
+            principal,
+        })
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessToken")
+            .field("principal", &self.principal)
+            .finish_non_exhaustive()
+    }
+}
+
+fn digest(token: &[u8]) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+/// Whose token it is. Every token is looked at, however early one fits, and how long it takes does not depend on
+/// how much of it is right.
+pub(crate) fn owner<'t>(tokens: &'t [AccessToken], given: &[u8]) -> Option<&'t Principal> {
+    let given = digest(given);
+    let mut owner = None;
+    for token in tokens {
+        if bool::from(token.digest.ct_eq(&given)) {
+            owner = Some(&token.principal);
+        }
+    }
+    owner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(text: &str, user: &str) -> Option<AccessToken> {
+        let principal = Principal {
+            tenant: "t".to_owned(),
+            user: user.to_owned(),
+        };
+        AccessToken::new(&SecretString::from(text), principal)
+    }
+
+    #[test]
+    fn a_token_is_its_owners_and_shows_nowhere() {
+        let tokens = [
+            token("0123456789abcdef", "ann").unwrap(),
+            token("fedcba9876543210", "bob").unwrap(),
+        ];
+        let user = |given: &str| owner(&tokens, given.as_bytes()).map(|it| it.user.clone());
+        assert_eq!(user("0123456789abcdef").as_deref(), Some("ann"));
+        assert_eq!(user("fedcba9876543210").as_deref(), Some("bob"));
+        assert_eq!(user("0123456789abcdeF"), None);
+        assert_eq!(user("0123456789abcde"), None);
+        assert_eq!(user(""), None);
+        assert!(!format!("{tokens:?}").contains("0123456789abcdef"));
+    }
+
+    #[test]
+    fn what_can_be_guessed_or_not_sent_is_no_token() {
+        assert!(token("short", "a").is_none());
+        assert!(token("with a space in the middle", "a").is_none());
+        assert!(token("schlüssel-schlüssel", "a").is_none());
+    }
+}

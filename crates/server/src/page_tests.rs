@@ -1,0 +1,118 @@
+use super::*;
+
+fn get(path: &str) -> Response {
+    file(path, &HeaderMap::new())
+}
+
+fn header<'r>(response: &'r Response, name: &str) -> &'r str {
+    response
+        .headers()
+        .get(name)
+        .map_or("", |value| value.to_str().unwrap())
+}
+
+#[test]
+fn the_page_may_load_nothing_from_elsewhere_and_has_no_inline_script() {
+    let page = get("index.html");
+    assert_eq!(page.status(), StatusCode::OK);
+    assert_eq!(header(&page, "content-type"), "text/html; charset=utf-8");
+    let policy = header(&page, "content-security-policy");
+    assert!(policy.contains("default-src 'none'"), "{policy}");
+    assert!(
+        policy.contains("require-trusted-types-for 'script'"),
+        "{policy}"
+    );
+    assert!(!policy.contains("unsafe"), "{policy}");
+    assert!(!policy.contains("http"), "{policy}");
+    assert_eq!(header(&page, "x-content-type-options"), "nosniff");
+}
+
+#[test]
+fn foreign_pages_have_an_origin_of_their_own_and_no_network() {
+    for frame in ["frames/foreign.html", "frames/drawing.html"] {
+        let response = get(frame);
+        assert_eq!(response.status(), StatusCode::OK, "{frame}");
+        let policy = header(&response, "content-security-policy");
+        assert!(
+            policy.starts_with("sandbox allow-scripts; default-src 'none'"),
+            "{policy}"
+        );
+        assert!(!policy.contains("allow-same-origin"), "{policy}");
+        assert!(!policy.contains("connect-src"), "{policy}");
+    }
+}
+
+#[test]
+fn what_a_browser_has_is_not_sent_again() {
+    let first = get("app.css");
+    let tag = first.headers()[header::ETAG].clone();
+    for known in [
+        tag.to_str().unwrap().to_owned(),
+        format!("\"x\", W/{}", tag.to_str().unwrap()),
+        "*".to_owned(),
+    ] {
+        let asked = HeaderMap::from_iter([(header::IF_NONE_MATCH, known.parse().unwrap())]);
+        let again = file("app.css", &asked);
+        assert_eq!(again.status(), StatusCode::NOT_MODIFIED, "{known}");
+        assert_eq!(again.headers()[header::ETAG], tag);
+    }
+    let other = HeaderMap::from_iter([(header::IF_NONE_MATCH, "\"x\"".parse().unwrap())]);
+    assert_eq!(file("app.css", &other).status(), StatusCode::OK);
+}
+
+#[test]
+fn third_party_scripts_go_out_compressed() {
+    let script = get("vendor/preact.js");
+    assert_eq!(header(&script, "content-encoding"), "gzip");
+    assert_eq!(
+        header(&script, "content-type"),
+        "text/javascript; charset=utf-8"
+    );
+}
+
+#[test]
+fn there_is_nothing_beside_the_files_of_the_page() {
+    for path in [
+        "",
+        "nothing.js",
+        "../Cargo.toml",
+        "js/../../Cargo.toml",
+        "/etc/passwd",
+        "js//main.js",
+        "js",
+        ".git",
+        "..\\Cargo.toml",
+    ] {
+        assert_eq!(get(path).status(), StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+/// Each script that the page names is there, so that no name is misspelt.
+#[test]
+fn every_import_leads_to_a_file() {
+    let mut imports = 0;
+    for name in Files::iter().filter(|name| name.starts_with("js/")) {
+        let file = Files::get(&name).unwrap();
+        let text = std::str::from_utf8(&file.data).unwrap();
+        for line in text
+            .lines()
+            .filter(|line| line.starts_with("import") || line.starts_with("} from"))
+        {
+            let Some(path) = line.split('"').nth(1) else {
+                continue;
+            };
+            let folder = name.rsplit_once('/').unwrap().0;
+            let mut parts: Vec<&str> = folder.split('/').collect();
+            for part in path.split('/') {
+                match part {
+                    "." => {}
+                    ".." => drop(parts.pop()),
+                    part => parts.push(part),
+                }
+            }
+            assert!(find(&parts.join("/")).is_some(), "{name}: {path}");
+            imports += 1;
+        }
+    }
+    assert!(imports > 20, "{imports}");
+}

@@ -1,0 +1,275 @@
+//! Errors as problem details (RFC 9457).
+
+use std::{fmt, time::Duration};
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use switchboard_domain::SessionStoreError;
+use utoipa::ToSchema;
+
+use crate::WishError;
+
+/// What [`Problem::kind`] stands behind in the field `type`.
+const TYPE: &str = "urn:switchboard:problem:";
+
+/// Why a request was not done. In HTTP: `application/problem+json`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The status.
+    pub status: StatusCode,
+    /// What sort of problem, in one word for programs.
+    pub kind: &'static str,
+    /// The same for people; the same for every problem of the kind.
+    pub title: &'static str,
+    /// What happened here, and the way out.
+    pub detail: String,
+    /// The field of the request that is meant.
+    pub field: Option<Box<str>>,
+    /// The run that is in the way.
+    pub run: Option<Box<str>>,
+    /// When it is worth trying again.
+    pub retry_after: Option<Duration>,
+}
+
+/// A problem as JSON.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemBody {
+    /// What sort of problem: `urn:switchboard:problem:` and a word.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:switchboard:problem:not-found")]
+    kind: String,
+    /// The same in words.
+    title: &'static str,
+    /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// What happened, and the way out.
+    detail: String,
+    /// The field of the request that is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    field: Option<String>,
+    /// The run that is in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    run_id: Option<String>,
+}
+
+impl Problem {
+    /// A problem of which nothing more is known.
+    pub fn new(
+        status: StatusCode,
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            status,
+            kind,
+            title,
+            detail: detail.into(),
+            field: None,
+            run: None,
+            retry_after: None,
+        }
+    }
+
+    /// 400: the request cannot be read.
+    pub fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "malformed",
+            "The request cannot be read",
+            detail,
+        )
+    }
+
+    /// 422: it can be read, and a field's value cannot be.
+    pub fn invalid(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
+        Self {
+            field: Some(field.into()),
+            ..Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "invalid",
+                "A value of the request cannot be",
+                detail,
+            )
+        }
+    }
+
+    /// 422: it can be read and is not what is wanted here.
+    pub fn unfitting(detail: impl Into<String>) -> Self {
+        Self {
+            field: None,
+            ..Self::invalid("", detail)
+        }
+    }
+
+    /// 404: there is no such thing for this principal.
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", detail)
+    }
+
+    /// 404: there is no such run.
+    pub fn no_run(run: &str) -> Self {
+        Self::not_found(format!(
+            "there is no run `{run}`; GET /sessions/{{id}} lists those of a session"
+        ))
+    }
+
+    /// 404: there is no such session.
+    pub fn no_session(session: &str) -> Self {
+        Self::not_found(format!(
+            "there is no session `{session}`; GET /sessions lists those there are, and without `session_id` a \
+             new one is made"
+        ))
+    }
+
+    /// 409: the session has a run that is not over.
+    pub fn busy(session: &str, run: &str) -> Self {
+        Self {
+            run: Some(run.into()),
+            ..Self::new(
+                StatusCode::CONFLICT,
+                "session-busy",
+                "The session is busy",
+                format!(
+                    "run `{run}` of session `{session}` is not over: wait for it (GET /runs/{run}/events), decide \
+                     what it waits for (GET /runs/{run}), let it go on (POST /runs/{run}/continue) or end it (POST \
+                     /runs/{run}/cancel)"
+                ),
+            )
+        }
+    }
+
+    /// 409: it does not fit how things stand.
+    pub fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "conflict",
+            "Not as things stand",
+            detail,
+        )
+    }
+
+    /// 429: the principal has too much of it.
+    pub fn too_many(detail: impl Into<String>) -> Self {
+        Self {
+            retry_after: Some(Duration::from_secs(1)),
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too-many",
+                "Too many at once",
+                detail,
+            )
+        }
+    }
+
+    /// 503: not now.
+    pub fn unavailable(detail: impl Into<String>, retry_after: Option<Duration>) -> Self {
+        Self {
+            retry_after: Some(retry_after.unwrap_or(Duration::from_secs(1))),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unavailable",
+                "Not available now",
+                detail,
+            )
+        }
+    }
+
+    /// 500: a fault of this program or of its store. What is behind it stands in the log only.
+    pub fn internal() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "The server failed",
+            "the server met a fault of its own; its log says which",
+        )
+    }
+
+    /// Names the field that is meant.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<Box<str>>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = ProblemBody {
+            kind: format!("{TYPE}{}", self.kind),
+            title: self.title,
+            status: self.status.as_u16(),
+            detail: self.detail.clone(),
+            field: self.field.as_deref().map(str::to_owned),
+            run_id: self.run.as_deref().map(str::to_owned),
+        };
+        let text = serde_json::to_string(&body).unwrap_or_default();
+        let kind = HeaderValue::from_static("application/problem+json");
+        let mut response = (self.status, [(header::CONTENT_TYPE, kind)], text).into_response();
+        self.set_headers(&mut response);
+        // A dialect says the same in its own form.
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl Problem {
+    /// The headers that go with it, whatever the form of its body.
+    pub(crate) fn set_headers(&self, response: &mut Response) {
+        let headers = response.headers_mut();
+        if let Some(after) = self.retry_after {
+            let seconds = after.as_secs().max(1);
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer realm=\"switchboard\"");
+            headers.insert(header::WWW_AUTHENTICATE, scheme);
+        }
+    }
+}
+
+impl From<WishError> for Problem {
+    fn from(error: WishError) -> Self {
+        let detail = error.to_string();
+        match error {
+            WishError::Unknown { field, .. } | WishError::Invalid { field, .. } => {
+                Self::invalid(field, detail)
+            }
+            WishError::Unavailable { retry_after, .. } => Self::unavailable(detail, retry_after),
+        }
+    }
+}
+
+impl From<SessionStoreError> for Problem {
+    fn from(error: SessionStoreError) -> Self {
+        match &error {
+            SessionStoreError::NotFound { id } => Self::no_session(&id.0),
+            SessionStoreError::NoSuchRun { run } => Self::no_run(run),
+            SessionStoreError::Busy { session, run } => Self::busy(&session.0, run),
+            SessionStoreError::Exists { .. }
+            | SessionStoreError::Conflict { .. }
+            | SessionStoreError::RunConflict { .. } => Self::conflict(format!(
+                "{error}; look at it anew (GET /sessions/{{id}}) and try again"
+            )),
+            _ => {
+                tracing::error!(error = &error as &dyn std::error::Error, "the store failed");
+                Self::internal()
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! OpenAI's Chat Completions.
+
+mod inbound;
+mod stream;
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse as _, Response},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(crate) use inbound::{ChatRequest, Own};
+pub use stream::ChatStream;
+pub(super) use stream::Details;
+use stream::{Completion, ErrorBody};
+
+use super::{
+    client_tools::{ClientTools, Results, Waiting},
+    failure::Failure,
+    inbound::choose_model,
+    messages,
+    respond::{Telling, name_run},
+    whole::Whole,
+};
+use crate::{
+    App, ModelInfo, Problem, Wish,
+    hub::{Start, Talk},
+    read::{ReadJson, ReadPath},
+    security::Caller,
+};
+
+/// Answers the last of these messages, in the form of OpenAI's Chat Completions.
+///
+/// The server's own tools run on the server, those of the request at the client: a call of one of them ends the response with
+/// `tool_calls`, and the run goes on with the results. What the server's tools did stands in the field `switchboard` of chunks and answers.
+#[utoipa::path(
+    post,
+    path = "/v1/chat/completions",
+    operation_id = "openaiChat",
+    tag = "dialects",
+    request_body = ChatRequest,
+    responses(
+        (status = 200, description = "The answer; with `stream` server-sent events of `chat.completion.chunk`", body = Object),
+        (status = "4XX", description = "An error in OpenAI's form", body = Object),
+        (status = "5XX", description = "An error in OpenAI's form", body = Object),
+    )
+)]
+pub(crate) async fn completions(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    Extension(waiting): Extension<Waiting>,
+    ReadJson(request): ReadJson<ChatRequest>,
+) -> Result<Response, Problem> {
+    let parameters = request.parameters()?;
+    parameters.check()?;
+    let messages = request.conversation()?;
+    if let Some(results) = Results::of_last(&messages) {
+        let (held, reader) = waiting.answer(&app, &principal, results).await?;
+        let telling = Telling::of_held(app, held, reader, waiting);
+        return Ok(respond(telling, request).await);
+    }
+    let tools = ClientTools::new(&app, request.tools()?).await?;
+    let mut wish = Wish {
+        parameters,
+        recipe: request
+            .switchboard
+            .as_ref()
+            .and_then(|it| it.recipe.clone()),
+        ..Wish::default()
+    };
+    choose_model(app.engine(), &request.model, &mut wish).await?;
+    let start = Start {
+        principal: principal.clone(),
+        wish,
+        talk: Talk::Loose { messages },
+        shape: tools.as_ref().map(ClientTools::shape),
+    };
+    let started = app.hub().start(start).await?;
+    let guard = started.cancel_when_dropped();
+    let telling = Telling::of(app, principal, &started, ())
+        .stopped_by(guard)
+        .with_client(tools, waiting);
+    Ok(respond(telling, request).await)
+}
+
+/// Says what a run says, at once or as it comes.
+async fn respond(telling: Telling<()>, request: ChatRequest) -> Response {
+    if request.stream == Some(true) {
+        let with_usage = request
+            .stream_options
+            .as_ref()
+            .is_some_and(|options| options.include_usage);
+        let projection = ChatStream::new(Some(request.model), with_usage).after(telling.seen());
+        return telling.by(projection).response();
+    }
+    let seen = telling.seen();
+    let said = telling.by(Whole::after(seen)).finish().await.said();
+    let mut response = match &said.report {
+        Some(report) => match Failure::of(report) {
+            Some(failure) => error(failure.status, failure.message, None, Some(&failure.code)),
+            None => Json(Completion::new(&said, report, &request.model)).into_response(),
+        },
+        None => match &said.broken {
+            Some(why) => problem(&Problem::unavailable(why, None)),
+            None => Json(Completion::calls(&said, &request.model)).into_response(),
+        },
+    };
+    name_run(&mut response, &said.run, None);
+    response
+}
+
+/// A model in OpenAI's form.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Model {
+    /// As `model` wants it.
+    id: String,
+    /// When it was made: not known, which is 0.
+    created: i64,
+    /// `model`.
+    object: &'static str,
+    /// The provider.
+    owned_by: String,
+}
+
+impl From<ModelInfo> for Model {
+    fn from(model: ModelInfo) -> Self {
+        Self {
+            id: model.id,
+            created: 0,
+            object: "model",
+            owned_by: model.provider,
+        }
+    }
+}
+
+/// The models that can be named, in OpenAI's form.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Models {
+    /// `list`.
+    object: &'static str,
+    /// The models whose provider can be asked.
+    data: Vec<Model>,
+}
+
+/// The models, in one of two forms.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "for the document only")]
+enum EitherModels {
+    /// For everybody.
+    OpenAi(Models),
+    /// For whoever sends `anthropic-version`.
+    Anthropic(messages::Models),
+}
+
+/// The models whose provider can be asked, in OpenAI's form; in Anthropic's for whoever sends `anthropic-version`.
+#[utoipa::path(
+    get,
+    path = "/v1/models",
+    tag = "dialects",
+    params(("anthropic-version" = Option<String>, Header, description = "Asks for the list in Anthropic's form")),
+    responses((status = 200, description = "The models", body = EitherModels))
+)]
+pub(crate) async fn models(
+    State(app): State<App>,
+    Caller(_): Caller,
+    headers: HeaderMap,
+) -> Response {
+    let models = app.engine().models().await;
+    let ready = models.into_iter().filter(|model| model.ready);
+    if headers.contains_key("anthropic-version") {
+        return Json(messages::Models::of(ready)).into_response();
+    }
+    let models = Models {
+        object: "list",
+        data: ready.map(Model::from).collect(),
+    };
+    Json(models).into_response()
+}
+
+/// One model, in OpenAI's form. A slash in its id is sent as `%2F`.
+#[utoipa::path(
+    get,
+    path = "/v1/models/{id}",
+    operation_id = "openaiModel",
+    tag = "dialects",
+    params(("id" = String, Path, description = "The model, as `GET /v1/models` lists it")),
+    responses(
+        (status = 200, description = "The model", body = Model),
+        (status = 404, description = "There is no such model", body = Object),
+    )
+)]
+pub(crate) async fn model(
+    State(app): State<App>,
+    Caller(_): Caller,
+    ReadPath(id): ReadPath<String>,
+) -> Result<Json<Model>, Problem> {
+    let models = app.engine().models().await;
+    let found = models.into_iter().find(|model| model.id == id);
+    found.map(|model| Json(model.into())).ok_or_else(|| {
+        Problem::not_found(format!(
+            "there is no model `{id}`; GET /v1/models lists those there are"
+        ))
+        .at("model")
+    })
+}
+
+/// A problem in OpenAI's form.
+pub(super) fn problem(problem: &Problem) -> Response {
+    let status = match problem.status {
+        // What OpenAI says of a body that does not fit.
+        StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+        status => status,
+    };
+    let field = problem.field.as_deref();
+    let field = field.map(|field| field.trim_start_matches("parameters."));
+    error(status, &problem.detail, field, Some(problem.kind))
+}
+
+fn error(status: StatusCode, message: &str, param: Option<&str>, code: Option<&str>) -> Response {
+    let kind = match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        429 => "rate_limit_error",
+        400..=499 => "invalid_request_error",
+        _ => "server_error",
+    };
+    (status, Json(ErrorBody::new(kind, message, param, code))).into_response()
+}

@@ -1,0 +1,94 @@
+use switchboard_domain::MediaSource;
+
+use super::*;
+
+fn uses(ids: &[&str]) -> Vec<Part> {
+    ids.iter().map(|id| call(id, "look", "{}")).collect()
+}
+
+#[test]
+fn results_stand_together_behind_their_calls_in_call_order() {
+    let mut conversation = Conversation::default();
+    conversation.say(Role::User, vec![Part::text("?")]).unwrap();
+    conversation
+        .say(Role::Assistant, uses(&["a", "b"]))
+        .unwrap();
+    conversation.result(ToolResult::text("b", "", "2")).unwrap();
+    conversation.result(ToolResult::text("a", "", "1")).unwrap();
+    let messages = conversation.done().unwrap();
+    let results: Vec<_> = messages[2].results().collect();
+    assert_eq!(results[0].tool_use_id, "a");
+    assert_eq!(
+        (results[1].tool_use_id.as_str(), results[1].name.as_str()),
+        ("b", "look")
+    );
+}
+
+#[test]
+fn a_call_without_a_result_and_a_result_without_a_call_are_refused_by_name() {
+    let mut conversation = Conversation::default();
+    conversation.say(Role::User, vec![Part::text("?")]).unwrap();
+    conversation.say(Role::Assistant, uses(&["a"])).unwrap();
+    let error = conversation
+        .result(ToolResult::text("z", "", ""))
+        .unwrap_err();
+    assert!(error.contains("`z`"), "{error}");
+    let error = conversation
+        .say(Role::User, vec![Part::text("and?")])
+        .unwrap_err();
+    assert!(error.contains("`a`"), "{error}");
+
+    let mut conversation = Conversation::default();
+    conversation.say(Role::Assistant, uses(&["a"])).unwrap();
+    conversation.result(ToolResult::text("a", "", "1")).unwrap();
+    assert!(conversation.result(ToolResult::text("a", "", "2")).is_err());
+}
+
+#[test]
+fn only_what_somebody_said_can_be_answered() {
+    assert!(Conversation::default().done().is_err());
+    let mut conversation = Conversation::default();
+    conversation.say(Role::User, vec![Part::text("?")]).unwrap();
+    conversation
+        .say(Role::Assistant, vec![Part::text("!")])
+        .unwrap();
+    assert!(conversation.done().is_err());
+}
+
+#[test]
+fn files_come_in_their_address_or_stay_where_they_are() {
+    let Part::Image(image) = file("data:image/png;base64,AA==", None, None).unwrap() else {
+        panic!("an image");
+    };
+    assert_eq!(image, Media::base64("image/png", "AA=="));
+    let Part::Document(document) =
+        file("https://a/b.pdf", Some("application/pdf"), Some("b")).unwrap()
+    else {
+        panic!("a document");
+    };
+    assert_eq!(
+        document.media.source,
+        MediaSource::Url("https://a/b.pdf".into())
+    );
+    assert_eq!(document.title.as_deref(), Some("b"));
+    for refused in [
+        "file:///etc/passwd",
+        "data:image/png,AA",
+        "data:;base64,AA==",
+        "data:",
+        "x",
+    ] {
+        assert!(file(refused, None, None).is_err(), "{refused}");
+    }
+}
+
+#[test]
+fn a_session_is_named_by_what_stands_in_an_address_unchanged() {
+    for fit in ["a", "V4kZ-x_1.2:3", &"x".repeat(128)] {
+        assert!(session_id(fit, "id").is_ok(), "{fit}");
+    }
+    for unfit in ["", ".", "..", "a/b", "ä", "a b", &"x".repeat(129)] {
+        let problem = session_id(unfit, "threadId").unwrap_err();
+        assert!(problem.detail.contains("threadId"));
+    }
+}

@@ -1,0 +1,183 @@
+//! Anthropic's Messages.
+
+mod inbound;
+mod stream;
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+
+use serde::Serialize;
+
+pub(crate) use inbound::MessagesRequest;
+pub use stream::MessagesStream;
+use stream::{ErrorBody, Message, error_kind};
+
+use super::{
+    client_tools::{ClientTools, Results, Waiting},
+    failure::Failure,
+    inbound::choose_model,
+    respond::{Telling, name_run},
+    whole::Whole,
+};
+use utoipa::ToSchema;
+
+use crate::{
+    App, ModelInfo, Problem, Wish,
+    hub::{Start, Talk},
+    read::ReadJson,
+    security::Caller,
+};
+
+/// Answers the last of these messages, in the form of Anthropic's Messages.
+///
+/// The server's own tools run on the server, those of the request at the client: a call of one of them ends the response with
+/// `tool_use`, and the run goes on with the results. What the server's tools did stands in the field `switchboard` of `ping` events and answers.
+#[utoipa::path(
+    post,
+    path = "/v1/messages",
+    operation_id = "anthropicMessages",
+    tag = "dialects",
+    request_body = MessagesRequest,
+    responses(
+        (status = 200, description = "The message; with `stream` server-sent events", body = Object),
+        (status = "4XX", description = "An error in Anthropic's form", body = Object),
+        (status = "5XX", description = "An error in Anthropic's form", body = Object),
+    )
+)]
+pub(crate) async fn messages(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    Extension(waiting): Extension<Waiting>,
+    ReadJson(request): ReadJson<MessagesRequest>,
+) -> Result<Response, Problem> {
+    let parameters = request.parameters()?;
+    parameters.check()?;
+    let conversation = request.conversation()?;
+    if let Some(results) = Results::of_last(&conversation) {
+        let (held, reader) = waiting.answer(&app, &principal, results).await?;
+        let telling = Telling::of_held(app, held, reader, waiting);
+        return Ok(respond(telling, request).await);
+    }
+    let tools = ClientTools::new(&app, request.tools()?).await?;
+    let mut wish = Wish {
+        parameters,
+        recipe: request
+            .switchboard
+            .as_ref()
+            .and_then(|it| it.recipe.clone()),
+        ..Wish::default()
+    };
+    choose_model(app.engine(), &request.model, &mut wish).await?;
+    let start = Start {
+        principal: principal.clone(),
+        wish,
+        talk: Talk::Loose {
+            messages: conversation,
+        },
+        shape: tools.as_ref().map(ClientTools::shape),
+    };
+    let started = app.hub().start(start).await?;
+    let guard = started.cancel_when_dropped();
+    let telling = Telling::of(app, principal, &started, ())
+        .stopped_by(guard)
+        .with_client(tools, waiting);
+    Ok(respond(telling, request).await)
+}
+
+/// Says what a run says, at once or as it comes.
+async fn respond(telling: Telling<()>, request: MessagesRequest) -> Response {
+    if request.stream == Some(true) {
+        let projection = MessagesStream::new(Some(request.model)).after(telling.seen());
+        return telling.by(projection).response();
+    }
+    let seen = telling.seen();
+    let said = telling.by(Whole::after(seen)).finish().await.said();
+    let mut response = match &said.report {
+        Some(report) => match Failure::of(report) {
+            Some(failure) => error(failure.status, failure.message),
+            None => Json(Message::new(&said, report, &request.model)).into_response(),
+        },
+        None => match &said.broken {
+            Some(why) => problem(&Problem::unavailable(why, None)),
+            None => Json(Message::calls(&said, &request.model)).into_response(),
+        },
+    };
+    name_run(&mut response, &said.run, None);
+    response
+}
+
+/// The models in Anthropic's form: `types/model_info.py` and `pagination.py` of `anthropic` 2.12.0. All are on one page.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AnthropicModels)]
+pub(super) struct Models {
+    /// The models whose provider can be asked.
+    data: Vec<Model>,
+    /// Never.
+    has_more: bool,
+    /// The first of them.
+    first_id: Option<String>,
+    /// The last of them.
+    last_id: Option<String>,
+}
+
+/// A model in Anthropic's form.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AnthropicModel)]
+struct Model {
+    /// `model`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// As `model` wants it.
+    id: String,
+    /// Its name without the provider.
+    display_name: String,
+    /// Not known, for which the vendor has the beginning of time.
+    created_at: &'static str,
+    /// `active`.
+    lifecycle: &'static str,
+    /// Its context window, where that is known.
+    max_input_tokens: Option<u64>,
+    /// What it writes at most, where that is known.
+    max_tokens: Option<u64>,
+}
+
+impl Models {
+    pub(super) fn of(models: impl Iterator<Item = ModelInfo>) -> Self {
+        let data: Vec<Model> = models
+            .map(|model| Model {
+                kind: "model",
+                id: model.id,
+                display_name: model.name,
+                created_at: "1970-01-01T00:00:00Z",
+                lifecycle: "active",
+                max_input_tokens: model.context_window,
+                max_tokens: model.max_output_tokens,
+            })
+            .collect();
+        Self {
+            has_more: false,
+            first_id: data.first().map(|model| model.id.clone()),
+            last_id: data.last().map(|model| model.id.clone()),
+            data,
+        }
+    }
+}
+
+/// A problem in Anthropic's form.
+pub(super) fn problem(problem: &Problem) -> Response {
+    let status = match problem.status {
+        // What Anthropic says of a body that does not fit.
+        StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+        status => status,
+    };
+    error(status, &problem.detail)
+}
+
+fn error(status: StatusCode, message: &str) -> Response {
+    let kind = error_kind(status.as_u16());
+    (status, Json(ErrorBody::new(kind, message))).into_response()
+}

@@ -1,0 +1,536 @@
+//! A run as Anthropic's stream of message events, or as one message.
+//!
+//! The forms and their order are those of the package `anthropic` 2.12.0 (`types/raw_*_event.py`,
+//! `types/message.py`, `types/usage.py`, `accumulate_event` of `lib/streaming/_messages.py`; errors in mid-stream:
+//! `_streaming.py`).
+//!
+//! The server's own tools run on the server: a client sees what the model says, each step in blocks of its own, and
+//! what the tools did in the field `switchboard` of `ping` events, which every client skips. It holds an event of the run, as
+//! `GET /runs/{id}/events` tells it.
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use switchboard_domain::{FinishReason, Usage};
+use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
+
+use super::super::{
+    chat::Details,
+    client_tools::ClientCalls,
+    failure::{self, Failure},
+    frames::Frames,
+    respond::Projection,
+    telling::{Beat, PartKind, Telling},
+    whole::{Said, add_usage},
+};
+
+/// The projection: give it the events of a run in order, and it says what a client reads.
+#[derive(Debug)]
+pub struct MessagesStream {
+    telling: Telling,
+    words: Words,
+}
+
+#[derive(Debug, Default)]
+struct Words {
+    /// What the client asked for, which is what it expects to read; else the model that is asked.
+    model: Option<String>,
+    /// The index of the next block.
+    next: u32,
+    is_closed: bool,
+    run: String,
+    calls: ClientCalls,
+    /// What the models cost that were asked for this response.
+    usage: Usage,
+    /// The number of the last event that an earlier response told, if there was one.
+    goes_on_after: Option<u64>,
+}
+
+impl MessagesStream {
+    /// A stream for a client that asked for this model.
+    pub fn new(model: Option<String>) -> Self {
+        Self {
+            telling: Telling::default(),
+            words: Words {
+                model,
+                ..Words::default()
+            },
+        }
+    }
+
+    /// The events up to this number were told in an earlier response, and are not told to this one.
+    #[must_use]
+    pub fn after(mut self, seen: Option<u64>) -> Self {
+        self.words.goes_on_after = seen;
+        self
+    }
+
+    /// Tells an event.
+    pub fn event(&mut self, event: &RunEvent, out: &mut Frames) {
+        let Self { telling, words } = self;
+        telling.event(event, &mut |beat| words.say(&beat, out));
+    }
+
+    /// The response ends, and the run is not over: the server goes down, or it failed.
+    pub fn breaks(&mut self, why: &str, out: &mut Frames) {
+        let Self { telling, words } = self;
+        if !words.is_closed {
+            telling.rests(&mut |beat| words.say(&beat, out));
+            words.fail("api_error", why, out);
+        }
+    }
+
+    /// Whether the client has the end of its answer.
+    pub fn is_closed(&self) -> bool {
+        self.words.is_closed
+    }
+}
+
+impl Words {
+    fn say(&mut self, beat: &Beat<'_>, out: &mut Frames) {
+        self.calls.follow(&self.run, beat);
+        match beat {
+            Beat::Began { event, model } => {
+                self.model.get_or_insert_with(|| model.to_string());
+                self.run = event.run_id.to_string();
+                self.begin(out);
+                ping(event, out);
+            }
+            Beat::PartBegan(part) => event_frame(
+                &Event::ContentBlockStart {
+                    index: self.next,
+                    content_block: match part.kind {
+                        PartKind::Text => Block::Text { text: "" },
+                        PartKind::Reasoning => Block::Thinking {
+                            thinking: "",
+                            signature: "",
+                        },
+                    },
+                },
+                out,
+            ),
+            Beat::PartGrew(part, text) => event_frame(
+                &Event::ContentBlockDelta {
+                    index: self.next,
+                    delta: match part.kind {
+                        PartKind::Text => BlockDelta::TextDelta { text },
+                        PartKind::Reasoning => BlockDelta::ThinkingDelta { thinking: text },
+                    },
+                },
+                out,
+            ),
+            Beat::PartDone(_) => {
+                event_frame(&Event::ContentBlockStop { index: self.next }, out);
+                self.next += 1;
+            }
+            Beat::Note(event) => {
+                add_usage(&mut self.usage, event);
+                ping(event, out);
+            }
+            Beat::Ended(report) => self.end(report, out),
+            // Said by the events themselves, or no concern of this dialect.
+            _ => {}
+        }
+    }
+
+    fn begin(&self, out: &mut Frames) {
+        let message = Message {
+            id: id(&self.run, self.goes_on_after),
+            kind: "message",
+            role: "assistant",
+            model: self.model.as_deref().unwrap_or_default(),
+            content: Vec::new(),
+            stop_reason: None,
+            stop_sequence: None,
+            stop_details: None,
+            // What the prompt costs is known when the run is over.
+            usage: MessageUsage::default(),
+            switchboard: None,
+        };
+        event_frame(&Event::MessageStart { message }, out);
+    }
+
+    /// The client is to make calls, and the response ends.
+    fn wait(&mut self, out: &mut Frames) {
+        for (index, call) in (self.next..).zip(self.calls.asked()) {
+            let content_block = Block::ToolUse {
+                id: &call.id,
+                name: &call.name,
+                input: Input::Told,
+            };
+            let begun = Event::ContentBlockStart {
+                index,
+                content_block,
+            };
+            event_frame(&begun, out);
+            let delta = BlockDelta::InputJsonDelta {
+                partial_json: &call.input,
+            };
+            event_frame(&Event::ContentBlockDelta { index, delta }, out);
+            event_frame(&Event::ContentBlockStop { index }, out);
+        }
+        let ended = Event::MessageDelta {
+            delta: Delta {
+                stop_reason: "tool_use",
+                stop_sequence: None,
+                stop_details: None,
+            },
+            usage: MessageUsage::of(&self.usage),
+            switchboard: None,
+        };
+        event_frame(&ended, out);
+        event_frame(&Event::MessageStop, out);
+        self.is_closed = true;
+    }
+
+    fn end(&mut self, report: &RunReport, out: &mut Frames) {
+        if let Some(failure) = Failure::of(report) {
+            return self.fail(error_kind(failure.status.as_u16()), failure.message, out);
+        }
+        let stop_reason = stop_reason(report);
+        event_frame(
+            &Event::MessageDelta {
+                delta: Delta {
+                    stop_reason,
+                    stop_sequence: None,
+                    stop_details: StopDetails::of(report),
+                },
+                usage: MessageUsage::of(&match self.goes_on_after {
+                    None => report.usage,
+                    Some(_) => self.usage,
+                }),
+                switchboard: Some(Details::of_told(report)),
+            },
+            out,
+        );
+        event_frame(&Event::MessageStop, out);
+        self.is_closed = true;
+    }
+
+    fn fail(&mut self, kind: &str, why: &str, out: &mut Frames) {
+        out.named("error", &ErrorBody::new(kind, why));
+        self.is_closed = true;
+    }
+}
+
+/// A frame that is named as its value says.
+fn event_frame(event: &Event<'_>, out: &mut Frames) {
+    let name = match event {
+        Event::MessageStart { .. } => "message_start",
+        Event::ContentBlockStart { .. } => "content_block_start",
+        Event::ContentBlockDelta { .. } => "content_block_delta",
+        Event::ContentBlockStop { .. } => "content_block_stop",
+        Event::MessageDelta { .. } => "message_delta",
+        Event::MessageStop => "message_stop",
+        Event::Ping { .. } => "ping",
+    };
+    out.named(name, event);
+}
+
+fn ping(event: &RunEvent, out: &mut Frames) {
+    event_frame(&Event::Ping { switchboard: event }, out);
+}
+
+/// The id of an answer, from which the run can be found again; one that goes on after an event has another.
+fn id(run: &str, after: Option<u64>) -> String {
+    match after {
+        None => format!("msg_{run}"),
+        Some(after) => format!("msg_{run}-{after}"),
+    }
+}
+
+/// Whatever limit ended a run, the answer is cut short; which limit it was stands in `switchboard`.
+fn stop_reason(report: &RunReport) -> &'static str {
+    if failure::is_declined(report) {
+        return "refusal";
+    }
+    match (report.outcome, &report.finish_reason) {
+        (Outcome::Limited, _)
+            if report
+                .error
+                .as_ref()
+                .is_some_and(|error| error.kind == RunErrorKind::ContextOverflow) =>
+        {
+            "model_context_window_exceeded"
+        }
+        (Outcome::Limited, _) | (_, Some(FinishReason::Length)) => "max_tokens",
+        _ => "end_turn",
+    }
+}
+
+/// The word of an error for an HTTP status, as the package's `_exceptions.py` and `types/error_*.py` have them.
+pub(super) fn error_kind(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        503 | 529 => "overloaded_error",
+        504 => "timeout_error",
+        400..=499 => "invalid_request_error",
+        _ => "api_error",
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event<'a> {
+    MessageStart {
+        message: Message<'a>,
+    },
+    ContentBlockStart {
+        index: u32,
+        content_block: Block<'a>,
+    },
+    ContentBlockDelta {
+        index: u32,
+        delta: BlockDelta<'a>,
+    },
+    ContentBlockStop {
+        index: u32,
+    },
+    MessageDelta {
+        delta: Delta<'a>,
+        usage: MessageUsage,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        switchboard: Option<Details<'a>>,
+    },
+    MessageStop,
+    Ping {
+        switchboard: &'a RunEvent,
+    },
+}
+
+/// A message.
+#[derive(Debug, Serialize)]
+pub(super) struct Message<'a> {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    role: &'static str,
+    model: &'a str,
+    content: Vec<Block<'a>>,
+    stop_reason: Option<&'static str>,
+    stop_sequence: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_details: Option<StopDetails<'a>>,
+    usage: MessageUsage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    switchboard: Option<Details<'a>>,
+}
+
+impl<'a> Message<'a> {
+    /// The answer of a run that has one.
+    pub(super) fn new(said: &'a Said, report: &'a RunReport, model: &'a str) -> Self {
+        let usage = said.usage(report);
+        Self {
+            stop_details: StopDetails::of(report),
+            switchboard: Some(Details::of(report)),
+            ..Self::of(said, &report.answer, stop_reason(report), &usage, model)
+        }
+    }
+
+    /// Calls that the client is to make.
+    pub(super) fn calls(said: &'a Said, model: &'a str) -> Self {
+        let mut message = Self::of(said, &said.text, "tool_use", &said.usage, model);
+        let calls = said.calls().map(|call| Block::ToolUse {
+            id: &call.id,
+            name: &call.name,
+            input: Input::Whole(&call.input),
+        });
+        message.content.extend(calls);
+        message
+    }
+
+    fn of(
+        said: &'a Said,
+        text: &'a str,
+        stop_reason: &'static str,
+        usage: &Usage,
+        model: &'a str,
+    ) -> Self {
+        let mut content = Vec::new();
+        if !said.reasoning.is_empty() {
+            content.push(Block::Thinking {
+                thinking: &said.reasoning,
+                signature: "",
+            });
+        }
+        if !text.is_empty() {
+            content.push(Block::Text { text });
+        }
+        Self {
+            id: id(&said.run, said.seen),
+            kind: "message",
+            role: "assistant",
+            model,
+            content,
+            stop_reason: Some(stop_reason),
+            stop_sequence: None,
+            stop_details: None,
+            usage: MessageUsage::of(usage),
+            switchboard: None,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    /// The signature is the vendor's, for its own API; a run gives none away, and takes thinking back without.
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    /// A call that the client is to make.
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: Input<'a>,
+    },
+}
+
+/// The input of a call.
+#[derive(Debug, Clone, Copy)]
+enum Input<'a> {
+    /// A block that has just begun has none yet.
+    Told,
+    /// As JSON text.
+    Whole(&'a str),
+}
+
+impl Serialize for Input<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = match self {
+            Self::Told => "{}",
+            Self::Whole(text) => text,
+        };
+        // It was written by this program.
+        let value: Value = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
+        value.serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(clippy::enum_variant_names, reason = "the names are the vendor's")]
+enum BlockDelta<'a> {
+    TextDelta { text: &'a str },
+    ThinkingDelta { thinking: &'a str },
+    InputJsonDelta { partial_json: &'a str },
+}
+
+#[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names are the vendor's")]
+struct Delta<'a> {
+    stop_reason: &'static str,
+    stop_sequence: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_details: Option<StopDetails<'a>>,
+}
+
+/// Why a model declined.
+#[derive(Debug, Serialize)]
+struct StopDetails<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    category: Option<&'a str>,
+    explanation: Option<&'a str>,
+}
+
+impl<'a> StopDetails<'a> {
+    fn of(report: &'a RunReport) -> Option<Self> {
+        let error = report.error.as_ref()?;
+        failure::is_declined(report).then_some(Self {
+            kind: "refusal",
+            category: None,
+            explanation: Some(&error.message),
+        })
+    }
+}
+
+/// Tokens. The first two are required there; 0 also stands for "nobody said". The input leaves out what a cache
+/// held, as the vendor counts it.
+#[derive(Debug, Serialize, Default)]
+#[expect(clippy::struct_field_names, reason = "the names are the vendor's")]
+struct MessageUsage {
+    input_tokens: u64,
+    output_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_creation_input_tokens: Option<u64>,
+}
+
+impl MessageUsage {
+    fn of(usage: &Usage) -> Self {
+        let cached = usage
+            .cache_read_tokens
+            .unwrap_or(0)
+            .saturating_add(usage.cache_write_tokens.unwrap_or(0));
+        Self {
+            input_tokens: usage.input_tokens.unwrap_or(0).saturating_sub(cached),
+            output_tokens: usage.output_tokens.unwrap_or(0),
+            cache_read_input_tokens: usage.cache_read_tokens,
+            cache_creation_input_tokens: usage.cache_write_tokens,
+        }
+    }
+}
+
+/// An error in Anthropic's form.
+#[derive(Debug, Serialize)]
+pub(super) struct ErrorBody<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    error: ErrorDetails<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorDetails<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    message: &'a str,
+}
+
+impl<'a> ErrorBody<'a> {
+    pub(super) fn new(kind: &'a str, message: &'a str) -> Self {
+        Self {
+            kind: "error",
+            error: ErrorDetails { kind, message },
+        }
+    }
+}
+
+impl Projection for MessagesStream {
+    fn event(&mut self, event: &RunEvent, out: &mut Frames) {
+        self.event(event, out);
+    }
+
+    fn waits(&mut self, out: &mut Frames) {
+        let Self { telling, words } = self;
+        if !words.is_closed {
+            telling.rests(&mut |beat| words.say(&beat, out));
+            words.wait(out);
+        }
+    }
+
+    fn breaks(&mut self, why: &str, out: &mut Frames) {
+        self.breaks(why, out);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn asks(&self) -> bool {
+        self.words.calls.asked().next().is_some()
+    }
+
+    fn calls(&self) -> Vec<String> {
+        let calls = self.words.calls.asked();
+        calls.map(|call| call.tool_use.clone()).collect()
+    }
+}

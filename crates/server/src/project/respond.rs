@@ -1,0 +1,313 @@
+//! A run's events, read from the hub, as the body of a response.
+
+use std::{collections::HashSet, sync::Arc};
+
+use axum::{
+    http::{HeaderName, HeaderValue},
+    response::Response,
+};
+use bytes::Bytes;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use switchboard_domain::{Principal, SessionId};
+use switchboard_orchestration::{RunEvent, RunEventKind};
+
+use super::{
+    client_tools::{ClientTools, Held, Waiting},
+    frames::Frames,
+};
+use crate::{
+    App,
+    hub::{Guard, Logged, Reader, Started},
+    sse,
+};
+
+/// Names the run that a response tells of, so that it can be read again, decided about and stopped.
+const RUN: HeaderName = HeaderName::from_static("x-switchboard-run-id");
+/// Names its session, if it is in one.
+const SESSION: HeaderName = HeaderName::from_static("x-switchboard-session-id");
+
+/// What a response says when it ends before the run does.
+pub(super) const INTERRUPTED: &str =
+    "the server stopped before the run was over; what is kept can be continued";
+
+/// What makes a dialect of events.
+pub(super) trait Projection: Send + 'static {
+    fn event(&mut self, event: &RunEvent, out: &mut Frames);
+
+    /// The events before were told in an earlier response.
+    fn goes_on(&mut self, _out: &mut Frames) {}
+
+    /// The run waits for a person, and the response ends.
+    fn waits(&mut self, _out: &mut Frames) {}
+
+    /// The response ends before the run does.
+    fn breaks(&mut self, why: &str, out: &mut Frames);
+
+    /// The client has the end.
+    fn is_closed(&self) -> bool;
+
+    /// A call waits for somebody whose word comes with another request, so that the response ends.
+    fn asks(&self) -> bool {
+        false
+    }
+
+    /// The calls that wait for the client, by the run's ids.
+    fn calls(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A response under way.
+pub(super) struct Telling<P> {
+    app: App,
+    principal: Principal,
+    run: Arc<str>,
+    session: Option<SessionId>,
+    /// There, but for the moment in which it is told to end earlier.
+    reader: Option<Reader>,
+    projection: P,
+    /// The client knows the events up to this number.
+    seen: u64,
+    /// The number of the last event that was read.
+    last: u64,
+    /// Ends where the run waits for a person.
+    until_waiting: bool,
+    /// Calls about which somebody has just had a word of which nothing was heard yet.
+    decided: HashSet<String>,
+    is_audible: bool,
+    out: Frames,
+    /// Stops the run when this is dropped.
+    guard: Option<Guard>,
+    /// The tools that run at the client, and where the run waits for it.
+    client: Option<(Arc<ClientTools>, Waiting)>,
+}
+
+impl<P> Telling<P> {
+    /// All of a run that has just begun, or of one that somebody comes back to.
+    pub(super) fn all(
+        app: App,
+        principal: Principal,
+        run: Arc<str>,
+        session: Option<SessionId>,
+        reader: Reader,
+        projection: P,
+    ) -> Self {
+        Self {
+            app,
+            principal,
+            run,
+            session,
+            reader: Some(reader),
+            projection,
+            seen: 0,
+            last: 0,
+            until_waiting: false,
+            decided: HashSet::new(),
+            is_audible: true,
+            out: Frames::new(),
+            guard: None,
+            client: None,
+        }
+    }
+
+    /// All of a run that was just started.
+    pub(super) fn of(app: App, principal: Principal, started: &Started, projection: P) -> Self {
+        let (run, session) = (Arc::clone(&started.run), started.session.clone());
+        Self::all(app, principal, run, session, started.reader(), projection)
+    }
+
+    /// The same, told in another way. Nothing of it may have been told yet.
+    pub(super) fn by<Q>(self, projection: Q) -> Telling<Q> {
+        Telling {
+            app: self.app,
+            principal: self.principal,
+            run: self.run,
+            session: self.session,
+            reader: self.reader,
+            projection,
+            seen: self.seen,
+            last: self.last,
+            until_waiting: self.until_waiting,
+            decided: self.decided,
+            is_audible: self.is_audible,
+            out: self.out,
+            guard: self.guard,
+            client: self.client,
+        }
+    }
+
+    /// What comes after the events that the client knows, once these calls have got their word.
+    #[must_use]
+    pub(super) fn after(mut self, seen: u64, decided: HashSet<String>) -> Self {
+        self.seen = seen;
+        self.decided = decided;
+        self.is_audible = seen == 0;
+        self
+    }
+
+    /// The response ends when the run waits for a person: the answer comes with another request.
+    #[must_use]
+    pub(super) fn until_waiting(mut self) -> Self {
+        self.until_waiting = true;
+        if self.decided.is_empty() {
+            self.ends_where_it_waits();
+        }
+        self
+    }
+
+    /// The run is stopped when the client goes away.
+    #[must_use]
+    pub(super) fn stopped_by(mut self, guard: Guard) -> Self {
+        self.guard = Some(guard);
+        self
+    }
+
+    /// The run has tools that run at the client: where it waits for one, the response ends, and the run is kept.
+    #[must_use]
+    pub(super) fn with_client(mut self, tools: Option<Arc<ClientTools>>, waiting: Waiting) -> Self {
+        if let Some(tools) = tools {
+            self.client = Some((tools, waiting));
+            return self.until_waiting();
+        }
+        self
+    }
+
+    fn ends_where_it_waits(&mut self) {
+        self.reader = self.reader.take().map(Reader::until_waiting);
+    }
+}
+
+impl Telling<()> {
+    /// What comes of a run that waited for its client, which has given its results.
+    pub(super) fn of_held(app: App, held: Held, reader: Reader, waiting: Waiting) -> Self {
+        let run = held.run.as_str().into();
+        let mut telling = Self::all(app, held.owner, run, None, reader, ());
+        telling.last = held.seen;
+        telling.decided = held.calls.into_iter().collect();
+        telling.guard = held.guard;
+        telling.with_client(Some(held.tools), waiting)
+    }
+
+    /// The number of the last event that an earlier response told, if there was one.
+    pub(super) fn seen(&self) -> Option<u64> {
+        (self.last > 0).then_some(self.last)
+    }
+}
+
+impl<P: Projection> Telling<P> {
+    /// Reads to the end of the response, which is what the projection made of it.
+    pub(super) async fn finish(mut self) -> P {
+        while self.next().await.is_some() {}
+        self.projection
+    }
+
+    /// The response.
+    pub(super) fn response(self) -> Response {
+        let (run, session) = (Arc::clone(&self.run), self.session.clone());
+        let keep_alive = self.app.options().keep_alive;
+        let frames = stream::unfold(self, |mut telling| async move {
+            let frames = telling.next().await?;
+            Some((frames, telling))
+        });
+        let mut response = sse::response(frames, keep_alive);
+        name_run(&mut response, &run, session.as_ref());
+        response
+    }
+
+    /// What there is to send next; all that is there already goes together.
+    async fn next(&mut self) -> Option<Bytes> {
+        while !self.projection.is_closed() {
+            match self.reader.as_mut()?.next().await {
+                Some(logged) => {
+                    self.take(&logged);
+                    while !self.projection.is_closed()
+                        && let Some(Some(logged)) = self.reader.as_mut()?.next().now_or_never()
+                    {
+                        self.take(&logged);
+                    }
+                }
+                None => self.ended().await,
+            }
+            if !self.out.is_empty() {
+                return Some(self.out.take());
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, logged: &Logged) {
+        self.last = logged.seq;
+        let Some(event) = logged.event() else {
+            return;
+        };
+        let event = &*event;
+        if logged.seq <= self.seen {
+            // Only so that the projection is where it was when the client read this.
+            self.projection.event(event, &mut self.out);
+            let _ = self.out.take();
+            return;
+        }
+        self.becomes_audible();
+        if let RunEventKind::ToolApproved { id, .. }
+        | RunEventKind::ToolDenied { id, .. }
+        | RunEventKind::ToolFinished { id, .. } = &event.kind
+        {
+            self.decided.remove(id);
+        }
+        self.projection.event(event, &mut self.out);
+        if self.until_waiting && self.decided.is_empty() {
+            self.ends_where_it_waits();
+        }
+    }
+
+    fn becomes_audible(&mut self) {
+        if !std::mem::replace(&mut self.is_audible, true) {
+            self.projection.waits(&mut self.out);
+            let _ = self.out.take();
+            self.projection.goes_on(&mut self.out);
+        }
+    }
+
+    /// The reader has no more.
+    async fn ended(&mut self) {
+        self.becomes_audible();
+        if !self.reader.as_ref().is_some_and(Reader::is_waiting) {
+            return self.projection.breaks(INTERRUPTED, &mut self.out);
+        }
+        if self.projection.asks() {
+            self.projection.waits(&mut self.out);
+            return self.keep_for_client();
+        }
+        // It waits for a word or an answer that is given elsewhere while this response stays open.
+        let hub = self.app.hub();
+        match hub.reader(&self.principal, &self.run, self.last).await {
+            Ok(reader) => self.reader = Some(reader),
+            Err(problem) => self.projection.breaks(&problem.detail, &mut self.out),
+        }
+    }
+
+    fn keep_for_client(&mut self) {
+        if let Some((tools, waiting)) = self.client.take() {
+            let held = Held {
+                run: self.run.to_string(),
+                tools,
+                seen: self.last,
+                calls: self.projection.calls(),
+                guard: self.guard.take(),
+                owner: self.principal.clone(),
+            };
+            waiting.put(held, self.app.options().approval_time);
+        }
+    }
+}
+
+/// Names a run in the headers of a response.
+pub(super) fn name_run(response: &mut Response, run: &str, session: Option<&SessionId>) {
+    let headers = response.headers_mut();
+    if let Ok(run) = HeaderValue::from_str(run) {
+        headers.insert(RUN, run);
+    }
+    if let Some(Ok(session)) = session.map(|id| HeaderValue::from_str(&id.0)) {
+        headers.insert(SESSION, session);
+    }
+}

@@ -1,0 +1,167 @@
+//! Reads requests, with every way in which they can be wrong as a [`Problem`].
+
+use axum::{
+    body::Body,
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    http::{HeaderMap, StatusCode, header, request::Parts},
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use crate::{App, Problem};
+
+/// A request's body as JSON.
+pub(crate) struct ReadJson<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for ReadJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        if !is_json(&parts.headers) {
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "not-json",
+                "The body is not said to be JSON",
+                "send the body as JSON, with the header Content-Type: application/json",
+            ));
+        }
+        let options = app.options();
+        let read = whole(&parts.headers, body, options.max_body);
+        let Ok(bytes) = tokio::time::timeout(options.body_time, read).await else {
+            return Err(Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "too-slow",
+                "The body took too long",
+                format!(
+                    "the body did not come within {} s: send the request again",
+                    options.body_time.as_secs_f64()
+                ),
+            ));
+        };
+        json(&bytes?).map(Self)
+    }
+}
+
+/// A body as JSON, if there is one; else the default.
+pub(crate) struct ReadJsonOrNothing<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for ReadJsonOrNothing<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let headers = request.headers();
+        let is_empty = !headers.contains_key(header::TRANSFER_ENCODING)
+            && headers
+                .get(header::CONTENT_LENGTH)
+                .is_none_or(|length| length == "0");
+        if is_empty {
+            return Ok(Self(T::default()));
+        }
+        let ReadJson(value) = ReadJson::from_request(request, app).await?;
+        Ok(Self(value))
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let (family, subtype) = kind.split_once('/').unwrap_or_default();
+    let subtype = subtype.to_ascii_lowercase();
+    family.eq_ignore_ascii_case("application") && (subtype == "json" || subtype.ends_with("+json"))
+}
+
+async fn whole(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Problem> {
+    let too_large = || {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too-large",
+            "The body is too large",
+            format!("the body may have {most} bytes: send less, or raise `serve.max_body`"),
+        )
+    };
+    let length = headers.get(header::CONTENT_LENGTH);
+    let length: Option<usize> = length.and_then(|it| it.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length| length > most) {
+        return Err(too_large());
+    }
+    let mut read = BytesMut::with_capacity(length.unwrap_or(0).min(64 << 10));
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| Problem::malformed("the body broke off"))?;
+        if read.len() + piece.len() > most {
+            return Err(too_large());
+        }
+        read.extend_from_slice(&piece);
+    }
+    Ok(read.freeze())
+}
+
+fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| match error.classify() {
+        Category::Data => Problem::unfitting(format!("the body does not fit: {error}")),
+        _ if bytes.is_empty() => Problem::malformed("the body is empty: send JSON"),
+        _ => Problem::malformed(format!("the body is no JSON: {error}")),
+    })
+}
+
+/// What stands behind the `?` of an address.
+pub(crate) struct ReadQuery<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ReadQuery<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Query::try_from_uri(&parts.uri)
+            .map(|Query(value)| Self(value))
+            .map_err(|error| {
+                let why = std::error::Error::source(&error).map(ToString::to_string);
+                let why = why.unwrap_or_else(|| error.to_string());
+                Problem::malformed(format!("the address's query does not fit: {why}"))
+            })
+    }
+}
+
+/// The ids in an address.
+pub(crate) struct ReadPath<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ReadPath<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            // It is nobody's id.
+            Err(_) => Err(Problem::not_found(
+                "the address names nothing that there is",
+            )),
+        }
+    }
+}
+
+/// Longest id of a session, run, call or question that is looked for.
+const LONGEST_ID: usize = 512;
+
+/// Refuses what cannot be the id of anything, and cannot be looked for in every store.
+pub(crate) fn check_id(id: &str, problem: impl FnOnce() -> Problem) -> Result<(), Problem> {
+    if id.is_empty() || id.len() > LONGEST_ID || id.chars().any(char::is_control) {
+        return Err(problem());
+    }
+    Ok(())
+}
+
+/// Refuses text that no store takes.
+pub(crate) fn check_text(field: &str, text: &str) -> Result<(), Problem> {
+    if text.contains('\0') {
+        let detail = format!("`{field}` holds the character U+0000, which cannot be stored");
+        return Err(Problem::invalid(field, detail));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

@@ -1,0 +1,74 @@
+use axum::http::HeaderValue;
+use serde_json::Value;
+
+use super::*;
+
+#[test]
+fn json_is_what_is_said_to_be() {
+    let is = |kind: &'static str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        is_json(&headers)
+    };
+    for kind in [
+        "application/json",
+        "Application/JSON; charset=utf-8",
+        "application/vnd.api+json",
+    ] {
+        assert!(is(kind), "{kind}");
+    }
+    for kind in [
+        "text/plain",
+        "text/json",
+        "application/jsonp",
+        "application",
+        "json",
+        "",
+    ] {
+        assert!(!is(kind), "{kind}");
+    }
+    assert!(!is_json(&HeaderMap::new()));
+}
+
+#[tokio::test]
+async fn a_body_is_read_to_its_limit_and_no_further() {
+    let body = |text: &str| Body::from(text.to_owned());
+    let none = HeaderMap::new();
+    assert_eq!(whole(&none, body("1234"), 4).await.unwrap(), "1234");
+    let refused = whole(&none, body("12345"), 4).await.unwrap_err();
+    assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+    // What says that it is too large is not read at all.
+    let mut says = HeaderMap::new();
+    says.insert(header::CONTENT_LENGTH, HeaderValue::from_static("5"));
+    let unread = Body::from_stream(futures_util::stream::pending::<Result<Bytes, axum::Error>>());
+    let refused = whole(&says, unread, 4).await.unwrap_err();
+    assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[test]
+fn what_is_no_json_is_told_from_what_does_not_fit() {
+    let status = |bytes: &[u8]| json::<Vec<u8>>(bytes).map_err(|problem| problem.status.as_u16());
+    assert_eq!(status(b"[1]"), Ok(vec![1]));
+    assert_eq!(status(b""), Err(400));
+    assert_eq!(status(b"[1"), Err(400));
+    assert_eq!(status(b"[1]]"), Err(400));
+    assert_eq!(status(b"\xff"), Err(400));
+    assert_eq!(status(b"{}"), Err(422));
+    assert_eq!(status(b"[256]"), Err(422));
+    let deep = "[".repeat(1_000_000);
+    assert_eq!(json::<Value>(deep.as_bytes()).unwrap_err().status, 400);
+}
+
+#[test]
+fn what_can_be_no_id_is_looked_for_nowhere() {
+    let problem = || Problem::no_run("x");
+    assert!(check_id("0198-ab", problem).is_ok());
+    for wrong in ["", "a\0b", "a\nb", &"x".repeat(513)] {
+        assert_eq!(check_id(wrong, problem).unwrap_err().status, 404);
+    }
+    assert!(check_text("message", "any\ntext").is_ok());
+    assert_eq!(
+        &*check_text("message", "a\0").unwrap_err().field.unwrap(),
+        "message"
+    );
+}

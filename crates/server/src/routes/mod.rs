@@ -1,0 +1,42 @@
+//! The native routes.
+
+mod apps;
+mod chat;
+mod offers;
+mod probes;
+mod runs;
+mod sessions;
+
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::App;
+
+/// The routes that need a token, where there are tokens.
+pub(crate) fn guarded() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(chat::chat))
+        .routes(routes!(sessions::create, sessions::list))
+        .routes(routes!(sessions::show, sessions::rename, sessions::delete))
+        .routes(routes!(sessions::events))
+        .routes(routes!(runs::show))
+        .routes(routes!(runs::events))
+        .routes(routes!(runs::decide))
+        .routes(routes!(runs::answer))
+        .routes(routes!(runs::cancel))
+        .routes(routes!(runs::go_on))
+        .routes(routes!(offers::tools))
+        .routes(routes!(offers::servers))
+        .routes(routes!(offers::models))
+        .routes(routes!(offers::recipes))
+        .routes(routes!(apps::list))
+        .routes(routes!(apps::show))
+        .routes(routes!(probes::metrics))
+}
+
+/// The routes that need none.
+pub(crate) fn open() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
+        .routes(routes!(probes::openapi))
+}

@@ -1,0 +1,87 @@
+//! For those who watch over the server: health, readiness, metrics, and what it offers.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+use serde::Serialize;
+use switchboard_domain::Principal;
+use utoipa::ToSchema;
+
+use crate::{App, Problem, problem::ProblemBody};
+
+/// It is well.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `ok`
+    #[schema(example = "ok")]
+    status: &'static str,
+}
+
+/// Say whether the server is alive
+///
+/// Needs no token.
+#[utoipa::path(
+    get, path = "/healthz", operation_id = "health", tag = "operation", security(()),
+    responses((status = 200, description = "It is alive.", body = Health))
+)]
+pub(super) async fn healthz() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// Say whether the server can take runs
+///
+/// It can if its store answers, the MCP servers that are required are there, and it is not about to stop. Needs no
+/// token.
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "readiness", tag = "operation", security(()),
+    responses(
+        (status = 200, description = "It can.", body = Health),
+        (status = 503, description = "It cannot; `detail` says why.", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
+    let unready = |detail: String| Problem::unavailable(detail, None);
+    if app.hub().is_stopping().is_cancelled() {
+        return Err(unready("the server is about to stop".to_owned()));
+    }
+    let store = app.hub().sessions().list(&Principal::default(), 1).await;
+    if let Err(error) = store {
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "the store does not answer"
+        );
+        return Err(unready(
+            "the session store does not answer; the server's log says why".to_owned(),
+        ));
+    }
+    app.engine().readiness().await.map_err(unready)?;
+    Ok(Json(Health { status: "ready" }))
+}
+
+/// Count what was done
+///
+/// Prometheus' text form. Needs a token, where there are tokens: it names models and tools.
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "metrics", tag = "operation",
+    responses((status = 200, description = "Counters and gauges.", body = String, content_type = "text/plain"))
+)]
+pub(super) async fn metrics(State(app): State<App>) -> Response {
+    let text = app.counts().text(app.hub());
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// Describe the server
+///
+/// This document. Needs no token.
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "openapi", tag = "operation", security(()),
+    responses((status = 200, description = "OpenAPI 3.1.", body = serde_json::Value))
+)]
+pub(super) async fn openapi(State(app): State<App>) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, kind)], app.document()).into_response()
+}

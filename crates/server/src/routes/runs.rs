@@ -1,0 +1,350 @@
+//! Runs: shown, followed, decided about, ended, gone on with.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse as _, Response},
+};
+use futures_util::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Elicitation, ElicitationAnswer, JsonObject,
+    RunRecord,
+};
+use switchboard_orchestration::RunReport;
+use utoipa::ToSchema;
+
+use super::{chat::RunAccepted, sessions::EventsQuery};
+use crate::{
+    App, Problem,
+    problem::ProblemBody,
+    read::{ReadJson, ReadPath, ReadQuery, check_id, check_text},
+    schema,
+    security::Caller,
+    sse,
+};
+
+/// A run and what it waits for.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RunShown {
+    /// The run.
+    #[schema(value_type = schema::RunRecord)]
+    run: RunRecord,
+    /// Calls that wait for a word: `POST /runs/{id}/approvals/{call_id}`, where the call's id is `tool_use.id`.
+    #[schema(value_type = Vec<schema::ApprovalRequest>)]
+    waiting: Vec<ApprovalRequest>,
+    /// What servers want to know: `POST /runs/{id}/questions/{question_id}`.
+    questions: Vec<QuestionShown>,
+    /// How it ended; `null` while it goes on.
+    #[schema(value_type = Option<schema::RunReport>)]
+    report: Option<Box<RunReport>>,
+}
+
+/// A question of a server.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct QuestionShown {
+    /// By which it is answered.
+    id: String,
+    /// What is asked.
+    #[schema(value_type = schema::Elicitation)]
+    question: Elicitation,
+}
+
+/// A word about a call.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Decision {
+    /// Whether it may run.
+    #[serde(rename = "decision")]
+    word: Word,
+    /// For how long that holds.
+    #[serde(default)]
+    scope: Option<Scope>,
+    /// The input to use instead of the model's; only with `allow`.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
+    input: Option<JsonObject>,
+    /// Why not, for the model to read; only with `deny`.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// Whether a call may run.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Word {
+    /// It may.
+    Allow,
+    /// It may not.
+    Deny,
+}
+
+/// For how long a word holds: for this call, for the tool in this session, or for the tool from now on.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Scope {
+    Once,
+    Session,
+    Always,
+}
+
+/// An answer to a server's question.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Answer {
+    /// What the person does about it.
+    action: Action,
+    /// The fields that were filled in; only with `accept`.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
+    content: Option<JsonObject>,
+}
+
+/// What a person does about a question: agrees, refuses to say, or goes away.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Action {
+    Accept,
+    Decline,
+    Cancel,
+}
+
+impl Decision {
+    fn checked(self) -> Result<ApprovalDecision, Problem> {
+        let scope = match self.scope {
+            None | Some(Scope::Once) => ApprovalScope::Once,
+            Some(Scope::Session) => ApprovalScope::Session,
+            Some(Scope::Always) => ApprovalScope::Always,
+        };
+        match (self.word, self.input, self.reason) {
+            (Word::Allow, input, None) => Ok(ApprovalDecision::Allow { input, scope }),
+            (Word::Deny, None, reason) => {
+                if let Some(reason) = &reason {
+                    check_text("reason", reason)?;
+                }
+                Ok(ApprovalDecision::Deny { reason, scope })
+            }
+            (Word::Allow, _, Some(_)) => {
+                Err(Problem::invalid("reason", "`reason` goes with `deny` only"))
+            }
+            (Word::Deny, Some(_), _) => {
+                Err(Problem::invalid("input", "`input` goes with `allow` only"))
+            }
+        }
+    }
+}
+
+impl Answer {
+    fn checked(self) -> Result<ElicitationAnswer, Problem> {
+        match (self.action, self.content) {
+            (Action::Accept, content) => Ok(ElicitationAnswer::Accept {
+                content: content.unwrap_or_default(),
+            }),
+            (_, Some(_)) => Err(Problem::invalid(
+                "content",
+                "`content` goes with `accept` only",
+            )),
+            (Action::Decline, None) => Ok(ElicitationAnswer::Decline),
+            (Action::Cancel, None) => Ok(ElicitationAnswer::Cancel),
+        }
+    }
+}
+
+fn known(id: &str) -> Result<(), Problem> {
+    check_id(id, || Problem::no_run(id))
+}
+
+/// How a run stands after something was done about it.
+fn stands(record: RunRecord) -> Response {
+    let body = RunAccepted {
+        run_id: record.id,
+        session_id: Some(record.session.0).filter(|id| !id.is_empty()),
+        state: record.state,
+    };
+    (StatusCode::ACCEPTED, Json(body)).into_response()
+}
+
+/// Show a run
+#[utoipa::path(
+    get, path = "/runs/{id}", operation_id = "getRun", tag = "runs",
+    params(("id" = String, Path, description = "The run.")),
+    responses(
+        (status = 200, description = "The run.", body = RunShown),
+        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    ReadPath(id): ReadPath<String>,
+) -> Result<Json<RunShown>, Problem> {
+    known(&id)?;
+    let view = app.hub().view(&principal, &id).await?;
+    let questions = view.questions.into_iter().map(|open| QuestionShown {
+        id: open.id,
+        question: open.question,
+    });
+    Ok(Json(RunShown {
+        run: view.run,
+        waiting: view.waiting,
+        questions: questions.collect(),
+        report: view.report,
+    }))
+}
+
+/// Follow a run
+///
+/// Server-sent events: `id` is the event's number in the run, `event` its type, `data` the event (`RunEvent`). The
+/// stream ends with the run; while the run waits for a person it stays open. 204 if the run is over and nothing comes
+/// after the number that was given, which keeps a browser's `EventSource` from coming back.
+#[utoipa::path(
+    get, path = "/runs/{id}/events", operation_id = "followRun", tag = "runs",
+    params(
+        ("id" = String, Path, description = "The run."),
+        EventsQuery,
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that was read."),
+    ),
+    responses(
+        (status = 200, description = "Events, each with a `RunEvent` as its data.", body = schema::RunEvent, content_type = "text/event-stream"),
+        (status = 204, description = "The run is over, and nothing comes after that number."),
+        (status = 400, description = "The number is none.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn events(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    ReadPath(id): ReadPath<String>,
+    ReadQuery(query): ReadQuery<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    known(&id)?;
+    let after = sse::after(query.after, &headers)?;
+    let reader = app.hub().reader(&principal, &id, after).await?;
+    if app.hub().is_over(&principal, &id, after).await? {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let frames = reader.map(|event| sse::frame(Some(event.seq), Some(event.kind()), &event.json));
+    Ok(sse::response(frames, app.options().keep_alive))
+}
+
+/// Decide about a call that waits for a word
+///
+/// Words are taken in any order. A run that was put away while it waited goes on with the first word.
+#[utoipa::path(
+    post, path = "/runs/{id}/approvals/{call_id}", operation_id = "decide", tag = "runs",
+    params(("id" = String, Path, description = "The run."), ("call_id" = String, Path, description = "The call: `tool_use.id`.")),
+    request_body = Decision,
+    responses(
+        (status = 202, description = "The word was taken.", body = RunAccepted),
+        (status = 400, description = "The body cannot be read.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The call waits for no word.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too large.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "The body is not said to be JSON.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "The word cannot be.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "Too many runs of the same principal.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "Too many runs.", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn decide(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    ReadPath((id, call)): ReadPath<(String, String)>,
+    ReadJson(decision): ReadJson<Decision>,
+) -> Result<Response, Problem> {
+    known(&id)?;
+    let word = decision.checked()?;
+    let hub = app.hub().clone();
+    let decided = unhindered(async move {
+        hub.check(&principal, &id).await?;
+        hub.decide(&principal, &id, &call, word).await
+    });
+    decided.await.map(stands)
+}
+
+/// Answer what a server wants to know
+#[utoipa::path(
+    post, path = "/runs/{id}/questions/{question_id}", operation_id = "answer", tag = "runs",
+    params(("id" = String, Path, description = "The run."), ("question_id" = String, Path, description = "The question.")),
+    request_body = Answer,
+    responses(
+        (status = 202, description = "The answer was taken.", body = RunAccepted),
+        (status = 400, description = "The body cannot be read.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The question is not open.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too large.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "The body is not said to be JSON.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "The answer cannot be.", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn answer(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    ReadPath((id, question)): ReadPath<(String, String)>,
+    ReadJson(answer): ReadJson<Answer>,
+) -> Result<Response, Problem> {
+    known(&id)?;
+    let answer = answer.checked()?;
+    app.hub().check(&principal, &id).await?;
+    let record = app.hub().answer(&principal, &id, &question, answer)?;
+    Ok(stands(record))
+}
+
+/// End a run
+///
+/// Every call that is under way is cancelled at its server, and what was said stays in the session. A run that is over
+/// stays as it is.
+#[utoipa::path(
+    post, path = "/runs/{id}/cancel", operation_id = "cancelRun", tag = "runs",
+    params(("id" = String, Path, description = "The run.")),
+    responses(
+        (status = 202, description = "It is over, or about to be.", body = RunAccepted),
+        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "Another process is at work on it.", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn cancel(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    ReadPath(id): ReadPath<String>,
+) -> Result<Response, Problem> {
+    known(&id)?;
+    let hub = app.hub().clone();
+    let cancelled = unhindered(async move { hub.cancel(&principal, &id).await });
+    cancelled.await.map(stands)
+}
+
+/// Go on with a run that waits or was interrupted
+///
+/// No call that has its result is made again. A call that was under way when its process ended is made again only if its
+/// tool says that this does no harm. A run that goes on already does so.
+#[utoipa::path(
+    post, path = "/runs/{id}/continue", operation_id = "continueRun", tag = "runs",
+    params(("id" = String, Path, description = "The run.")),
+    responses(
+        (status = 202, description = "It goes on.", body = RunAccepted),
+        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "It is over, or another process is at work on it.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "Too many runs of the same principal.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "Too many runs.", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn go_on(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    ReadPath(id): ReadPath<String>,
+) -> Result<Response, Problem> {
+    known(&id)?;
+    let hub = app.hub().clone();
+    let going = unhindered(async move { hub.go_on(&principal, &id).await });
+    going.await.map(stands)
+}
+
+/// Does something to its end, whether or not the client waits for it.
+async fn unhindered<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::spawn(work).await.map_err(|_| Problem::internal())?
+}

@@ -1,0 +1,79 @@
+use super::*;
+
+fn names(hosts: &[&str], bound: Option<&str>) -> Names {
+    let options = ServerOptions {
+        hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
+        ..ServerOptions::default()
+    };
+    Names::of(&options, bound.map(|it| it.parse().unwrap()))
+}
+
+#[test]
+fn only_names_that_nobody_else_can_have_are_ours() {
+    let loopback = names(&[], Some("127.0.0.1"));
+    for ours in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]"] {
+        assert!(loopback.has(ours), "{ours}");
+    }
+    for other in [
+        "evil.example",
+        "localhost.evil.example",
+        "10.0.0.1",
+        "[::2]",
+        "",
+        "127.0.0.1.nip.io",
+    ] {
+        assert!(!loopback.has(other), "{other}");
+    }
+    let one = names(&["Box.Example"], Some("10.0.0.1"));
+    assert!(one.has("10.0.0.1") && one.has("box.example") && !one.has("10.0.0.2"));
+    // Where it listens everywhere it is reached by addresses that are not known here. No name can be made to look
+    // like one.
+    let all = names(&[], Some("0.0.0.0"));
+    assert!(all.has("10.0.0.2") && all.has("[fe80::1]") && !all.has("box.example"));
+}
+
+#[test]
+fn an_origin_is_the_same_with_its_host_and_port() {
+    let same = |origin: &'static str, authority: &'static str| {
+        let origin = HeaderValue::from_static(origin);
+        is_same(&origin, &Authority::from_static(authority))
+    };
+    assert!(same("http://localhost:8484", "localhost:8484"));
+    assert!(same("http://LOCALHOST:8484", "localhost:8484"));
+    assert!(same("https://box.example", "box.example"));
+    assert!(same("https://box.example", "box.example:443"));
+    assert!(same("http://[::1]:1", "[::1]:1"));
+    for other in [
+        "null",
+        "",
+        "http://localhost",
+        "http://localhost:8485",
+        "http://127.0.0.1:8484",
+        "file://localhost:8484",
+        "http://localhost:8484.evil.example",
+        "http://evil@localhost:1",
+    ] {
+        assert!(!same(other, "localhost:8484"), "{other}");
+    }
+}
+
+#[test]
+fn a_token_comes_in_one_of_two_headers() {
+    let with = |name: &'static str, value: &'static str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_static(value));
+        token(&headers).map(<[u8]>::to_vec)
+    };
+    assert_eq!(
+        with("authorization", "Bearer abc").as_deref(),
+        Some(&b"abc"[..])
+    );
+    assert_eq!(
+        with("authorization", "bearer  abc ").as_deref(),
+        Some(&b"abc"[..])
+    );
+    assert_eq!(with("x-api-key", "abc").as_deref(), Some(&b"abc"[..]));
+    assert_eq!(with("authorization", "Basic abc"), None);
+    assert_eq!(with("authorization", "Bearer"), None);
+    assert_eq!(token(&HeaderMap::new()), None);
+}

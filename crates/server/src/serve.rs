@@ -1,0 +1,260 @@
+//! Connections: taken, served, and ended.
+
+use std::{
+    fmt,
+    future::Future,
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use axum::Router;
+use futures_core::future::BoxFuture;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use switchboard_domain::{RunStore, SessionStore};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use utoipa::openapi::OpenApi;
+
+use crate::{App, Engine, ServerOptions, app, document, hub::Hub};
+
+/// The HTTP server. Cheap to clone.
+#[derive(Clone)]
+pub struct Server {
+    app: App,
+}
+
+/// When a server stops.
+pub struct Shutdown {
+    /// Nothing new is taken from here on, and what runs has [`ServerOptions::drain_time`] to end.
+    pub first: BoxFuture<'static, ()>,
+    /// What still runs is let go at once.
+    pub second: BoxFuture<'static, ()>,
+}
+
+impl fmt::Debug for Shutdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shutdown").finish_non_exhaustive()
+    }
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// Whoever reaches the address could use it.
+    #[error(
+        "{address} can be reached from other machines, and no access token is configured: bind to 127.0.0.1, or \
+         configure `serve.tokens`"
+    )]
+    Unguarded {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The listener is of no use.
+    #[error("the listener has no address: {source}")]
+    Listener {
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Server {
+    /// A server that has no address yet.
+    pub fn new(
+        engine: Arc<dyn Engine>,
+        sessions: Arc<dyn SessionStore>,
+        runs: Arc<dyn RunStore>,
+        options: ServerOptions,
+    ) -> Self {
+        let hub = Hub::new(engine, sessions, runs, options);
+        Self { app: App::new(hub) }
+    }
+
+    /// Everything it serves, with all that stands before it, as if it listened on a loopback address.
+    pub fn router(&self) -> Router {
+        app::router(&self.app, None)
+    }
+
+    /// What it serves, described.
+    pub fn openapi() -> OpenApi {
+        document::of(app::parts().into_openapi())
+    }
+
+    /// Whether it may listen there: on a loopback address, or anywhere if it wants tokens.
+    pub fn check(options: &ServerOptions, address: SocketAddr) -> Result<(), ServerError> {
+        if address.ip().is_loopback() || !options.tokens.is_empty() {
+            return Ok(());
+        }
+        Err(ServerError::Unguarded { address })
+    }
+
+    /// Serves until it is told to stop, and everything has ended.
+    pub async fn serve(self, listener: TcpListener, shutdown: Shutdown) -> Result<(), ServerError> {
+        let address = listener.local_addr();
+        let address = address.map_err(|source| ServerError::Listener { source })?;
+        let options = self.app.options();
+        Self::check(options, address)?;
+        let router = app::router(&self.app, Some(address.ip()));
+        let places = options.max_connections.min(Semaphore::MAX_PERMITS);
+        let connections = Connections {
+            app: self.app.clone(),
+            places: Arc::new(Semaphore::new(places)),
+            open: TaskTracker::new(),
+            ending: CancellationToken::new(),
+            cut: CancellationToken::new(),
+        };
+        let Shutdown { first, second } = shutdown;
+        let mut first = pin!(first);
+        loop {
+            let taken = tokio::select! {
+                biased;
+                () = &mut first => break,
+                taken = connections.take(&listener) => taken,
+            };
+            connections.serve(taken, router.clone());
+        }
+        drop(listener);
+        connections.end(second).await;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+struct Connections {
+    app: App,
+    places: Arc<Semaphore>,
+    open: TaskTracker,
+    /// Connections end with what they are serving.
+    ending: CancellationToken,
+    /// They end now.
+    cut: CancellationToken,
+}
+
+/// A connection, and its place among those that may be open.
+struct Taken {
+    stream: TcpStream,
+    place: tokio::sync::OwnedSemaphorePermit,
+}
+
+impl Connections {
+    /// The next connection. While there are as many as there may be, the next ones wait in the system's queue.
+    async fn take(&self, listener: &TcpListener) -> Taken {
+        loop {
+            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
+                // The semaphore is never closed.
+                std::future::pending::<()>().await;
+                continue;
+            };
+            match listener.accept().await {
+                Ok((stream, _)) => return Taken { stream, place },
+                Err(error) => {
+                    // Of one connection, or of all: too many open files. That passes.
+                    if !is_of_one(&error) {
+                        tracing::error!(%error, "a connection cannot be taken");
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn serve(&self, taken: Taken, router: Router) {
+        let Taken { stream, place } = taken;
+        // Words are sent as they come.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection is gone already");
+        }
+        let options = self.app.options();
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(options.header_time)
+            // The smallest that hyper takes.
+            .max_buf_size(options.max_headers.max(8 << 10))
+            .half_close(false);
+        let connection =
+            builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        let (ending, cut) = (self.ending.clone(), self.cut.clone());
+        let app = self.app.clone();
+        self.open.spawn(async move {
+            app.counts().connections.fetch_add(1, Ordering::Relaxed);
+            let mut connection = pin!(connection);
+            tokio::select! {
+                done = connection.as_mut() => tell(done),
+                () = ending.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    tokio::select! {
+                        done = connection.as_mut() => tell(done),
+                        () = cut.cancelled() => {}
+                    }
+                }
+            }
+            app.counts().connections.fetch_sub(1, Ordering::Relaxed);
+            drop(place);
+        });
+    }
+
+    /// Ends: runs first, and with them the streams of their events.
+    async fn end(self, second: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        let at_once = CancellationToken::new();
+        let heard = at_once.clone();
+        let listening = tokio::spawn(async move {
+            second.await;
+            heard.cancel();
+        });
+        self.ending.cancel();
+        self.open.close();
+        self.app.hub().stop(at_once.cancelled()).await;
+        // What is answered now is told to whoever still reads.
+        let patience = if at_once.is_cancelled() {
+            LAST_WORD
+        } else {
+            LAST_WORDS
+        };
+        tokio::select! {
+            () = self.open.wait() => {}
+            () = tokio::time::sleep(patience) => {}
+        }
+        self.cut.cancel();
+        self.open.wait().await;
+        listening.abort();
+    }
+}
+
+/// How long connections may take to end once nothing runs any more.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The same where everything is to end at once.
+const LAST_WORD: Duration = Duration::from_millis(500);
+
+fn tell(done: Result<(), hyper::Error>) {
+    if let Err(error) = done {
+        // Clients come and go.
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// An error of one connection, not of the listener.
+fn is_of_one(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+    )
+}

@@ -1,0 +1,226 @@
+//! `cargo xtask browser`, `pictures` and `vendor`: the web page in a real browser, its picture, and its third-party files.
+//!
+//! The tests are in `crates/server/browser`, for Node.js' own test runner. They start the real program and drive the Chromium that
+//! the system has; what they need from npm is installed below `target/`.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{peers, process};
+
+/// What the tests are written with, in exact versions.
+const PACKAGES: &[(&str, &str)] = &[
+    // Drives a Chromium that is there already, and downloads none.
+    ("playwright-core", "1.65.1"),
+    // Judges whether everybody can use the page.
+    ("axe-core", "4.14.1"),
+];
+
+/// Where tests and scripts are, from the root.
+const SCRIPTS: &str = "crates/server/browser";
+const TESTS: [&str; 3] = ["vendor.test.mjs", "page.test.mjs", "artifacts.test.mjs"];
+
+/// Programs that are a Chromium, by preference. `CHROMIUM` names another one.
+const CHROMIUMS: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome-stable",
+    "google-chrome",
+];
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Only the tests whose names match this regular expression
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<String>,
+}
+
+/// Whether the tests can run here: Node.js with npm, and a Chromium.
+pub(crate) fn works() -> bool {
+    peers::npm_works() && chromium().is_ok()
+}
+
+/// Runs the tests of the page.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut tests = script()?;
+    let report = folder().join("tests.tap");
+    tests.args(["--test", "--test-concurrency=1"]);
+    if let Some(pattern) = &args.only {
+        tests.arg(format!("--test-name-pattern={pattern}"));
+    }
+    // One for the person, one to be counted.
+    tests.args(["--test-reporter=spec", "--test-reporter-destination=stdout"]);
+    tests.args(["--test-reporter=tap", "--test-reporter-destination"]);
+    tests.arg(&report);
+    tests.args(TESTS.map(|test| format!("{SCRIPTS}/{test}")));
+    let result = process::run(&mut tests);
+    let counts = counted(&fs::read_to_string(&report).unwrap_or_default());
+    if let Some(Counts { passed, failed }) = counts {
+        println!("Browser: {passed} tests passed, {failed} failed");
+    }
+    result?;
+    match counts {
+        Some(Counts { passed, failed: 0 }) if passed > 0 => Ok(()),
+        _ => bail!("no browser test ran: see {}", report.display()),
+    }
+}
+
+/// Makes the picture of the page for the README.
+pub(crate) fn pictures() -> Result<()> {
+    let folder = process::root().join("docs/pictures");
+    fs::create_dir_all(&folder)?;
+    let mut script = script()?;
+    script.arg(format!("{SCRIPTS}/pictures.mjs")).arg(folder);
+    process::run(&mut script)
+}
+
+/// Makes the third-party files of the page anew from their packages.
+pub(crate) fn vendor() -> Result<()> {
+    let list = process::root().join("crates/server/web/vendor/packages.json");
+    let list = fs::read_to_string(&list)
+        .with_context(|| format!("{} could not be read", list.display()))?;
+    let list: serde_json::Value = serde_json::from_str(&list)?;
+    let packages: Vec<(&str, &str)> = list["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|package| Some((package["name"].as_str()?, package["version"].as_str()?)))
+        .collect();
+    let folder = process::target_dir().join("vendor");
+    install(&folder, &packages)?;
+    let mut script = process::command("node");
+    process::run(script.arg(format!("{SCRIPTS}/vendor.mjs")).arg(folder))
+}
+
+/// Node.js with everything that the scripts need: the program, the packages, the browser.
+fn script() -> Result<std::process::Command> {
+    let chromium = chromium()?;
+    let folder = folder();
+    install(&folder, PACKAGES)?;
+    process::run(&mut process::cargo([
+        "build",
+        "-p",
+        "switchboard-app",
+        "--bin",
+        "switchboard",
+    ]))?;
+    let program = process::target_dir()
+        .join("debug")
+        .join(format!("switchboard{}", env::consts::EXE_SUFFIX));
+    let mut node = process::command("node");
+    node.env("SWITCHBOARD_PROGRAM", program)
+        .env("SWITCHBOARD_BROWSER_PACKAGES", folder)
+        .env("SWITCHBOARD_CHROMIUM", chromium);
+    Ok(node)
+}
+
+fn folder() -> PathBuf {
+    process::target_dir().join("browser")
+}
+
+fn install(folder: &Path, packages: &[(&str, &str)]) -> Result<()> {
+    let missing: Vec<String> = packages
+        .iter()
+        .filter(|(name, version)| {
+            peers::installed_version(folder, name).as_deref() != Some(version)
+        })
+        .map(|(name, version)| format!("{name}@{version}"))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !peers::npm_works() {
+        bail!(
+            "the page's tests and third-party files come from npm, and `npm` cannot be started: install Node.js 20 or newer (it \
+             brings npm) and try again. Missing: {}",
+            missing.join(", ")
+        );
+    }
+    fs::create_dir_all(folder)?;
+    let mut npm = process::command(peers::npm());
+    npm.args([
+        "install",
+        "--no-fund",
+        "--no-audit",
+        "--ignore-scripts",
+        "--loglevel=error",
+        "--prefix",
+    ]);
+    process::run(npm.arg(folder).args(missing))
+}
+
+fn chromium() -> Result<PathBuf> {
+    if let Some(named) = env::var_os("CHROMIUM") {
+        return Ok(PathBuf::from(named));
+    }
+    let folders: Vec<PathBuf> = env::var_os("PATH")
+        .map(|path| env::split_paths(&path).collect())
+        .unwrap_or_default();
+    CHROMIUMS
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|program| program.is_file())
+        .context(
+            "the page is tested in a real Chromium, and there is none on PATH: install one (on Debian the package `chromium`), or \
+             name it with the variable CHROMIUM",
+        )
+}
+
+/// What the test runner counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    passed: u32,
+    failed: u32,
+}
+
+/// Reads the end of a report in the Test Anything Protocol.
+fn counted(tap: &str) -> Option<Counts> {
+    let count = |name: &str| {
+        tap.lines().rev().find_map(|line| {
+            line.strip_prefix("# ")?
+                .strip_prefix(name)?
+                .trim()
+                .parse()
+                .ok()
+        })
+    };
+    Some(Counts {
+        passed: count("pass ")?,
+        failed: count("fail ")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_runner_counted() {
+        let tap = "TAP version 13\n# Subtest: a\nok 1 - a\n1..1\n# tests 3\n# suites 1\n# pass 2\n# fail 1\n# cancelled 0\n";
+        assert_eq!(
+            counted(tap),
+            Some(Counts {
+                passed: 2,
+                failed: 1
+            })
+        );
+        assert_eq!(counted("# pass many\n# fail 0\n"), None);
+        assert_eq!(counted(""), None);
+    }
+
+    #[test]
+    fn every_test_is_run() {
+        let mut found: Vec<String> = fs::read_dir(process::root().join(SCRIPTS))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".test.mjs"))
+            .collect();
+        found.sort();
+        let mut run = TESTS.map(str::to_owned);
+        run.sort();
+        assert_eq!(found, run);
+    }
+}

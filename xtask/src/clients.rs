@@ -1,0 +1,155 @@
+//! `cargo xtask clients`: official packages of other interfaces, pointed at a real server.
+//!
+//! `openai` and `anthropic` from `PyPI`, the AI SDK and AG-UI's client from npm ask questions of `switchboard serve` with
+//! the offline planner and the bundled customer-service server. The tests are in `crates/server/clients`, with the exact versions
+//! of everything that they need; it is installed below `target/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::served::{self, Server};
+use crate::{peers, process};
+
+/// Where the tests are, from the root.
+const TESTS: &str = "crates/server/clients";
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Only the packages of this language
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    only: Option<Language>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Language {
+    Python,
+    Javascript,
+}
+
+/// Installs what is missing, starts the servers and runs the tests.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let folder = process::target_dir().join("clients");
+    let is_wanted = |language| args.only.is_none_or(|only| only == language);
+    // Before the servers are started: what cannot be installed need not wait for them.
+    let python = is_wanted(Language::Python)
+        .then(|| install_python(&folder))
+        .transpose()?;
+    let javascript = is_wanted(Language::Javascript)
+        .then(|| install_javascript(&folder))
+        .transpose()?;
+    let program = Server::program()?;
+    let free = Server::start(&program, &folder.join("free"), "all")?;
+    let asking = Server::start(&program, &folder.join("asking"), "ask")?;
+    let with_servers = |command: &mut std::process::Command| {
+        command
+            .env("SWITCHBOARD_URL", &free.address)
+            .env("SWITCHBOARD_ASKING_URL", &asking.address)
+            .env("SWITCHBOARD_TOKEN", served::TOKEN);
+    };
+    if let Some(python) = python {
+        let mut tests = process::command(python);
+        // Without leaving compiled files among the sources.
+        tests.args(["-B", "-m", "unittest", "discover", "-v", "-s"]);
+        tests.arg(format!("{TESTS}/python"));
+        with_servers(&mut tests);
+        process::run(&mut tests)?;
+    }
+    if let Some(javascript) = javascript {
+        let mut tests = process::command("node");
+        tests.arg("--test").current_dir(javascript);
+        with_servers(&mut tests);
+        process::run(&mut tests)?;
+    }
+    Ok(())
+}
+
+/// Makes the virtual environment, and gives its interpreter.
+fn install_python(folder: &Path) -> Result<PathBuf> {
+    let list = process::root().join(TESTS).join("python/requirements.txt");
+    let text = fs::read_to_string(&list)
+        .with_context(|| format!("{} could not be read", list.display()))?;
+    let environment = folder.join("python");
+    peers::install_python_packages(&environment, &requirements(&text))?;
+    Ok(peers::interpreter(&environment))
+}
+
+/// The packages of a list, one a line.
+fn requirements(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(str::trim);
+    lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect()
+}
+
+/// Installs the packages and lays the tests beside them, where Node.js looks for what they import.
+fn install_javascript(folder: &Path) -> Result<PathBuf> {
+    if !peers::npm_works() {
+        bail!(
+            "the AI SDK and AG-UI's client come from npm, and `npm` cannot be started: install Node.js 20 or newer \
+             (it brings npm) and try again"
+        );
+    }
+    let source = process::root().join(TESTS).join("javascript");
+    let folder = folder.join("javascript");
+    fs::create_dir_all(&folder)?;
+    let lock = fs::read_to_string(source.join("package-lock.json"))?;
+    // Written last: an installation that was interrupted does not count.
+    let mark = folder.join("installed.json");
+    let is_installed = fs::read_to_string(&mark).is_ok_and(|text| text == lock);
+    for entry in fs::read_dir(&source)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), folder.join(entry.file_name()))?;
+        }
+    }
+    if !is_installed {
+        let mut install = process::command(peers::npm());
+        install.args(["ci", "--no-fund", "--no-audit", "--ignore-scripts"]);
+        process::run(install.args(["--loglevel=error"]).current_dir(&folder))?;
+        fs::write(mark, lock)?;
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_is_exact() {
+        let folder = process::root().join(TESTS);
+        let python = fs::read_to_string(folder.join("python/requirements.txt")).unwrap();
+        let packages = requirements(&python);
+        for wanted in ["openai", "anthropic"] {
+            assert!(
+                packages
+                    .iter()
+                    .any(|it| it.starts_with(&format!("{wanted}==")))
+            );
+        }
+        assert!(
+            packages
+                .iter()
+                .all(|it| it.contains("==") && !it.contains('*'))
+        );
+        let manifest = fs::read_to_string(folder.join("javascript/package.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        for (name, version) in manifest["dependencies"].as_object().unwrap() {
+            let version = version.as_str().unwrap();
+            let exact = version.split('.').all(|part| part.parse::<u32>().is_ok());
+            assert!(exact, "{name}@{version}");
+        }
+    }
+
+    #[test]
+    fn the_lock_names_no_place_from_which_packages_come() {
+        let folder = process::root().join(TESTS);
+        let lock = fs::read_to_string(folder.join("javascript/package-lock.json")).unwrap();
+        assert!(
+            !lock.contains("\"resolved\""),
+            "make it with --omit-lockfile-registry-resolved"
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask schemathesis`: whatever the OpenAPI document allows, and much that it does not, against a real server.
+//!
+//! Schemathesis, from `PyPI`, makes requests from the document that the server gives. No answer may be the server's own fault,
+//! and each has a status, a type and a body that the document promises.
+
+use anyhow::Result;
+
+use crate::served::{Server, TOKEN};
+use crate::{peers, process};
+
+/// Pinned: a newer one may find more, and that is a change of ours to make.
+const PACKAGE: &str = "schemathesis==4.32.5";
+
+/// What is asked of every answer.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+                      response_schema_conformance,unsupported_method,missing_required_header,use_after_free,\
+                      ensure_resource_availability";
+
+/// Streams stay open for what comes next; the tests of the server read those.
+const STREAMS: &str = "(events|stream)$";
+
+/// The same requests each time.
+const SEED: &str = "1";
+
+/// Installs what is missing, starts a server and tests it.
+pub(crate) fn run() -> Result<()> {
+    let folder = process::target_dir().join("schemathesis");
+    let environment = folder.join("python");
+    peers::install_python_packages(&environment, &[PACKAGE])?;
+    let server = Server::start(&Server::program()?, &folder.join("server"), "ask")?;
+    let mut tests = process::command(peers::interpreter(&environment));
+    tests.args(["-m", "schemathesis.cli", "run"]);
+    tests.arg(format!("{}/openapi.json", server.address));
+    tests.args(["--checks", CHECKS, "--exclude-path-regex", STREAMS]);
+    tests.args(["--phases", "examples,coverage,fuzzing,stateful"]);
+    tests.args(["--max-examples", "25", "--seed", SEED]);
+    tests.args([
+        "--request-timeout",
+        "30",
+        "--continue-on-failure",
+        "--no-color",
+    ]);
+    tests.arg(format!("--header=Authorization: Bearer {TOKEN}"));
+    process::run(tests.current_dir(&folder))
+}

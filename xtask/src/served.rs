@@ -1,0 +1,115 @@
+//! The real `switchboard serve`, for tests that others wrote.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::process;
+
+/// How long a server may take until it listens.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What a server says when it listens, before its address.
+const LISTENS: &str = "listening on ";
+
+/// Not a secret: the servers are these tests' own.
+pub(crate) const TOKEN: &str = "the-token-of-the-client-tests";
+
+/// A server that ends with this value.
+pub(crate) struct Server {
+    child: Child,
+    /// `http://` and where it listens.
+    pub(crate) address: String,
+}
+
+impl Server {
+    /// The program, built as it is now.
+    pub(crate) fn program() -> Result<PathBuf> {
+        process::run(&mut process::cargo([
+            "build",
+            "-p",
+            "switchboard-app",
+            "--bin",
+            "switchboard",
+        ]))?;
+        let name = format!("switchboard{}", env::consts::EXE_SUFFIX);
+        Ok(process::target_dir().join("debug").join(name))
+    }
+
+    /// Starts it with a configuration and a store of its own, as on a machine where nothing is set up.
+    pub(crate) fn start(program: &Path, folder: &Path, approve: &str) -> Result<Self> {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+        fs::create_dir_all(folder)?;
+        let config = folder.join("switchboard.yaml");
+        fs::write(
+            &config,
+            format!("model: offline/planner\nserve:\n  tokens: [\"{TOKEN}\"]\n"),
+        )?;
+        let mut command = process::command(program);
+        for (name, _) in env::vars_os() {
+            if name
+                .to_str()
+                .is_some_and(|name| name.starts_with("SWITCHBOARD_"))
+            {
+                command.env_remove(name);
+            }
+        }
+        for home in [
+            "HOME",
+            "XDG_CONFIG_HOME",
+            "XDG_DATA_HOME",
+            "XDG_STATE_HOME",
+            "APPDATA",
+            "LOCALAPPDATA",
+        ] {
+            command.env(home, folder);
+        }
+        command.args(["serve", "--bind", "127.0.0.1:0", "--approve", approve]);
+        command.arg("--config").arg(&config).current_dir(folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = command
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("the server could not be started")?;
+        let said = child
+            .stderr
+            .take()
+            .context("the server has no standard error")?;
+        let (tell, told) = mpsc::channel();
+        let kind = approve.to_owned();
+        thread::spawn(move || {
+            for line in BufReader::new(said).lines().map_while(Result::ok) {
+                match line.strip_prefix(LISTENS) {
+                    Some(address) => drop(tell.send(address.trim().to_owned())),
+                    // Its warnings are part of the log.
+                    None => eprintln!("[serve --approve {kind}] {line}"),
+                }
+            }
+        });
+        let mut server = Self {
+            child,
+            address: String::new(),
+        };
+        server.address = told
+            .recv_timeout(PATIENCE)
+            .context("the server did not say where it listens")?;
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Its MCP servers end with it: each has a watchdog.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
