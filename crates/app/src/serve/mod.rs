@@ -98,7 +98,9 @@ impl AppEngine {
         let servers = self.host.servers().into_iter();
         let mut missing = servers.filter(|it| it.required && !it.state.takes_calls());
         missing.next().map(|status| {
-            let reason = status.reason.unwrap_or_else(|| "it is not up yet".to_owned());
+            let reason = status
+                .reason
+                .unwrap_or_else(|| "it is not up yet".to_owned());
             let (name, state) = (status.name, status.state.as_str());
             format!("server `{name}` is required and {state}: {reason}")
         })
@@ -207,7 +209,8 @@ impl Engine for AppEngine {
 
     async fn read_tool_page(&self, server: &str, uri: &str) -> Result<String, String> {
         let page = self.host.read_app(server, uri).await;
-        page.map(|page| page.html).map_err(|error| error.to_string())
+        page.map(|page| page.html)
+            .map_err(|error| error.to_string())
     }
 
     async fn readiness(&self) -> Result<(), String> {
@@ -219,7 +222,9 @@ impl Engine for AppEngine {
     }
 
     fn observer(&self, principal: &Principal, session: Option<&str>) -> Option<Box<dyn Observer>> {
-        let recorder = self.audit.run(session.map(str::to_owned), Some(principal.clone()));
+        let recorder = self
+            .audit
+            .run(session.map(str::to_owned), Some(principal.clone()));
         Some(Box::new(Watch::new(recorder, Arc::clone(&self.decisions))))
     }
 }
