@@ -16,6 +16,7 @@ mod client_tools;
 mod failure;
 mod frames;
 mod inbound;
+mod loose;
 pub mod messages;
 mod respond;
 mod telling;

@@ -18,16 +18,15 @@ pub(super) use stream::Details;
 use stream::{Completion, ErrorBody};
 
 use super::{
-    client_tools::{ClientTools, Results, Waiting},
+    client_tools::Waiting,
     failure::Failure,
-    inbound::choose_model,
+    loose::Asked,
     messages,
     respond::{Telling, name_run},
     whole::Whole,
 };
 use crate::{
-    App, ModelInfo, Problem, Wish,
-    hub::{Start, Talk},
+    App, ModelInfo, Problem,
     read::{ReadJson, ReadPath},
     security::Caller,
 };
@@ -54,35 +53,17 @@ pub(crate) async fn completions(
     Extension(waiting): Extension<Waiting>,
     ReadJson(request): ReadJson<ChatRequest>,
 ) -> Result<Response, Problem> {
-    let parameters = request.parameters()?;
-    parameters.check()?;
-    let messages = request.conversation()?;
-    if let Some(results) = Results::of_last(&messages) {
-        let (held, reader) = waiting.answer(&app, &principal, results).await?;
-        let telling = Telling::of_held(app, held, reader, waiting);
-        return Ok(respond(telling, request).await);
-    }
-    let tools = ClientTools::new(&app, request.tools()?).await?;
-    let mut wish = Wish {
-        parameters,
+    let asked = Asked {
+        parameters: request.parameters()?,
+        messages: request.conversation()?,
+        tools: request.tools()?,
         recipe: request
             .switchboard
             .as_ref()
             .and_then(|it| it.recipe.clone()),
-        ..Wish::default()
+        model: &request.model,
     };
-    choose_model(app.engine(), &request.model, &mut wish).await?;
-    let start = Start {
-        principal: principal.clone(),
-        wish,
-        talk: Talk::Loose { messages },
-        shape: tools.as_ref().map(ClientTools::shape),
-    };
-    let started = app.hub().start(start).await?;
-    let guard = started.cancel_when_dropped();
-    let telling = Telling::of(app, principal, &started, ())
-        .stopped_by(guard)
-        .with_client(tools, waiting);
+    let telling = asked.begin(app, principal, waiting).await?;
     Ok(respond(telling, request).await)
 }
 

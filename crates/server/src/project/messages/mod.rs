@@ -9,28 +9,21 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-
 use serde::Serialize;
+use utoipa::ToSchema;
 
 pub(crate) use inbound::MessagesRequest;
 pub use stream::MessagesStream;
 use stream::{ErrorBody, Message, error_kind};
 
 use super::{
-    client_tools::{ClientTools, Results, Waiting},
+    client_tools::Waiting,
     failure::Failure,
-    inbound::choose_model,
+    loose::Asked,
     respond::{Telling, name_run},
     whole::Whole,
 };
-use utoipa::ToSchema;
-
-use crate::{
-    App, ModelInfo, Problem, Wish,
-    hub::{Start, Talk},
-    read::ReadJson,
-    security::Caller,
-};
+use crate::{App, ModelInfo, Problem, read::ReadJson, security::Caller};
 
 /// Answers the last of these messages, in the form of Anthropic's Messages.
 ///
@@ -54,37 +47,17 @@ pub(crate) async fn messages(
     Extension(waiting): Extension<Waiting>,
     ReadJson(request): ReadJson<MessagesRequest>,
 ) -> Result<Response, Problem> {
-    let parameters = request.parameters()?;
-    parameters.check()?;
-    let conversation = request.conversation()?;
-    if let Some(results) = Results::of_last(&conversation) {
-        let (held, reader) = waiting.answer(&app, &principal, results).await?;
-        let telling = Telling::of_held(app, held, reader, waiting);
-        return Ok(respond(telling, request).await);
-    }
-    let tools = ClientTools::new(&app, request.tools()?).await?;
-    let mut wish = Wish {
-        parameters,
+    let asked = Asked {
+        parameters: request.parameters()?,
+        messages: request.conversation()?,
+        tools: request.tools()?,
         recipe: request
             .switchboard
             .as_ref()
             .and_then(|it| it.recipe.clone()),
-        ..Wish::default()
+        model: &request.model,
     };
-    choose_model(app.engine(), &request.model, &mut wish).await?;
-    let start = Start {
-        principal: principal.clone(),
-        wish,
-        talk: Talk::Loose {
-            messages: conversation,
-        },
-        shape: tools.as_ref().map(ClientTools::shape),
-    };
-    let started = app.hub().start(start).await?;
-    let guard = started.cancel_when_dropped();
-    let telling = Telling::of(app, principal, &started, ())
-        .stopped_by(guard)
-        .with_client(tools, waiting);
+    let telling = asked.begin(app, principal, waiting).await?;
     Ok(respond(telling, request).await)
 }
 

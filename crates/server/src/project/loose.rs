@@ -1,0 +1,62 @@
+//! Runs of clients that bring the whole conversation with every request: OpenAI's and Anthropic's.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use switchboard_domain::{Message, Principal};
+
+use super::{
+    client_tools::{ClientTools, Results, Waiting},
+    inbound::choose_model,
+    respond::Telling,
+};
+use crate::{
+    App, Parameters, Problem, Wish,
+    hub::{Start, Talk},
+};
+
+/// What a request comes to.
+pub(super) struct Asked<'a> {
+    pub(super) parameters: Parameters,
+    pub(super) messages: Vec<Arc<Message>>,
+    /// The tools that run at the client: names, descriptions, schemas.
+    pub(super) tools: Vec<(String, String, Value)>,
+    pub(super) recipe: Option<String>,
+    pub(super) model: &'a str,
+}
+
+impl Asked<'_> {
+    /// Begins a run, which ends when its client goes away; or goes on with the one that waits for what these messages
+    /// end with: results of the client's tools.
+    pub(super) async fn begin(
+        self,
+        app: App,
+        principal: Principal,
+        waiting: Waiting,
+    ) -> Result<Telling<()>, Problem> {
+        self.parameters.check()?;
+        if let Some(results) = Results::of_last(&self.messages) {
+            let (held, reader) = waiting.answer(&app, &principal, results).await?;
+            return Ok(Telling::of_held(app, held, reader, waiting));
+        }
+        let tools = ClientTools::new(&app, self.tools).await?;
+        let mut wish = Wish {
+            parameters: self.parameters,
+            recipe: self.recipe,
+            ..Wish::default()
+        };
+        choose_model(app.engine(), self.model, &mut wish).await?;
+        let start = Start {
+            principal: principal.clone(),
+            wish,
+            talk: Talk::Loose {
+                messages: self.messages,
+            },
+            shape: tools.as_ref().map(ClientTools::shape),
+        };
+        let started = app.hub().start(start).await?;
+        let guard = started.cancel_when_dropped();
+        let telling = Telling::of(app, principal, &started, ());
+        Ok(telling.stopped_by(guard).with_client(tools, waiting))
+    }
+}
