@@ -4,11 +4,11 @@
 //! (`vendor/x.js.gz`) and sent as they are. In a debug build the files are read from the source folder at each request, so that a
 //! change is seen without building anew.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::Path,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -90,7 +90,12 @@ fn file(path: &str, asked: &HeaderMap) -> Response {
     if compressed {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    (headers, Body::from(data.data.into_owned())).into_response()
+    let body = match data.data {
+        // It is in the program: nothing is copied for who only asks.
+        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        Cow::Owned(bytes) => bytes.into(),
+    };
+    (headers, Body::from(body)).into_response()
 }
 
 /// The file, and whether it is compressed.

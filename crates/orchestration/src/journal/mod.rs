@@ -123,6 +123,12 @@ impl TakenRun {
         &mut self.run
     }
 
+    /// Whether nothing is known of it but its model and its conversation: what it was to be like, its approvals and limits
+    /// among that, was lost with its process.
+    pub fn is_bare(&self) -> bool {
+        self.is_new
+    }
+
     /// Whether only its end is missing in the store: no model is asked and no tool called.
     pub fn is_over(&self) -> bool {
         self.finished.is_some() || self.run.outcome().is_some()
@@ -215,6 +221,9 @@ impl Journal {
                 let restored = Run::restore(snapshot);
                 let run = restored.map_err(|source| unreadable(&record.id, source))?;
                 let mark = run.mark();
+                // Whose it is says the store, not what was stored: it may have been imported.
+                let session = Some(record.session.0.clone());
+                let run = run.on_behalf_of(self.owner.clone(), session);
                 (Box::new(run), mark)
             }
             None => (self.run_of(record).await?, SnapshotMark::default()),
@@ -335,12 +344,29 @@ impl Journal {
         let session = session.ok_or_else(|| SessionStoreError::NotFound {
             id: before.session.clone(),
         })?;
-        let record = self.runs.take(&self.owner, run).await?;
-        let mut hold = self.hold(&record, session.messages);
-        if before.state == RunState::Waiting {
-            hold.falls_back_to(RunState::Waiting);
+        let (journal, run) = (self.clone(), run.to_owned());
+        let waited = before.state == RunState::Waiting;
+        let taking = async move {
+            let record = journal.runs.take(&journal.owner, &run).await?;
+            let mut hold = journal.hold(&record, session.messages);
+            if waited {
+                hold.falls_back_to(RunState::Waiting);
+            }
+            Ok((record, hold))
+        };
+        // To its end, whether or not somebody waits for it: a run that is taken and that nobody holds would be this
+        // process's for as long as it lives.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return taking.await;
+        };
+        match runtime.spawn(taking).await {
+            Ok(taken) => taken,
+            Err(error) => Err(SessionStoreError::Storage {
+                operation: "take up a run",
+                source: Box::new(error),
+            }
+            .into()),
         }
-        Ok((record, hold))
     }
 
     fn hold(&self, record: &RunRecord, after: u64) -> Hold {

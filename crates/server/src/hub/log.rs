@@ -168,13 +168,15 @@ impl RunLog {
 
     pub(super) fn after(&self, seq: u64) -> Found {
         let state = self.state();
-        if seq + 1 >= state.next {
+        // Any number may be asked for.
+        let wanted = seq.saturating_add(1);
+        if wanted >= state.next {
             return Found::Nothing(state.standing.clone());
         }
         let Some(first) = state.events.front().map(|event| event.seq) else {
             return Found::Older;
         };
-        let Some(skip) = (seq + 1).checked_sub(first) else {
+        let Some(skip) = wanted.checked_sub(first) else {
             return Found::Older;
         };
         let skip = usize::try_from(skip).unwrap_or(usize::MAX);

@@ -335,3 +335,11 @@ impl fmt::Debug for Hub {
             .finish_non_exhaustive()
     }
 }
+
+/// Does something to its end, whether or not whoever asked for it waits: a run that is taken up half-way belongs to
+/// nobody.
+pub(super) async fn unhindered<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::spawn(work).await.map_err(|_| Problem::internal())?
+}

@@ -10,7 +10,7 @@ use switchboard_orchestration::{
     Run, RunEventKind, RunReport, journal::JournalError, questions::OpenQuestion,
 };
 
-use super::{Active, Hub, Logged, Reader, Standing, lock, start::not_open};
+use super::{Active, Hub, Logged, Reader, Standing, lock, start::not_open, unhindered};
 use crate::Problem;
 
 /// How long a request waits until what it asked for is done. After that the answer says how things stand.
@@ -164,6 +164,18 @@ impl Hub {
         call: &str,
         word: ApprovalDecision,
     ) -> Result<RunRecord, Problem> {
+        let (hub, owner) = (self.clone(), owner.clone());
+        let (run, call) = (run.to_owned(), call.to_owned());
+        unhindered(async move { hub.decide_now(&owner, &run, &call, word).await }).await
+    }
+
+    async fn decide_now(
+        &self,
+        owner: &Principal,
+        run: &str,
+        call: &str,
+        word: ApprovalDecision,
+    ) -> Result<RunRecord, Problem> {
         let turn = self.turn(run);
         let _turn = turn.lock().await;
         if let Some(active) = self.active_run(owner, run) {
@@ -248,6 +260,11 @@ impl Hub {
 
     /// Ends a run, whatever it does. One that is over stays as it is.
     pub(crate) async fn cancel(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
+        let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
+        unhindered(async move { hub.cancel_now(&owner, &run).await }).await
+    }
+
+    async fn cancel_now(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
         let turn = self.turn(run);
         let _turn = turn.lock().await;
         if let Some(active) = self.active_run(owner, run) {
@@ -276,6 +293,11 @@ impl Hub {
 
     /// Goes on with a run that waits or was interrupted. One that goes on already does so.
     pub(crate) async fn go_on(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
+        let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
+        unhindered(async move { hub.go_on_now(&owner, &run).await }).await
+    }
+
+    async fn go_on_now(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
         let turn = self.turn(run);
         let _turn = turn.lock().await;
         if let Some(active) = self.active_run(owner, run) {

@@ -16,6 +16,7 @@ use super::{
     Active, Hub, RunLog, Start, Started, Talk,
     desk::{Desk, Who},
     drive::Driven,
+    unhindered,
 };
 use crate::{Problem, Wish};
 
@@ -25,6 +26,15 @@ const TITLE: usize = 80;
 impl Hub {
     /// Begins a run. It goes on whether or not anybody reads it.
     pub(crate) async fn start(&self, start: Start) -> Result<Started, Problem> {
+        if matches!(start.talk, Talk::Loose { .. }) {
+            // Nothing of it is kept: with its client it is gone.
+            return self.start_now(start).await;
+        }
+        let hub = self.clone();
+        unhindered(async move { hub.start_now(start).await }).await
+    }
+
+    async fn start_now(&self, start: Start) -> Result<Started, Problem> {
         let Start {
             principal,
             wish,
@@ -67,6 +77,13 @@ impl Hub {
     ) -> Result<Started, Problem> {
         let slot = self.slot(principal)?;
         let taken = self.journal(principal).take(run).await?;
+        if taken.is_bare() {
+            // With other approvals and limits than it was begun with it does not go on.
+            return Err(Problem::conflict(format!(
+                "run `{run}` was interrupted before it had begun to do anything: end it (POST /runs/{run}/cancel) and \
+                 ask again"
+            )));
+        }
         if let Some((call, _)) = &word {
             is_open(&taken, call)?;
         }
@@ -289,8 +306,10 @@ pub(super) fn not_open<'w>(call: &str, waiting: impl Iterator<Item = &'w str>) -
 
 /// The first line of a message, cut at a word.
 fn title_of(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-    let line = line.unwrap_or_default();
+    // A store may refuse control characters, and a list has no use for them.
+    let mut lines = text.lines().map(|line| line.replace(char::is_control, " "));
+    let line = lines.find(|line| !line.trim().is_empty());
+    let line = line.as_deref().unwrap_or_default().trim();
     if line.chars().count() <= TITLE {
         return line.to_owned();
     }

@@ -108,10 +108,7 @@ pub(super) async fn chat(
         },
         shape: None,
     };
-    // Whoever goes away while it begins does not end it halfway.
-    let hub = app.hub().clone();
-    let started = tokio::spawn(async move { hub.start(start).await });
-    let started = started.await.map_err(|_| Problem::internal())??;
+    let started = app.hub().start(start).await?;
     if request.background == Some(true) {
         return Ok(accepted(&started, RunState::Running));
     }

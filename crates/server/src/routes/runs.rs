@@ -256,12 +256,9 @@ pub(super) async fn decide(
 ) -> Result<Response, Problem> {
     known(&id)?;
     let word = decision.checked()?;
-    let hub = app.hub().clone();
-    let decided = unhindered(async move {
-        hub.check(&principal, &id).await?;
-        hub.decide(&principal, &id, &call, word).await
-    });
-    decided.await.map(stands)
+    app.hub().check(&principal, &id).await?;
+    let decided = app.hub().decide(&principal, &id, &call, word).await;
+    decided.map(stands)
 }
 
 /// Answer what a server wants to know
@@ -311,9 +308,7 @@ pub(super) async fn cancel(
     ReadPath(id): ReadPath<String>,
 ) -> Result<Response, Problem> {
     known(&id)?;
-    let hub = app.hub().clone();
-    let cancelled = unhindered(async move { hub.cancel(&principal, &id).await });
-    cancelled.await.map(stands)
+    app.hub().cancel(&principal, &id).await.map(stands)
 }
 
 /// Go on with a run that waits or was interrupted
@@ -337,14 +332,5 @@ pub(super) async fn go_on(
     ReadPath(id): ReadPath<String>,
 ) -> Result<Response, Problem> {
     known(&id)?;
-    let hub = app.hub().clone();
-    let going = unhindered(async move { hub.go_on(&principal, &id).await });
-    going.await.map(stands)
-}
-
-/// Does something to its end, whether or not the client waits for it.
-async fn unhindered<T: Send + 'static>(
-    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
-) -> Result<T, Problem> {
-    tokio::spawn(work).await.map_err(|_| Problem::internal())?
+    app.hub().go_on(&principal, &id).await.map(stands)
 }
