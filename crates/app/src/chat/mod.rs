@@ -1,6 +1,6 @@
 //! `chat`: a conversation at a terminal, or over a pipe.
 //!
-//! [`Chat`] is the loop: it reads what somebody says, does what begins with a slash itself, and has everything
+//! `Chat` is the loop: it reads what somebody says, does what begins with a slash itself, and has everything
 //! else answered as a run of the session, which is kept. Servers run from its beginning to its end.
 
 mod answer;
