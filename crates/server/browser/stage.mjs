@@ -111,7 +111,7 @@ export async function startBrowser() {
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 820 }, reducedMotion: "reduce", ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(30_000);
   page.problems = [];
   page.expected = [];
   page.strangers = [];
