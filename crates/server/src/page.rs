@@ -31,7 +31,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify";
 
 /// A frame that shows a page by a model or a server: its scripts run, in an origin of their own, and reach neither this page nor
-/// the network.
+/// the network, but for WebRTC, which no policy stops in Chromium.
 const FOREIGN_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
      style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:; form-action 'none'; \
      base-uri 'none'; frame-ancestors 'self'";
