@@ -125,3 +125,22 @@ fn gauge(text: &mut String, name: &str, help: &str, value: usize) {
         "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}"
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_clients_make_up_are_counted_together() {
+        let counts = Counts::default();
+        for method in ["GET", "M1", "M2", "get"] {
+            counts.answered(method, "/recipes", 200, Duration::ZERO);
+        }
+        let requests = counts.requests.lock().unwrap();
+        let counted: Vec<_> = requests
+            .iter()
+            .map(|(sort, tally)| (sort.method, tally.count))
+            .collect();
+        assert_eq!(counted, [("GET", 1), ("other", 3)]);
+    }
+}

@@ -137,6 +137,55 @@ async fn each_thing_is_stored_behind_those_before_it() {
     assert_eq!(shown.len(), 5);
 }
 
+/// A store that has one interrupted run of which nothing was saved.
+fn with_an_interrupted_run(said: &Said) -> MockRunStore {
+    let record = RunRecord {
+        id: "r".into(),
+        session: SessionId("s".into()),
+        state: RunState::Interrupted,
+        model: "acme/m".into(),
+        created_at: String::new(),
+        updated_at: String::new(),
+        events_before: 0,
+        last_event: 0,
+        outcome: None,
+    };
+    let mut runs = runs(said, "");
+    let known = record.clone();
+    runs.expect_run()
+        .returning(move |_, _| Ok(Some(known.clone())));
+    runs.expect_take().returning(move |_, _| Ok(record.clone()));
+    runs.expect_snapshot().returning(|_, _| Ok(None));
+    runs
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_waits_for_any_more_is_not_kept_by_this_process() {
+    let said = Said::default();
+    let journal = journal(with_an_interrupted_run(&said));
+    let mut taking = Box::pin(journal.take("r"));
+    // It is on its way to the store when whoever wanted it goes away.
+    assert!(futures_util::poll!(taking.as_mut()).is_pending());
+    drop(taking);
+    let let_go = async {
+        while said.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let limit = std::time::Duration::from_secs(30);
+    tokio::time::timeout(limit, let_go).await.unwrap();
+    let released = "release Interrupted None behind 1 with 0";
+    assert_eq!(*said.lock().unwrap(), [released]);
+}
+
+#[tokio::test]
+async fn a_run_of_which_nothing_was_saved_says_so() {
+    let said = Said::default();
+    let journal = journal(with_an_interrupted_run(&said));
+    let taken = journal.take("r").await.unwrap();
+    assert!(taken.is_bare() && !taken.is_over());
+}
+
 #[tokio::test]
 async fn what_is_not_stored_is_not_shown_and_the_run_is_let_go_of() {
     for (refuses, shown) in [

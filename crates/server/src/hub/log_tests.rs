@@ -53,6 +53,13 @@ fn a_log_that_goes_on_begins_behind_what_is_stored() {
 }
 
 #[test]
+fn any_number_may_be_asked_for() {
+    let log = RunLog::new(0, 1 << 20);
+    log.push(event(1, "x"));
+    assert!(matches!(log.after(u64::MAX), Found::Nothing(_)));
+}
+
+#[test]
 fn what_comes_ends_the_waiting() {
     let log = RunLog::new(0, 1 << 20);
     log.stands(Standing::Asking(Vec::new()));

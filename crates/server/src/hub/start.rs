@@ -326,6 +326,7 @@ mod tests {
     fn a_title_is_the_first_line_cut_at_a_word() {
         assert_eq!(title_of("\n  Hello  \nthere"), "Hello");
         assert_eq!(title_of(""), "");
+        assert_eq!(title_of("\u{0}\nA\u{0}tab\there"), "A tab here");
         let long = "account ".repeat(20);
         let title = title_of(&long);
         assert!(
