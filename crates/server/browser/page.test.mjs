@@ -194,6 +194,34 @@ describe("the page", { concurrency: false }, () => {
     await fine(page);
   });
 
+  test("what is typed stays when the lists of the server come meanwhile", async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    let come;
+    const here = new Promise((resolve) => { come = resolve; });
+    await page.route("**/recipes", async (route) => {
+      await here;
+      await route.continue();
+    });
+    await page.goto(`${program.url}/`);
+    await page.selectOption("#model", { label: "Another one…" });
+    await page.fill("input#model", SCRIPTED);
+    await page.evaluate(() => { window.drawn = document.querySelector("#recipe").options.length; });
+    come();
+    await page.waitForFunction(() => document.querySelector("#recipe").options.length > window.drawn);
+    assert.equal(await page.inputValue("input#model"), SCRIPTED);
+    await page.press("input#model", "Enter");
+    await page.locator("select#model").waitFor();
+    assert.equal(await page.inputValue("select#model"), SCRIPTED);
+    // Escape leaves the choice as it was.
+    await page.selectOption("#model", { label: "Another one…" });
+    await page.fill("input#model", "no/such");
+    await page.press("input#model", "Escape");
+    await page.locator("select#model").waitFor();
+    assert.equal(await page.inputValue("select#model"), SCRIPTED);
+    await context.close();
+  });
+
   test("a tool shows how far it is, and the server how it is", async () => {
     const page = await visit();
     const file = join(program.folder, "go-on");

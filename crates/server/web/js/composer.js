@@ -89,28 +89,43 @@ const OTHER = "\n";
 /** The models that the server knows, and any other of its providers by name. */
 function ModelChoice({ model, choose }) {
   const [other, setOther] = useState(false);
+  // What is being typed is kept here: the lists that come meanwhile draw the field anew.
+  const [typed, setTyped] = useState("");
   const field = useRef(null);
+  const open = useRef(false);
   useEffect(() => {
     if (other) field.current.focus();
   }, [other]);
   if (other) {
-    const take = () => {
+    // The field also loses the focus because it was left by a key.
+    const leave = (chosen) => {
+      if (!open.current) return;
+      open.current = false;
       setOther(false);
-      choose(field.current.value.trim());
+      if (chosen !== null) choose(chosen.trim());
     };
     const key = (event) => {
       if (event.key !== "Enter" && event.key !== "Escape") return;
       event.preventDefault();
-      if (event.key === "Enter") take();
-      else setOther(false);
+      leave(event.key === "Enter" ? event.target.value : null);
       document.getElementById("message")?.focus();
     };
     return html`<label class="choice"><span class="unseen">Model, as provider/model</span>
-      <input id="model" key="field" ref=${field} type="text" placeholder="provider/model" autocomplete="off" autocapitalize="off" spellcheck="false" value=${model} onKeyDown=${key} onBlur=${take} /></label>`;
+      <input id="model" key="field" ref=${field} type="text" placeholder="provider/model" autocomplete="off" autocapitalize="off" spellcheck="false" value=${typed}
+        onInput=${(event) => setTyped(event.target.value)} onKeyDown=${key} onBlur=${(event) => leave(event.target.value)} /></label>`;
   }
   const listed = catalogue.models.some((it) => it.id === model);
+  const pick = (chosen) => {
+    if (chosen !== OTHER) {
+      choose(chosen);
+      return;
+    }
+    open.current = true;
+    setTyped(model);
+    setOther(true);
+  };
   return html`<label class="choice"><span class="unseen">Model</span>
-    <select id="model" key="list" value=${model} onChange=${(event) => (event.target.value === OTHER ? setOther(true) : choose(event.target.value))}>
+    <select id="model" key="list" value=${model} onChange=${(event) => pick(event.target.value)}>
       <option value="">${catalogue.standard ? `${catalogue.standard} (default)` : "Default model"}</option>
       ${catalogue.models.map((it) => html`<option value=${it.id} disabled=${it.ready === false}>${it.id}${it.ready === false ? " (not ready)" : ""}</option>`)}
       ${model && !listed && html`<option value=${model}>${model}</option>`}
