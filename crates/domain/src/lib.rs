@@ -58,11 +58,12 @@ pub use media::{Document, Media, MediaSource};
 pub use message::{Message, Opaque, Part, Reasoning, Role, Text};
 pub use model::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, AuditEntry, ChatModel, Elicitation,
-    ElicitationAnswer, ElicitationForm, Elicitor, ModelStream, Principal, ProgressSink, RunRecord,
-    RunSnapshot, RunState, RunStore, SampleError, SampleRequest, Sampler, ServerProblem, Session,
-    SessionId, SessionStore, SessionStoreError, StoredEvent, ToolCall, ToolCallError, ToolCatalog,
-    ToolHost, ToolHostChange, ToolHostChanges, ToolOutput, ToolProgress, ToolRetry,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, AuditEntry, Candidates, ChatModel,
+    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, MOST_WISH_BYTES, MOST_WISH_DEPTH,
+    ModelStream, Principal, ProgressSink, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
+    SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore, SessionStoreError,
+    StoredEvent, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange, ToolHostChanges,
+    ToolOutput, ToolProgress, ToolRetry,
 };
 #[cfg(feature = "mock")]
 pub use port::{

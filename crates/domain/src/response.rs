@@ -71,4 +71,6 @@ pub enum WarningKind {
     HistoryTooLong,
     /// A run could not be stored on its way.
     NotStored,
+    /// What a server wanted to know was asked of nobody.
+    QuestionNotAsked,
 }

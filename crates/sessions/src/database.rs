@@ -1,12 +1,18 @@
 //! One face for both databases: text and whole numbers in, text and whole numbers out, `$1` for parameters.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, future::Future, io, time::Duration};
 
+use futures_core::stream::BoxStream;
+use futures_util::StreamExt as _;
 use sqlx::{
     Arguments, ColumnIndex, Database, Decode, Encode, Postgres, Sqlite, Type,
     postgres::{PgArguments, PgConnection, PgPool, PgRow},
     sqlite::{SqliteArguments, SqliteConnection, SqlitePool, SqliteRow},
 };
+use tokio::time::timeout;
+
+/// How long it may take to end a transaction or a connection in order. Dropping it ends it too.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A parameter.
 #[derive(Debug, Clone)]
@@ -50,6 +56,17 @@ impl From<u64> for Value<'_> {
     fn from(number: u64) -> Self {
         Self::Int(i64::try_from(number).unwrap_or(i64::MAX))
     }
+}
+
+impl Value<'_> {
+    fn cannot_be_stored(&self) -> bool {
+        matches!(self, Self::Text(text) if has_nul(text))
+    }
+}
+
+/// Whether a text cannot be stored, so that nothing can have it for an id.
+pub(crate) fn has_nul(text: &str) -> bool {
+    text.contains('\0')
 }
 
 /// The parameters of a statement.
@@ -144,7 +161,9 @@ impl Row {
 /// One connection, of the writer or of a long read.
 pub(crate) enum Connection {
     Sqlite(SqliteConnection),
-    Postgres(PgConnection),
+    /// With how long the server may take for anything. A connection that was cut without a word says nothing for a
+    /// quarter of an hour.
+    Postgres(PgConnection, Duration),
 }
 
 impl Connection {
@@ -160,10 +179,10 @@ impl Connection {
                 let done = sqlx::query_with(sql, arguments).execute(connection).await?;
                 Ok(done.rows_affected())
             }
-            Self::Postgres(connection) => {
+            Self::Postgres(connection, patience) => {
                 let arguments = arguments::<PgArguments>(values)?;
-                let done = sqlx::query_with(sql, arguments).execute(connection).await?;
-                Ok(done.rows_affected())
+                let executing = sqlx::query_with(sql, arguments).execute(connection);
+                Ok(within(*patience, executing).await?.rows_affected())
             }
         }
     }
@@ -181,14 +200,38 @@ impl Connection {
                     .await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
-            Self::Postgres(connection) => {
+            Self::Postgres(connection, patience) => {
                 let arguments = arguments::<PgArguments>(values)?;
-                let rows = sqlx::query_with(sql, arguments)
-                    .fetch_all(connection)
-                    .await?;
+                let fetching = sqlx::query_with(sql, arguments).fetch_all(connection);
+                let rows = within(*patience, fetching).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
+    }
+
+    /// The same, one after the other: no more of them is in memory than is looked at. Not to be used again for
+    /// anything else if this is not read to its end.
+    pub(crate) fn stream<'c>(
+        &'c mut self,
+        sql: &'static str,
+        values: Vec<Value<'_>>,
+    ) -> Result<Rowstream<'c>, sqlx::Error> {
+        Ok(match self {
+            Self::Sqlite(connection) => {
+                let arguments = arguments::<SqliteArguments>(values)?;
+                let rows = sqlx::query_with(sql, arguments).fetch(connection);
+                let rows = rows.map(|row| row.map(Row::Sqlite)).boxed();
+                let patience = None;
+                Rowstream { rows, patience }
+            }
+            Self::Postgres(connection, patience) => {
+                let arguments = arguments::<PgArguments>(values)?;
+                let rows = sqlx::query_with(sql, arguments).fetch(connection);
+                let rows = rows.map(|row| row.map(Row::Postgres)).boxed();
+                let patience = Some(*patience);
+                Rowstream { rows, patience }
+            }
+        })
     }
 
     pub(crate) async fn row(
@@ -205,11 +248,16 @@ impl Connection {
             Self::Sqlite(connection) => {
                 sqlx::raw_sql(sql).execute(connection).await?;
             }
-            Self::Postgres(connection) => {
-                sqlx::raw_sql(sql).execute(connection).await?;
+            Self::Postgres(connection, patience) => {
+                within(*patience, sqlx::raw_sql(sql).execute(connection)).await?;
             }
         }
         Ok(())
+    }
+
+    /// Undoes the transaction. If that fails, dropping the connection does.
+    pub(crate) async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
+        within(FAREWELL, self.run("ROLLBACK")).await
     }
 
     /// Makes the file of SQLite smaller by a part of the pages that are free.
@@ -229,34 +277,71 @@ impl Connection {
         // Whatever a closing connection says, everything that was acknowledged is committed.
         let _ = match self {
             Self::Sqlite(connection) => connection.close().await,
-            Self::Postgres(connection) => connection.close().await,
+            Self::Postgres(connection, _) => within(FAREWELL, connection.close()).await,
         };
     }
+}
+
+/// The rows of a result as they come.
+pub(crate) struct Rowstream<'c> {
+    rows: BoxStream<'c, Result<Row, sqlx::Error>>,
+    /// How long the server may take for the next one.
+    patience: Option<Duration>,
+}
+
+impl Rowstream<'_> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Row>, sqlx::Error> {
+        let next = async { self.rows.next().await.transpose() };
+        match self.patience {
+            Some(patience) => within(patience, next).await,
+            None => next.await,
+        }
+    }
+}
+
+/// Does no longer wait than that.
+pub(crate) async fn within<T>(
+    patience: Duration,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let done = timeout(patience, work).await;
+    done.unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
 /// Connections that only read.
 #[derive(Debug, Clone)]
 pub(crate) enum Readers {
     Sqlite(SqlitePool),
-    Postgres(PgPool),
+    /// With how long the server may take for one read.
+    Postgres(PgPool, Duration),
 }
 
 impl Readers {
+    /// The values are keys: with a text that cannot be stored, nothing is found.
     pub(crate) async fn rows(
         &self,
         sql: &'static str,
         values: Vec<Value<'_>>,
     ) -> Result<Vec<Row>, sqlx::Error> {
+        if values.iter().any(Value::cannot_be_stored) {
+            return Ok(Vec::new());
+        }
         match self {
             Self::Sqlite(pool) => {
                 let arguments = arguments::<SqliteArguments>(values)?;
                 let rows = sqlx::query_with(sql, arguments).fetch_all(pool).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
-            Self::Postgres(pool) => {
+            Self::Postgres(pool, patience) => {
                 let arguments = arguments::<PgArguments>(values)?;
-                let rows = sqlx::query_with(sql, arguments).fetch_all(pool).await?;
-                Ok(rows.into_iter().map(Row::Postgres).collect())
+                let mut connection = pool.acquire().await?;
+                let fetching = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
+                let rows = within(*patience, fetching).await;
+                if matches!(rows, Err(sqlx::Error::Io(_))) {
+                    // Nobody is to wait for it once more.
+                    drop(connection.detach());
+                }
+                Ok(rows?.into_iter().map(Row::Postgres).collect())
             }
         }
     }
@@ -264,7 +349,10 @@ impl Readers {
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite(pool) => pool.close().await,
-            Self::Postgres(pool) => pool.close().await,
+            // Those that are in use are waited for.
+            Self::Postgres(pool, _) => {
+                let _ = timeout(FAREWELL, pool.close()).await;
+            }
         }
     }
 }
@@ -282,7 +370,7 @@ where
         match value {
             Value::Int(number) => arguments.add(number),
             // PostgreSQL has no such text. SQLite would take it; then the two would differ.
-            Value::Text(text) if text.contains('\0') => {
+            Value::Text(text) if has_nul(&text) => {
                 Err("text with the character NUL cannot be stored".into())
             }
             Value::Text(text) => arguments.add(text.into_owned()),
@@ -307,6 +395,17 @@ pub(crate) fn connection_lost(error: &sqlx::Error) -> bool {
         }),
         _ => false,
     }
+}
+
+/// Whether a server may soon do what it would not do, and did not begin with: it has no connection or no memory
+/// left, or only reads for now.
+pub(crate) fn may_pass(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else {
+        return false;
+    };
+    // Of PostgreSQL; SQLite's codes are shorter.
+    let code = error.code();
+    code.is_some_and(|code| code.len() == 5 && (code.starts_with("53") || code == "25006"))
 }
 
 /// Whether two transactions stood in each other's way, so that the same again may do.

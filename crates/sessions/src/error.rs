@@ -128,6 +128,18 @@ pub(crate) struct Corrupt(pub(crate) String);
 #[error("the store is closed")]
 pub(crate) struct Closed;
 
+/// A failure of reading: what cannot be understood is told apart from what cannot be had.
+pub(crate) fn unread(operation: &'static str, error: sqlx::Error) -> SessionStoreError {
+    match error {
+        sqlx::Error::Decode(source) => SessionStoreError::Unreadable { operation, source },
+        error @ sqlx::Error::ColumnDecode { .. } => SessionStoreError::Unreadable {
+            operation,
+            source: error.into(),
+        },
+        error => storage(operation, error),
+    }
+}
+
 pub(crate) fn storage(
     operation: &'static str,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

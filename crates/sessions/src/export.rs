@@ -14,16 +14,19 @@ use tokio::{sync::mpsc, task::AbortHandle};
 
 use crate::{
     Store,
-    database::{Connection, Row, Value, values},
-    error::storage,
+    database::{Connection, Row, has_nul, values},
+    error::{storage, unread},
     read::{self, FoundRun, corrupt, each_event},
     record::{FORMAT, Header, Record, VERSION},
 };
 
 const WHAT: &str = "export sessions";
 
-/// How many messages or rows of events are read at once.
-const PAGE: i64 = 64;
+/// How much stands in one record, in bytes; more only if it is a single message or event.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// The most messages or events in one record.
+const PAGE_MOST: usize = 512;
 
 /// The pieces of one JSON document. It shows the store as it was when the first piece was made, and costs one
 /// connection until it is dropped.
@@ -84,7 +87,7 @@ enum Stop {
 
 impl From<sqlx::Error> for Stop {
     fn from(error: sqlx::Error) -> Self {
-        Self::Failed(storage(WHAT, error))
+        Self::Failed(unread(WHAT, error))
     }
 }
 
@@ -107,8 +110,42 @@ impl Output {
         self.text(format!("{before}{json}\n")).await
     }
 
+    /// Messages or events in records of their own, each as large as it may be.
+    async fn page(&mut self, page: &mut Page, record: Many) -> Result<(), Stop> {
+        page.bytes = 0;
+        let items = std::mem::take(&mut page.items);
+        if items.is_empty() {
+            return Ok(());
+        }
+        self.record(&record(items)).await
+    }
+
     async fn text(&mut self, text: String) -> Result<(), Stop> {
         self.sender.send(Ok(text)).await.map_err(|_| Stop::Unread)
+    }
+}
+
+type Many = fn(Vec<Box<RawValue>>) -> Record;
+
+/// What goes into the next record.
+#[derive(Default)]
+struct Page {
+    items: Vec<Box<RawValue>>,
+    bytes: usize,
+}
+
+impl Page {
+    /// Whether it must be written before this is added. Only what it is made of counts, not how it is stored: what is
+    /// imported is exported in the same records again.
+    fn is_full_before(&self, json: &str) -> bool {
+        !self.items.is_empty()
+            && (self.items.len() >= PAGE_MOST || self.bytes + json.len() > PAGE_BYTES)
+    }
+
+    fn add(&mut self, json: String) -> Result<(), sqlx::Error> {
+        self.bytes += json.len();
+        self.items.push(raw(json)?);
+        Ok(())
     }
 }
 
@@ -127,6 +164,9 @@ async fn write(
     output.record(&Record::Header(header)).await?;
     let mut sessions = 0;
     if let Some(id) = only {
+        if has_nul(&id.0) {
+            return Err(Stop::Failed(SessionStoreError::NotFound { id }));
+        }
         let values = values![&id.0, &owner.tenant, &owner.user];
         let Some(row) = connection.row(read::SESSION, values).await? else {
             return Err(Stop::Failed(SessionStoreError::NotFound { id }));
@@ -160,19 +200,11 @@ async fn write_session(
     output: &mut Output,
 ) -> Result<(), Stop> {
     const MESSAGES: &str = "SELECT position, message FROM messages
-        WHERE session = $1 AND position > $2 ORDER BY position LIMIT $3";
+        WHERE session = $1 ORDER BY position";
     let session = read::session(row)?;
     let id = session.id.0.clone();
     output.record(&Record::Session(session)).await?;
-    pages(
-        connection,
-        MESSAGES,
-        row.int(4)?,
-        -1,
-        output,
-        Record::Messages,
-    )
-    .await?;
+    messages(connection, MESSAGES, row.int(4)?, output, Record::Messages).await?;
     let values = values![&owner.tenant, &owner.user, &id];
     // Of a session, runs are few; their events are many.
     for row in connection.rows(read::RUNS_OF_SESSION, values).await? {
@@ -187,10 +219,10 @@ async fn write_run(
     output: &mut Output,
 ) -> Result<(), Stop> {
     const EVENTS: &str = "SELECT first_seq, last_seq, events FROM run_events
-        WHERE run = $1 AND last_seq > $2 ORDER BY last_seq LIMIT $3";
+        WHERE run = $1 ORDER BY last_seq";
     const STATE: &str = "SELECT state, messages FROM run_states WHERE run = $1";
     const CONVERSATION: &str = "SELECT position, message FROM run_messages
-        WHERE run = $1 AND position > $2 ORDER BY position LIMIT $3";
+        WHERE run = $1 ORDER BY position";
     let FoundRun {
         mut record, key, ..
     } = found;
@@ -198,56 +230,50 @@ async fn write_run(
         record.state = RunState::Interrupted;
     }
     output.record(&Record::Run(record)).await?;
-    let mut after = 0;
-    loop {
-        let rows = connection.rows(EVENTS, values![key, after, PAGE]).await?;
-        let Some(last) = rows.last() else { break };
-        after = last.int(1)?;
+    let mut page = Page::default();
+    let mut rows = connection.stream(EVENTS, values![key])?;
+    while let Some(row) = rows.next().await? {
         let mut events = Vec::new();
-        for row in &rows {
-            each_event(row, |_, json| events.push(raw(json.to_owned())))?;
+        each_event(&row, |_, json| events.push(json.to_owned()))?;
+        for event in events {
+            if page.is_full_before(&event) {
+                output.page(&mut page, Record::Events).await?;
+            }
+            page.add(event)?;
         }
-        let events = events.into_iter().collect::<Result<_, _>>()?;
-        output.record(&Record::Events(events)).await?;
     }
+    drop(rows);
+    output.page(&mut page, Record::Events).await?;
     if let Some(row) = connection.row(STATE, values![key]).await? {
         let state = Record::State {
             messages: row.count(1)?,
             state: raw(row.text(0)?)?,
         };
         output.record(&state).await?;
-        pages(
-            connection,
-            CONVERSATION,
-            key,
-            -1,
-            output,
-            Record::Conversation,
-        )
-        .await?;
+        let many = Record::Conversation;
+        messages(connection, CONVERSATION, key, output, many).await?;
     }
     Ok(())
 }
 
-async fn pages(
+/// Rows of (position, message).
+async fn messages(
     connection: &mut Connection,
     sql: &'static str,
     key: i64,
-    mut after: i64,
     output: &mut Output,
-    record: fn(Vec<Box<RawValue>>) -> Record,
+    many: Many,
 ) -> Result<(), Stop> {
-    loop {
-        let values: Vec<Value<'_>> = values![key, after, PAGE];
-        let rows = connection.rows(sql, values).await?;
-        let Some(last) = rows.last() else {
-            return Ok(());
-        };
-        after = last.int(0)?;
-        let texts = rows.iter().map(|row| raw(row.text(1)?));
-        let page = texts.collect::<Result<_, _>>()?;
-        output.record(&record(page)).await?;
+    let mut page = Page::default();
+    let mut rows = connection.stream(sql, values![key])?;
+    while let Some(row) = rows.next().await? {
+        let message = row.text(1)?;
+        if page.is_full_before(&message) {
+            output.page(&mut page, many).await?;
+        }
+        page.add(message)?;
     }
+    output.page(&mut page, many).await
 }
 
 fn raw(json: String) -> Result<Box<RawValue>, sqlx::Error> {

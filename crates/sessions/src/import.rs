@@ -14,6 +14,7 @@ use crate::{
     ImportError, Store,
     elements::Elements,
     record::{FORMAT, Record, VERSION},
+    wish,
     write::import::{AddStaged, GiveUp, Hand, Staging},
     writer::Queue,
 };
@@ -23,8 +24,7 @@ use crate::{
 pub enum ImportIds {
     /// Under their own. If one of them is taken, nothing is imported.
     Keep,
-    /// Under new ones. A run that is not over knows its own id, so it cannot go on under another one: it is over
-    /// then, as `cancelled`.
+    /// Under new ones.
     New,
 }
 
@@ -33,6 +33,8 @@ pub enum ImportIds {
 pub struct Imported {
     /// The ids of the sessions, in the order in which they stood there.
     pub sessions: Vec<SessionId>,
+    /// The ids of the runs that were not over. They are now, as `cancelled`.
+    pub cancelled: Vec<String>,
 }
 
 /// How much is written at once.
@@ -41,6 +43,9 @@ const SLICE_BYTES: usize = 1 << 20;
 impl Store {
     /// Reads what [`export`](Self::export) wrote and gives it to a principal. It does not matter whose it was.
     /// All of it is there when this returns, or nothing is; also if the future is dropped, or the process ends.
+    ///
+    /// A run that is not over is ended, as `cancelled`: what it was about to do, and that somebody had allowed it, is
+    /// for nobody to say but the program that ran it. Its events stay.
     pub async fn import<R: AsyncRead + Unpin + Send>(
         &self,
         owner: &Principal,
@@ -56,6 +61,7 @@ impl Store {
             ids,
             at: Cursor::default(),
             sessions: Vec::new(),
+            cancelled: Vec::new(),
             stage: Stage::Header,
             rows: Vec::new(),
             bytes: 0,
@@ -96,6 +102,7 @@ struct Import {
     ids: ImportIds,
     at: Cursor,
     sessions: Vec<SessionId>,
+    cancelled: Vec<String>,
     stage: Stage,
     rows: Vec<Staging>,
     bytes: usize,
@@ -128,7 +135,7 @@ impl Import {
             (Stage::Sessions, Record::Messages(messages)) => self.messages(&messages)?,
             (Stage::Sessions, Record::Run(run)) => self.run(run)?,
             (Stage::Sessions, Record::Events(events)) => self.events(&events)?,
-            (Stage::Sessions, Record::State { messages, state }) => self.state(messages, &state)?,
+            (Stage::Sessions, Record::State { messages, .. }) => self.state(messages)?,
             (Stage::Sessions, Record::Conversation(messages)) => self.conversation(&messages)?,
             (Stage::Sessions, Record::End { sessions }) => {
                 self.end_session()?;
@@ -180,29 +187,24 @@ impl Import {
                 "a run stands behind one that is not over",
             ));
         }
-        match (run.state, self.ids) {
-            (RunState::Finished, _) => {}
-            (_, ImportIds::New) => {
-                run.state = RunState::Finished;
-                run.outcome = Some("cancelled".to_owned());
-                self.at.has_unfinished = true;
-            }
-            (RunState::Running, ImportIds::Keep) => {
-                run.state = RunState::Interrupted;
-                self.at.has_unfinished = true;
-            }
-            _ => self.at.has_unfinished = true,
-        }
         if self.ids == ImportIds::New {
             run.id = Uuid::now_v7().to_string();
         }
+        if run.state != RunState::Finished {
+            run.state = RunState::Finished;
+            run.outcome = Some("cancelled".to_owned());
+            self.at.has_unfinished = true;
+            self.cancelled.push(run.id.clone());
+        }
+        let wish = wish::text(run.wish.as_ref());
+        let wish = wish.map_err(|error| ImportError::malformed(error.to_string()))?;
         run.session = session;
         run.events_before = self.at.events_before;
         self.at.events_before += run.last_event;
         self.at.last_event = 0;
         self.at.conversation = None;
         self.at.run = Some(run.clone());
-        self.rows.push(Staging::Run(run));
+        self.rows.push(Staging::Run(run, wish));
         Ok(())
     }
 
@@ -226,8 +228,9 @@ impl Import {
         Ok(())
     }
 
-    fn state(&mut self, messages: u64, state: &RawValue) -> Result<(), ImportError> {
-        let run = self.in_run()?;
+    /// Looked at only to find out whether something is missing.
+    fn state(&mut self, messages: u64) -> Result<(), ImportError> {
+        self.in_run()?;
         let is_second = self.at.conversation.replace(0).is_some();
         if is_second || !self.at.has_unfinished {
             return Err(ImportError::malformed(
@@ -235,33 +238,16 @@ impl Import {
             ));
         }
         self.at.conversation_ends = messages;
-        // Under a new id the run is over, and has none.
-        if run.state != RunState::Finished {
-            self.rows.push(Staging::State {
-                run: run.id,
-                text: state.get().to_owned(),
-            });
-        }
         Ok(())
     }
 
     fn conversation(&mut self, messages: &[Box<RawValue>]) -> Result<(), ImportError> {
-        let run = self.in_run()?;
-        let Some(mut position) = self.at.conversation else {
+        self.in_run()?;
+        let Some(before) = self.at.conversation else {
             return Err(ImportError::malformed("a conversation has no state"));
         };
-        for text in checked(messages)? {
-            if run.state != RunState::Finished {
-                let run = run.id.clone();
-                self.rows.push(Staging::RunMessage {
-                    run,
-                    position,
-                    text,
-                });
-            }
-            position += 1;
-        }
-        self.at.conversation = Some(position);
+        let more = checked(messages)?.len() as u64;
+        self.at.conversation = Some(before + more);
         Ok(())
     }
 
@@ -333,6 +319,7 @@ impl Import {
         self.staged.is_over = true;
         Ok(Imported {
             sessions: self.sessions,
+            cancelled: self.cancelled,
         })
     }
 }

@@ -45,6 +45,7 @@ mod retention;
 mod schema;
 mod store;
 mod transaction;
+mod wish;
 mod write;
 mod writer;
 

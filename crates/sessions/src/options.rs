@@ -3,6 +3,7 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// Where a store is, and how it writes. Its `Debug` shows no address of a server, which may hold a password.
@@ -10,7 +11,11 @@ use std::{
 pub struct StoreOptions {
     pub(crate) location: Location,
     pub(crate) durability: Durability,
+    pub(crate) patience: Duration,
 }
+
+/// How long a transaction or a read may take.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone)]
 pub(crate) enum Location {
@@ -38,6 +43,7 @@ impl StoreOptions {
         Self {
             location: Location::Sqlite(path.into()),
             durability: Durability::default(),
+            patience: PATIENCE,
         }
     }
 
@@ -50,6 +56,7 @@ impl StoreOptions {
         Self {
             location: Location::Postgres(url.into()),
             durability: Durability::default(),
+            patience: PATIENCE,
         }
     }
 
@@ -69,6 +76,14 @@ impl StoreOptions {
         self
     }
 
+    /// How long a PostgreSQL server may take for a read or a transaction, until its connection is given up as dead;
+    /// a minute otherwise. The network may have cut it without a word.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// The file, if it is one.
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
@@ -85,7 +100,10 @@ impl fmt::Debug for StoreOptions {
             Location::Sqlite(path) => debug.field("sqlite", path),
             Location::Postgres(_) => debug.field("postgres", &"[secret]"),
         };
-        debug.field("durability", &self.durability).finish()
+        debug
+            .field("durability", &self.durability)
+            .field("patience", &self.patience)
+            .finish()
     }
 }
 

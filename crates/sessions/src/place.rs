@@ -1,6 +1,7 @@
 //! Connections to where a store is.
 
 use std::{
+    env,
     fs::{self, DirBuilder, OpenOptions},
     io,
     path::{Path, PathBuf},
@@ -10,7 +11,7 @@ use std::{
 
 use sqlx::{
     ConnectOptions as _,
-    postgres::{PgConnectOptions, PgPoolOptions},
+    postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
     sqlite::{
         SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions,
         SqliteSynchronous,
@@ -19,8 +20,8 @@ use sqlx::{
 
 use crate::{
     Durability, OpenError, StoreOptions,
-    database::{Connection, Readers},
-    options::Location,
+    database::{Connection, Readers, within},
+    options::{Location, PATIENCE},
 };
 
 /// How long a writer waits for another process that writes. Transactions take milliseconds, but those of a
@@ -33,8 +34,8 @@ const SQLITE_READERS: u32 = 4;
 /// A server has a hundred connections by default, for all its clients.
 const POSTGRES_READERS: u32 = 8;
 
-/// How long a read waits for a connection.
-const ACQUIRE: Duration = Duration::from_secs(10);
+/// How long a read waits for a connection, and a writer for a new one.
+const CONNECT: Duration = Duration::from_secs(10);
 
 /// Knows how to connect.
 #[derive(Clone)]
@@ -44,7 +45,10 @@ pub(crate) enum Place {
         writer: Box<SqliteConnectOptions>,
         reader: Box<SqliteConnectOptions>,
     },
-    Postgres(Box<PgConnectOptions>),
+    Postgres {
+        options: Box<PgConnectOptions>,
+        patience: Duration,
+    },
 }
 
 impl Place {
@@ -57,16 +61,18 @@ impl Place {
             }),
             Location::Postgres(url) => {
                 // The error of the library may quote a part of the address.
-                let options = PgConnectOptions::from_str(url).map_err(|_| OpenError::Address)?;
-                let named = options.get_application_name().is_some();
-                let options = if named {
-                    options
+                let parsed = PgConnectOptions::from_str(url).map_err(|_| OpenError::Address)?;
+                let parsed = checking(parsed, url);
+                let named = parsed.get_application_name().is_some();
+                let parsed = if named {
+                    parsed
                 } else {
-                    options.application_name("switchboard")
+                    parsed.application_name("switchboard")
                 };
-                Ok(Self::Postgres(Box::new(
-                    options.disable_statement_logging(),
-                )))
+                Ok(Self::Postgres {
+                    options: Box::new(parsed.disable_statement_logging()),
+                    patience: options.patience,
+                })
             }
         }
     }
@@ -75,21 +81,36 @@ impl Place {
     pub(crate) async fn connect(&self) -> Result<Connection, sqlx::Error> {
         Ok(match self {
             Self::Sqlite { writer, .. } => Connection::Sqlite(writer.connect().await?),
-            Self::Postgres(options) => Connection::Postgres(options.connect().await?),
+            Self::Postgres { options, patience } => {
+                let connecting = Box::pin(options.connect());
+                let connection = within(CONNECT.min(*patience), connecting).await?;
+                Connection::Postgres(connection, *patience)
+            }
         })
+    }
+
+    /// How long a transaction may take before its connection is given up.
+    pub(crate) fn patience(&self) -> Duration {
+        match self {
+            // Longer than waiting for another process.
+            Self::Sqlite { .. } => PATIENCE,
+            Self::Postgres { patience, .. } => *patience,
+        }
     }
 
     /// A connection for one long read, which sees the store as it is now until it is dropped.
     pub(crate) async fn long_read(&self) -> Result<Connection, sqlx::Error> {
         Ok(match self {
             Self::Sqlite { reader, .. } => {
+                // Its rows may be large.
+                let reader = (**reader).clone().row_buffer_size(1);
                 let reader = reader.connect().await?;
                 let mut connection = Connection::Sqlite(reader);
                 connection.run("BEGIN").await?;
                 connection
             }
-            Self::Postgres(options) => {
-                let mut connection = Connection::Postgres(options.connect().await?);
+            Self::Postgres { .. } => {
+                let mut connection = self.connect().await?;
                 connection
                     .run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     .await?;
@@ -104,17 +125,18 @@ impl Place {
             Self::Sqlite { reader, .. } => Readers::Sqlite(
                 SqlitePoolOptions::new()
                     .max_connections(SQLITE_READERS)
-                    .acquire_timeout(ACQUIRE)
+                    .acquire_timeout(CONNECT)
                     // They are threads and a page cache each; made again in a millisecond.
                     .idle_timeout(Duration::from_mins(1))
                     .test_before_acquire(false)
                     .connect_lazy_with((**reader).clone()),
             ),
-            Self::Postgres(options) => Readers::Postgres(
+            Self::Postgres { options, patience } => Readers::Postgres(
                 PgPoolOptions::new()
                     .max_connections(POSTGRES_READERS)
-                    .acquire_timeout(ACQUIRE)
+                    .acquire_timeout(CONNECT.min(*patience))
                     .connect_lazy_with((**options).clone()),
+                *patience,
             ),
         }
     }
@@ -124,8 +146,23 @@ impl Place {
     pub(crate) fn begin(&self) -> &'static str {
         match self {
             Self::Sqlite { .. } => "BEGIN IMMEDIATE",
-            Self::Postgres(_) => "BEGIN",
+            Self::Postgres { .. } => "BEGIN",
         }
+    }
+}
+
+/// Whoever names a certificate wants the server checked: `require` does not do that here as it does in PostgreSQL's
+/// own clients.
+fn checking(options: PgConnectOptions, url: &str) -> PgConnectOptions {
+    const NAMES: [&str; 3] = ["sslrootcert", "ssl-root-cert", "ssl-ca"];
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let keys = query.split('&').map(|pair| pair.split('=').next());
+    let names_one = keys.flatten().any(|key| NAMES.contains(&key));
+    let is_unchecked = matches!(options.get_ssl_mode(), PgSslMode::Require);
+    if is_unchecked && (names_one || env::var_os("PGSSLROOTCERT").is_some()) {
+        options.ssl_mode(PgSslMode::VerifyCa)
+    } else {
+        options
     }
 }
 

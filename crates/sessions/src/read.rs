@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use serde_json::Value as Json;
 use switchboard_domain::{
     AuditEntry, Message, Principal, RunRecord, RunSnapshot, RunState, Session, SessionId,
     SessionStoreError, StoredEvent,
@@ -9,7 +10,7 @@ use switchboard_domain::{
 
 use crate::{
     database::{Readers, Row, Value, values},
-    error::{Corrupt, storage},
+    error::{Corrupt, unread},
     instance::Liveness,
 };
 
@@ -18,7 +19,7 @@ macro_rules! runs {
     ($more:literal) => {
         concat!(
             "SELECT r.id, s.id, r.state, r.instance, r.model, r.created_at, r.updated_at,
-                r.events_before, r.outcome, COALESCE(e.last_seq, 0), e.at, r.key
+                r.events_before, r.outcome, COALESCE(e.last_seq, 0), e.at, r.key, r.wish
             FROM runs r JOIN sessions s ON s.key = r.session
             LEFT JOIN run_events e ON e.run = r.key AND e.last_seq =
                 (SELECT MAX(l.last_seq) FROM run_events l WHERE l.run = r.key)
@@ -62,6 +63,7 @@ impl FoundRun {
             events_before: row.count(7)?,
             last_event: row.count(9)?,
             outcome: row.optional_text(8)?,
+            wish: wish(row.optional_text(12)?)?,
         };
         Ok(Self {
             record,
@@ -69,6 +71,11 @@ impl FoundRun {
             key: row.int(11)?,
         })
     }
+}
+
+fn wish(stored: Option<String>) -> Result<Option<Json>, sqlx::Error> {
+    let read = stored.map(|json| serde_json::from_str(&json)).transpose();
+    read.map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
 pub(crate) fn state_name(state: RunState) -> &'static str {
@@ -108,7 +115,7 @@ impl Reader {
         values: Vec<Value<'_>>,
     ) -> Result<Vec<Row>, SessionStoreError> {
         let rows = self.readers.rows(sql, values).await;
-        rows.map_err(|error| storage(operation, error))
+        rows.map_err(|error| unread(operation, error))
     }
 
     pub(crate) async fn session(
@@ -120,7 +127,7 @@ impl Reader {
         let values = values![&id.0, &owner.tenant, &owner.user];
         let rows = self.rows(WHAT, SESSION, values).await?;
         let session = rows.first().map(session).transpose();
-        session.map_err(|error| storage(WHAT, error))
+        session.map_err(|error| unread(WHAT, error))
     }
 
     pub(crate) async fn sessions(
@@ -134,7 +141,7 @@ impl Reader {
         let values = values![&owner.tenant, &owner.user, i64::from(limit)];
         let rows = self.rows(WHAT, LIST, values).await?;
         let sessions = rows.iter().map(session).collect::<Result<_, _>>();
-        sessions.map_err(|error| storage(WHAT, error))
+        sessions.map_err(|error| unread(WHAT, error))
     }
 
     pub(crate) async fn messages(
@@ -157,7 +164,7 @@ impl Reader {
             return Err(SessionStoreError::NotFound { id: id.clone() });
         };
         let messages = messages.iter().map(message).collect::<Result<_, _>>();
-        messages.map_err(|error| storage(WHAT, error))
+        messages.map_err(|error| unread(WHAT, error))
     }
 
     pub(crate) async fn run(
@@ -193,7 +200,7 @@ impl Reader {
         sql: &'static str,
         values: impl Fn() -> Vec<Value<'v>>,
     ) -> Result<Vec<RunRecord>, SessionStoreError> {
-        let failed = |error| storage(operation, error);
+        let failed = |error| unread(operation, error);
         let found = |rows: Vec<Row>| {
             let runs: Result<Vec<FoundRun>, _> = rows.iter().map(FoundRun::new).collect();
             runs.map_err(failed)
@@ -259,7 +266,7 @@ impl Reader {
                     events.push(StoredEvent { seq, json });
                 }
             })
-            .map_err(|error| storage(WHAT, error))?;
+            .map_err(|error| unread(WHAT, error))?;
         }
         Ok(events)
     }
@@ -297,7 +304,7 @@ impl Reader {
                 messages: messages.iter().map(message).collect::<Result<_, _>>()?,
             })
         };
-        snapshot().map(Some).map_err(|error| storage(WHAT, error))
+        snapshot().map(Some).map_err(|error| unread(WHAT, error))
     }
 
     pub(crate) async fn audit(
@@ -318,7 +325,7 @@ impl Reader {
             })
         };
         let entries = rows.iter().map(entry).collect::<Result<_, _>>();
-        entries.map_err(|error| storage(WHAT, error))
+        entries.map_err(|error| unread(WHAT, error))
     }
 
     pub(crate) async fn decisions(
@@ -330,7 +337,7 @@ impl Reader {
         let values = values![&owner.tenant, &owner.user];
         let rows = self.rows(WHAT, READ, values).await?;
         let decisions = rows.first().map(|row| row.text(0)).transpose();
-        decisions.map_err(|error| storage(WHAT, error))
+        decisions.map_err(|error| unread(WHAT, error))
     }
 
     pub(crate) async fn ping(&self) -> Result<(), SessionStoreError> {

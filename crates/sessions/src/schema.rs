@@ -9,10 +9,16 @@ use crate::{
 
 /// Each entry makes its version (from 1) of the one before: of SQLite, of PostgreSQL. What was released stays as
 /// it is; a change is a new entry.
-const VERSIONS: [(&str, &str); 1] = [(
-    include_str!("../schema/sqlite/1.sql"),
-    include_str!("../schema/postgres/1.sql"),
-)];
+const VERSIONS: [(&str, &str); 2] = [
+    (
+        include_str!("../schema/sqlite/1.sql"),
+        include_str!("../schema/postgres/1.sql"),
+    ),
+    (
+        include_str!("../schema/sqlite/2.sql"),
+        include_str!("../schema/postgres/2.sql"),
+    ),
+];
 
 /// Any number; whoever brings a schema up to date holds the advisory lock of this one.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(6007394287342)";
@@ -21,7 +27,7 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(6007394287342)";
 pub(crate) async fn update(connection: &mut Connection) -> Result<(), OpenError> {
     match connection {
         Connection::Sqlite(_) => connection.run("BEGIN IMMEDIATE").await.map_err(failed)?,
-        Connection::Postgres(_) => {
+        Connection::Postgres(..) => {
             connection.run("BEGIN").await.map_err(failed)?;
             connection.run(LOCK).await.map_err(failed)?;
         }
@@ -45,7 +51,7 @@ async fn update_within(connection: &mut Connection) -> Result<(), OpenError> {
     for (sqlite, postgres) in VERSIONS.iter().skip(missing) {
         let sql = match connection {
             Connection::Sqlite(_) => sqlite,
-            Connection::Postgres(_) => postgres,
+            Connection::Postgres(..) => postgres,
         };
         connection.run(sql).await.map_err(failed)?;
     }
@@ -59,9 +65,11 @@ async fn update_within(connection: &mut Connection) -> Result<(), OpenError> {
 
 /// 0 in a database that is new.
 async fn version(connection: &mut Connection) -> Result<i64, Error> {
-    connection
-        .run("CREATE TABLE IF NOT EXISTS switchboard_schema (version BIGINT NOT NULL)")
-        .await?;
+    if !is_there(connection).await? {
+        connection
+            .run("CREATE TABLE IF NOT EXISTS switchboard_schema (version BIGINT NOT NULL)")
+            .await?;
+    }
     let read = "SELECT version FROM switchboard_schema";
     if let Some(row) = connection.row(read, values![]).await? {
         return row.int(0);
@@ -70,6 +78,21 @@ async fn version(connection: &mut Connection) -> Result<i64, Error> {
         .run("INSERT INTO switchboard_schema (version) VALUES (0)")
         .await?;
     Ok(0)
+}
+
+/// Whether a server has the tables, for a user that may not make any: PostgreSQL asks for that right also where
+/// there is nothing to be made. In the schema where they would be made, not in one that is looked at after it.
+async fn is_there(connection: &mut Connection) -> Result<bool, Error> {
+    const FIND: &str =
+        "SELECT to_regclass(quote_ident(current_schema()) || '.switchboard_schema')::text";
+    match connection {
+        Connection::Sqlite(_) => Ok(false),
+        Connection::Postgres(..) => {
+            let row = connection.row(FIND, values![]).await?;
+            let found = row.map(|row| row.optional_text(0)).transpose()?;
+            Ok(found.flatten().is_some())
+        }
+    }
 }
 
 fn failed(source: Error) -> OpenError {

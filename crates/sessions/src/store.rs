@@ -10,12 +10,13 @@ use switchboard_domain::{
 
 use crate::{
     OpenError, StoreOptions,
-    database::Connection,
+    database::{Connection, has_nul},
     instance::Liveness,
     place::{Place, make_private},
     read::Reader,
     schema,
     transaction::texts,
+    wish,
     write::{
         events::AppendEvents,
         instance::{Bury, Leave, Ping},
@@ -53,7 +54,7 @@ impl fmt::Debug for Store {
         let mut debug = f.debug_struct("Store");
         match &self.inner.place {
             Place::Sqlite { path, .. } => debug.field("sqlite", path),
-            Place::Postgres(_) => debug.field("postgres", &"[secret]"),
+            Place::Postgres { .. } => debug.field("postgres", &"[secret]"),
         };
         debug.finish_non_exhaustive()
     }
@@ -66,7 +67,10 @@ impl Store {
     /// # Errors
     /// See [`OpenError`]. Must be called within a tokio runtime.
     pub async fn open(options: StoreOptions) -> Result<Self, OpenError> {
-        let place = Place::new(&options)?;
+        Self::open_at(Place::new(&options)?).await
+    }
+
+    pub(crate) async fn open_at(place: Place) -> Result<Self, OpenError> {
         if let Place::Sqlite { path, .. } = &place {
             make_private(path)?;
         }
@@ -168,6 +172,14 @@ impl Store {
     }
 }
 
+/// No run has an id that cannot be stored.
+fn can_be_there(run: &str) -> Result<(), SessionStoreError> {
+    if has_nul(run) {
+        return Err(SessionStoreError::NoSuchRun { run: run.into() });
+    }
+    Ok(())
+}
+
 fn cannot_open(source: sqlx::Error) -> OpenError {
     OpenError::Database {
         source: source.into(),
@@ -256,6 +268,27 @@ impl RunStore for Store {
         let write = Begin {
             owner: owner.clone(),
             run: run.clone(),
+            wish: wish::text(run.wish.as_ref())?,
+            keep: after,
+            after,
+            messages: texts("begin a run", messages)?,
+        };
+        self.inner.queue.perform(write).await
+    }
+
+    async fn begin_again(
+        &self,
+        owner: &Principal,
+        run: &RunRecord,
+        keep: u64,
+        after: u64,
+        messages: &[Arc<Message>],
+    ) -> Result<RunRecord, SessionStoreError> {
+        let write = Begin {
+            owner: owner.clone(),
+            run: run.clone(),
+            wish: wish::text(run.wish.as_ref())?,
+            keep,
             after,
             messages: texts("begin a run", messages)?,
         };
@@ -263,6 +296,7 @@ impl RunStore for Store {
     }
 
     async fn take(&self, owner: &Principal, run: &str) -> Result<RunRecord, SessionStoreError> {
+        can_be_there(run)?;
         let write = Take {
             owner: owner.clone(),
             run: run.to_owned(),
@@ -275,6 +309,7 @@ impl RunStore for Store {
         run: &str,
         events: &[StoredEvent],
     ) -> Result<(), SessionStoreError> {
+        can_be_there(run)?;
         match AppendEvents::new(run, events) {
             Some(write) => self.inner.queue.append_events(write).await,
             None if events.is_empty() => Ok(()),
@@ -296,6 +331,7 @@ impl RunStore for Store {
     }
 
     async fn save(&self, run: &str, snapshot: &RunSnapshot) -> Result<(), SessionStoreError> {
+        can_be_there(run)?;
         let write = Save {
             run: run.to_owned(),
             state: Arc::clone(&snapshot.state),
@@ -321,6 +357,7 @@ impl RunStore for Store {
         after: u64,
         messages: &[Arc<Message>],
     ) -> Result<(), SessionStoreError> {
+        can_be_there(run)?;
         let write = Release {
             run: run.to_owned(),
             state,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use switchboard_domain::{Message, Principal, SessionId, SessionStoreError};
 
 use crate::{
-    database::{Connection, Row, Rows, Value, values},
+    database::{Connection, Row, Rows, Value, has_nul, values},
     error::storage,
     instance::Liveness,
 };
@@ -95,6 +95,12 @@ impl Transaction<'_> {
     ) -> Result<Option<LockedSession>, sqlx::Error> {
         const LOCK: &str = "UPDATE sessions SET used_us = $4
             WHERE id = $1 AND tenant = $2 AND person = $3 RETURNING key, messages";
+        if [&id.0, &owner.tenant, &owner.user]
+            .into_iter()
+            .any(|text| has_nul(text))
+        {
+            return Ok(None);
+        }
         let now = self.now.microseconds;
         let values = values![&id.0, &owner.tenant, &owner.user, now];
         let row = self.row(LOCK, values).await?;
@@ -146,6 +152,22 @@ impl Transaction<'_> {
             self.execute(COUNT, values![session.key, total]).await?;
         }
         Ok(total)
+    }
+
+    /// Removes the messages of a session behind the first `keep` ones.
+    pub(crate) async fn cut_messages(
+        &mut self,
+        session: LockedSession,
+        keep: u64,
+    ) -> Result<LockedSession, sqlx::Error> {
+        const CUT: &str = "DELETE FROM messages WHERE session = $1 AND position >= $2";
+        const COUNT: &str = "UPDATE sessions SET messages = $2 WHERE key = $1";
+        self.execute(CUT, values![session.key, keep]).await?;
+        self.execute(COUNT, values![session.key, keep]).await?;
+        Ok(LockedSession {
+            messages: keep,
+            ..session
+        })
     }
 
     /// Inserts rows of (key, position, text).

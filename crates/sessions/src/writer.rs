@@ -1,16 +1,16 @@
 //! The one task of a store that writes: it takes everything that is queued and does it in one transaction.
 
-use std::{collections::HashSet, io, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use switchboard_domain::SessionStoreError;
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{sleep, timeout},
+    time::{Instant, sleep},
 };
 
 use crate::{
-    database::{Connection, collided, connection_lost, values},
+    database::{Connection, collided, connection_lost, may_pass, values, within},
     error::{Closed, Refusal, Shared, storage},
     instance::Liveness,
     place::Place,
@@ -21,12 +21,12 @@ use crate::{
 /// The most operations of one transaction: the last of them waits for the first.
 const MOST: usize = 1024;
 
-/// How long a transaction may take before its connection is given up. Longer than waiting for another process.
-const STUCK: Duration = Duration::from_mins(1);
-
 /// How long it is waited before the same is tried again, in milliseconds, where it is known that nothing was done:
 /// a server that is started again is back after seconds, and a run that cannot be stored must end.
 const PAUSES: [u64; 7] = [0, 100, 400, 1000, 2000, 4000, 6000];
+
+/// How long after the first time it is tried again, if it took its time to fail.
+const AGAIN_WITHIN: Duration = Duration::from_secs(15);
 
 /// Something to write. It may be done more than once: what was done before is undone then.
 #[async_trait]
@@ -62,7 +62,7 @@ pub(crate) trait Job: Send {
     fn is_abandoned(&self) -> bool;
     fn ends_events(&self) -> bool;
     /// Does it, and remembers how that went. An error is one of the whole transaction.
-    async fn apply(&mut self, tx: &mut Transaction<'_>) -> Result<(), sqlx::Error>;
+    async fn apply(&mut self, tx: &mut Transaction<'_>) -> Result<(), Arc<sqlx::Error>>;
     fn answer(self: Box<Self>, failure: Option<Shared>);
 }
 
@@ -88,7 +88,7 @@ impl<W: Write> Job for Queued<W> {
         W::ENDS_EVENTS
     }
 
-    async fn apply(&mut self, tx: &mut Transaction<'_>) -> Result<(), sqlx::Error> {
+    async fn apply(&mut self, tx: &mut Transaction<'_>) -> Result<(), Arc<sqlx::Error>> {
         tx.connection.run("SAVEPOINT op").await?;
         let refusal = match self.write.apply(tx).await {
             Ok(answer) => {
@@ -97,15 +97,14 @@ impl<W: Write> Job for Queued<W> {
                 return Ok(());
             }
             Err(Refusal::Failed(error)) if connection_lost(&error) || collided(&error) => {
-                return Err(error);
+                return Err(error.into());
             }
             Err(Refusal::Refused(refused)) => refused,
             Err(Refusal::Failed(error)) => {
                 let error = Arc::new(error);
-                let undone = undo(tx.connection).await;
-                self.outcome = Some(Err(storage(W::WHAT, Shared(Arc::clone(&error)))));
-                // A database that lost its transaction says why in the first error.
-                return undone.map_err(|later| Arc::into_inner(error).unwrap_or(later));
+                undo_after(tx.connection, &error).await?;
+                self.outcome = Some(Err(storage(W::WHAT, Shared(error))));
+                return Ok(());
             }
         };
         undo(tx.connection).await?;
@@ -121,6 +120,21 @@ impl<W: Write> Job for Queued<W> {
 async fn undo(connection: &mut Connection) -> Result<(), sqlx::Error> {
     connection.run("ROLLBACK TO SAVEPOINT op").await?;
     connection.run("RELEASE SAVEPOINT op").await
+}
+
+/// Undoes an operation that failed. A database that has undone the whole transaction by itself (SQLite on a full
+/// disk) said why in that failure, and not in this one.
+async fn undo_after(
+    connection: &mut Connection,
+    failure: &Arc<sqlx::Error>,
+) -> Result<(), Arc<sqlx::Error>> {
+    undo(connection).await.map_err(|error| {
+        if connection_lost(&error) {
+            error.into()
+        } else {
+            Arc::clone(failure)
+        }
+    })
 }
 
 /// The way to the writer.
@@ -181,22 +195,18 @@ pub(crate) struct Writer {
     place: Place,
     liveness: Arc<Liveness>,
     connection: Option<Connection>,
+    phase: Phase,
 }
 
-/// Why a transaction was not done.
-struct Stopped {
-    error: sqlx::Error,
-    /// Whether it may have been done all the same.
-    unknown: bool,
-}
-
-impl From<sqlx::Error> for Stopped {
-    fn from(error: sqlx::Error) -> Self {
-        Self {
-            error,
-            unknown: false,
-        }
-    }
+/// How far a transaction has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// It has no connection, or nothing but itself.
+    Beginning,
+    /// Something of it is done.
+    AtWork,
+    /// Whether it is done is the database's to know.
+    Committing,
 }
 
 impl Writer {
@@ -207,6 +217,7 @@ impl Writer {
             place,
             liveness,
             connection: Some(connection),
+            phase: Phase::Beginning,
         };
         tokio::spawn(writer.work(receiver));
         Queue(sender)
@@ -243,19 +254,16 @@ impl Writer {
 
     async fn perform(&mut self, mut batch: Vec<Work>) {
         let mut pauses = PAUSES.into_iter();
+        let begun = Instant::now();
+        let patience = self.place.patience();
         let failure = loop {
-            let attempt = timeout(STUCK, self.attempt(&mut batch)).await;
-            let stopped = match attempt {
-                Ok(Ok(())) => break None,
-                Ok(Err(stopped)) => stopped,
-                Err(_) => Stopped {
-                    error: sqlx::Error::Io(io::ErrorKind::TimedOut.into()),
-                    unknown: true,
-                },
+            self.phase = Phase::Beginning;
+            let Err(error) = within_shared(patience, self.attempt(&mut batch)).await else {
+                break None;
             };
-            let lost = connection_lost(&stopped.error);
+            let lost = connection_lost(&error);
             let rolled_back = match &mut self.connection {
-                Some(connection) if !lost => connection.run("ROLLBACK").await.is_ok(),
+                Some(connection) if !lost => connection.roll_back().await.is_ok(),
                 _ => false,
             };
             if !rolled_back {
@@ -263,22 +271,24 @@ impl Writer {
                 self.connection = None;
                 self.liveness.doubt();
             }
-            let may_do = lost || collided(&stopped.error);
-            let pause = if stopped.unknown || !may_do {
-                None
-            } else {
-                pauses.next()
-            };
-            let Some(pause) = pause else {
-                break Some(Shared(Arc::new(stopped.error)));
-            };
-            if collided(&stopped.error) && batch.len() > 1 {
-                // Each for itself holds few locks, and those not for long.
+            if self.phase == Phase::AtWork && !lost && batch.len() > 1 {
+                // Two that stood in each other's way, or one that took all with it. Each for itself holds few
+                // locks, and those not for long.
                 for work in batch {
                     Box::pin(self.perform(vec![work])).await;
                 }
                 return;
             }
+            let may_do = match self.phase {
+                Phase::Beginning => lost || may_pass(&error),
+                Phase::AtWork => lost || collided(&error),
+                // A connection that is lost just then does not tell whether it was done.
+                Phase::Committing => collided(&error),
+            };
+            let pause = pauses.next();
+            let Some(pause) = pause.filter(|_| may_do && begun.elapsed() < AGAIN_WITHIN) else {
+                break Some(Shared(error));
+            };
             sleep(Duration::from_millis(pause)).await;
         };
         for work in batch {
@@ -290,16 +300,15 @@ impl Writer {
         }
     }
 
-    async fn attempt(&mut self, batch: &mut [Work]) -> Result<(), Stopped> {
-        if self.connection.is_none() {
-            self.connection = Some(self.place.connect().await?);
-        }
-        let Some(connection) = &mut self.connection else {
-            return Err(sqlx::Error::WorkerCrashed.into());
+    async fn attempt(&mut self, batch: &mut [Work]) -> Result<(), Arc<sqlx::Error>> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            missing => missing.insert(self.place.connect().await?),
         };
         connection.run(self.place.begin()).await?;
         let now = Now::read();
         let me = identify(connection, &self.liveness, &now).await?;
+        self.phase = Phase::AtWork;
         let mut removed = Vec::new();
         let mut tx = Transaction {
             connection,
@@ -309,16 +318,21 @@ impl Writer {
             removed: &mut removed,
         };
         apply(&mut tx, batch).await?;
-        let committed = connection.run("COMMIT").await;
-        committed.map_err(|error| Stopped {
-            unknown: connection_lost(&error),
-            error,
-        })?;
+        self.phase = Phase::Committing;
+        connection.run("COMMIT").await?;
         for id in removed {
             self.liveness.sweep(&id);
         }
         Ok(())
     }
+}
+
+async fn within_shared(
+    patience: Duration,
+    work: impl Future<Output = Result<(), Arc<sqlx::Error>>>,
+) -> Result<(), Arc<sqlx::Error>> {
+    // An outcome of its own within the time, or none.
+    within(patience, async { Ok(work.await) }).await?
 }
 
 /// The row of this instance, which others can only remove before or after this transaction. It is made where
@@ -331,7 +345,7 @@ async fn identify(
     let find = match connection {
         // Nobody else writes at the same time.
         Connection::Sqlite(_) => "SELECT id FROM instances WHERE id = $1",
-        Connection::Postgres(_) => "SELECT id FROM instances WHERE id = $1 FOR SHARE",
+        Connection::Postgres(..) => "SELECT id FROM instances WHERE id = $1 FOR SHARE",
     };
     if let Some(me) = liveness.me()
         && connection.row(find, values![&me]).await?.is_some()
@@ -345,7 +359,7 @@ async fn identify(
     Ok(claim.id)
 }
 
-async fn apply(tx: &mut Transaction<'_>, batch: &mut [Work]) -> Result<(), sqlx::Error> {
+async fn apply(tx: &mut Transaction<'_>, batch: &mut [Work]) -> Result<(), Arc<sqlx::Error>> {
     // Events of different runs have nothing to do with each other: they are written together.
     let mut pending: Vec<&mut Queued<AppendEvents>> = Vec::new();
     let mut runs: HashSet<Arc<str>> = HashSet::new();
@@ -376,7 +390,7 @@ async fn apply(tx: &mut Transaction<'_>, batch: &mut [Work]) -> Result<(), sqlx:
 async fn flush(
     tx: &mut Transaction<'_>,
     pending: &mut Vec<&mut Queued<AppendEvents>>,
-) -> Result<(), sqlx::Error> {
+) -> Result<(), Arc<sqlx::Error>> {
     let mut left = std::mem::take(pending);
     for jobs in left.chunks_mut(events::MOST) {
         if jobs.len() > 1 && together(tx, jobs).await? {
@@ -397,7 +411,7 @@ async fn flush(
 async fn together(
     tx: &mut Transaction<'_>,
     jobs: &[&mut Queued<AppendEvents>],
-) -> Result<bool, sqlx::Error> {
+) -> Result<bool, Arc<sqlx::Error>> {
     tx.connection.run("SAVEPOINT op").await?;
     let appends = jobs.iter().map(|job| &job.write);
     let written = events::append(tx, appends).await;
@@ -406,10 +420,18 @@ async fn together(
             tx.connection.run("RELEASE SAVEPOINT op").await?;
             Ok(true)
         }
-        Err(error) if connection_lost(&error) || collided(&error) => Err(error),
-        _ => {
+        Err(error) if connection_lost(&error) || collided(&error) => Err(error.into()),
+        Err(error) => {
+            undo_after(tx.connection, &Arc::new(error)).await?;
+            Ok(false)
+        }
+        Ok(_) => {
             undo(tx.connection).await?;
             Ok(false)
         }
     }
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

@@ -45,8 +45,12 @@ async fn postgres_behaves_the_same() {
         );
         return;
     };
-    let own: [(&str, suite::Behaviour); 4] = own![
+    let own: [(&str, suite::Behaviour); 8] = own![
         a_wrong_password_is_not_shown,
+        who_may_not_make_tables_opens_a_store_that_is_there,
+        a_session_is_not_forgotten_while_its_run_is_taken_up,
+        a_server_without_free_connections_is_waited_for,
+        a_silent_server_is_given_up,
         lost_connections_are_made_again,
         who_was_taken_for_dead_finds_out,
         two_schemas_of_one_database_are_two_stores,
@@ -54,6 +58,7 @@ async fn postgres_behaves_the_same() {
     let all: Vec<_> = suite::ALL.iter().copied().chain(own).collect();
     a_server_that_is_started_again_is_waited_for(&mut server).await;
     let server = &server;
+    a_server_is_checked_over_tls(server).await;
     let outcomes: Vec<_> = futures_util::stream::iter(all.into_iter().enumerate())
         .map(|(at, (name, behaviour))| async move {
             let url = server.database(&format!("behaviour_{at}")).await;
@@ -99,6 +104,197 @@ async fn a_wrong_password_is_not_shown(place: Place) {
     let nonsense = nonsense.unwrap_err();
     assert!(matches!(nonsense, OpenError::Address));
     assert!(!format!("{nonsense:?} {nonsense}").contains("hunter2"));
+}
+
+/// The address of a user of its own, who may do something with the tables that are there.
+async fn user(admin: &mut PgConnection, place: &Place, name: &str) -> String {
+    let password = server::PASSWORD;
+    for statement in [
+        format!("CREATE ROLE {name} LOGIN PASSWORD '{password}'"),
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC".to_owned(),
+        format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name}"),
+    ] {
+        admin.execute(AssertSqlSafe(statement)).await.unwrap();
+    }
+    let url = place.url.as_ref().unwrap();
+    url.replace("//switchboard:", &format!("//{name}:"))
+}
+
+async fn who_may_not_make_tables_opens_a_store_that_is_there(place: Place) {
+    let mut admin = admin(&place).await;
+    let url = user(&mut admin, &place, "early").await;
+    match Store::open(StoreOptions::postgres(url)).await {
+        Err(OpenError::Database { source }) => {
+            assert!(source.to_string().contains("permission denied"), "{source}");
+        }
+        other => panic!("{other:?}"),
+    }
+    place.open().await.close().await;
+    let url = user(&mut admin, &place, "late").await;
+    let store = Store::open(StoreOptions::postgres(url)).await.unwrap();
+    suite::at_work(&store, "s", "r").await;
+    store.append_events("r", &events(1..=2)).await.unwrap();
+    store.close().await;
+    let second = place.open().await;
+    let taken = second.take(&me(), "r").await.unwrap();
+    assert_eq!(taken.last_event, 2);
+}
+
+async fn a_session_is_not_forgotten_while_its_run_is_taken_up(place: Place) {
+    let store = place.open().await;
+    suite::at_work(&store, "s", "r").await;
+    store
+        .release("r", RunState::Waiting, None, 1, &[])
+        .await
+        .unwrap();
+    // Another process that has looked whether somebody is at work on it, and is about to forget it.
+    let mut other = admin(&place).await;
+    other.execute("BEGIN").await.unwrap();
+    other
+        .execute("UPDATE sessions SET used_us = used_us WHERE id = 's'")
+        .await
+        .unwrap();
+    let taking = {
+        let store = store.clone();
+        tokio::spawn(async move { store.take(&me(), "r").await })
+    };
+    let waiting = "SELECT COUNT(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let mut admin = admin(&place).await;
+    loop {
+        let waiting: i64 = sqlx::query_scalar(waiting)
+            .fetch_one(&mut admin)
+            .await
+            .unwrap();
+        if waiting > 0 {
+            break;
+        }
+        assert!(!taking.is_finished(), "{:?}", taking.await);
+        // sleep: the server says nothing when somebody begins to wait
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    other
+        .execute("DELETE FROM sessions WHERE id = 's'; COMMIT")
+        .await
+        .unwrap();
+    fails!(taking.await.unwrap(), Error::NoSuchRun { .. });
+}
+
+async fn a_server_without_free_connections_is_waited_for(place: Place) {
+    place.open().await.close().await;
+    let mut admin = admin(&place).await;
+    let url = user(&mut admin, &place, "crowded").await;
+    let store = Store::open(StoreOptions::postgres(&url)).await.unwrap();
+    store.create(&me(), &session("s")).await.unwrap();
+    admin
+        .execute("ALTER ROLE crowded CONNECTION LIMIT 0")
+        .await
+        .unwrap();
+    let refused = PgConnection::connect(&url).await.unwrap_err();
+    let code = refused.as_database_error().unwrap().code().unwrap();
+    assert_eq!(code, "53300");
+    admin
+        .execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'crowded'")
+        .await
+        .unwrap();
+    let mut creating = {
+        let store = store.clone();
+        tokio::spawn(async move { store.create(&me(), &session("t")).await })
+    };
+    // It is refused at once, and again soon after.
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut creating).await;
+    assert!(early.is_err(), "{early:?}");
+    admin
+        .execute("ALTER ROLE crowded CONNECTION LIMIT -1")
+        .await
+        .unwrap();
+    creating.await.unwrap().unwrap();
+    assert_eq!(store.list(&me(), 9).await.unwrap().len(), 2);
+}
+
+async fn a_silent_server_is_given_up(place: Place) {
+    let (mut line, url) = server::line_to(place.url.as_ref().unwrap());
+    let patience = Duration::from_secs(3);
+    let store = Store::open(StoreOptions::postgres(url).patience(patience))
+        .await
+        .unwrap();
+    suite::at_work(&store, "s", "r").await;
+    assert_eq!(store.list(&me(), 9).await.unwrap().len(), 1);
+    line.cut();
+    let appending = {
+        let store = store.clone();
+        tokio::spawn(async move { store.append_events("r", &events(1..=1)).await })
+    };
+    // Without a limit, it would be the operating system's, which is a quarter of an hour.
+    let reading = tokio::time::timeout(Duration::from_secs(30), store.list(&me(), 9)).await;
+    fails!(reading.unwrap(), Error::Storage { .. });
+    line.unheard().await;
+    line.mend();
+    // What was not begun, or not finished, is done when there is an answer again.
+    appending.await.unwrap().unwrap();
+    until(&store, "r", RunState::Running).await;
+    assert_eq!(store.events(&me(), "r", 0, 9).await.unwrap(), events(1..=1));
+    store.close().await;
+}
+
+async fn a_server_is_checked_over_tls(server: &Server) {
+    server.database("tls").await;
+    let Some((url, made)) = server.with_tls("tls", "localhost") else {
+        let is_required = std::env::var_os("SWITCHBOARD_REQUIRE_POSTGRES").is_some();
+        assert!(!is_required, "the program `openssl` is not installed");
+        eprintln!("NOT RUN: TLS to PostgreSQL, since the program `openssl` is not installed");
+        return;
+    };
+    let at = |url: &str, mode: &str, root: Option<&std::path::Path>| {
+        let root = root.map(|root| format!("&sslrootcert={}", root.display()));
+        let url = format!("{url}?sslmode={mode}{}", root.unwrap_or_default());
+        Store::open(StoreOptions::postgres(url))
+    };
+    let (right, wrong) = (Some(&*made.authority), Some(&*made.stranger));
+    let (number, _) = server.with_tls("tls", "127.0.0.1").unwrap();
+    let accepted = [
+        at(&url, "require", None).await,
+        at(&url, "require", right).await,
+        at(&url, "verify-ca", right).await,
+        at(&url, "verify-full", right).await,
+        // Its certificate has another name, which is for `verify-full` alone to find fault with.
+        at(&number, "verify-ca", right).await,
+    ];
+    for (at, store) in accepted.into_iter().enumerate() {
+        let store = store.unwrap();
+        let name = format!("s{at}");
+        store.create(&me(), &session(&name)).await.unwrap();
+        assert_eq!(store.list(&me(), 9).await.unwrap().len(), at + 1);
+        let mut admin = PgConnection::connect(&server.url("tls", server::PASSWORD))
+            .await
+            .unwrap();
+        let clear = "SELECT COUNT(*) FILTER (WHERE NOT s.ssl), COUNT(*)
+            FROM pg_stat_ssl s JOIN pg_stat_activity a ON a.pid = s.pid
+            WHERE a.datname = 'tls' AND a.application_name = 'switchboard'";
+        let (clear, all): (i64, i64) = sqlx::query_as(clear).fetch_one(&mut admin).await.unwrap();
+        assert!(
+            clear == 0 && all >= 3,
+            "{clear} of {all} connections are in clear"
+        );
+        store.close().await;
+    }
+    let refused = [
+        at(&url, "verify-full", wrong).await,
+        at(&url, "verify-ca", wrong).await,
+        // Who names a certificate wants it to count.
+        at(&url, "require", wrong).await,
+        // No public authority has signed it.
+        at(&url, "verify-full", None).await,
+        at(&number, "verify-full", right).await,
+    ];
+    for store in refused {
+        let Err(OpenError::Database { source }) = store else {
+            panic!("{store:?}");
+        };
+        let said = source.to_string();
+        assert!(said.contains("certificate"), "{said}");
+        assert!(!said.contains(server::PASSWORD), "{said}");
+    }
 }
 
 async fn a_server_that_is_started_again_is_waited_for(server: &mut Server) {

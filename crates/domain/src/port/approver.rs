@@ -19,6 +19,14 @@ pub trait Approver: Send + Sync {
             None => (0, ApprovalDecision::NobodyThere),
         }
     }
+
+    /// Waits until somebody has given a word about one of these calls of a run without being asked: they wait, and it
+    /// is not their turn yet. Its place among them, and the word, which counts and is stored at once. Nothing is shown
+    /// by this, and where nobody gives words so, it never ends. `calls` are ids of tool uses.
+    async fn word_ahead(&self, run: &str, calls: &[String]) -> (usize, ApprovalDecision) {
+        let _ = (run, calls);
+        std::future::pending().await
+    }
 }
 
 /// What is to be approved. Made with [`ApprovalRequest::new`]; what is not known stays as it is there.
@@ -66,6 +74,33 @@ impl ApprovalRequest {
             fingerprint: None,
             redefined: false,
             expires_at: None,
+        }
+    }
+
+    /// The same about this tool use.
+    #[must_use]
+    pub fn about(&self, tool_use: ToolUse) -> Self {
+        let Self {
+            run_id,
+            tool_use: _,
+            origin,
+            annotations,
+            description,
+            input,
+            fingerprint,
+            redefined,
+            expires_at,
+        } = self;
+        Self {
+            run_id: run_id.clone(),
+            tool_use,
+            origin: origin.clone(),
+            annotations: *annotations,
+            description: description.clone(),
+            input: input.clone(),
+            fingerprint: fingerprint.clone(),
+            redefined: *redefined,
+            expires_at: expires_at.clone(),
         }
     }
 }

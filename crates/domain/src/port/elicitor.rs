@@ -10,6 +10,16 @@ use crate::JsonObject;
 pub trait Elicitor: Send + Sync {
     /// Waits for the answer. Dropping the future withdraws the question.
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer;
+
+    /// Whether it is sure whom to ask where a question may belong to any of these calls. Where it is not, the
+    /// question is held back for a moment, since most of them will be over soon, and then comes all the same.
+    /// Does not wait.
+    ///
+    /// As it is, there is only one person.
+    fn knows_whom_to_ask(&self, candidates: &Candidates) -> bool {
+        let _ = candidates;
+        true
+    }
 }
 
 /// What a server wants to know.
@@ -23,9 +33,22 @@ pub struct Elicitation {
     /// Several runs may be at work with one server, and a question is for nobody but the person of its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// Where the call is not known, what it may be. Of no interest to who is asked, who may be none of them.
+    #[serde(skip)]
+    pub candidates: Candidates,
     /// How it wants to be answered.
     #[serde(flatten)]
     pub form: ElicitationForm,
+}
+
+/// Within what a question may be asked of which the server does not say so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Candidates {
+    /// Calls, by their [`ToolCall::idempotency_key`](super::ToolCall). Some may be over for us, but not for the
+    /// server, which did not answer them.
+    pub calls: Vec<String>,
+    /// Whether it may also be something else: a call without a key, or a request that is no call.
+    pub others: bool,
 }
 
 /// How a server wants to be answered.

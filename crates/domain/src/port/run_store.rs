@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Principal, SessionId, SessionStoreError};
 use crate::Message;
@@ -52,7 +53,18 @@ pub struct RunRecord {
     /// How it ended, in the words of its report: `completed`, `limited`, `failed` or `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
+    /// What it was begun with, for whoever goes on with it in another process: the writer's matter, and nothing
+    /// to the store. At most [`MOST_WISH_BYTES`]; `null` counts as none. Kept by [`RunStore::begin`], and never
+    /// changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wish: Option<Value>,
 }
+
+/// The most that a [wish](RunRecord::wish) may be, in bytes of JSON: it comes with every record in a list.
+pub const MOST_WISH_BYTES: usize = 64 << 10;
+
+/// The most that the lists and objects of a [wish](RunRecord::wish) may be within each other.
+pub const MOST_WISH_DEPTH: usize = 64;
 
 /// One event of a run. What is in it is the writer's matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,12 +109,26 @@ pub trait RunStore: Send + Sync {
     /// Begins a run, which belongs to this process from now on, in [`RunState::Running`], and gives it as it is
     /// stored. In the same transaction, `messages` go to the end of its session, which must hold `after` of them.
     /// Fails with [`SessionStoreError::Busy`] if another run of its session is not finished, and with
-    /// [`SessionStoreError::RunConflict`] if its id is taken. Of `run`, only what identifies it counts: state,
-    /// times of change, numbers of events and outcome are set by the store.
+    /// [`SessionStoreError::RunConflict`] if its id is taken, and with [`SessionStoreError::TooLarge`] if its wish
+    /// is. Of `run`, what identifies it and its wish count: state, times of change, numbers of events and outcome
+    /// are set by the store.
     async fn begin(
         &self,
         owner: &Principal,
         run: &RunRecord,
+        after: u64,
+        messages: &[Arc<Message>],
+    ) -> Result<RunRecord, SessionStoreError>;
+
+    /// Begins a run that answers anew: as [`RunStore::begin`], but of the `after` messages that its session must hold
+    /// only the first `keep` stay. Those behind them are removed in the same transaction, before `messages` go to its
+    /// end; the runs that wrote them stay, with their events. Fails with [`SessionStoreError::Conflict`] also if `keep`
+    /// is more than there is.
+    async fn begin_again(
+        &self,
+        owner: &Principal,
+        run: &RunRecord,
+        keep: u64,
         after: u64,
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError>;
@@ -132,7 +158,8 @@ pub trait RunStore: Send + Sync {
     /// Stores the state of a run that this process has.
     async fn save(&self, run: &str, snapshot: &RunSnapshot) -> Result<(), SessionStoreError>;
 
-    /// What was saved last, with the whole conversation (`from` is 0); `None` if nothing was.
+    /// What was saved last, with the whole conversation (`from` is 0); `None` if nothing was. Fails with
+    /// [`SessionStoreError::Unreadable`] if one of its messages is none to this version.
     async fn snapshot(
         &self,
         owner: &Principal,

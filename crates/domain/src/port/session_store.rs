@@ -141,6 +141,27 @@ pub enum SessionStoreError {
         /// What does not fit.
         reason: String,
     },
+    /// Something is more than a store keeps.
+    #[error("{what} has {actual} {unit}, and {most} are kept at most")]
+    TooLarge {
+        /// What.
+        what: &'static str,
+        /// How large it is.
+        actual: u64,
+        /// How large it may be.
+        most: u64,
+        /// Of what.
+        unit: &'static str,
+    },
+    /// What is stored is not what this version can read; it is no use to try again.
+    #[error("the session store failed to {operation}: this version cannot read what is stored")]
+    Unreadable {
+        /// What was being done.
+        operation: &'static str,
+        /// Why it cannot.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The storage itself failed.
     #[error("the session store failed to {operation}")]
     Storage {

@@ -162,7 +162,9 @@ impl Shared {
     }
 
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
-        self.options.clone().options(KEEPALIVES).connect().await
+        let options = self.options.clone().options(KEEPALIVES);
+        // It is large, and stands in what every transaction is made of.
+        Box::pin(options.connect()).await
     }
 
     fn claim(&self) -> MutexGuard<'_, Option<Claim>> {

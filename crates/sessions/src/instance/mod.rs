@@ -33,7 +33,9 @@ impl Liveness {
     pub(crate) fn new(place: &Place) -> Self {
         match place {
             Place::Sqlite { path, .. } => Self::Files(file::Locks::new(locks_beside(path))),
-            Place::Postgres(options) => Self::Advisory(advisory::Locks::new((**options).clone())),
+            Place::Postgres { options, .. } => {
+                Self::Advisory(advisory::Locks::new((**options).clone()))
+            }
         }
     }
 

@@ -20,21 +20,13 @@ pub(crate) enum Staging {
         position: u64,
         text: String,
     },
-    Run(RunRecord),
+    /// With its wish as it is stored.
+    Run(RunRecord, Option<String>),
     Events {
         run: String,
         first: u64,
         last: u64,
         lines: String,
-    },
-    State {
-        run: String,
-        text: String,
-    },
-    RunMessage {
-        run: String,
-        position: u64,
-        text: String,
     },
 }
 
@@ -64,20 +56,12 @@ impl AddStaged {
         const MESSAGE: &str = "INSERT INTO messages (session, position, message)
             SELECT key, $2, $3 FROM sessions WHERE id = $1";
         const RUN: &str = "INSERT INTO runs (id, session, state, model, created_at, created_us,
-                updated_at, events_before, outcome)
-            SELECT $1, key, $3, $4, $5, $6, $7, $8, $9 FROM sessions WHERE id = $2
+                updated_at, events_before, outcome, wish)
+            SELECT $1, key, $3, $4, $5, $6, $7, $8, $9, $10 FROM sessions WHERE id = $2
             ON CONFLICT (id) DO NOTHING";
         // Without a time of their own: what the run says of when it changed stays so.
         const EVENTS: &str = "INSERT INTO run_events (run, first_seq, last_seq, at, events)
             SELECT key, $2, $3, '', $4 FROM runs WHERE id = $1";
-        const STATE: &str = "INSERT INTO run_states (run, state, messages)
-            SELECT key, $2, 0 FROM runs WHERE id = $1";
-        const RUN_MESSAGE: [&str; 2] = [
-            "INSERT INTO run_messages (run, position, message)
-            SELECT key, $2, $3 FROM runs WHERE id = $1",
-            "UPDATE run_states SET messages = $2 + 1
-            WHERE run = (SELECT key FROM runs WHERE id = $1)",
-        ];
         match row {
             Staging::Session(session) => {
                 let values = values![
@@ -103,7 +87,7 @@ impl AddStaged {
                 tx.execute(MESSAGE, values![&session.0, *position, text])
                     .await?;
             }
-            Staging::Run(run) => {
+            Staging::Run(run, wish) => {
                 let values = values![
                     &run.id,
                     &run.session.0,
@@ -114,6 +98,7 @@ impl AddStaged {
                     &run.updated_at,
                     run.events_before,
                     run.outcome.as_deref(),
+                    wish.as_deref(),
                 ];
                 if tx.execute(RUN, values).await? == 0 {
                     return Err(SessionStoreError::RunConflict {
@@ -131,18 +116,6 @@ impl AddStaged {
             } => {
                 tx.execute(EVENTS, values![run, *first, *last, lines])
                     .await?;
-            }
-            Staging::State { run, text } => {
-                tx.execute(STATE, values![run, text]).await?;
-            }
-            Staging::RunMessage {
-                run,
-                position,
-                text,
-            } => {
-                let [add, count] = RUN_MESSAGE;
-                tx.execute(add, values![run, *position, text]).await?;
-                tx.execute(count, values![run, *position]).await?;
             }
         }
         Ok(())

@@ -41,7 +41,7 @@ impl Write for Bury {
             AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.instance = i.id) ORDER BY i.id";
         let others = match tx.connection {
             Connection::Sqlite(_) => ALL,
-            Connection::Postgres(_) => WITHOUT_RUNS,
+            Connection::Postgres(..) => WITHOUT_RUNS,
         };
         for row in tx.rows(others, values![tx.me]).await? {
             tx.is_alive(&row.text(0)?).await?;

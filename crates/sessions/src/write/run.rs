@@ -17,6 +17,10 @@ use crate::{
 pub(crate) struct Begin {
     pub(crate) owner: Principal,
     pub(crate) run: RunRecord,
+    /// The wish of the run as it is stored.
+    pub(crate) wish: Option<String>,
+    /// Of the messages that are there, so many stay.
+    pub(crate) keep: u64,
     pub(crate) after: u64,
     pub(crate) messages: Vec<String>,
 }
@@ -31,10 +35,10 @@ impl Write for Begin {
             + COALESCE((SELECT MAX(e.last_seq) FROM run_events e WHERE e.run = r.key), 0)
             FROM runs r WHERE r.session = $1 ORDER BY r.key DESC LIMIT 1";
         const ADD: &str = "INSERT INTO runs (id, session, state, instance, model,
-            created_at, created_us, updated_at, events_before)
-            VALUES ($1, $2, 'running', $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING";
+            created_at, created_us, updated_at, events_before, wish)
+            VALUES ($1, $2, 'running', $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING";
         let run = &self.run;
-        let Some(session) = tx.session(&self.owner, &run.session).await? else {
+        let Some(mut session) = tx.session(&self.owner, &run.session).await? else {
             return Err(not_found(&run.session));
         };
         if let Some(other) = tx.unfinished(session.key).await? {
@@ -42,6 +46,9 @@ impl Write for Begin {
         }
         if session.messages != self.after {
             return Err(conflict(&run.session, self.after, session.messages));
+        }
+        if self.keep > session.messages {
+            return Err(conflict(&run.session, self.keep, session.messages));
         }
         let before = tx.row(EVENTS_BEFORE, values![session.key]).await?;
         let events_before = before.map_or(Ok(0), |row| row.count(0))?;
@@ -54,9 +61,13 @@ impl Write for Begin {
             tx.now.microseconds_of(&run.created_at),
             &tx.now.text,
             events_before,
+            self.wish.as_deref(),
         ];
         if tx.execute(ADD, values).await? == 0 {
             return Err(changed(&run.id, "another run has its id").into());
+        }
+        if self.keep < session.messages {
+            session = tx.cut_messages(session, self.keep).await?;
         }
         tx.add_messages(session, &self.messages).await?;
         Ok(RunRecord {
@@ -65,6 +76,7 @@ impl Write for Begin {
             events_before,
             last_event: 0,
             outcome: None,
+            wish: run.wish.clone().filter(|wish| !wish.is_null()),
             ..run.clone()
         })
     }
@@ -86,6 +98,16 @@ impl Write for Take {
             "UPDATE runs SET state = 'running', instance = $2, updated_at = $3, outcome = NULL
             WHERE id = $1 AND state IN ('waiting', 'interrupted')";
         let Some(found) = self.find(tx).await? else {
+            let run = self.run.clone();
+            return Err(SessionStoreError::NoSuchRun { run }.into());
+        };
+        // Until the end of the transaction nobody forgets its session, and with it the run.
+        let is_there = tx.session(&self.owner, &found.record.session).await?;
+        let found = match is_there {
+            Some(_) => self.find(tx).await?,
+            None => None,
+        };
+        let Some(found) = found else {
             let run = self.run.clone();
             return Err(SessionStoreError::NoSuchRun { run }.into());
         };

@@ -1,8 +1,13 @@
-//! A PostgreSQL server for one test: in a folder of its own, reached through a socket in it.
+//! A PostgreSQL server for one test: in a folder of its own, reached through a socket in it, and with TLS over a
+//! port of the machine itself.
+
+mod certificates;
+mod line;
 
 use std::{
     env, fs,
     io::{BufRead as _, BufReader, Write as _},
+    net::TcpListener,
     os::unix::{
         fs::{MetadataExt as _, PermissionsExt as _, chown},
         process::CommandExt as _,
@@ -15,12 +20,15 @@ use std::{
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tempfile::TempDir;
 
+use certificates::Certificates;
+pub(crate) use line::Line;
+
 /// For whoever has to install one.
 pub(crate) const WHERE: &str = "Its programs `initdb` and `postgres` are looked for in the folder that \
     SWITCHBOARD_POSTGRES_BIN names, on PATH, and in /usr/lib/postgresql/*/bin; \
     `cargo xtask postgres` gets them where there are none";
 
-const PASSWORD: &str = "correct-horse";
+pub(crate) const PASSWORD: &str = "correct-horse";
 
 /// Stops when it is dropped, and also when this process is killed: its shell reads from a pipe of ours.
 #[derive(Debug)]
@@ -29,6 +37,9 @@ pub(crate) struct Server {
     programs: PathBuf,
     user: Option<User>,
     folder: TempDir,
+    port: u16,
+    /// None without the program that makes them.
+    certificates: Option<Certificates>,
 }
 
 /// Who may run a server: it refuses root.
@@ -69,12 +80,30 @@ impl Server {
             .arg(&data);
         let made = initdb.output().unwrap();
         assert!(made.status.success(), "{made:?}");
-        let shell = serve(&programs, user, folder.path());
+        let certificates = Certificates::make(folder.path());
+        if let (Some(User { uid, gid }), Some(made)) = (user, &certificates) {
+            chown(&made.key, Some(uid), Some(gid)).unwrap();
+        }
+        // Somebody else may be quicker to take a port that was free.
+        let mut tries = 0;
+        let (shell, port) = loop {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = free.local_addr().unwrap().port();
+            drop(free);
+            let certificates = certificates.as_ref();
+            if let Some(shell) = serve(&programs, user, folder.path(), port, certificates) {
+                break (shell, port);
+            }
+            tries += 1;
+            assert!(tries < 3, "the server did not start");
+        };
         Some(Self {
             shell,
             programs,
             user,
             folder,
+            port,
+            certificates,
         })
     }
 
@@ -87,7 +116,9 @@ impl Server {
 
     /// Starts it again after that.
     pub(crate) fn start_again(&mut self) {
-        self.shell = serve(&self.programs, self.user, self.folder.path());
+        let (folder, certificates) = (self.folder.path(), self.certificates.as_ref());
+        let shell = serve(&self.programs, self.user, folder, self.port, certificates);
+        self.shell = shell.unwrap();
     }
 
     /// The address of a new database.
@@ -102,9 +133,25 @@ impl Server {
     }
 
     pub(crate) fn url(&self, database: &str, password: &str) -> String {
-        let folder = self.folder.path().display();
-        format!("postgres://switchboard:{password}@localhost/{database}?host={folder}")
+        let (port, folder) = (self.port, self.folder.path().display());
+        format!("postgres://switchboard:{password}@localhost:{port}/{database}?host={folder}")
     }
+
+    /// The address of a database over TLS, and the certificates; `None` where there are none.
+    pub(crate) fn with_tls(&self, database: &str, host: &str) -> Option<(String, &Certificates)> {
+        let port = self.port;
+        let url = format!("postgres://switchboard:{PASSWORD}@{host}:{port}/{database}");
+        Some((url, self.certificates.as_ref()?))
+    }
+}
+
+/// A line to the server of this address, and the address at its other end.
+pub(crate) fn line_to(url: &str) -> (Line, String) {
+    let (address, folder) = url.split_once("?host=").unwrap();
+    let port = address.rsplit(['/', ':']).nth(1).unwrap();
+    let line = Line::to(&Path::new(folder).join(format!(".s.PGSQL.{port}")));
+    let url = format!("{address}?host={}", line.folder().display());
+    (line, url)
 }
 
 impl Drop for Server {
@@ -113,19 +160,38 @@ impl Drop for Server {
     }
 }
 
-fn serve(programs: &Path, user: Option<User>, folder: &Path) -> Child {
+/// `None` if it ends instead, and says why.
+fn serve(
+    programs: &Path,
+    user: Option<User>,
+    folder: &Path,
+    port: u16,
+    certificates: Option<&Certificates>,
+) -> Option<Child> {
     let mut shell = as_user(Path::new("sh"), user, folder);
     shell.arg("-c").arg(
-        "\"$1\" -D \"$2\" -k \"$3\" -c listen_addresses= -c max_connections=300 -c fsync=off \
-            -c log_min_messages=log 2>&1 & server=$!
+        "program=$1; shift; \"$program\" -c listen_addresses=127.0.0.1 -c max_connections=300 -c fsync=off \
+            -c log_min_messages=log \"$@\" 2>&1 & server=$!
         read -r end; kill -INT $server; wait $server",
     );
     shell.arg("sh").arg(programs.join("postgres"));
-    shell.arg(folder.join("data")).arg(folder);
+    shell.arg("-D").arg(folder.join("data"));
+    shell.arg("-k").arg(folder).arg("-p").arg(port.to_string());
+    if let Some(made) = certificates {
+        let file = |name: &str, path: &Path| format!("{name}={}", path.display());
+        shell.args(["-c", "ssl=on", "-c"]);
+        shell.arg(file("ssl_cert_file", &made.server)).arg("-c");
+        shell.arg(file("ssl_key_file", &made.key));
+    }
     shell.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut shell = shell.spawn().unwrap();
-    wait_until_ready(&mut shell);
-    shell
+    if is_ready(&mut shell) {
+        return Some(shell);
+    }
+    // Its end, with which the shell ends too.
+    drop(shell.stdin.take());
+    let _ = shell.wait();
+    None
 }
 
 /// The folder with `initdb` and `postgres`.
@@ -205,7 +271,8 @@ fn as_user(program: &Path, user: Option<User>, folder: &Path) -> Command {
     command
 }
 
-fn wait_until_ready(shell: &mut Child) {
+/// When it can be reached, or has ended.
+fn is_ready(shell: &mut Child) -> bool {
     let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
     let mut said = String::new();
     for line in lines.by_ref() {
@@ -213,11 +280,15 @@ fn wait_until_ready(shell: &mut Child) {
         if line.contains("ready to accept connections") {
             // What it says later must not fill the pipe.
             thread::spawn(move || lines.for_each(drop));
-            return;
+            return true;
         }
         said.push_str(&line);
         said.push('\n');
+        // The shell would wait for the test.
+        if line.contains("database system is shut down") {
+            break;
+        }
     }
     let _ = std::io::stderr().write_all(said.as_bytes());
-    panic!("the server did not start");
+    false
 }

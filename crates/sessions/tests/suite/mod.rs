@@ -8,6 +8,7 @@
 mod moving;
 mod runs;
 mod sessions;
+mod sharing;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -71,9 +72,14 @@ behaviours! {
         any_text_but_nul_is_kept,
         a_closed_store_refuses,
         a_newer_schema_is_refused,
+        an_older_schema_is_brought_up_to_date,
+        an_id_with_nul_is_found_nowhere,
         several_open_a_new_store_at_once;
     runs:
         a_run_is_begun_in_its_session,
+        a_run_that_answers_anew_sets_aside_what_was_said,
+        a_wish_is_kept_with_its_run,
+        what_cannot_be_read_is_told_apart,
         events_have_no_gaps,
         events_are_numbered_through_a_session,
         many_runs_write_at_once,
@@ -85,10 +91,14 @@ behaviours! {
         a_dead_process_interrupts_its_runs,
         a_closed_store_lets_go_of_its_runs,
         a_session_at_work_is_not_forgotten;
+    sharing:
+        instances_share_runs;
     moving:
         an_export_comes_back_as_it_was,
         an_export_of_one_session_holds_no_other,
         a_large_session_is_moved,
+        large_messages_are_moved,
+        what_an_import_says_of_approvals_is_not_believed,
         what_is_there_is_not_imported_again,
         new_ids_make_another_session,
         what_is_no_export_changes_nothing,
@@ -140,7 +150,12 @@ pub(crate) fn record(run: &str, session: &str) -> RunRecord {
         events_before: 99,
         last_event: 99,
         outcome: Some("nonsense".into()),
+        wish: Some(wish()),
     }
+}
+
+pub(crate) fn wish() -> serde_json::Value {
+    serde_json::json!({"recipe": "careful", "parameters": {"z": 1e2, "a": [null, "é \u{0}"]}})
 }
 
 pub(crate) fn says(texts: &[&str]) -> Vec<Arc<Message>> {

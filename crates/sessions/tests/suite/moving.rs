@@ -4,12 +4,12 @@ use futures_util::StreamExt as _;
 use serde_json::Value;
 use switchboard_domain::{
     Principal, RunSnapshot, RunState, RunStore as _, SessionId, SessionStore as _,
-    SessionStoreError as Error,
+    SessionStoreError as Error, StoredEvent,
 };
 use switchboard_sessions::{ImportError, ImportIds, Retention, Store};
 
 use super::sessions::raw;
-use super::{Place, at_work, events, fails, id, me, other, record, says, session};
+use super::{Place, at_work, events, fails, id, me, other, record, says, session, wish};
 
 /// Sessions with everything that there can be.
 async fn fill(store: &Store) {
@@ -84,25 +84,126 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
     let imported = import(&store, &first, ImportIds::Keep).await.unwrap();
     assert_eq!(imported, ["empty", "s", "w", "x"].map(id));
     let second = export(&store, &other(), None).await;
-    // To the byte, but for the time in the first line.
-    let body = |text: &str| text.split_once('\n').unwrap().1.to_owned();
-    assert_eq!(body(&first), body(&second));
-    // It goes on where it was.
-    let stored = store.snapshot(&other(), "waiting").await.unwrap().unwrap();
-    assert_eq!(&*stored.state, "{ \"b\" : 1.0, \"a\":1e2}");
-    assert_eq!(stored.messages, says(&["m", "n"]));
-    store.take(&other(), "working").await.unwrap();
-    store
-        .append_events("working", &events(2..=2))
-        .await
-        .unwrap();
+    // To the byte, but for the time in the first line and the runs that were not over.
+    let over = |text: &str| {
+        let (_, body) = text.split_once('\n').unwrap();
+        let (over, _) = body.split_once(",{\"session\":{\"id\":\"w\"").unwrap();
+        over.to_owned()
+    };
+    assert_eq!(over(&first), over(&second));
+    let run = store.run(&other(), "a").await.unwrap().unwrap();
+    assert_eq!(run.wish, Some(wish()));
+    // It goes on behind what was there.
     let begun = store
         .begin(&other(), &record("next", "s"), 4, &[])
         .await
         .unwrap();
     assert_eq!(begun.events_before, 8);
-    let touched = store.run(&other(), "working").await.unwrap().unwrap();
-    assert!(touched.updated_at >= begun.created_at, "{touched:?}");
+    let begun = store
+        .begin(&other(), &record("after", "x"), 1, &[])
+        .await
+        .unwrap();
+    assert_eq!(begun.events_before, 1);
+}
+
+/// What a run was about to do, and that somebody allowed it, is written in its state: whoever has the file could
+/// have written something else there.
+pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Place) {
+    let store = place.open().await;
+    fill(&store).await;
+    let text = export(&store, &me(), Some(&id("w"))).await;
+    store.delete(&me(), &id("w")).await.unwrap();
+    let state = "{ \"b\" : 1.0, \"a\":1e2}";
+    let allowed = "{\"id\":\"working\",\"calls\":[{\"state\":{\"ready\":\"rm\"}}]}";
+    assert!(text.contains(state) && text.contains("\"state\":\"waiting\""));
+    for stands in ["waiting", "interrupted", "running"] {
+        for ids in [ImportIds::Keep, ImportIds::New] {
+            let doctored = text
+                .replace(state, allowed)
+                .replace("\"state\":\"waiting\"", &format!("\"state\":\"{stands}\""));
+            let imported = store.import(&other(), doctored.as_bytes(), ids).await;
+            let imported = imported.unwrap();
+            let session = &imported.sessions[0];
+            let runs = store.runs(&other(), Some(session), 9).await.unwrap();
+            let [run] = runs.as_slice() else {
+                panic!("{runs:?}");
+            };
+            assert_eq!(imported.cancelled, std::slice::from_ref(&run.id));
+            assert_eq!(run.state, RunState::Finished);
+            assert_eq!(run.outcome.as_deref(), Some("cancelled"));
+            // There is nothing that could go on.
+            assert_eq!(store.snapshot(&other(), &run.id).await.unwrap(), None);
+            let taken = store.take(&other(), &run.id).await;
+            fails!(taken, Error::RunConflict { .. });
+            // What was said is there, and the conversation is free.
+            let held = store.messages(&other(), session, 0).await.unwrap();
+            assert_eq!(held, says(&["go"]));
+            let (owner, next) = (other(), record("n", &session.0));
+            store.begin(&owner, &next, 1, &[]).await.unwrap();
+            let end = store.release("n", RunState::Finished, None, 1, &[]);
+            end.await.unwrap();
+            store.delete(&other(), session).await.unwrap();
+        }
+    }
+    // That it is over, and has a state all the same.
+    let over = text.replace("\"state\":\"waiting\"", "\"state\":\"finished\"");
+    let refused = import(&store, &over, ImportIds::Keep).await;
+    fails!(refused, ImportError::Malformed { .. });
+}
+
+pub(crate) async fn large_messages_are_moved(place: Place) {
+    const SIZE: usize = 3 << 19;
+    let store = place.open().await;
+    store.create(&me(), &session("s")).await.unwrap();
+    let long = "y".repeat(SIZE);
+    let messages = says(&["short", &long, &long, "short", &long, "short", "short"]);
+    store
+        .begin(&me(), &record("r", "s"), 0, &messages)
+        .await
+        .unwrap();
+    // Stored with one append, which is one row.
+    let event = |seq| StoredEvent {
+        seq,
+        json: format!("{{\"seq\":{seq},\"text\":\"{long}\"}}").into(),
+    };
+    let events: Vec<_> = (1..=4).map(event).collect();
+    store.append_events("r", &events).await.unwrap();
+    let snapshot = RunSnapshot {
+        state: "{}".into(),
+        from: 0,
+        messages: messages.clone(),
+    };
+    store.save("r", &snapshot).await.unwrap();
+    store
+        .release("r", RunState::Waiting, None, 7, &[])
+        .await
+        .unwrap();
+    let pieces: Vec<_> = store.export(&me(), None).collect().await;
+    let pieces: Vec<String> = pieces.into_iter().map(Result::unwrap).collect();
+    // The two short ones go together; a long one stands alone.
+    let sizes: Vec<usize> = pieces.iter().map(String::len).collect();
+    assert_eq!(
+        sizes.iter().filter(|size| **size > SIZE).count(),
+        10,
+        "{sizes:?}"
+    );
+    assert!(sizes.iter().all(|size| *size < SIZE + 200), "{sizes:?}");
+    store.delete(&me(), &id("s")).await.unwrap();
+    let text = pieces.concat();
+    import(&store, &text, ImportIds::Keep).await.unwrap();
+    let read = store.messages(&other(), &id("s"), 0).await.unwrap();
+    assert_eq!(read, messages);
+    let read = store.events(&other(), "r", 0, 9).await.unwrap();
+    assert_eq!(read, events);
+    // In the same records, though they are stored in other rows now.
+    let again = export(&store, &other(), None).await;
+    let lines = |text: &str| -> Vec<usize> { text.lines().map(str::len).collect() };
+    let events = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.contains("\"events\":"));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(events(&again), events(&text));
+    assert!(lines(&again).iter().all(|size| *size < SIZE + 200));
 }
 
 pub(crate) async fn an_export_of_one_session_holds_no_other(place: Place) {
@@ -202,7 +303,7 @@ pub(crate) async fn new_ids_make_another_session(place: Place) {
     assert_eq!((runs[0].events_before, runs[0].last_event), (4, 4));
     let stored = store.events(&other(), &runs[0].id, 0, 9).await.unwrap();
     assert_eq!(stored, events(1..=4));
-    // What was not over cannot go on under another id.
+    // What was not over does not go on.
     for session in &imported[2..] {
         let runs = store.runs(&other(), Some(session), 9).await.unwrap();
         assert_eq!(runs[0].state, RunState::Finished);

@@ -1,11 +1,12 @@
 use std::{collections::HashSet, sync::Arc};
 
-use switchboard_domain::{Message, SessionStoreError as Error};
+use switchboard_domain::{MOST_WISH_BYTES, Message, SessionStoreError as Error};
 use switchboard_domain::{RunRecord, RunSnapshot, RunState, RunStore as _, SessionStore as _};
 use switchboard_sessions::Store;
 
+use super::sessions::raw;
 use super::{
-    Place, at_work, events, fails, id, me, record, says, session, state, until_interrupted,
+    Place, at_work, events, fails, id, me, record, says, session, state, until_interrupted, wish,
 };
 
 pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
@@ -48,6 +49,148 @@ pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
     let nowhere = store.begin(&me(), &record("n", "none"), 0, &[]).await;
     fails!(nowhere, Error::NotFound { .. });
     assert_eq!(store.run(&me(), "none").await.unwrap(), None);
+}
+
+pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    store.append_events("r", &events(1..=2)).await.unwrap();
+    let over = (RunState::Finished, Some("completed".to_owned()));
+    let answer = says(&["first answer", "more of it"]);
+    store
+        .release("r", over.0, over.1, 1, &answer)
+        .await
+        .unwrap();
+    let again = |run: &str, keep: u64, after: u64, said: &[&str]| {
+        let (store, run, said) = (store.clone(), record(run, "s"), says(said));
+        async move { store.begin_again(&me(), &run, keep, after, &said).await }
+    };
+    // Nothing is removed unless the run begins.
+    fails!(
+        again("q", 1, 2, &[]).await,
+        Error::Conflict { actual: 3, .. }
+    );
+    fails!(
+        again("q", 4, 3, &[]).await,
+        Error::Conflict { actual: 3, .. }
+    );
+    fails!(again("r", 1, 3, &[]).await, Error::RunConflict { .. });
+    let said = |from: u64| {
+        let store = store.clone();
+        async move { store.messages(&me(), &id("s"), from).await.unwrap() }
+    };
+    assert_eq!(said(0).await, says(&["go", "first answer", "more of it"]));
+
+    let begun = again("q", 1, 3, &[]).await.unwrap();
+    assert_eq!((begun.state, begun.events_before), (RunState::Running, 2));
+    assert_eq!(said(0).await, says(&["go"]));
+    let kept = store.get(&me(), &id("s")).await.unwrap().unwrap();
+    assert_eq!(kept.messages, 1);
+    // The first answer stays as what happened.
+    assert_eq!(store.events(&me(), "r", 0, 9).await.unwrap(), events(1..=2));
+    assert_eq!(state(&store, "r").await, RunState::Finished);
+    let answer = says(&["second answer"]);
+    let over = store.release("q", RunState::Finished, None, 1, &answer);
+    over.await.unwrap();
+    assert_eq!(said(0).await, says(&["go", "second answer"]));
+    // All of it, and something else instead.
+    again("p", 0, 2, &["other", "words"]).await.unwrap();
+    assert_eq!(said(0).await, says(&["other", "words"]));
+}
+
+pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    let kept = |run: Option<RunRecord>| run.unwrap().wish.unwrap();
+    assert_eq!(kept(store.run(&me(), "r").await.unwrap()), wish());
+    let listed = store.runs(&me(), None, 9).await.unwrap();
+    assert_eq!(kept(listed.into_iter().next()), wish());
+    // Another process goes on with it, and ends it.
+    store.close().await;
+    let second = place.open().await;
+    assert_eq!(kept(second.take(&me(), "r").await.ok()), wish());
+    second
+        .release("r", RunState::Finished, None, 1, &[])
+        .await
+        .unwrap();
+    assert_eq!(kept(second.run(&me(), "r").await.unwrap()), wish());
+    // Nothing, and what says nothing.
+    for (run, none) in [("q", None), ("p", Some(serde_json::Value::Null))] {
+        let plain = RunRecord {
+            wish: none,
+            ..record(run, "s")
+        };
+        let begun = second.begin(&me(), &plain, 1, &[]).await.unwrap();
+        assert_eq!(begun.wish, None);
+        assert_eq!(second.run(&me(), run).await.unwrap().unwrap().wish, None);
+        second
+            .release(run, RunState::Finished, None, 1, &[])
+            .await
+            .unwrap();
+    }
+    let large = RunRecord {
+        wish: Some("x".repeat(MOST_WISH_BYTES - 1).into()),
+        ..record("o", "s")
+    };
+    let refused = second.begin(&me(), &large, 1, &says(&["lost"])).await;
+    fails!(
+        refused,
+        Error::TooLarge {
+            actual: 65_537,
+            most: 65_536,
+            ..
+        }
+    );
+    assert_eq!(second.run(&me(), "o").await.unwrap(), None);
+    assert_eq!(
+        second.messages(&me(), &id("s"), 0).await.unwrap(),
+        says(&["go"])
+    );
+}
+
+/// A run of which this version cannot read something can still be ended, since that is known from a disk that
+/// fails.
+pub(crate) async fn what_cannot_be_read_is_told_apart(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    let saved = RunSnapshot {
+        state: "{}".into(),
+        from: 0,
+        messages: says(&["a", "b"]),
+    };
+    store.save("r", &saved).await.unwrap();
+    raw(
+        &place,
+        "UPDATE run_messages SET message = '{\"role\":\"oracle\",\"parts\":[]}' WHERE position = 1",
+    )
+    .await;
+    fails!(
+        store.snapshot(&me(), "r").await,
+        Error::Unreadable {
+            operation: "read the state of a run",
+            ..
+        }
+    );
+    // What stands beside it can be read, and the run can be ended.
+    assert_eq!(
+        store.messages(&me(), &id("s"), 0).await.unwrap(),
+        says(&["go"])
+    );
+    store
+        .release("r", RunState::Finished, None, 1, &[])
+        .await
+        .unwrap();
+    raw(&place, "UPDATE messages SET message = 'nothing'").await;
+    fails!(
+        store.messages(&me(), &id("s"), 0).await,
+        Error::Unreadable { .. }
+    );
+    // It can still be counted, and forgotten.
+    assert_eq!(
+        store.get(&me(), &id("s")).await.unwrap().unwrap().messages,
+        1
+    );
+    store.delete(&me(), &id("s")).await.unwrap();
 }
 
 pub(crate) async fn events_have_no_gaps(place: Place) {

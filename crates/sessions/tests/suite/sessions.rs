@@ -1,11 +1,13 @@
 use std::time::Duration;
 
-use sqlx::{Connection as _, Executor as _};
+use futures_util::StreamExt as _;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
+use switchboard_domain::SessionStore as _;
 use switchboard_domain::{AuditEntry, Message, SessionStoreError as Error};
-use switchboard_domain::{RunState, RunStore as _, Session, SessionStore as _};
+use switchboard_domain::{Principal, RunSnapshot, RunState, RunStore as _, Session};
 use switchboard_sessions::{OpenError, Pruned, Retention, Store};
 
-use super::{Place, at_work, events, fails, id, me, other, record, says, session};
+use super::{Place, at_work, events, fails, id, me, other, record, says, session, wish};
 
 pub(crate) async fn sessions_are_listed_newest_first(place: Place) {
     let store = place.open().await;
@@ -314,7 +316,6 @@ pub(crate) async fn any_text_but_nul_is_kept(place: Place) {
         store.rename(&me(), &one.id, "\0").await,
         Error::Storage { .. }
     );
-    fails!(store.get(&me(), &with_nul.id).await, Error::Storage { .. });
     // The writer and the readers go on.
     store.rename(&me(), &one.id, "fine").await.unwrap();
     assert_eq!(store.list(&me(), 9).await.unwrap()[0].title, "fine");
@@ -339,23 +340,104 @@ pub(crate) async fn a_closed_store_refuses(place: Place) {
 pub(crate) async fn a_newer_schema_is_refused(place: Place) {
     place.open().await.close().await;
     raw(&place, "UPDATE switchboard_schema SET version = 1000").await;
-    match Store::open(place.options.clone()).await {
-        Err(OpenError::Newer { found: 1000, known }) => assert!(known < 1000),
+    let known = match Store::open(place.options.clone()).await {
+        Err(OpenError::Newer { found: 1000, known }) => known,
         other => panic!("{other:?}"),
-    }
+    };
     // Nothing was changed.
-    raw(&place, "UPDATE switchboard_schema SET version = 1").await;
+    let back = format!("UPDATE switchboard_schema SET version = {known}");
+    raw(&place, &back).await;
     place.open().await.close().await;
 }
 
+pub(crate) async fn an_older_schema_is_brought_up_to_date(place: Place) {
+    // As the first version made it, with a run that waits.
+    let first = if place.url.is_some() {
+        include_str!("../../schema/postgres/1.sql")
+    } else {
+        let folder = place.options.path().unwrap().parent().unwrap();
+        std::fs::create_dir_all(folder).unwrap();
+        include_str!("../../schema/sqlite/1.sql")
+    };
+    raw(&place, first).await;
+    raw(
+        &place,
+        "CREATE TABLE switchboard_schema (version BIGINT NOT NULL);
+        INSERT INTO switchboard_schema (version) VALUES (1);
+        INSERT INTO sessions (id, tenant, person, title, created_at, created_us, used_us, messages)
+            VALUES ('s', 'acme', 'ada', '', '', 0, 0, 0);
+        INSERT INTO runs (id, session, state, model, created_at, created_us, updated_at, events_before)
+            SELECT 'r', key, 'waiting', 'm', '', 0, '', 0 FROM sessions",
+    )
+    .await;
+    let store = place.open().await;
+    let taken = store.take(&me(), "r").await.unwrap();
+    assert_eq!((taken.state, taken.wish), (RunState::Running, None));
+    store
+        .release("r", RunState::Finished, None, 0, &[])
+        .await
+        .unwrap();
+    let begun = store.begin(&me(), &record("q", "s"), 0, &[]).await.unwrap();
+    assert_eq!(begun.wish, Some(wish()));
+}
+
+/// An id that no database can hold is one that nobody has.
+pub(crate) async fn an_id_with_nul_is_found_nowhere(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    let (nul, no_run) = (id("s\0"), "r\0");
+    assert_eq!(store.get(&me(), &nul).await.unwrap(), None);
+    let nobody = Principal {
+        user: "\0".into(),
+        ..me()
+    };
+    assert!(store.list(&nobody, 9).await.unwrap().is_empty());
+    fails!(
+        store.messages(&me(), &nul, 0).await,
+        Error::NotFound { id } if id == nul
+    );
+    let append = store.append(&me(), &nul, 0, &says(&["x"])).await;
+    fails!(append, Error::NotFound { .. });
+    fails!(store.rename(&me(), &nul, "x").await, Error::NotFound { .. });
+    store.delete(&me(), &nul).await.unwrap();
+    let mut export = store.export(&me(), Some(&nul));
+    export.next().await.unwrap().unwrap();
+    fails!(export.next().await.unwrap(), Error::NotFound { .. });
+    assert!(store.runs(&me(), Some(&nul), 9).await.unwrap().is_empty());
+    assert_eq!(store.run(&me(), no_run).await.unwrap(), None);
+    let begin = store.begin(&me(), &record("q", "s\0"), 0, &[]).await;
+    fails!(begin, Error::NotFound { .. });
+    fails!(store.take(&me(), no_run).await, Error::NoSuchRun { .. });
+    fails!(
+        store.events(&me(), no_run, 0, 9).await,
+        Error::NoSuchRun { .. }
+    );
+    fails!(store.snapshot(&me(), no_run).await, Error::NoSuchRun { .. });
+    fails!(
+        store.append_events(no_run, &events(1..=1)).await,
+        Error::NoSuchRun { .. }
+    );
+    let release = store.release(no_run, RunState::Waiting, None, 1, &[]).await;
+    fails!(release, Error::NoSuchRun { run } if run == no_run);
+    let snapshot = RunSnapshot {
+        state: "{}".into(),
+        from: 0,
+        messages: Vec::new(),
+    };
+    fails!(store.save(no_run, &snapshot).await, Error::NoSuchRun { .. });
+}
+
 /// A statement past the store.
-pub(super) async fn raw(place: &Place, sql: &'static str) {
+pub(super) async fn raw(place: &Place, sql: &str) {
+    let sql = AssertSqlSafe(sql.to_owned());
     if let Some(url) = &place.url {
         let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
         connection.execute(sql).await.unwrap();
     } else {
         let options = sqlx::sqlite::SqliteConnectOptions::new();
-        let options = options.filename(place.options.path().unwrap());
+        let options = options
+            .filename(place.options.path().unwrap())
+            .create_if_missing(true);
         let mut connection = sqlx::SqliteConnection::connect_with(&options)
             .await
             .unwrap();

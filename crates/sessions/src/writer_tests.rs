@@ -1,0 +1,138 @@
+use std::error::Error as _;
+
+use futures_util::future::join4;
+use switchboard_domain::{
+    Message, Principal, RunRecord, RunState, RunStore as _, Session, SessionId, SessionStore as _,
+    StoredEvent,
+};
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Durability, Store, StoreOptions};
+
+/// How many pages the file of SQLite may have: what is beyond that is a full disk to it. Enough for the tables and a
+/// few messages.
+const PAGES: &str = "90";
+
+/// Makes room on the disk.
+struct Room;
+
+#[async_trait]
+impl Write for Room {
+    type Answer = ();
+    const WHAT: &'static str = "make room";
+
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let plenty = "PRAGMA max_page_count = 1000000";
+        Ok(tx.connection.run(plenty).await?)
+    }
+}
+
+/// A store on a disk that is almost full.
+async fn cramped() -> (Store, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = StoreOptions::sqlite(folder.path().join("sessions.db"))
+        .durability(Durability::ProcessCrash);
+    let mut place = Place::new(&options).unwrap();
+    if let Place::Sqlite { writer, .. } = &mut place {
+        **writer = writer.as_ref().clone().pragma("max_page_count", PAGES);
+    }
+    let store = Store::open_at(place).await.unwrap();
+    for name in ["s", "t", "u"] {
+        let session = Session {
+            id: SessionId(name.into()),
+            title: String::new(),
+            created_at: String::new(),
+            messages: 0,
+        };
+        store.create(&me(), &session).await.unwrap();
+    }
+    let run = RunRecord {
+        id: "r".into(),
+        session: SessionId("t".into()),
+        state: RunState::Running,
+        model: "m".into(),
+        created_at: String::new(),
+        updated_at: String::new(),
+        events_before: 0,
+        last_event: 0,
+        outcome: None,
+        wish: None,
+    };
+    store.begin(&me(), &run, 0, &[]).await.unwrap();
+    (store, folder)
+}
+
+fn me() -> Principal {
+    Principal::default()
+}
+
+fn says(bytes: usize) -> [Arc<Message>; 1] {
+    [Message::user("x".repeat(bytes)).into()]
+}
+
+fn event(seq: u64) -> [StoredEvent; 1] {
+    let json = "{}".into();
+    [StoredEvent { seq, json }]
+}
+
+fn said(error: &SessionStoreError) -> String {
+    let SessionStoreError::Storage { .. } = error else {
+        panic!("{error:?}");
+    };
+    error.source().unwrap().to_string()
+}
+
+#[tokio::test]
+async fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    let (store, _folder) = cramped().await;
+    let (me, s) = (me(), SessionId("s".into()));
+    let mut held = 0;
+    let failure = loop {
+        match store.append(&me, &s, held, &says(20_000)).await {
+            Ok(now) => held = now,
+            Err(error) => break error,
+        }
+        assert!(held < 90, "the disk does not become full");
+    };
+    assert!(held > 0);
+    assert!(said(&failure).contains("full"), "{}", said(&failure));
+    for _ in 0..2 {
+        // The same again is refused again, and what is there can be read.
+        let again = store.append(&me, &s, held, &says(20_000)).await;
+        assert!(said(&again.unwrap_err()).contains("full"));
+        assert_eq!(store.messages(&me, &s, 0).await.unwrap().len() as u64, held);
+        assert_eq!(store.get(&me, &s).await.unwrap().unwrap().messages, held);
+    }
+    store.queue().perform(Room).await.unwrap();
+    let now = store.append(&me, &s, held, &says(20_000)).await.unwrap();
+    assert_eq!(now, held + 1);
+    store.append_events("r", &event(1)).await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test]
+async fn who_fits_on_a_full_disk_does_not_fail_with_who_does_not() {
+    let (store, _folder) = cramped().await;
+    let me = me();
+    let (s, u) = (SessionId("s".into()), SessionId("u".into()));
+    let (large, small) = (says(1 << 20), says(10));
+    // All are queued before the writer looks: one transaction.
+    let (first, large, renamed, second) = join4(
+        store.append_events("r", &event(1)),
+        store.append(&me, &s, 0, &large),
+        store.rename(&me, &s, "small"),
+        store.append(&me, &u, 0, &small),
+    )
+    .await;
+    let why = said(&large.unwrap_err());
+    assert!(why.contains("full"), "{why}");
+    first.unwrap();
+    renamed.unwrap();
+    assert_eq!(second.unwrap(), 1);
+    assert_eq!(store.events(&me, "r", 0, 9).await.unwrap(), event(1));
+    let found = store.get(&me, &s).await.unwrap().unwrap();
+    assert_eq!((found.title.as_str(), found.messages), ("small", 0));
+    assert!(store.messages(&me, &s, 0).await.unwrap().is_empty());
+    store.close().await;
+}

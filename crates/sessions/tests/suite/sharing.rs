@@ -1,0 +1,152 @@
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex},
+};
+
+use switchboard_domain::{RunState, RunStore as _, SessionStore as _};
+use switchboard_domain::{SessionStoreError as Error, StoredEvent};
+
+use super::{Place, id, me, record, says, session};
+
+const SESSIONS: usize = 5;
+
+/// Of each instance.
+const ROUNDS: usize = 20;
+
+/// Who drives which run, to the knowledge of this test.
+#[derive(Default)]
+struct Drivers(Mutex<HashMap<String, usize>>);
+
+impl Drivers {
+    fn begins(&self, run: &str, me: usize) {
+        let before = self.0.lock().unwrap().insert(run.to_owned(), me);
+        assert_eq!(before, None, "{run} is driven by {me} as well");
+    }
+
+    /// Before it is let go of: from then on somebody else may have it.
+    fn ends(&self, run: &str, me: usize) {
+        assert_eq!(self.0.lock().unwrap().remove(run), Some(me), "{run}");
+    }
+}
+
+/// Several processes on one store, all after the same runs.
+pub(crate) async fn instances_share_runs(place: Place) {
+    let first = place.open().await;
+    for at in 0..SESSIONS {
+        first
+            .create(&me(), &session(&format!("s{at}")))
+            .await
+            .unwrap();
+    }
+    let drivers = Arc::new(Drivers::default());
+    let workers: Vec<_> = (0..3)
+        .map(|number| {
+            let (place, drivers) = (place.clone(), Arc::clone(&drivers));
+            tokio::spawn(async move { work(number, ROUNDS, &place, &drivers).await })
+        })
+        .collect();
+    let mut begun = HashSet::new();
+    let mut written: HashMap<String, Vec<StoredEvent>> = HashMap::new();
+    let mut taken = 0;
+    for worker in workers {
+        let did = worker.await.unwrap();
+        for run in did.begun {
+            assert!(begun.insert(run.clone()), "{run}");
+        }
+        for (run, event) in did.written {
+            written.entry(run).or_default().push(event);
+        }
+        taken += did.taken;
+    }
+    assert!(taken > 0 && begun.len() > SESSIONS);
+    // What was acknowledged to anybody is there, once and in order, and nothing else.
+    for run in &begun {
+        let stored = first.events(&me(), run, 0, 10_000).await.unwrap();
+        let mut expected = written.remove(run).unwrap_or_default();
+        expected.sort_by_key(|event| event.seq);
+        assert_eq!(stored, expected, "{run}");
+    }
+    assert!(written.is_empty(), "{written:?}");
+    for at in 0..SESSIONS {
+        let session = id(&format!("s{at}"));
+        let runs = first.runs(&me(), Some(&session), 10_000).await.unwrap();
+        let open = runs.iter().filter(|run| run.state != RunState::Finished);
+        assert!(open.count() <= 1, "{runs:?}");
+        let held = first.get(&me(), &session).await.unwrap().unwrap();
+        assert_eq!(held.messages, runs.len() as u64);
+    }
+}
+
+/// What one of them did, as far as it was acknowledged.
+#[derive(Default)]
+struct Did {
+    begun: Vec<String>,
+    taken: usize,
+    written: Vec<(String, StoredEvent)>,
+}
+
+/// Begins runs and takes them up, wherever that is granted, and drops its store now and then in the middle of one,
+/// as a process that is killed does.
+async fn work(number: usize, rounds: usize, place: &Place, drivers: &Drivers) -> Did {
+    let mut did = Did::default();
+    let mut store = place.open().await;
+    for round in 0..rounds {
+        let session = id(&format!("s{}", (round + number) % SESSIONS));
+        let held = store.get(&me(), &session).await.unwrap().unwrap();
+        let name = format!("r{number}-{round}");
+        let wish = record(&name, &session.0);
+        let asked = says(&["go"]);
+        let have = match store.begin(&me(), &wish, held.messages, &asked).await {
+            Ok(begun) => {
+                did.begun.push(begun.id.clone());
+                Some(begun)
+            }
+            Err(Error::Busy { run, .. }) => match store.take(&me(), &run).await {
+                Ok(taken) => {
+                    did.taken += 1;
+                    Some(taken)
+                }
+                Err(Error::Busy { .. } | Error::RunConflict { .. }) => None,
+                Err(error) => panic!("{error:?}"),
+            },
+            // Somebody began one and ended it in between.
+            Err(Error::Conflict { .. }) => None,
+            Err(error) => panic!("{error:?}"),
+        };
+        let Some(have) = have else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let run = have.id;
+        drivers.begins(&run, number);
+        for seq in have.last_event + 1..=have.last_event + 3 {
+            let event = StoredEvent {
+                seq,
+                json: format!("{{\"by\":{number}}}").into(),
+            };
+            store
+                .append_events(&run, std::slice::from_ref(&event))
+                .await
+                .unwrap();
+            did.written.push((run.clone(), event));
+        }
+        drivers.ends(&run, number);
+        let messages = store.get(&me(), &session).await.unwrap().unwrap().messages;
+        let state = match round % 4 {
+            0 => RunState::Finished,
+            1 => RunState::Waiting,
+            2 => RunState::Interrupted,
+            _ => {
+                drop(store);
+                store = place.open().await;
+                continue;
+            }
+        };
+        store
+            .release(&run, state, None, messages, &[])
+            .await
+            .unwrap();
+    }
+    store.close().await;
+    did
+}
