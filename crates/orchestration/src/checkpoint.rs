@@ -26,7 +26,8 @@ pub enum Checkpoint {
     /// Tool calls have their results in the run, and nothing was told of that. Where the run is stored here,
     /// whoever saw a call finish can rely on it never running again.
     ToolAnswered,
-    /// Somebody is about to be asked about tool calls, which may take long.
+    /// Somebody is about to be asked about tool calls, which may take long; or has given a word about one, and nothing
+    /// was told of that.
     Waiting,
     /// Tool calls are about to leave together, and one of them may do harm if it runs twice: their intent is
     /// in the run. Whoever stores nothing here may run them twice after a crash.

@@ -23,9 +23,11 @@
 //! ```
 #![deny(missing_docs)]
 
+mod answered;
 pub mod approval;
 pub mod arguments;
 pub mod audit;
+mod begun;
 pub mod checkpoint;
 mod decisions;
 mod driver;
@@ -53,6 +55,7 @@ pub mod tokens;
 pub mod trace;
 
 pub use approval::ApprovalPolicy;
+pub use begun::BegunWith;
 pub use decisions::SharedDecisions;
 pub use driver::{Agent, CancelHandle, Clock, Prices, RunStream};
 pub use event::{QuestionAction, RunEvent, RunEventKind, RunPhase};

@@ -1,21 +1,29 @@
 //! What servers ask of the person in the middle of a call, as events of the run that the call belongs to.
 //!
 //! One host serves many runs, so a question must find its own: by the call within which it is asked
-//! ([`Elicitation::call`]). Where that is not known, nobody is asked, since the wrong person would be.
+//! ([`Elicitation::call`]). Where that is not known, it is asked if all the calls that it may be
+//! ([`Elicitation::candidates`]) are of one person. Otherwise nobody is asked, since the wrong person might be, and
+//! the runs of those calls are told so.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
 use serde_json::Value;
-use switchboard_domain::{Elicitation, ElicitationAnswer, ElicitationForm, Elicitor};
+use switchboard_domain::{
+    Candidates, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal, Warning,
+    WarningKind,
+};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::{QuestionAction, RunEventKind, arguments::ContextInjection, driver::Publisher};
+
+/// Calls that are over of which it is remembered whose they were: a server may not have heard of it yet.
+const ENDED_CALLS: usize = 1024;
 
 /// The questions of servers that are open, of all runs of a program. Cheap to clone.
 ///
@@ -30,6 +38,8 @@ pub struct Questions(Arc<Mutex<Registry>>);
 struct Registry {
     /// Calls that are under way, by their idempotency keys.
     calls: HashMap<String, Call>,
+    /// Those that were, and whose, oldest first.
+    ended: VecDeque<(String, Principal)>,
     /// Oldest first.
     open: Vec<Open>,
 }
@@ -41,6 +51,9 @@ struct Call {
     run: Arc<str>,
     tool_use: String,
     context: ContextInjection,
+    person: Principal,
+    /// Whether it was said that something of its server was not asked. Once is enough.
+    warned: bool,
 }
 
 struct Open {
@@ -107,6 +120,7 @@ impl Questions {
         &self,
         key: &str,
         tool_use: &str,
+        person: Principal,
         publisher: &Publisher,
         context: &ContextInjection,
     ) -> CallUnderWay {
@@ -115,12 +129,50 @@ impl Questions {
             run: publisher.run_id(),
             tool_use: tool_use.to_owned(),
             context: context.clone(),
+            person,
+            warned: false,
         };
         self.lock().calls.insert(key.to_owned(), call);
         CallUnderWay {
             questions: self.clone(),
             key: key.to_owned(),
         }
+    }
+
+    /// Tells a question in the run of its call. Fails with why nobody is asked.
+    fn put(
+        &self,
+        id: &str,
+        elicitation: &Elicitation,
+        answer: oneshot::Sender<ElicitationAnswer>,
+    ) -> Result<(), &'static str> {
+        let mut registry = self.lock();
+        let candidates = &elicitation.candidates;
+        let known = elicitation.call.as_deref();
+        let Some(key) = known.or_else(|| registry.of_one_person(candidates)) else {
+            registry.warn(&elicitation.server, candidates);
+            return Err("it is not known within which call it is asked");
+        };
+        let Some(call) = registry.calls.get(key).cloned() else {
+            return Err("no run here has its call under way");
+        };
+        let question = scrubbed(elicitation, &call.context);
+        let asked = RunEventKind::QuestionAsked {
+            id: id.to_owned(),
+            question: Box::new(question.clone()),
+        };
+        // While nobody can take it out: that it is over is told behind this.
+        if !call.publisher.question(&call.tool_use, asked) {
+            return Err("its call is over, or its run was asked too much");
+        }
+        registry.open.push(Open {
+            id: id.to_owned(),
+            key: key.to_owned(),
+            call,
+            question,
+            answer,
+        });
+        Ok(())
     }
 
     /// Takes questions out. Whoever takes one says how it ended, so that this is said once.
@@ -140,42 +192,12 @@ impl Questions {
 #[async_trait]
 impl Elicitor for Questions {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
-        let nobody = |why: &str| {
-            tracing::debug!(
-                server = elicitation.server,
-                why,
-                "a question is put to nobody"
-            );
-            ElicitationAnswer::Cancel
-        };
-        let Some(key) = &elicitation.call else {
-            return nobody("it is not known within which call it is asked");
-        };
         let (answer, answered) = oneshot::channel();
         let id = Uuid::now_v7().simple().to_string();
-        let (call, question) = {
-            let mut registry = self.lock();
-            let Some(call) = registry.calls.get(key).cloned() else {
-                drop(registry);
-                return nobody("no run here has its call under way");
-            };
-            let question = scrubbed(elicitation.clone(), &call.context);
-            registry.open.push(Open {
-                id: id.clone(),
-                key: key.clone(),
-                call: call.clone(),
-                question: question.clone(),
-                answer,
-            });
-            (call, question)
-        };
-        let asked = RunEventKind::QuestionAsked {
-            id: id.clone(),
-            question: Box::new(question),
-        };
-        if !call.publisher.question(&call.tool_use, asked) {
-            drop(self.take(|open| open.id == id));
-            return nobody("its call is over");
+        if let Err(why) = self.put(&id, elicitation, answer) {
+            let server = &elicitation.server;
+            tracing::debug!(server, why, "a question is put to nobody");
+            return ElicitationAnswer::Cancel;
         }
         let _withdrawn = Withdrawn {
             questions: self,
@@ -183,6 +205,61 @@ impl Elicitor for Questions {
         };
         // Fails when the call ends before.
         answered.await.unwrap_or(ElicitationAnswer::Cancel)
+    }
+
+    fn knows_whom_to_ask(&self, candidates: &Candidates) -> bool {
+        self.lock().of_one_person(candidates).is_some()
+    }
+}
+
+impl Registry {
+    /// One of the calls that is under way, the last of them, if all of them are known to be of one person.
+    fn of_one_person<'a>(&self, candidates: &'a Candidates) -> Option<&'a str> {
+        if candidates.others {
+            return None;
+        }
+        let mut people = candidates.calls.iter().map(|key| self.person(key));
+        let first = people.next()??;
+        if !people.all(|person| person == Some(first)) {
+            return None;
+        }
+        let keys = candidates.calls.iter().rev();
+        let mut under_way = keys.filter(|key| self.calls.contains_key(*key));
+        under_way.next().map(String::as_str)
+    }
+
+    /// Whose this call is or was.
+    fn person(&self, key: &str) -> Option<&Principal> {
+        if let Some(call) = self.calls.get(key) {
+            return Some(&call.person);
+        }
+        let mut ended = self.ended.iter().rev();
+        let found = ended.find(|(ended, _)| ended == key);
+        found.map(|(_, person)| person)
+    }
+
+    /// Tells each run with a call among these that its server wanted to know something. What that is may not be
+    /// for them.
+    fn warn(&mut self, server: &str, candidates: &Candidates) {
+        let mut told: Vec<Arc<str>> = Vec::new();
+        for key in &candidates.calls {
+            let Some(call) = self.calls.get_mut(key) else {
+                continue;
+            };
+            if std::mem::replace(&mut call.warned, true) || told.contains(&call.run) {
+                continue;
+            }
+            let message = format!(
+                "the server `{server}` wanted to know something of a person and does not say within which call; \
+                 it may be the call of somebody else, so nobody was asked and it was told `cancel`. Called again \
+                 when nobody else calls it, it can ask; over HTTP, or with protocol 2026-07-28, always"
+            );
+            let warning = Warning::new(WarningKind::QuestionNotAsked, message);
+            let warning = RunEventKind::Warning { warning };
+            if call.publisher.question(&call.tool_use, warning) {
+                told.push(Arc::clone(&call.run));
+            }
+        }
     }
 }
 
@@ -216,7 +293,16 @@ pub(crate) struct CallUnderWay {
 
 impl Drop for CallUnderWay {
     fn drop(&mut self) {
-        self.questions.lock().calls.remove(&self.key);
+        {
+            let mut registry = self.questions.lock();
+            if let Some(call) = registry.calls.remove(&self.key) {
+                if registry.ended.len() == ENDED_CALLS {
+                    registry.ended.pop_front();
+                }
+                let ended = (self.key.clone(), call.person);
+                registry.ended.push_back(ended);
+            }
+        }
         for open in self.questions.take(|open| open.key == self.key) {
             open.ended(QuestionAction::Cancel);
         }
@@ -224,7 +310,12 @@ impl Drop for CallUnderWay {
 }
 
 /// A server may repeat what it was given, and its question is told to many.
-fn scrubbed(mut question: Elicitation, context: &ContextInjection) -> Elicitation {
+fn scrubbed(question: &Elicitation, context: &ContextInjection) -> Elicitation {
+    let mut question = Elicitation {
+        // Of other runs, perhaps.
+        candidates: Candidates::default(),
+        ..question.clone()
+    };
     if context.is_empty() {
         return question;
     }

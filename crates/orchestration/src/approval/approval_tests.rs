@@ -543,3 +543,75 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_server_that_is_always_asked_is_so_whatever_allows_it_or_was_answered() {
+    let mut mine = tool("client", "t");
+    let me = person("me");
+    let asker = Asker {
+        principal: &me,
+        session: "s",
+    };
+    let mut approvals = approvals(ApprovalPolicy::All, [Rule::allow().server("client")]);
+    let verdict = |approvals: &Approvals, tool: &ToolDefinition, decisions: &Decisions| {
+        approvals.verdict(&Call::of(tool), &asker, decisions, at(0))
+    };
+    assert_eq!(
+        verdict(&approvals, &mine, &Decisions::default()),
+        Verdict::Run
+    );
+    approvals.asked_servers.push("client".to_owned());
+    assert!(approvals.is_always_asked(&mine));
+    assert!(!approvals.is_always_asked(&tool("other", "t")));
+    for word in [allow(ApprovalScope::Always), deny(ApprovalScope::Session)] {
+        // As an earlier version may have stored it.
+        let mut decisions = Decisions::default();
+        assert!(decisions.remember(&asker, &mine, &word, None));
+        assert_eq!(verdict(&approvals, &mine, &decisions), ASK, "{word:?}");
+    }
+    // Even one that only reads, or that the policy refuses.
+    mine.annotations = says(Some(true), None);
+    approvals.rules = Rules::default();
+    assert_eq!(verdict(&approvals, &mine, &Decisions::default()), ASK);
+    mine.annotations = says(None, None);
+    approvals.policy = ApprovalPolicy::None;
+    assert_eq!(verdict(&approvals, &mine, &Decisions::default()), ASK);
+    // What is forbidden stays so.
+    approvals.rules.push(Rule::deny("no").server("client"));
+    assert!(is_refused(&verdict(
+        &approvals,
+        &mine,
+        &Decisions::default()
+    )));
+    assert_eq!(
+        verdict(&approvals, &tool("other", "t"), &Decisions::default()),
+        Verdict::Refuse {
+            reason: "tools that may change something are switched off".to_owned()
+        }
+    );
+}
+
+#[test]
+fn of_answers_for_sessions_a_bounded_number_is_remembered_of_each_person() {
+    let (me, other) = (person("me"), person("other"));
+    let tool = tool("s", "t");
+    let mut decisions = Decisions::default();
+    let mut remember = |principal: &Principal, session: &str, scope| {
+        let asker = Asker { principal, session };
+        assert!(decisions.remember(&asker, &tool, &allow(scope), None));
+    };
+    remember(&other, "first", ApprovalScope::Session);
+    remember(&me, "first", ApprovalScope::Always);
+    for n in 0..super::decisions::MOST_OF_SESSIONS + 2 {
+        remember(&me, &format!("s{n}"), ApprovalScope::Session);
+    }
+    let of = |principal: &Principal| -> Vec<Option<&str>> {
+        let entries = decisions.entries().iter();
+        let theirs = entries.filter(|entry| entry.principal == *principal);
+        theirs.map(|entry| entry.session.as_deref()).collect()
+    };
+    assert_eq!(of(&other), [Some("first")], "theirs stay");
+    let mine = of(&me);
+    assert_eq!(mine.len(), super::decisions::MOST_OF_SESSIONS + 1);
+    assert_eq!(mine[..2], [None, Some("s2")], "the oldest went");
+}

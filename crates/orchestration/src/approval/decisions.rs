@@ -6,6 +6,9 @@ use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinit
 
 use super::{Asker, Call, fingerprint};
 
+/// Answers for sessions that are remembered of one person at most: sessions may end where nobody tells of it.
+pub(super) const MOST_OF_SESSIONS: usize = 1_000;
+
 /// What people answered, for more than one call. It can be stored and taken up by another process; it
 /// holds no inputs of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -60,7 +63,8 @@ impl Decisions {
     ///
     /// From `expires_at` on an answer for [`ApprovalScope::Always`] is forgotten; see
     /// [`Approvals::remembered_until`](super::Approvals::remembered_until). One for a session ends with
-    /// it ([`Decisions::forget_session`]), and with `expires_at` if that is sooner.
+    /// it ([`Decisions::forget_session`]), and with `expires_at` if that is sooner. Of those for sessions a person has
+    /// 1,000 at most; of more, the oldest are forgotten, and asked about anew.
     pub fn remember(
         &mut self,
         asker: &Asker<'_>,
@@ -96,7 +100,20 @@ impl Decisions {
             reason,
             expires_at,
         });
+        self.bound(asker.principal);
         true
+    }
+
+    fn bound(&mut self, principal: &Principal) {
+        let is_of_session =
+            |entry: &Remembered| entry.session.is_some() && entry.principal == *principal;
+        let count = self.entries.iter().filter(|it| is_of_session(it)).count();
+        let mut too_many = count.saturating_sub(MOST_OF_SESSIONS);
+        self.forget(|entry| {
+            let goes = too_many > 0 && is_of_session(entry);
+            too_many -= usize::from(goes);
+            goes
+        });
     }
 
     /// What is remembered of a call's tool. Of several answers a no goes before a yes.
@@ -137,6 +154,11 @@ impl Decisions {
         self.forget(|entry| entry.principal == *principal && entry.name == name)
     }
 
+    /// Forgets one answer, and no other one about its tool; returns whether it was there.
+    pub fn take_back(&mut self, answer: &Remembered) -> bool {
+        self.forget(|entry| entry == answer) > 0
+    }
+
     /// Forgets what was said for a session that is over; returns how many answers that were.
     pub fn forget_session(&mut self, principal: &Principal, session: &str) -> usize {
         self.forget(|entry| {
@@ -150,7 +172,7 @@ impl Decisions {
         self.forget(|entry| entry.expires_at.is_some_and(|end| now >= end))
     }
 
-    fn forget(&mut self, is_over: impl Fn(&Remembered) -> bool) -> usize {
+    fn forget(&mut self, mut is_over: impl FnMut(&Remembered) -> bool) -> usize {
         let before = self.entries.len();
         self.entries.retain(|entry| !is_over(entry));
         before - self.entries.len()

@@ -118,6 +118,10 @@ pub struct Approvals {
     pub layers: Vec<Rules>,
     /// The first that matches a call decides, where no layer has a rule for it.
     pub rules: Rules,
+    /// Servers each of whose calls is asked for, whatever else allows it, and whatever was answered before: the word
+    /// is what the call waits for. What a rule denies stays denied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked_servers: Vec<String>,
     /// How long a question waits for its answer; in seconds where it is stored. `None` waits for ever,
     /// which is for runs that are stored while they wait.
     #[serde(with = "crate::seconds", skip_serializing_if = "Option::is_none")]
@@ -153,7 +157,8 @@ impl Approvals {
                 reason: rule.denial(call),
             };
         }
-        let answer = decisions.answer(asker, call, now);
+        let is_asked = self.is_always_asked(call.tool);
+        let answer = decisions.answer(asker, call, now).filter(|_| !is_asked);
         if let Some(Answer::Deny { reason }) = &answer {
             return Verdict::Refuse {
                 reason: declined(reason.as_deref()),
@@ -162,6 +167,7 @@ impl Approvals {
         let of_policy = self.policy.verdict(call.tool.annotations);
         let verdict = match rule.map(|rule| rule.verdict) {
             _ if self.policy_first && matches!(of_policy, Verdict::Refuse { .. }) => of_policy,
+            _ if is_asked => Verdict::Ask { redefined: false },
             Some(RuleVerdict::Allow) => Verdict::Run,
             Some(_) => Verdict::Ask { redefined: false },
             None => of_policy,
@@ -186,6 +192,12 @@ impl Approvals {
             // Of several that are equally strict the first, whose reason is told.
             .min_by_key(|rule| Reverse(rule.verdict))
             .or_else(|| self.rules.first_match(call))
+    }
+
+    /// Whether each call of a tool is asked for, so that no answer about it is remembered.
+    pub fn is_always_asked(&self, tool: &ToolDefinition) -> bool {
+        let server = tool.origin.as_ref().map(|origin| &origin.server);
+        server.is_some_and(|server| self.asked_servers.contains(server))
     }
 
     /// Until when a question that is asked now can be answered.

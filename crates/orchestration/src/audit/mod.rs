@@ -13,7 +13,7 @@ mod secrets;
 
 pub use projection::{AuditOptions, AuditProjection, CostOf};
 pub use record::{
-    Approval, AuditKind, AuditRecord, Decider, Decision, ModelCall, ModelCallEnd, RunEntry,
-    RunMoment, ToolCallEntry, ToolCallMoment,
+    Approval, AuditKind, AuditRecord, Decider, Decision, ModelCall, ModelCallEnd, QuestionEntry,
+    QuestionMoment, RunEntry, RunMoment, ToolCallEntry, ToolCallMoment,
 };
 pub use redact::{Redactor, SizeLimits};

@@ -8,8 +8,8 @@ use serde_json::Value;
 use switchboard_domain::{ModelId, Principal, ToolChoice, Usage};
 
 use super::{
-    Approval, AuditKind, AuditRecord, Decider, Decision, ModelCall, ModelCallEnd, Redactor,
-    RunEntry, RunMoment, ToolCallEntry, ToolCallMoment,
+    Approval, AuditKind, AuditRecord, Decider, Decision, ModelCall, ModelCallEnd, QuestionEntry,
+    QuestionMoment, Redactor, RunEntry, RunMoment, ToolCallEntry, ToolCallMoment,
 };
 use crate::{CallPurpose, RunError, RunEvent, RunEventKind, RunReport};
 
@@ -53,6 +53,8 @@ pub struct AuditProjection {
     /// The last call of the model.
     step: u32,
     calls: HashMap<String, OpenCall>,
+    /// The servers of the questions that are open.
+    questions: HashMap<String, String>,
     cost: Cost,
 }
 
@@ -94,6 +96,7 @@ impl AuditProjection {
             asked: None,
             step: 0,
             calls: HashMap::new(),
+            questions: HashMap::new(),
             cost: Cost::default(),
         }
     }
@@ -206,6 +209,7 @@ impl AuditProjection {
             error: report.error.as_ref().map(|error| word(&error.kind)),
         }));
         self.calls.clear();
+        self.questions.clear();
         kinds
     }
 
@@ -367,6 +371,24 @@ impl AuditProjection {
                 let finished = self.tool_finished(id, kind);
                 self.calls.remove(id);
                 Vec::from_iter(finished.map(AuditKind::ToolCall))
+            }
+            RunEventKind::QuestionAsked { id, question } => {
+                let server = self.options.redactor.text(&question.server);
+                self.questions.insert(id.clone(), server.clone());
+                vec![AuditKind::Question(QuestionEntry {
+                    moment: QuestionMoment::Asked,
+                    id: id.clone(),
+                    server: Some(server),
+                    action: None,
+                })]
+            }
+            RunEventKind::QuestionAnswered { id, action } => {
+                vec![AuditKind::Question(QuestionEntry {
+                    moment: QuestionMoment::Answered,
+                    id: id.clone(),
+                    server: self.questions.remove(id),
+                    action: Some(*action),
+                })]
             }
             _ => Vec::new(),
         }

@@ -4,7 +4,7 @@ use switchboard_domain::{
 };
 
 use super::*;
-use crate::{Outcome, RunErrorKind, ToolFailure};
+use crate::{Outcome, QuestionAction, RunErrorKind, ToolFailure};
 
 /// The events of a run, a hundred milliseconds apart.
 fn events(kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<RunEvent> {
@@ -336,4 +336,50 @@ fn nothing_that_was_said_is_kept() {
         !all.contains("said") && !all.contains("the answer"),
         "{all}"
     );
+}
+
+#[test]
+fn who_answered_a_servers_question_how_is_kept_and_nothing_of_what_was_said() {
+    let question = json!({
+        "server": "crm", "message": "What is your pet's name?", "form": "fields",
+        "schema": {"type": "object", "properties": {"pet": {"type": "string"}}},
+    });
+    let asked = RunEventKind::QuestionAsked {
+        id: "q1".into(),
+        question: Box::new(serde_json::from_value(question).unwrap()),
+    };
+    let answered = |id: &str, action| RunEventKind::QuestionAnswered {
+        id: id.into(),
+        action,
+    };
+    let options = AuditOptions {
+        principal: Some(Principal {
+            tenant: String::new(),
+            user: "ann".into(),
+        }),
+        ..AuditOptions::default()
+    };
+    let kept = lines(
+        options,
+        [
+            asked,
+            answered("q1", QuestionAction::Accept),
+            // Asked in another process.
+            answered("q0", QuestionAction::Cancel),
+        ],
+    );
+    assert_eq!(kept.len(), 3);
+    let expected = [
+        json!({"moment": "asked", "id": "q1", "server": "crm"}),
+        json!({"moment": "answered", "id": "q1", "server": "crm", "action": "accept"}),
+        json!({"moment": "answered", "id": "q0", "action": "cancel"}),
+    ];
+    for (line, expected) in kept.iter().zip(expected) {
+        assert_eq!(line["kind"], "question");
+        assert_eq!(line["principal"]["user"], "ann");
+        for (field, value) in expected.as_object().unwrap() {
+            assert_eq!(&line[field], value, "{line}");
+        }
+        assert!(!line.to_string().contains("pet"), "{line}");
+    }
 }

@@ -7,11 +7,11 @@ use switchboard_domain::{
     ApprovalScope, FinishReason, ModelId, Principal, ToolChoice, ToolChoiceOutcome, Usage,
 };
 
-use crate::{CallPurpose, Outcome, ToolFailure};
+use crate::{CallPurpose, Outcome, QuestionAction, ToolFailure};
 
 /// One thing that a model, a tool or a person did, as one line of JSON.
 ///
-/// `kind` says what: `run`, `model_call`, `tool_call` or `approval`.
+/// `kind` says what: `run`, `model_call`, `tool_call`, `approval` or `question`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditRecord {
     /// When (RFC 3339, UTC).
@@ -44,6 +44,8 @@ pub enum AuditKind {
     ToolCall(ToolCallEntry),
     /// Whether a tool may run.
     Approval(Approval),
+    /// A server asked the person something in the middle of a call, or was answered.
+    Question(QuestionEntry),
 }
 
 /// A run began or ended.
@@ -242,4 +244,30 @@ pub enum Decider {
     Remembered,
     /// Whoever was asked. Also a time that ran out, or nobody being there.
     Approver,
+}
+
+/// A server's question to the person, on whose behalf the run is. What is asked and what is answered is between them:
+/// neither is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionEntry {
+    /// Which of these.
+    pub moment: QuestionMoment,
+    /// The question, unique within the run.
+    pub id: String,
+    /// The server; `None` for a question that was asked where nobody of us saw it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// How it was answered. `cancel` also where nobody answered in time, or the call ended before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<QuestionAction>,
+}
+
+/// A moment of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionMoment {
+    /// The person is asked.
+    Asked,
+    /// It is over.
+    Answered,
 }

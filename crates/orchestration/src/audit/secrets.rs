@@ -53,7 +53,10 @@ pub(super) fn without_secrets(text: &str) -> String {
         } else {
             None
         };
-        if let Some((skip, length)) = hidden {
+        // What was hidden before stays as it is.
+        if let Some((skip, length)) = hidden
+            && !after[skip..].starts_with(REDACTED)
+        {
             clean.push_str(&after[..skip]);
             clean.push_str(REDACTED);
             rest = &after[skip + length..];
@@ -169,6 +172,7 @@ mod tests {
             ("password:", "password:"),
         ] {
             assert_eq!(without_secrets(text), expected, "{text}");
+            assert_eq!(without_secrets(expected), expected, "twice is once");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    future::{Future as _, poll_fn},
+    future::{Future, poll_fn},
     mem,
     pin::pin,
     sync::Arc,
@@ -448,11 +448,21 @@ impl Driver {
                 None => (0, ApprovalDecision::NobodyThere),
                 Some(approver) => {
                     let now = (self.agent.clock)();
-                    let decided = in_time(approver.decide_any(&open), soonest(&open, now));
+                    let is_open = |id: &str| open.iter().any(|it| it.tool_use.id == id);
+                    let ahead = self.not_asked(run, is_open);
+                    let id = run.id().to_owned();
                     // A person's time is not the run's.
                     run.pause(now);
-                    match self.cancel.run_until_cancelled(decided).await {
-                        Some(decision) => decision,
+                    let decided = in_time(approver.decide_any(&open), soonest(&open, now));
+                    let heard = either(decided, self.word_ahead(&id, &ahead));
+                    match self.cancel.run_until_cancelled(heard).await {
+                        Some(Heard::First(decision)) => decision,
+                        Some(Heard::Ahead(place, decision)) => {
+                            if let Some(call) = ahead.get(place) {
+                                is_stored = self.heard_ahead(run, call, decision).await?;
+                            }
+                            continue;
+                        }
                         // What was stored to be decided later still can be.
                         None if self.resumed && is_stored => return Ok(Flow::Parked),
                         None => return Ok(Flow::Stopped(Stopped::Cancelled)),
@@ -463,11 +473,10 @@ impl Driver {
             let place = place.min(open.len() - 1);
             let request = open.remove(place);
             // A yes to what is not there is kept for when it is: nothing of it is lost by waiting.
-            let is_away = self.resumed && self.original(&request.tool_use.name).is_none();
             let decision = match decision {
                 ApprovalDecision::Later if is_stored => return Ok(Flow::Parked),
                 ApprovalDecision::Allow { .. } | ApprovalDecision::NobodyThere
-                    if is_stored && is_away =>
+                    if is_stored && self.is_away(&request.tool_use.name) =>
                 {
                     return Ok(Flow::Parked);
                 }
@@ -477,13 +486,102 @@ impl Driver {
             };
             run.tick((self.agent.clock)());
             let events = run.decided(&request.tool_use.id, decision)?;
-            self.tell_stored(run, events).await;
-            if !open.is_empty() && self.agent.approver.is_some() {
-                // The next word may be long in coming; this one is not to be lost meanwhile.
-                is_stored = self.reached(run, Checkpoint::Waiting).await;
-            }
+            is_stored = self.tell_decided(run, events).await;
         }
     }
+
+    /// A run that goes on may have calls of a tool that is not there now.
+    fn is_away(&self, tool: &str) -> bool {
+        self.resumed && self.original(tool).is_none()
+    }
+
+    /// The calls that wait and that nobody is asked about now, by their ids.
+    pub(super) fn not_asked(&self, run: &Run, is_asked: impl Fn(&str) -> bool) -> Vec<String> {
+        if self.agent.approver.is_none() {
+            return Vec::new();
+        }
+        let waiting = run.waiting().into_iter();
+        let others = waiting.filter(|request| {
+            !is_asked(&request.tool_use.id) && !self.is_away(&request.tool_use.name)
+        });
+        others.map(|request| request.tool_use.id.clone()).collect()
+    }
+
+    /// Waits for a word about calls whose turn has not come.
+    pub(super) async fn word_ahead(
+        &self,
+        run: &str,
+        calls: &[String],
+    ) -> (usize, ApprovalDecision) {
+        if let Some(approver) = &self.agent.approver
+            && !calls.is_empty()
+        {
+            let (place, word) = approver.word_ahead(run, calls).await;
+            let is_word = matches!(
+                word,
+                ApprovalDecision::Allow { .. } | ApprovalDecision::Deny { .. }
+            );
+            if is_word && place < calls.len() {
+                return (place, word);
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Somebody gave a word before the call's turn. Whether it is stored.
+    pub(super) async fn heard_ahead(
+        &self,
+        run: &mut Run,
+        call: &str,
+        decision: ApprovalDecision,
+    ) -> Result<bool, UnexpectedInput> {
+        run.tick((self.agent.clock)());
+        let waits = run.waiting().iter().any(|it| it.tool_use.id == call);
+        let events = if waits {
+            run.decided(call, decision)?
+        } else {
+            // It got its result meanwhile.
+            Vec::new()
+        };
+        Ok(self.tell_decided(run, events).await)
+    }
+
+    /// Says what came of a word. The run is stored with it before anybody hears that it counts; whether it is.
+    async fn tell_decided(&self, run: &mut Run, kinds: Vec<RunEventKind>) -> bool {
+        if self.agent.checkpoints.is_none() {
+            self.tell(kinds).await;
+            return true;
+        }
+        let point = point_of(&kinds).unwrap_or(Checkpoint::Waiting);
+        run.untold = kinds;
+        let is_stored = self.reached(run, point).await;
+        let kinds = mem::take(&mut run.untold);
+        self.tell(kinds).await;
+        is_stored
+    }
+}
+
+/// What was heard of two things that are waited for.
+pub(super) enum Heard<T> {
+    /// The one that it is about.
+    First(T),
+    /// A word about a call whose turn has not come: its place, and the word.
+    Ahead(usize, ApprovalDecision),
+}
+
+pub(super) async fn either<T>(
+    first: impl Future<Output = T>,
+    ahead: impl Future<Output = (usize, ApprovalDecision)>,
+) -> Heard<T> {
+    let (mut first, mut ahead) = (pin!(first), pin!(ahead));
+    poll_fn(|context| {
+        if let Poll::Ready(value) = first.as_mut().poll(context) {
+            return Poll::Ready(Heard::First(value));
+        }
+        let ahead = ahead.as_mut().poll(context);
+        ahead.map(|(place, word)| Heard::Ahead(place, word))
+    })
+    .await
 }
 
 /// The point at which a run is stored before this is told of it.

@@ -17,7 +17,6 @@ use uuid::Uuid;
 
 use crate::{
     Run, RunEvent, RunOptions, SharedDecisions,
-    approval::{Rule, Rules},
     arguments::{ContextInjection, Validators},
     checkpoint::Checkpoints,
     functions::ToolSet,
@@ -25,6 +24,7 @@ use crate::{
     questions::Questions,
     recipe::Recipe,
     results::{OutputSchemas, ResultCache},
+    strategy::{GatherFormat, Strategy, formatter::Form},
     trace::AgentTrace,
 };
 pub(crate) use publish::Publisher;
@@ -188,7 +188,7 @@ impl Agent {
     }
 
     /// Gives it the tools of one more server, beside those it has. Whatever else is configured, each of their calls
-    /// waits for somebody's word before it is made.
+    /// waits for somebody's word before it is made: what was answered before is no answer to it.
     #[must_use]
     pub fn with_asked_tools(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
         self.with(|settings| {
@@ -196,8 +196,23 @@ impl Agent {
                 None => tools,
                 Some(others) => Arc::new(ToolSet::new().with_shared(others).with_shared(tools)),
             });
-            let asked = Rules(vec![Rule::ask().server(server)]);
-            settings.options.approval.layers.insert(0, asked);
+            let asked = &mut settings.options.approval.asked_servers;
+            asked.push(server.to_owned());
+        })
+    }
+
+    /// Has its runs gather first and answer in this form then, whatever form a recipe or the options have for it.
+    #[must_use]
+    pub fn with_answer_form(self, form: &Form) -> Self {
+        self.with(|settings| {
+            let gather = match &settings.options.strategy {
+                Strategy::GatherFormat(gather) => gather.clone(),
+                Strategy::Loop => GatherFormat::default(),
+            };
+            settings.options.strategy = Strategy::GatherFormat(GatherFormat {
+                schema: Some(form.schema().clone()),
+                ..gather
+            });
         })
     }
 
@@ -217,6 +232,11 @@ impl Agent {
     #[must_use]
     pub fn with_options(self, options: RunOptions) -> Self {
         self.with(|settings| settings.options = options)
+    }
+
+    /// What its runs may do.
+    pub fn options(&self) -> &RunOptions {
+        &self.settings.options
     }
 
     /// Takes the time of its events from elsewhere than the system.
@@ -292,9 +312,12 @@ impl Agent {
         );
         let span = traced.span();
         let driver = drive::Driver::new(Arc::clone(&self.settings), publisher, cancel.clone());
-        let whole = Box::new(driver).drive(Box::new(run), resumed, traced);
-        let whole = whole.instrument(span);
-        RunStream::new(events, cancel, Box::pin(whole))
+        let (driver, run) = (Box::new(driver), Box::new(run));
+        // The box is there before the future: the compiler makes it in its place, where it else would move some
+        // kilobytes.
+        let room = Box::new_uninit();
+        let whole = Box::write(room, driver.drive(run, resumed, traced).instrument(span));
+        RunStream::new(events, cancel, Box::into_pin(whole))
     }
 }
 

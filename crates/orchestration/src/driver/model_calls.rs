@@ -107,7 +107,7 @@ impl Driver {
             return Ok(Flow::Go);
         };
         match purpose {
-            CallPurpose::Answer => self.answer(run, model.as_ref(), request).await,
+            CallPurpose::Answer => self.answer(run, model.as_ref(), Box::new(request)).await,
             CallPurpose::Summary => self.summary(run, model.as_ref(), &request).await,
         }
     }
@@ -116,7 +116,7 @@ impl Driver {
         &self,
         run: &mut Run,
         model: &dyn ChatModel,
-        request: ChatRequest,
+        request: Box<ChatRequest>,
     ) -> Result<Flow, UnexpectedInput> {
         self.tell([RunEventKind::ModelCallStarted {
             step: run.steps(),

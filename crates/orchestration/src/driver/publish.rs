@@ -1,15 +1,18 @@
 //! Numbers the events and hands them to whoever listens.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     fmt,
     future::{Future, poll_fn},
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use jiff::Timestamp;
 use switchboard_domain::{ToolProgress, ToolRetry};
+use tokio::time::{Instant, Sleep};
 
 use crate::{Clock, Run, RunEvent, RunEventKind, trace::RunLog};
 
@@ -25,9 +28,11 @@ struct Inner {
     next: u64,
     clock: Clock,
     /// Tool calls that may still tell progress.
-    running: HashSet<String>,
-    /// What the reader has not taken. Without a bound of its own: the driver is polled only when nothing is
-    /// left, and gives way after what it says. Only progress, told from other threads, can pile up.
+    running: HashMap<String, Speaker>,
+    /// How many of them have progress that was not told yet.
+    holding: usize,
+    /// What the reader has not taken. The driver is polled only when nothing is left, and gives way after what it
+    /// says; what tools and servers say from other threads has bounds of its own.
     told: VecDeque<RunEvent>,
     /// Who waits for more. A channel would do the same, but counts every event against the time slice of its
     /// task: tokio then takes a reader of many words for one that never gives way.
@@ -37,11 +42,60 @@ struct Inner {
     log: RunLog,
 }
 
+/// How often a call may tell its progress within [`SPELL`], and how often its server may ask something. Each is stored
+/// for good, and no person reads more.
+const OFTEN: u32 = 10;
+const SPELL: Duration = Duration::from_secs(1);
+
+/// Beyond so many events that nobody has taken, such as while the store is slow, progress is held back and nothing is
+/// asked.
+const UNREAD: usize = 256;
+
+/// A call under way, as far as it and its server say something.
+#[derive(Default)]
+struct Speaker {
+    progress: Pace,
+    questions: Pace,
+    /// The newest progress, while there is no room for it.
+    held: Option<ToolProgress>,
+}
+
+/// How often something was told lately.
+#[derive(Default)]
+struct Pace {
+    since: Option<Instant>,
+    count: u32,
+}
+
+impl Pace {
+    /// Whether it may be told once more, and then it counts as told.
+    fn admits(&mut self, now: Instant) -> bool {
+        if self.is_open(now) {
+            self.since = Some(now);
+            self.count = 0;
+        }
+        self.count = self.count.saturating_add(1);
+        self.count <= OFTEN
+    }
+
+    fn is_open(&self, now: Instant) -> bool {
+        let opens_at = self.opens_at();
+        opens_at.is_none_or(|at| at <= now)
+    }
+
+    /// From when on there is room again in any case; `None` if nothing was told yet.
+    fn opens_at(&self) -> Option<Instant> {
+        self.since.and_then(|since| since.checked_add(SPELL))
+    }
+}
+
 /// The one reader of a run's events.
 pub(super) struct Listener {
     inner: Arc<Mutex<Inner>>,
     /// What was taken and not yet handed out.
     taken: VecDeque<RunEvent>,
+    /// Until there is room for progress that is held back.
+    room: Option<Pin<Box<Sleep>>>,
 }
 
 impl Publisher {
@@ -50,7 +104,8 @@ impl Publisher {
             run_id: run.id().into(),
             next: run.next_event,
             clock,
-            running: HashSet::new(),
+            running: HashMap::new(),
+            holding: 0,
             told: VecDeque::new(),
             waiting: None,
             unread: false,
@@ -60,6 +115,7 @@ impl Publisher {
         let listener = Listener {
             inner: Arc::clone(&inner),
             taken: VecDeque::new(),
+            room: None,
         };
         (Self { inner }, listener)
     }
@@ -92,13 +148,20 @@ impl Publisher {
         true
     }
 
-    /// Tells progress of a call, unless the call is over.
+    /// Tells progress of a call, unless the call is over. Of more than there is room for, the newest is told when there
+    /// is room, and at the end of the call at the latest.
     pub(super) fn progress(&self, id: &str, progress: ToolProgress) {
         self.with(|inner| {
-            if inner.running.contains(id) {
-                let id = id.to_owned();
+            let has_room = inner.told.len() < UNREAD;
+            let Some(speaker) = inner.running.get_mut(id) else {
+                return;
+            };
+            if has_room && speaker.progress.admits(Instant::now()) {
+                inner.holding -= usize::from(speaker.held.take().is_some());
                 let time = (inner.clock)();
-                inner.send(RunEventKind::ToolProgressed { id, progress }, time);
+                inner.tell_progress(id.to_owned(), progress, time);
+            } else {
+                inner.holding += usize::from(speaker.held.replace(progress).is_none());
             }
         });
     }
@@ -106,7 +169,7 @@ impl Publisher {
     /// Tells that a call is made again, unless it is over.
     pub(super) fn retry(&self, id: &str, retry: ToolRetry) {
         self.with(|inner| {
-            if inner.running.contains(id) {
+            if inner.running.contains_key(id) {
                 let id = id.to_owned();
                 let time = (inner.clock)();
                 inner.send(RunEventKind::ToolRetried { id, retry }, time);
@@ -114,15 +177,24 @@ impl Publisher {
         });
     }
 
-    /// Tells of a question within a call, unless the call is over; whether it was told.
+    /// Tells of a question within a call, unless the call is over or its server asks too much; whether it was told. The
+    /// end of one that was told always is.
     pub(crate) fn question(&self, call: &str, kind: RunEventKind) -> bool {
         self.with(|inner| {
-            let is_under_way = inner.running.contains(call) && !inner.unread;
-            if is_under_way {
-                let time = (inner.clock)();
-                inner.send(kind, time);
+            if inner.unread {
+                return false;
             }
-            is_under_way
+            let has_room = inner.told.len() < UNREAD;
+            let Some(speaker) = inner.running.get_mut(call) else {
+                return false;
+            };
+            let is_asked = matches!(kind, RunEventKind::QuestionAsked { .. });
+            if is_asked && !(has_room && speaker.questions.admits(Instant::now())) {
+                return false;
+            }
+            let time = (inner.clock)();
+            inner.send(kind, time);
+            true
         })
     }
 
@@ -137,8 +209,10 @@ impl Publisher {
 
     fn with<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = inner.holding;
         let done = act(&mut inner);
-        let waiting = if inner.told.is_empty() {
+        // Whoever waits also waits for the time of what is held back.
+        let waiting = if inner.told.is_empty() && inner.holding <= held {
             None
         } else {
             inner.waiting.take()
@@ -159,21 +233,46 @@ impl Listener {
     }
 
     /// The same; if there is none, the task is woken by the next one.
-    pub(super) fn next_or_wake(&mut self, context: &Context<'_>) -> Option<RunEvent> {
+    pub(super) fn next_or_wake(&mut self, context: &mut Context<'_>) -> Option<RunEvent> {
         let next = self.taken.pop_front();
-        next.or_else(|| self.take(Some(context.waker())))
+        next.or_else(|| self.take(Some(context)))
     }
 
     /// Takes everything that was told, and gives the first of it.
-    fn take(&mut self, waker: Option<&Waker>) -> Option<RunEvent> {
+    fn take(&mut self, context: Option<&mut Context<'_>>) -> Option<RunEvent> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let opens_at = inner.tell_held();
         std::mem::swap(&mut self.taken, &mut inner.told);
         // Who asks need not be woken, unless there is nothing.
-        let waiting = waker.filter(|_| self.taken.is_empty()).cloned();
+        let context = context.filter(|_| self.taken.is_empty());
+        let waiting = context.as_ref().map(|context| context.waker().clone());
         let before = std::mem::replace(&mut inner.waiting, waiting);
         drop(inner);
         drop(before);
+        if let Some(context) = context {
+            self.wait_for_room(opens_at, context);
+        }
         self.taken.pop_front()
+    }
+
+    /// Has the task woken when there is room for what is held back.
+    fn wait_for_room(&mut self, opens_at: Option<Instant>, context: &mut Context<'_>) {
+        // Without a runtime there is no time; what is held back is told behind what comes next.
+        let Some(opens_at) = opens_at.filter(|_| tokio::runtime::Handle::try_current().is_ok())
+        else {
+            self.room = None;
+            return;
+        };
+        let room = match &mut self.room {
+            Some(room) => {
+                room.as_mut().reset(opens_at);
+                room
+            }
+            none => none.insert(Box::pin(tokio::time::sleep_until(opens_at))),
+        };
+        if room.as_mut().poll(context).is_ready() {
+            context.waker().wake_by_ref();
+        }
     }
 }
 
@@ -192,14 +291,50 @@ impl Inner {
     fn say(&mut self, kind: RunEventKind, time: Timestamp) {
         match &kind {
             RunEventKind::ToolStarted { id } => {
-                self.running.insert(id.clone());
+                self.running.entry(id.clone()).or_default();
             }
             RunEventKind::ToolFinished { id, .. } => {
-                self.running.remove(id);
+                let speaker = self.running.remove(id);
+                // How far it was last is told in any case.
+                if let Some(progress) = speaker.and_then(|speaker| speaker.held) {
+                    self.holding -= 1;
+                    self.tell_progress(id.clone(), progress, time);
+                }
             }
             _ => {}
         }
         self.send(kind, time);
+    }
+
+    fn tell_progress(&mut self, id: String, progress: ToolProgress, time: Timestamp) {
+        self.send(RunEventKind::ToolProgressed { id, progress }, time);
+    }
+
+    /// Tells the progress that was held back and for which there is room now. From when on there is room for the rest.
+    fn tell_held(&mut self) -> Option<Instant> {
+        if self.holding == 0 || self.told.len() >= UNREAD {
+            return None;
+        }
+        let now = Instant::now();
+        let mut opens_at = None;
+        let mut told = Vec::new();
+        for (id, speaker) in &mut self.running {
+            if speaker.held.is_none() {
+                continue;
+            }
+            if speaker.progress.admits(now) {
+                told.extend(speaker.held.take().map(|progress| (id.clone(), progress)));
+            } else {
+                let opens = speaker.progress.opens_at();
+                opens_at = [opens_at, opens].into_iter().flatten().min();
+            }
+        }
+        self.holding -= told.len();
+        for (id, progress) in told {
+            let time = (self.clock)();
+            self.tell_progress(id, progress, time);
+        }
+        opens_at
     }
 
     fn send(&mut self, kind: RunEventKind, time: Timestamp) {
@@ -249,3 +384,7 @@ pub(super) fn handover() -> impl Future<Output = ()> {
 pub(super) fn system_clock() -> Clock {
     Arc::new(Timestamp::now)
 }
+
+#[cfg(test)]
+#[path = "publish_tests.rs"]
+mod tests;

@@ -11,12 +11,13 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt, stream};
 use switchboard_domain::{
-    JsonObject, ProgressSink, ToolAnnotations, ToolCall, ToolCallError, ToolDefinition, ToolOutput,
+    JsonObject, Principal, ProgressSink, ToolAnnotations, ToolCall, ToolCallError, ToolDefinition,
+    ToolOutput,
 };
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::drive::{Driver, Flow, Stopped, milliseconds};
+use super::drive::{Driver, Flow, Heard, Stopped, either, milliseconds};
 use crate::{
     PlannedCall, Run, Step, ToolAnswer, UnexpectedInput,
     approval::only_reads,
@@ -29,7 +30,7 @@ use crate::{
 /// the call is dropped even if the host does not.
 const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
-/// A call on its way to its host.
+/// A call on its way to its host. In a box: it is big, and goes from hand to hand.
 struct Outgoing {
     planned: PlannedCall,
     /// The tool as its host declares it, where anything depends on that.
@@ -37,6 +38,8 @@ struct Outgoing {
     /// What the host gets: the input with what is injected.
     input: JsonObject,
     key: Option<CacheKey>,
+    /// Whose the run is, where a server may ask them something.
+    person: Option<Principal>,
 }
 
 /// A call that does no harm twice needs no word of its intent.
@@ -90,6 +93,9 @@ impl Driver {
         let mut waiting = calls.into_iter();
         let mut running = stream::FuturesUnordered::new();
         let mut started: HashMap<String, Instant> = HashMap::new();
+        let run_id = run.id().to_owned();
+        // Words about the calls behind these may be given while these run.
+        let ahead = self.not_asked(run, |_| false);
         let stopped = 'calls: loop {
             let mut leaving = Vec::new();
             while running.len() + leaving.len() < at_once && !self.cancel.is_cancelled() {
@@ -126,9 +132,15 @@ impl Driver {
                     running.push(self.call_tool(call, timeout));
                 }
             }
-            let mut next = match self.unless_stopped(running.next()).await {
-                Err(why) => break why,
-                Ok(next) => next,
+            let mut next = loop {
+                let heard = either(running.next(), self.word_ahead(&run_id, &ahead));
+                match self.unless_stopped(heard).await {
+                    Err(why) => break 'calls why,
+                    Ok(Heard::First(next)) => break next,
+                    Ok(Heard::Ahead(place, word)) => {
+                        self.heard_ahead(run, &ahead[place], word).await?;
+                    }
+                }
             };
             if next.is_none() {
                 if !stores_next(run) {
@@ -160,7 +172,7 @@ impl Driver {
         Ok(Flow::Go)
     }
 
-    fn outgoing(&self, run: &Run, planned: PlannedCall) -> Outgoing {
+    fn outgoing(&self, run: &Run, planned: PlannedCall) -> Box<Outgoing> {
         let original = self.original(&planned.name).cloned();
         let input = match &original {
             // What is told of a call is told of the input without what is injected.
@@ -174,12 +186,14 @@ impl Driver {
             (Some(cache), Some(original)) => cache.key(run.principal(), original, &input),
             _ => None,
         };
-        Outgoing {
+        let questions = self.agent.questions.as_ref();
+        Box::new(Outgoing {
             planned,
             original,
             input,
             key,
-        }
+            person: questions.map(|_| run.principal().clone()),
+        })
     }
 
     fn cached(&self, call: &Outgoing) -> Option<ToolOutput> {
@@ -187,14 +201,19 @@ impl Driver {
         cache.get(call.key.as_ref()?, (self.agent.clock)())
     }
 
-    async fn call_tool(&self, call: Outgoing, timeout: Option<Duration>) -> (String, ToolAnswer) {
+    async fn call_tool(
+        &self,
+        call: Box<Outgoing>,
+        timeout: Option<Duration>,
+    ) -> (String, ToolAnswer) {
         let started = Instant::now();
         let Outgoing {
             planned,
             original,
             input,
             key,
-        } = call;
+            person,
+        } = *call;
         let PlannedCall {
             id,
             name,
@@ -215,8 +234,10 @@ impl Driver {
         }
         let traced = ToolTrace::begin(&id, server.as_deref(), &name, &told);
         // Until it is over: what its server asks within it is asked in this run.
-        let _asked = self.agent.questions.as_ref().map(|questions| {
-            questions.of_call(&idempotency_key, &id, &self.publisher, &self.agent.context)
+        let questions = self.agent.questions.as_ref().zip(person);
+        let _asked = questions.map(|(questions, person)| {
+            let (publisher, context) = (&self.publisher, &self.agent.context);
+            questions.of_call(&idempotency_key, &id, person, publisher, context)
         });
         // Also if the call is dropped.
         let forgets = self.forgets_what_was_read(server.as_deref(), annotations);

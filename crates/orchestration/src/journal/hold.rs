@@ -1,8 +1,64 @@
 //! That a run belongs to this process, and how it stops to.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
 
 use switchboard_domain::{Message, RunState, RunStore, SessionStoreError};
+
+/// The runs that this process has, had or is about to have: a store knows whose process a run is, and not which task
+/// of it has the run.
+static TURNS: Mutex<Option<HashMap<Place, Weak<Turn>>>> = Mutex::new(None);
+
+/// A run: the address of the store that it is in, which stays there as long as the turn does, and its id.
+type Place = (usize, String);
+
+/// The turn to take a run up or to let go of it, within this process.
+pub(super) struct Turn {
+    /// Held while that is done.
+    doing: tokio::sync::Mutex<()>,
+    /// Its holds so far. The last of them is the one that counts.
+    holds: Mutex<Holds>,
+}
+
+#[derive(Default)]
+struct Holds {
+    count: u64,
+    is_held: bool,
+}
+
+impl Turn {
+    pub(super) fn of(runs: &Arc<dyn RunStore>, run: &str) -> Arc<Self> {
+        let mut turns = lock(&TURNS);
+        let turns = turns.get_or_insert_default();
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let place = (Arc::as_ptr(runs).cast::<()>().addr(), run.to_owned());
+        if let Some(turn) = turns.get(&place).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::new(Self {
+            doing: tokio::sync::Mutex::default(),
+            holds: Mutex::default(),
+        });
+        turns.insert(place, Arc::downgrade(&turn));
+        turn
+    }
+
+    /// Waits until nobody else of this process takes the run up or lets go of it.
+    pub(super) async fn begin(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.doing.lock().await
+    }
+
+    /// Whether somebody of this process has the run.
+    pub(super) fn is_held(&self) -> bool {
+        lock(&self.holds).is_held
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A run of this process. Dropped, it lets go of the run, so that somebody can go on with it.
 pub(super) struct Hold {
@@ -18,16 +74,28 @@ struct Held {
     after: u64,
     /// What it is when it is let go of.
     state: RunState,
+    turn: Arc<Turn>,
+    /// The how manieth hold of the run this is.
+    number: u64,
 }
 
 impl Hold {
     /// `after` is how many messages its session holds.
     pub(super) fn new(runs: Arc<dyn RunStore>, run: String, after: u64) -> Self {
+        let turn = Turn::of(&runs, &run);
+        let number = {
+            let mut holds = lock(&turn.holds);
+            holds.count += 1;
+            holds.is_held = true;
+            holds.count
+        };
         let of = Held {
             runs: Arc::clone(&runs),
             run,
             after,
             state: RunState::Interrupted,
+            turn,
+            number,
         };
         Self { runs, of: Some(of) }
     }
@@ -91,6 +159,12 @@ impl Hold {
 
 impl Held {
     async fn let_go(self) {
+        let turn = Arc::clone(&self.turn);
+        let _turn = turn.begin().await;
+        if lock(&turn.holds).count != self.number {
+            // It was released, although that could not be heard, and another task of this process has taken it since.
+            return;
+        }
         let released = self
             .runs
             .release(&self.run, self.state, None, self.after, &[]);
@@ -99,9 +173,18 @@ impl Held {
             Ok(())
             | Err(SessionStoreError::NoSuchRun { .. } | SessionStoreError::RunConflict { .. }) => {}
             Err(error) => {
-                let run = self.run;
+                let run = &self.run;
                 tracing::warn!(run, %error, "a run that nobody drives could not be let go of");
             }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut holds = lock(&self.turn.holds);
+        if holds.count == self.number {
+            holds.is_held = false;
         }
     }
 }
@@ -115,3 +198,7 @@ impl Drop for Hold {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "hold_tests.rs"]
+mod tests;

@@ -2,13 +2,14 @@
 
 use std::sync::Mutex;
 
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt as _, StreamExt, stream};
 use switchboard_domain::{
     FinishReason, MockChatModel, MockRunStore, MockSessionStore, ModelCapabilities, ModelEvent,
-    PartStart, Session,
+    ModelId, PartStart, Session,
 };
 
 use super::*;
+use crate::RunEvent;
 
 type Said = Arc<Mutex<Vec<String>>>;
 
@@ -149,6 +150,7 @@ fn with_an_interrupted_run(said: &Said) -> MockRunStore {
         events_before: 0,
         last_event: 0,
         outcome: None,
+        wish: None,
     };
     let mut runs = runs(said, "");
     let known = record.clone();
@@ -165,7 +167,7 @@ async fn a_run_that_nobody_waits_for_any_more_is_not_kept_by_this_process() {
     let journal = journal(with_an_interrupted_run(&said));
     let mut taking = Box::pin(journal.take("r"));
     // It is on its way to the store when whoever wanted it goes away.
-    assert!(futures_util::poll!(taking.as_mut()).is_pending());
+    assert!(taking.as_mut().now_or_never().is_none());
     drop(taking);
     let let_go = async {
         while said.lock().unwrap().is_empty() {
@@ -259,6 +261,7 @@ async fn a_run_that_never_got_further_than_its_beginning_begins_with_the_agent_t
         events_before: 0,
         last_event: 0,
         outcome: None,
+        wish: None,
     };
     let known = record.clone();
     runs.expect_run()
@@ -287,4 +290,35 @@ async fn a_run_that_never_got_further_than_its_beginning_begins_with_the_agent_t
         said.last().unwrap(),
         "release Finished Some(\"completed\") behind 1 with 1"
     );
+}
+
+#[tokio::test]
+async fn what_is_set_in_a_run_of_which_nothing_is_known_holds() {
+    let said = Said::default();
+    let journal = journal(with_an_interrupted_run(&said));
+    let mut taken = journal.take("r").await.unwrap();
+    assert!(taken.is_bare());
+    taken.run_mut().limit_steps(0);
+    let KeptEnd::Finished(report) = journal.go_on(&Agent::new(model()), taken).finish().await
+    else {
+        panic!("it ends");
+    };
+    assert_eq!((report.outcome, report.steps), (Outcome::Limited, 0));
+}
+
+#[tokio::test]
+async fn what_a_run_is_begun_with_goes_to_the_store() {
+    let mut runs = MockRunStore::new();
+    let wish = serde_json::json!({"model": "acme/m"});
+    let expected = Some(wish.clone());
+    runs.expect_begin()
+        .withf(move |_, record, _, _| record.wish == expected)
+        .returning(|_, record, _, _| Ok(record.clone()));
+    runs.expect_release().returning(|_, _, _, _, _| Ok(()));
+    let agent = Agent::new(model());
+    let message = vec![Arc::new(Message::user("hi"))];
+    let session = SessionId("s".into());
+    let journal = journal(runs);
+    let begun = journal.begin_with(&agent, &session, message, Some(wish.clone()));
+    assert_eq!(begun.await.unwrap().record().wish, Some(wish));
 }

@@ -215,6 +215,45 @@ impl KeptRun {
         }
     }
 
+    /// Stops it where it is, as dropping it does, and is done once it is let go of.
+    pub async fn leave(mut self) {
+        if let Some(letting_go) = self.letting_go() {
+            letting_go.await;
+        }
+    }
+
+    /// What is to be done for somebody else to go on with it, once; `None` if that is nothing.
+    fn letting_go(&mut self) -> Option<BoxFuture<'static, ()>> {
+        // First of all what is under way is stopped.
+        self.stream = None;
+        let hold = self.hold.take();
+        let writing = match self.writing.take() {
+            // The last of these has the hold.
+            Some(
+                Writing::Events(future, _)
+                | Writing::Snapshot(future, _)
+                | Writing::End(future, _, _),
+            ) => Some(future),
+            Some(Writing::LetGo(future, _)) => Some(future.map(Ok).boxed()),
+            None => None,
+        };
+        if writing.is_none() && hold.is_none() {
+            return None;
+        }
+        // What is on its way is not broken off in the middle, and the run is let go of behind it.
+        let letting_go = async move {
+            if let Some(writing) = writing
+                && let Err(error) = writing.await
+            {
+                tracing::debug!(%error, "the last of a run that was dropped was not stored");
+            }
+            if let Some(hold) = hold {
+                hold.let_go().await;
+            }
+        };
+        Some(letting_go.boxed())
+    }
+
     /// The same, with all events.
     pub(super) async fn collect_all(mut self) -> Result<Vec<Kept>, JournalError> {
         let mut all = Vec::new();
@@ -413,36 +452,12 @@ impl Stream for KeptRun {
 
 impl Drop for KeptRun {
     fn drop(&mut self) {
-        // First of all what is under way is stopped.
-        self.stream = None;
-        let hold = self.hold.take();
-        let writing = match self.writing.take() {
-            // The last of these has the hold.
-            Some(
-                Writing::Events(future, _)
-                | Writing::Snapshot(future, _)
-                | Writing::End(future, _, _),
-            ) => Some(future),
-            Some(Writing::LetGo(future, _)) => Some(future.map(Ok).boxed()),
-            None => None,
-        };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        let Some(letting_go) = self.letting_go() else {
             return;
         };
-        if writing.is_none() && hold.is_none() {
-            return;
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(letting_go);
         }
-        // What is on its way is not broken off in the middle, and the run is let go of behind it.
-        runtime.spawn(async move {
-            if let Some(writing) = writing
-                && let Err(error) = writing.await
-            {
-                tracing::debug!(%error, "the last of a run that was dropped was not stored");
-            }
-            if let Some(hold) = hold {
-                hold.let_go().await;
-            }
-        });
     }
 }
 

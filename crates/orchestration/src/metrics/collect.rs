@@ -20,8 +20,14 @@ use crate::{
 /// Names come from servers and configurations, and what counts them must not grow without end.
 const MAX_NAMES: usize = 1_000;
 
+/// Models that are not known ([`Metrics::with_known_models`]) and are counted apart all the same.
+const MAX_STRANGERS: usize = 100;
+
 /// Runs that are followed at one time. Beyond that the one that was silent for longest is let go.
 const MAX_RUNS: usize = 10_000;
+
+/// Whether a model is known: it is configured, or a catalogue has it.
+pub type KnownModel = Arc<dyn Fn(&ModelId) -> bool + Send + Sync>;
 
 /// A tool by its server and name.
 pub(super) type ToolKey = (Option<String>, String);
@@ -32,8 +38,11 @@ pub struct Metrics {
     counted: Snapshot,
     tools: BTreeMap<ToolKey, (CallCounts, Histogram)>,
     models: BTreeMap<String, ModelMetrics>,
+    /// How many of these are not known.
+    strangers: usize,
     runs: HashMap<Arc<str>, OpenRun>,
     cost: Option<CostOf>,
+    known: Option<KnownModel>,
 }
 
 /// What has to be known of a run that goes on.
@@ -61,6 +70,15 @@ impl Metrics {
     #[must_use]
     pub fn with_cost(mut self, cost: CostOf) -> Self {
         self.cost = Some(cost);
+        self
+    }
+
+    /// Says which models are known, where anybody may name one. One that is not is counted apart when it has answered, and a
+    /// hundred of these at most: names that somebody makes up push no other out. Until then, and beyond, it is counted as
+    /// `(other)`. Without this every model is known.
+    #[must_use]
+    pub fn with_known_models(mut self, known: KnownModel) -> Self {
+        self.known = Some(known);
         self
     }
 
@@ -95,7 +113,7 @@ impl Metrics {
             } => self.model_answered(event, usage),
             RunEventKind::ModelCallFailed { .. } | RunEventKind::HistorySummarised { .. } => {
                 if let Some((_, model)) = self.model_call_ended(event) {
-                    let counted = self.model(&model);
+                    let counted = self.model(&model, false);
                     counted.requests.total += 1;
                     counted.requests.failed += 1;
                 }
@@ -183,7 +201,7 @@ impl Metrics {
             return;
         };
         let cost = self.cost.as_ref().and_then(|cost| cost(&model, usage));
-        let counted = self.model(&model);
+        let counted = self.model(&model, true);
         counted.requests.total += 1;
         counted.requests.successful += 1;
         counted
@@ -198,7 +216,7 @@ impl Metrics {
 
     fn model_call_cancelled(&mut self, event: &RunEvent) {
         if let Some((_, model)) = self.model_call_ended(event) {
-            let counted = self.model(&model);
+            let counted = self.model(&model, false);
             counted.requests.total += 1;
             counted.requests.cancelled += 1;
         }
@@ -245,7 +263,7 @@ impl Metrics {
             latency.record(*duration_ms);
         }
         if let Some(model) = model {
-            self.model(&model).tool_calls.add(finished);
+            self.model(&model, true).tool_calls.add(finished);
         }
     }
 
@@ -258,17 +276,32 @@ impl Metrics {
         self.tools.entry(key).or_default()
     }
 
-    fn model(&mut self, model: &ModelId) -> &mut ModelMetrics {
+    /// What is counted of a model, which may have answered.
+    fn model(&mut self, model: &ModelId, has_answered: bool) -> &mut ModelMetrics {
         let name = model.to_string();
-        let (name, model) = if self.models.len() < MAX_NAMES || self.models.contains_key(&name) {
-            (name, model.clone())
-        } else {
-            let other = ModelId::new("(other)", "(other)");
-            (other.to_string(), other)
-        };
+        let (name, model) =
+            if self.models.contains_key(&name) || self.is_counted_apart(model, has_answered) {
+                (name, model.clone())
+            } else {
+                let other = ModelId::new("(other)", "(other)");
+                (other.to_string(), other)
+            };
         self.models
             .entry(name)
             .or_insert_with(|| ModelMetrics::new(model))
+    }
+
+    /// Whether a model that was not counted yet is from now on.
+    fn is_counted_apart(&mut self, model: &ModelId, has_answered: bool) -> bool {
+        if self.models.len() >= MAX_NAMES {
+            return false;
+        }
+        if self.known.as_ref().is_none_or(|known| known(model)) {
+            return true;
+        }
+        let is_counted = has_answered && self.strangers < MAX_STRANGERS;
+        self.strangers += usize::from(is_counted);
+        is_counted
     }
 }
 

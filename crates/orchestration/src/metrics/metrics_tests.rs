@@ -309,6 +309,45 @@ fn what_counts_does_not_grow_without_end() {
 }
 
 #[test]
+fn names_of_models_that_somebody_makes_up_push_no_other_out() {
+    let mut feed = Feed::new();
+    let known: KnownModel = Arc::new(|model| model.name.starts_with("known"));
+    feed.metrics = std::mem::take(&mut feed.metrics).with_known_models(known);
+    let fail = |feed: &mut Feed, model: &str| {
+        feed.ask(model);
+        let failed = json!({"type": "model_call_failed", "step": 1, "error": {"kind": "internal", "message": "no"}});
+        feed.tell(serde_json::from_value(failed).unwrap());
+    };
+    for n in 0..3 * MAX_NAMES {
+        fail(&mut feed, &format!("made-up-{n}"));
+    }
+    // A server that answers whatever it is called.
+    for n in 0..MAX_STRANGERS + 20 {
+        feed.ask(&format!("answers-{n:03}"));
+        feed.answer();
+    }
+    fail(&mut feed, "known-1");
+    feed.ask("known-2");
+    feed.answer();
+    let counted = |feed: &Feed, name: &str| {
+        let models = feed.metrics.snapshot().models;
+        let found = models.iter().find(|model| model.model.name == name);
+        found.map(|model| (model.requests.successful, model.requests.failed))
+    };
+    assert_eq!(counted(&feed, "known-1"), Some((0, 1)));
+    assert_eq!(counted(&feed, "known-2"), Some((1, 0)));
+    assert_eq!(counted(&feed, "made-up-0"), None);
+    assert_eq!(counted(&feed, "answers-099"), Some((1, 0)));
+    assert_eq!(counted(&feed, "answers-100"), None);
+    assert_eq!(
+        counted(&feed, "(other)"),
+        Some((20, 3_000)),
+        "nothing is lost"
+    );
+    assert_eq!(feed.metrics.snapshot().models.len(), MAX_STRANGERS + 3);
+}
+
+#[test]
 fn a_snapshot_can_be_stored_and_read() {
     let snapshot = eventful().metrics.snapshot();
     let text = serde_json::to_string(&snapshot).unwrap();

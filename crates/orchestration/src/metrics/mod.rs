@@ -18,7 +18,7 @@ mod recorded;
 mod snapshot;
 mod table;
 
-pub use collect::Metrics;
+pub use collect::{KnownModel, Metrics};
 pub use histogram::{BOUNDS_MS, Histogram};
 pub use recorded::RecordedMetrics;
 pub use snapshot::{CallCounts, ModelMetrics, RequestCounts, Snapshot, TokenCounts, ToolMetrics};

@@ -55,7 +55,7 @@ impl RecordedMetrics {
             AuditKind::Run(entry) => self.run(&record.run_id, entry),
             AuditKind::ModelCall(call) => self.model_call(&record.run_id, call),
             AuditKind::ToolCall(call) => self.tool_call(&record.run_id, call),
-            AuditKind::Approval(_) => {}
+            AuditKind::Approval(_) | AuditKind::Question(_) => {}
         }
     }
 
@@ -84,7 +84,10 @@ impl RecordedMetrics {
     fn run(&mut self, id: &str, entry: &RunEntry) {
         match entry.moment {
             RunMoment::Started | RunMoment::Resumed => {
-                self.counted.runs_started += 1;
+                // It goes on as the same run. One whose beginning is not in the record begins with what is.
+                if entry.moment == RunMoment::Started || !self.runs.contains_key(id) {
+                    self.counted.runs_started += 1;
+                }
                 let run = self.runs.entry(id.to_owned()).or_default();
                 run.is_parked = false;
                 run.model.get_or_insert_with(|| entry.model.clone());

@@ -9,12 +9,19 @@ use switchboard_domain::{
     ToolUse,
 };
 
-use super::{PlannedCall, ToolAnswer};
+use super::{
+    PlannedCall, ToolAnswer,
+    inputs::{self, LeftOut},
+};
 use crate::ToolFailure;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PendingCall {
+    #[serde(deserialize_with = "inputs::tool_use")]
     pub(super) tool_use: ToolUse,
+    /// Of one that was read from a snapshot: what is not here yet.
+    #[serde(default, skip_serializing)]
+    pub(super) left_out: Option<LeftOut>,
     pub(super) origin: Option<ToolOrigin>,
     #[serde(default)]
     pub(super) annotations: ToolAnnotations,
@@ -91,13 +98,20 @@ impl Places {
 pub(super) enum CallState {
     /// Somebody has to say yes.
     Waiting {
+        #[serde(deserialize_with = "inputs::input")]
         input: JsonObject,
         request: Box<ApprovalRequest>,
     },
     /// May start.
-    Ready { input: JsonObject },
+    Ready {
+        #[serde(deserialize_with = "inputs::input")]
+        input: JsonObject,
+    },
     /// The intent is recorded: from here on the tool may have done its work.
-    Started { input: JsonObject },
+    Started {
+        #[serde(deserialize_with = "inputs::input")]
+        input: JsonObject,
+    },
     /// The same call was made before; its result will stand in for this one's.
     Repeats { of: String },
     /// Has its result.

@@ -3,6 +3,8 @@
 mod answers;
 mod ask;
 mod batch;
+mod changes;
+mod inputs;
 mod phases;
 mod plan;
 mod results;
@@ -18,15 +20,14 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
-    ApprovalRequest, ChatRequest, Delivery, FinishReason, JsonObject, Message, ModelCapabilities,
-    ModelId, Principal, Role, ToolAnnotations, ToolCallError, ToolDefinition, ToolOrigin,
-    ToolOutput, Usage, Warning,
+    ApprovalRequest, ChatRequest, FinishReason, JsonObject, Message, ModelCapabilities, ModelId,
+    Principal, Role, ToolAnnotations, ToolCallError, ToolDefinition, ToolOrigin, ToolOutput, Usage,
+    Warning,
 };
 
 use crate::{
     AnswerItem, Outcome, RunError, RunEventKind, RunOptions, RunReport, SharedDecisions,
     ToolCallRecord,
-    approval::Approvals,
     arguments::Validators,
     history::History,
     limits::{Ledger, Limits, Pricing},
@@ -124,6 +125,9 @@ pub struct Run {
     /// What an earlier process was about to tell and did not.
     #[serde(skip)]
     pub(crate) told_late: Events,
+    /// What was set in it by hand, in this process.
+    #[serde(skip)]
+    changes: changes::Changes,
     /// Where messages were put between those that there were.
     #[serde(skip)]
     inserted: snapshot::Inserted,
@@ -170,7 +174,7 @@ enum Phase {
     /// The model was asked for a summary of what no longer fits.
     Summarising,
     /// Tool uses of the last answer are being dealt with.
-    Batch(Vec<PendingCall>),
+    Batch(#[serde(serialize_with = "inputs::calls")] Vec<PendingCall>),
     Done(Outcome),
 }
 
@@ -326,6 +330,7 @@ impl Run {
             next_event: 1,
             untold: Vec::new(),
             told_late: Vec::new(),
+            changes: changes::Changes::default(),
             inserted: snapshot::Inserted::default(),
             is_awake: false,
             validators: Validators::default(),
@@ -362,22 +367,6 @@ impl Run {
     pub fn knows_model(&mut self, capabilities: ModelCapabilities, pricing: Option<Pricing>) {
         self.capabilities = capabilities;
         self.pricing = pricing;
-    }
-
-    /// Sets how often its model may be asked, counted from the run's beginning.
-    pub fn limit_steps(&mut self, max_steps: u32) {
-        self.options.limits.max_steps = max_steps;
-    }
-
-    /// Sets what holds for the calls that its model makes from now on. Those that wait already go on
-    /// waiting.
-    pub fn set_approvals(&mut self, approvals: Approvals) {
-        self.options.approval = approvals;
-    }
-
-    /// Sets when the answers of its model are handed over from now on.
-    pub fn set_delivery(&mut self, delivery: Delivery) {
-        self.options.delivery = delivery;
     }
 
     /// Shares what people decided before with other runs. Without, the run remembers for itself.

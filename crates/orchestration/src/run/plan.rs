@@ -90,6 +90,7 @@ impl Run {
         };
         PendingCall {
             tool_use,
+            left_out: None,
             origin,
             annotations,
             state,

@@ -59,6 +59,9 @@ impl Run {
         let definition = self.definition(&name).cloned();
         let declared = self.declaration(&name).cloned();
         let is_remembered = declared.as_ref().is_some_and(|definition| {
+            if self.options.approval.is_always_asked(definition) {
+                return false;
+            }
             let session = self.session.as_deref().unwrap_or(&self.id);
             let asker = Asker {
                 principal: &self.principal,

@@ -1,33 +1,50 @@
 //! A run stored step by step: its state, and of its conversation only what is new.
 //!
 //! A run as a whole is one JSON object with the conversation in it, and a snapshot is the same object with two
-//! differences: in the place of the messages stands their number, and what a record says of a result that is
-//! in the conversation stands there alone. So there is one form of the state, and a field that is added to
+//! differences: in the place of the messages stands their number, and inputs and results of calls that are in the
+//! conversation stand there alone. So there is one form of the state, and a field that is added to
 //! [`Run`] is in both. What is listed anew or shared with other runs is not in a snapshot either.
 
-use std::{cell::Cell, collections::HashMap, fmt, sync::Arc};
+use std::{cell::RefCell, collections::HashMap, fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
-use switchboard_domain::{Message, RunSnapshot, ToolDefinition, ToolResult};
+use serde_json::Value;
+use switchboard_domain::{
+    FinishReason, Message, RunSnapshot, SessionStoreError, ToolDefinition, ToolResult,
+};
 
-use super::{Phase, Run};
-use crate::{RecordedResult, RunEventKind, SharedDecisions, ToolCallRecord};
+use super::{Phase, Run, inputs::Uses};
+use crate::{RecordedResult, RunEventKind, SharedDecisions, ToolCallRecord, ToolFailure};
 
 thread_local! {
     /// What is being serialised on this thread is a snapshot. serde hands nothing down to the fields of a
     /// struct, and it serialises them on the thread that asked for it.
-    static APART: Cell<Option<Apart>> = const { Cell::new(None) };
+    static APART: RefCell<Option<Apart>> = const { RefCell::new(None) };
 }
 
 /// What of a run is left out of its snapshot beside the conversation.
-#[derive(Clone, Copy)]
 struct Apart {
     /// The results of the first so many records are in the conversation.
     records: usize,
+    /// Of each record, whether its input is.
+    inputs: Vec<bool>,
+    /// Of each call of the batch, whether its tool use is.
+    calls: Vec<bool>,
     /// The tools are listed anew before they are looked at.
     tools: bool,
     /// What people decided is shared with other runs, and kept by whoever shares it: it may be of many people.
     decisions: bool,
+}
+
+/// What is said of the snapshot that is being made; `None` of a run as a whole.
+fn of_snapshot<T>(says: impl FnOnce(&Apart) -> T) -> Option<T> {
+    APART.with_borrow(|apart| apart.as_ref().map(says))
+}
+
+/// Whether the tool use of this call of the batch is in the conversation alone.
+pub(super) fn is_call_apart(at: usize) -> bool {
+    let apart = of_snapshot(|apart| apart.calls.get(at).copied());
+    apart.flatten().unwrap_or(false)
 }
 
 /// Ends a snapshot's being made, also where that fails.
@@ -87,6 +104,18 @@ pub enum RestoreError {
         /// How many there are.
         actual: usize,
     },
+    /// It is about calls that are not in the conversation.
+    #[error("its state is about calls that are not in its conversation")]
+    Calls,
+    /// The state is that of another run.
+    #[error("its state is that of run `{id}`")]
+    Other {
+        /// That run.
+        id: String,
+    },
+    /// The store cannot read what it has of it.
+    #[error("what is stored of it cannot be read")]
+    Stored(#[source] SessionStoreError),
 }
 
 impl Run {
@@ -141,6 +170,17 @@ impl Run {
         let mut run: Self = serde_json::from_str(&snapshot.state)?;
         run.messages = snapshot.messages;
         let mut records = std::mem::take(&mut run.records);
+        let mut phase = std::mem::replace(&mut run.phase, Phase::Model);
+        let uses = Uses::of(run.new_messages());
+        let is_whole = records.iter_mut().all(|record| uses.give_input(record));
+        let is_whole = is_whole
+            && match &mut phase {
+                Phase::Batch(calls) => calls.iter_mut().all(|call| uses.give(call)),
+                _ => true,
+            };
+        if !is_whole {
+            return Err(RestoreError::Calls);
+        }
         let own = run.new_messages().iter();
         let results: HashMap<&str, &ToolResult> = own
             .flat_map(|message| message.results())
@@ -155,7 +195,25 @@ impl Run {
             }
         }
         run.records = records;
+        run.phase = phase;
         Ok(run)
+    }
+
+    /// This run, if it is the one of this id.
+    pub(crate) fn belonging_to(self, id: &str) -> Result<Self, RestoreError> {
+        if self.id == id {
+            return Ok(self);
+        }
+        Err(RestoreError::Other { id: self.id })
+    }
+
+    /// The model call that was under way when its process ended had shown these words: they are what there is of its
+    /// answer. Only of a run that does not go on.
+    pub(crate) fn broke_off(&mut self, words: String) {
+        if self.outcome().is_none() && !words.is_empty() {
+            self.partial_answer = Some(words);
+            self.finish = Some(FinishReason::Interrupted);
+        }
     }
 
     /// The number of the first event that was told after it was stored.
@@ -199,8 +257,15 @@ impl Run {
             Phase::Batch(calls) => calls.iter().map(|call| call.record).min(),
             _ => None,
         };
+        let uses = Uses::of(self.new_messages());
+        let inputs = self.records.iter().map(|record| uses.have_input(record));
         Apart {
             records: first_open.unwrap_or(self.records.len()),
+            inputs: inputs.collect(),
+            calls: match &self.phase {
+                Phase::Batch(calls) => calls.iter().map(|call| uses.have(call)).collect(),
+                _ => Vec::new(),
+            },
             tools: matches!(self.phase, Phase::Model | Phase::Done(_)),
             decisions: self.shares_decisions,
         }
@@ -214,15 +279,15 @@ pub(super) mod conversation {
         de::{SeqAccess, Visitor, value::SeqAccessDeserializer},
     };
 
-    use super::{APART, Arc, Message, Serialize as _, Serializer, fmt};
+    use super::{Arc, Message, Serialize as _, Serializer, fmt, of_snapshot};
 
     pub(in crate::run) fn serialize<S: Serializer>(
         messages: &Vec<Arc<Message>>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        match APART.get() {
+        match of_snapshot(|_| ()) {
             None => messages.serialize(serializer),
-            Some(_) => messages.len().serialize(serializer),
+            Some(()) => messages.len().serialize(serializer),
         }
     }
 
@@ -257,7 +322,7 @@ pub(super) fn tools<S: Serializer>(
     tools: &Vec<Arc<ToolDefinition>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    if APART.get().is_some_and(|apart| apart.tools) {
+    if of_snapshot(|apart| apart.tools) == Some(true) {
         return serializer.collect_seq([(); 0]);
     }
     tools.serialize(serializer)
@@ -268,7 +333,7 @@ pub(super) fn decisions<S: Serializer>(
     decisions: &SharedDecisions,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    if APART.get().is_some_and(|apart| apart.decisions) {
+    if of_snapshot(|apart| apart.decisions) == Some(true) {
         return SharedDecisions::default().serialize(serializer);
     }
     decisions.serialize(serializer)
@@ -279,28 +344,56 @@ pub(super) fn records<S: Serializer>(
     records: &[ToolCallRecord],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let Some(apart) = APART.get() else {
-        return records.serialize(serializer);
+    let parts = |at: usize| {
+        of_snapshot(|apart| Parts {
+            result: at >= apart.records,
+            input: !apart.inputs.get(at).is_some_and(|is_apart| *is_apart),
+        })
     };
     let records = records.iter().enumerate();
     serializer.collect_seq(records.map(|(at, record)| Recorded {
         record,
-        is_apart: at < apart.records,
+        parts: parts(at).unwrap_or(Parts {
+            result: true,
+            input: true,
+        }),
     }))
 }
 
-/// A record, without its result where that is in the conversation.
+/// A record, without its input and its result where these are in the conversation.
 struct Recorded<'a> {
     record: &'a ToolCallRecord,
-    is_apart: bool,
+    parts: Parts,
+}
+
+/// What of a record is stored with it.
+struct Parts {
+    result: bool,
+    input: bool,
 }
 
 impl Serialize for Recorded<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if !self.is_apart {
+        /// A [`ToolCallRecord`] as it is stored.
+        #[derive(Serialize)]
+        struct Lean<'r> {
+            id: &'r str,
+            server: &'r Option<String>,
+            tool: &'r str,
+            input: &'r Value,
+            is_error: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            failure: Option<ToolFailure>,
+            cached: bool,
+            attempts: u32,
+            duration_ms: u64,
+            result: &'r RecordedResult,
+        }
+
+        if self.parts.result && self.parts.input {
             return self.record.serialize(serializer);
         }
-        // Field by field: a result may be long, and is not copied to be left out.
+        // Field by field: what may be long is not copied to be left out.
         let ToolCallRecord {
             id,
             server,
@@ -311,19 +404,24 @@ impl Serialize for Recorded<'_> {
             cached,
             attempts,
             duration_ms,
-            result: _,
+            result,
         } = self.record;
-        ToolCallRecord {
-            id: id.clone(),
-            server: server.clone(),
-            tool: tool.clone(),
-            input: input.clone(),
+        let nothing = RecordedResult::default();
+        Lean {
+            id,
+            server,
+            tool,
+            input: if self.parts.input {
+                input
+            } else {
+                &Value::Null
+            },
             is_error: *is_error,
             failure: *failure,
             cached: *cached,
             attempts: *attempts,
             duration_ms: *duration_ms,
-            result: RecordedResult::default(),
+            result: if self.parts.result { result } else { &nothing },
         }
         .serialize(serializer)
     }

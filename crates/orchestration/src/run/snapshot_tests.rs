@@ -251,3 +251,133 @@ fn an_answer_that_broke_off_is_known_to_the_session() {
     assert_eq!(run.new_messages().len(), 2);
     assert_eq!(run.next_step(), Step::Done);
 }
+
+/// A tool that takes a text, which may be long.
+fn writing() -> Arc<ToolDefinition> {
+    let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+    Arc::new(ToolDefinition::new("write", "Writes.", schema))
+}
+
+fn long() -> String {
+    "word ".repeat(10_000)
+}
+
+/// The model writes a long text with the tool, once under each of these ids.
+fn writes(run: &mut Run, ids: &[String]) {
+    drop(run.begin_model_call(vec![writing()]));
+    let call = |id: &String| {
+        let input = ToolInput::parse(&json!({"text": long(), "id": id}).to_string());
+        Part::ToolUse(ToolUse::new(id, "write", input))
+    };
+    let parts = ids.iter().map(call).collect();
+    run.model_answered(answer(parts, FinishReason::ToolUse))
+        .unwrap();
+}
+
+fn ids(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("call-{n}")).collect()
+}
+
+/// The run as a whole is the same with and without having been a snapshot.
+fn assert_restored(run: &Run) {
+    let (snapshot, _) = run.snapshot(SnapshotMark::default()).unwrap();
+    let mut restored = Run::restore(snapshot).unwrap();
+    // Listed anew.
+    restored.tools.clone_from(&run.tools);
+    let value = |run: &Run| serde_json::to_value(run).unwrap();
+    assert_eq!(value(&restored), value(run));
+}
+
+#[test]
+fn a_state_holds_no_input_of_the_conversation() {
+    let mut run = run_after(0);
+    let mut mark = SnapshotMark::default();
+    let mut written = 0;
+    for id in ids(40) {
+        writes(&mut run, std::slice::from_ref(&id));
+        let (snapshot, now) = run.snapshot(mark).unwrap();
+        assert_restored(&run);
+        written += snapshot.state.len();
+        run.tool_started(&id).unwrap();
+        assert_restored(&run);
+        let done = ToolAnswer::new(Ok(ToolOutput::text("done")), 1);
+        run.tool_finished(&id, done).unwrap();
+        let (snapshot, now) = run.snapshot(now).unwrap();
+        assert!(snapshot.state.len() < 20_000, "{}", snapshot.state.len());
+        mark = now;
+        written += snapshot.state.len();
+    }
+    assert_eq!(run.records.len(), 40);
+    // Each of them alone is longer than all states together divided by the steps.
+    assert!(written < 40 * long().len(), "{written}");
+    assert_restored(&run);
+}
+
+#[test]
+fn the_calls_of_one_answer_hold_no_input_either() {
+    let mut run = run_after(0);
+    run.options.approval = crate::ApprovalPolicy::Ask.into();
+    let ids = ids(40);
+    writes(&mut run, &ids);
+    assert_eq!(run.waiting().len(), 40);
+    assert!(whole(&run).state.len() < 60_000);
+    assert_restored(&run);
+    let allow = |input: Option<Value>| ApprovalDecision::Allow {
+        input: input.map(|input| input.as_object().unwrap().clone()),
+        scope: ApprovalScope::Once,
+    };
+    // One was edited, and one to nothing at all.
+    run.decided(&ids[0], allow(Some(json!({"text": "short"}))))
+        .unwrap();
+    run.decided(&ids[1], allow(Some(json!({})))).unwrap();
+    for id in &ids[2..] {
+        run.decided(id, allow(None)).unwrap();
+    }
+    assert_restored(&run);
+    for id in &ids {
+        run.tool_started(id).unwrap();
+    }
+    assert_restored(&run);
+    let state = whole(&run).state;
+    assert!(state.len() < 60_000, "{}", state.len());
+    let Phase::Batch(calls) = &Run::restore(whole(&run)).unwrap().phase else {
+        panic!("the calls are under way");
+    };
+    let inputs = calls.iter().map(|call| match &call.state {
+        super::super::batch::CallState::Started { input } => input.clone(),
+        state => panic!("{state:?}"),
+    });
+    let inputs: Vec<_> = inputs.map(Value::Object).collect();
+    assert_eq!(inputs[..2], [json!({"text": "short"}), json!({})]);
+    assert_eq!(inputs[2], json!({"text": long(), "id": ids[2]}));
+}
+
+#[test]
+fn a_state_of_before_inputs_were_left_out_is_still_read() {
+    let mut run = run_after(0);
+    run.options.approval = crate::ApprovalPolicy::Ask.into();
+    writes(&mut run, &ids(2));
+    // As a whole it has them all, and in the place of the messages their number stood then.
+    let mut state = serde_json::to_value(&run).unwrap();
+    state["messages"] = json!(run.messages.len());
+    let old = RunSnapshot {
+        state: state.to_string().into(),
+        from: 0,
+        messages: run.messages.clone(),
+    };
+    assert!(old.state.len() > 6 * long().len());
+    let restored = Run::restore(old).unwrap();
+    let value = |run: &Run| serde_json::to_value(run).unwrap();
+    assert_eq!(value(&restored), value(&run));
+}
+
+#[test]
+fn a_state_without_its_conversation_is_refused() {
+    let mut run = run_after(0);
+    writes(&mut run, &ids(1));
+    let mut torn = whole(&run);
+    let last = torn.messages.len() - 1;
+    torn.messages[last] = Arc::new(Message::assistant("something else"));
+    let error = Run::restore(torn).unwrap_err();
+    assert!(matches!(error, RestoreError::Calls), "{error:?}");
+}

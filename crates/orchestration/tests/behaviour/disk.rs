@@ -27,6 +27,8 @@ struct State {
     alive: BTreeSet<u64>,
     /// Messages that snapshots brought, all together.
     written: usize,
+    /// The messages of runs are none to this version.
+    is_garbled: bool,
 }
 
 struct KeptSession {
@@ -56,6 +58,8 @@ pub(crate) enum Wall {
     Fails,
     /// It says so once.
     FailsOnce,
+    /// It says so once, and it is done.
+    LostOnce,
 }
 
 /// One process's view of the disk.
@@ -157,6 +161,18 @@ impl Disk {
         disk.runs.values_mut().next_back().unwrap().state = Some(state.into());
     }
 
+    /// Changes the state of the last run.
+    pub(crate) fn change_state(&self, change: impl FnOnce(&str) -> String) {
+        let mut disk = self.lock();
+        let run = disk.runs.values_mut().next_back().unwrap();
+        run.state = run.state.as_deref().map(change).map(Into::into);
+    }
+
+    /// From now on no conversation of a run can be read.
+    pub(crate) fn garble(&self) {
+        self.lock().is_garbled = true;
+    }
+
     pub(crate) fn has_state(&self) -> bool {
         let state = self.lock();
         let run = state.runs.values().next_back();
@@ -221,6 +237,11 @@ impl Process {
         self.disk.lock().alive.remove(&self.number);
     }
 
+    /// It may still do so many things.
+    pub(crate) fn may_do(&self, left: usize, wall: Wall) {
+        *self.left.lock().unwrap() = Some((left, wall));
+    }
+
     /// What it may still do.
     pub(crate) fn left(&self) -> Option<(usize, Wall)> {
         *self.left.lock().unwrap()
@@ -243,9 +264,10 @@ impl Process {
             let mut left = self.left.lock().unwrap();
             match &mut *left {
                 None => None,
-                Some((0, Wall::FailsOnce)) => {
+                Some((0, wall @ (Wall::FailsOnce | Wall::LostOnce))) => {
+                    let wall = *wall;
                     *left = None;
-                    Some(Wall::Fails)
+                    Some(wall)
                 }
                 Some((0, wall)) => Some(*wall),
                 Some((more, _)) => {
@@ -260,6 +282,13 @@ impl Process {
                 operation: "write",
                 source: "the disk is full".into(),
             }),
+            Some(Wall::LostOnce) => {
+                act(&mut self.disk.lock())?;
+                Err(SessionStoreError::Storage {
+                    operation: "write",
+                    source: "the connection was lost".into(),
+                })
+            }
             Some(wall) => {
                 let is_first = !self.stuck.send_replace(true);
                 if wall == Wall::Behind && is_first {
@@ -374,6 +403,23 @@ impl RunStore for Process {
         .await
     }
 
+    async fn begin_again(
+        &self,
+        owner: &Principal,
+        run: &RunRecord,
+        keep: u64,
+        after: u64,
+        messages: &[Arc<Message>],
+    ) -> Stored<RunRecord> {
+        {
+            let mut state = self.disk.lock();
+            state.add(&run.session, after, &[])?;
+            let said = &mut state.session(owner, &run.session)?.messages;
+            said.truncate(usize::try_from(keep).unwrap());
+        }
+        self.begin(owner, run, keep, messages).await
+    }
+
     async fn take(&self, owner: &Principal, run: &str) -> Stored<RunRecord> {
         let number = self.number;
         self.changes(|state| {
@@ -444,6 +490,12 @@ impl RunStore for Process {
 
     async fn snapshot(&self, owner: &Principal, run: &str) -> Stored<Option<RunSnapshot>> {
         let mut state = self.disk.lock();
+        if state.is_garbled {
+            return Err(SessionStoreError::Unreadable {
+                operation: "read the state of a run",
+                source: "a message of another version".into(),
+            });
+        }
         let found = state.run(owner, run)?;
         let snapshot = found.state.as_ref().map(|state| RunSnapshot {
             state: Arc::clone(state),

@@ -235,6 +235,148 @@ async fn a_run_of_another_version_can_be_abandoned_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_run_of_messages_of_another_version_can_be_abandoned_and_nothing_else() {
+    let disk = Disk::with_session([]);
+    let journal = journal(&disk.process(None));
+    let agent = Agent::new(Scripted::new([one("a"), Answer::Says("ok")]))
+        .with_tools(doing())
+        .with_approver(later())
+        .with_options(asking());
+    watched(begin(&journal, &agent, "go").await).await;
+    let id = disk.record().id;
+    disk.garble();
+    let error = journal.take(&id).await.unwrap_err();
+    assert!(
+        matches!(error, JournalError::Unreadable { .. }),
+        "{error:?}"
+    );
+    assert_eq!(disk.record().state, RunState::Waiting);
+    let last = journal.abandon(&id).await.unwrap();
+    assert_eq!(last.len(), 1);
+    assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
+    let (_, end) = watched(begin(&journal, &agent, "and now?").await).await;
+    assert!(matches!(end, KeptEnd::Finished(_)), "the session is free");
+}
+
+#[tokio::test]
+async fn the_state_of_another_run_is_not_believed() {
+    let disk = Disk::with_session([]);
+    let journal = journal(&disk.process(None));
+    let agent = Agent::new(Scripted::new([one("a")]))
+        .with_tools(doing())
+        .with_approver(later())
+        .with_options(asking());
+    watched(begin(&journal, &agent, "go").await).await;
+    let id = disk.record().id;
+    disk.change_state(|state| state.replace(&id, "another-run"));
+    let error = journal.take(&id).await.unwrap_err();
+    let JournalError::Unreadable { source, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(source.to_string(), "its state is that of run `another-run`");
+    let last = journal.abandon(&id).await.unwrap();
+    let RunEventKind::RunFinished { report } = &last[0].event.kind else {
+        panic!("{last:#?}");
+    };
+    assert_eq!(report.run_id, id);
+}
+
+#[tokio::test]
+async fn a_run_that_may_have_been_taken_up_is_let_go_of() {
+    let disk = Disk::with_session([]);
+    let process = disk.process(None);
+    let journal = journal(&process);
+    let agent = Agent::new(Scripted::new([one("a")]))
+        .with_tools(doing())
+        .with_approver(later())
+        .with_options(asking());
+    watched(begin(&journal, &agent, "go").await).await;
+    let id = disk.record().id;
+    process.may_do(0, Wall::LostOnce);
+    let error = journal.take(&id).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            JournalError::Store(SessionStoreError::Storage { .. })
+        ),
+        "{error:?}"
+    );
+    settled(&disk, RunState::Waiting).await;
+    // Nothing was done about it, and it can be taken.
+    let taken = journal.take(&id).await.unwrap();
+    // Somebody of this process has it now, and goes on having it.
+    process.may_do(0, Wall::FailsOnce);
+    journal.take(&id).await.unwrap_err();
+    assert_eq!(disk.record().state, RunState::Running);
+    let agent = Agent::new(Scripted::new([Answer::Says("ok")]))
+        .with_tools(doing())
+        .with_approver(yes());
+    let (_, end) = watched(journal.go_on(&agent, taken)).await;
+    assert!(matches!(end, KeptEnd::Finished(_)), "{end:?}");
+}
+
+/// An answer that never comes to its end.
+fn unfinished(words: &'static str) -> Answer {
+    Answer::Hangs(words)
+}
+
+#[tokio::test]
+async fn what_was_shown_before_the_end_of_its_process_is_known_after_abandoning() {
+    for is_first in [true, false] {
+        let disk = Disk::with_session([]);
+        let process = disk.process(None);
+        let answers = if is_first {
+            vec![unfinished("There are three of")]
+        } else {
+            vec![one("a"), unfinished("There are three of")]
+        };
+        let agent = Agent::new(Scripted::new(answers)).with_tools(doing());
+        let mut run = begin(&journal(&process), &agent, "How many?").await;
+        let mut shown = String::new();
+        while shown != "There are three of" {
+            let kept = run.next().await.unwrap();
+            if let RunEventKind::TextDelta { text } = &kept.event.kind {
+                shown.push_str(text);
+            }
+        }
+        let id = run.id().to_owned();
+        process.ends();
+        drop(run);
+        let journal = journal(&disk.process(None));
+        let last = journal.abandon(&id).await.unwrap();
+        let RunEventKind::RunFinished { report } = &last.last().unwrap().event.kind else {
+            panic!("{last:#?}");
+        };
+        assert_eq!(report.answer, "There are three of");
+        assert_eq!(report.outcome, Outcome::Cancelled);
+        let said_last = said(Role::Assistant, "There are three of");
+        assert_eq!(roles(&disk).last(), Some(&said_last));
+        assert_eq!(roles(&disk).len(), if is_first { 2 } else { 4 });
+    }
+}
+
+#[tokio::test]
+async fn words_of_an_answer_that_came_whole_are_not_said_twice() {
+    let disk = Disk::with_session([]);
+    let process = disk.process(None);
+    let (tools, _) = endless();
+    let answer = Answer::Calls("Let me see.", vec![("w", "srv__wait", json!({"n": 1}))]);
+    let agent = Agent::new(Scripted::new([answer])).with_tools(tools);
+    let mut run = begin(&journal(&process), &agent, "go").await;
+    while let Some(kept) = run.next().await {
+        if matches!(kept.event.kind, RunEventKind::ToolStarted { .. }) {
+            break;
+        }
+    }
+    let id = run.id().to_owned();
+    process.ends();
+    drop(run);
+    journal(&disk.process(None)).abandon(&id).await.unwrap();
+    let texts: Vec<String> = roles(&disk).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, ["go", "Let me see.", ""]);
+}
+
+#[tokio::test]
 async fn cancelling_is_a_proper_end() {
     let disk = Disk::with_session([]);
     let journal = journal(&disk.process(None));

@@ -2,6 +2,7 @@
 //! one test for each line. docs/orchestration.md says which is which.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod ahead;
 mod approvals;
 mod batches;
 mod changes;

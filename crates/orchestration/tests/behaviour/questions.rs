@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, ToolCall, ToolCallError, ToolOutput,
+    Candidates, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal, ToolCall,
+    ToolCallError, ToolOutput, WarningKind,
 };
 use switchboard_orchestration::{
     Agent, QuestionAction, RunEvent, RunEventKind, RunStream,
@@ -25,6 +26,7 @@ fn form(call: Option<String>) -> Elicitation {
         server: "srv".into(),
         message: "Which colour?".into(),
         call,
+        candidates: Candidates::default(),
         form: ElicitationForm::Fields {
             schema: json!({"type": "object", "properties": {"colour": {"type": "string"}}}),
         },
@@ -192,6 +194,149 @@ async fn whose_question_is_not_known_is_asked_of_nobody() {
     for call in [None, Some("some/1/call".to_owned())] {
         let answer = questions.elicit(&form(call)).now_or_never();
         assert_eq!(answer, Some(ElicitationAnswer::Cancel));
+    }
+}
+
+/// A question that the server asks within one of these calls, and does not say which.
+fn unplaced(keys: &[String], others: bool) -> Elicitation {
+    Elicitation {
+        candidates: Candidates {
+            calls: keys.to_vec(),
+            others,
+        },
+        ..form(None)
+    }
+}
+
+/// A run of this person whose calls wait for ever, once they are under way, what was told until then, and the keys of
+/// the calls.
+async fn waiting(
+    questions: &Questions,
+    user: &str,
+    ids: &[&'static str],
+) -> (RunStream, Vec<RunEvent>, Vec<String>) {
+    let person = Principal {
+        tenant: String::new(),
+        user: user.to_owned(),
+    };
+    let made = ids.iter().zip(1..);
+    let made: Vec<_> = made
+        .map(|(id, n)| (*id, "srv__wait", json!({"n": n})))
+        .collect();
+    let agent = agent(questions, [calls(&made)]).on_behalf_of(person, None);
+    let (mut run, mut events) = (agent.ask("go"), Vec::new());
+    let mut started = 0;
+    while started < ids.len() {
+        let event = run.next().await.unwrap();
+        started += usize::from(matches!(event.kind, RunEventKind::ToolStarted { .. }));
+        events.push(event);
+    }
+    // The calls leave behind what is told of them.
+    assert!(run.next().now_or_never().is_none());
+    let id = &events[0].run_id;
+    let keys = ids.iter().map(|call| format!("{id}/1/{call}"));
+    let keys = keys.collect();
+    (run, events, keys)
+}
+
+/// The messages of the warnings that something was not asked.
+fn not_asked(events: &[RunEvent]) -> Vec<&str> {
+    let warnings = events.iter().filter_map(|event| match &event.kind {
+        RunEventKind::Warning { warning } => Some(warning),
+        _ => None,
+    });
+    let of_kind = warnings.filter(|it| it.kind == WarningKind::QuestionNotAsked);
+    of_kind.map(|it| it.message.as_str()).collect()
+}
+
+#[tokio::test]
+async fn every_run_whose_question_it_may_be_is_told_that_nobody_was_asked() {
+    let questions = Questions::default();
+    let (of_ada, told_ada, ada) = waiting(&questions, "ada", &["a", "b"]).await;
+    let (of_bob, told_bob, bob) = waiting(&questions, "bob", &["a"]).await;
+    let (of_cy, told_cy, cy) = waiting(&questions, "cy", &["a"]).await;
+    let either = unplaced(&[ada.clone(), bob.clone()].concat(), false);
+    assert!(!questions.knows_whom_to_ask(&either.candidates));
+    for _ in 0..3 {
+        let answer = questions.elicit(&either).now_or_never();
+        assert_eq!(answer, Some(ElicitationAnswer::Cancel));
+    }
+    // Nor where it may be none of them, which is told them once.
+    let or_none = unplaced(&[bob, cy].concat(), true);
+    let answer = questions.elicit(&or_none).now_or_never();
+    assert_eq!(answer, Some(ElicitationAnswer::Cancel));
+
+    for (run, told) in [(of_ada, told_ada), (of_bob, told_bob), (of_cy, told_cy)] {
+        run.cancel_handle().cancel();
+        let events = rest(run, told).await;
+        let warnings = not_asked(&events);
+        assert_eq!(warnings.len(), 1, "{events:?}");
+        assert!(warnings[0].contains("`srv`"), "{}", warnings[0]);
+        assert!(!warnings[0].contains("colour"), "it may be for another");
+        assert!(actions(&events).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn where_all_that_it_may_be_is_one_persons_they_are_asked() {
+    let questions = Questions::default();
+    let (over, _, gone) = waiting(&questions, "ada", &["a"]).await;
+    let (mut run, mut told, keys) = waiting(&questions, "ada", &["b", "c"]).await;
+    let (other, _, bobs) = waiting(&questions, "bob", &["d"]).await;
+    // The server has not heard of it.
+    drop(over);
+    let of_ada = unplaced(&[keys, gone.clone()].concat(), false);
+    assert!(questions.knows_whom_to_ask(&of_ada.candidates));
+    let mut asking = Box::pin(questions.elicit(&of_ada));
+    assert!((&mut asking).now_or_never().is_none());
+    let id = told[0].run_id.clone();
+    let open = questions.open(&id);
+    assert_eq!(open[0].question.candidates, Candidates::default());
+    questions.answer(&id, &open[0].id, blue()).unwrap();
+    assert_eq!(asking.await, blue());
+    run.cancel_handle().cancel();
+    while let Some(event) = run.next().await {
+        told.push(event);
+    }
+    assert_grammar(&told);
+    assert_eq!(actions(&told), [QuestionAction::Accept]);
+    assert!(not_asked(&told).is_empty());
+
+    // A call that nobody knows is nobody's, and whose calls are over cannot be asked.
+    for keys in [gone, bobs.clone(), vec!["some/1/call".to_owned()]] {
+        let both = unplaced(&[keys.clone(), bobs.clone()].concat(), false);
+        let is_sure = questions.knows_whom_to_ask(&both.candidates);
+        assert_eq!(is_sure, keys == bobs, "{keys:?}");
+    }
+    drop(other);
+    let over = unplaced(&bobs, false).candidates;
+    assert!(!questions.knows_whom_to_ask(&over));
+    assert!(!questions.knows_whom_to_ask(&Candidates::default()));
+}
+
+/// Calls end on one thread while their server asks on another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn that_a_question_is_over_is_never_told_before_it() {
+    for _ in 0..200 {
+        let questions = Questions::default();
+        let (mut run, mut events, keys) = waiting(&questions, "ada", &["a"]).await;
+        let asking = tokio::spawn({
+            let (questions, key) = (questions.clone(), keys[0].clone());
+            async move { questions.elicit(&form(Some(key))).await }
+        });
+        run.cancel_handle().cancel();
+        while let Some(event) = run.next().await {
+            events.push(event);
+        }
+        assert_eq!(asking.await.unwrap(), ElicitationAnswer::Cancel);
+        let of_questions = events.iter().filter_map(|event| match &event.kind {
+            RunEventKind::QuestionAsked { .. } => Some("asked"),
+            RunEventKind::QuestionAnswered { .. } => Some("answered"),
+            _ => None,
+        });
+        let of_questions: Vec<_> = of_questions.collect();
+        let orders: [&[&str]; 2] = [&[], &["asked", "answered"]];
+        assert!(orders.contains(&&*of_questions), "{of_questions:?}");
     }
 }
 

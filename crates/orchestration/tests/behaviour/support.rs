@@ -30,6 +30,8 @@ pub(crate) enum Answer {
     Fails(ModelErrorKind, &'static str),
     /// Words, then the connection breaks.
     Breaks(&'static str),
+    /// Words, then nothing any more.
+    Hangs(&'static str),
     Costs(&'static str, Usage),
     /// What an adapter says, word for word.
     Streams(Vec<ModelEvent>),
@@ -90,7 +92,12 @@ impl ChatModel for Scripted {
         let Some(answer) = answer else {
             panic!("the model was asked once more than the test expects: {request:#?}")
         };
-        Ok(Box::pin(stream::iter(answered(answer)?)))
+        let hangs = matches!(answer, Answer::Hangs(_));
+        let events = stream::iter(answered(answer)?);
+        if hangs {
+            return Ok(Box::pin(events.chain(stream::pending())));
+        }
+        Ok(Box::pin(events))
     }
 }
 
@@ -112,6 +119,11 @@ pub(crate) fn answered(answer: Answer) -> Result<Events, ModelError> {
         Answer::RawCall(id, name, input) => called("", [(id, name, input.to_owned())].into_iter()),
         Answer::Fails(kind, message) => {
             return Err(ModelError::new("test", kind, message));
+        }
+        Answer::Hangs(text) => {
+            let mut events = said(text, FinishReason::Stop, None);
+            events.pop();
+            events
         }
         Answer::Breaks(text) => {
             let mut events = said(text, FinishReason::Stop, None);

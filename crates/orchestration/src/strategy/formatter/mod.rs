@@ -5,6 +5,7 @@
 //! is not possible the model is told what is wrong, once; and if that does not help, the answer is a
 //! text with what the model did say.
 
+mod form;
 mod items;
 mod json;
 mod mode;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{Message, ToolDefinition};
 
 use crate::AnswerItem;
+pub use form::{Form, UnfitForm};
 pub use mode::FormatterMode;
 pub use partial::{PartialFormatter, TextDelta};
 pub use render::render;

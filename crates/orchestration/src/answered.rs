@@ -1,0 +1,128 @@
+//! Whether an answer fits the question of a server, before it is given.
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
+use switchboard_domain::{ElicitationAnswer, ElicitationForm, JsonObject};
+
+use crate::questions::OpenQuestion;
+
+/// Faults named at once.
+const MOST_FAULTS: usize = 5;
+
+impl OpenQuestion {
+    /// What does not fit the question's form. Fields that were not filled in get their defaults, and those that were not
+    /// asked for are left out, as when the answer is given. A form that cannot be read is fit by everything: its
+    /// server has the last word.
+    pub fn check(&self, answer: &ElicitationAnswer) -> Result<(), String> {
+        let ElicitationAnswer::Accept { content } = answer else {
+            return Ok(());
+        };
+        let ElicitationForm::Fields { schema } = &self.question.form else {
+            return Ok(());
+        };
+        let Some(validator) = compile(schema) else {
+            return Ok(());
+        };
+        let filled = Value::Object(filled(schema, content));
+        let faults = validator.iter_errors(&filled).take(MOST_FAULTS);
+        let faults: Vec<String> = faults
+            .map(|fault| match fault.instance_path().as_str() {
+                "" => fault.to_string(),
+                place => format!("{}: {fault}", place.trim_start_matches('/')),
+            })
+            .collect();
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults.join("; "))
+        }
+    }
+}
+
+fn compile(schema: &Value) -> Option<Validator> {
+    let mut schema = schema.clone();
+    // Forms are the same in every dialect.
+    schema.as_object_mut()?.remove("$schema");
+    jsonschema::options()
+        .offline()
+        .with_draft(Draft::Draft202012)
+        .should_validate_formats(true)
+        // In linear time, whatever a server writes.
+        .with_pattern_options(PatternOptions::regex())
+        .build(&schema)
+        .ok()
+}
+
+fn filled(schema: &Value, content: &JsonObject) -> JsonObject {
+    let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
+        return content.clone();
+    };
+    let given = fields.iter().filter_map(|(name, field)| {
+        let value = content.get(name).or_else(|| field.get("default"))?;
+        // A field that was left empty.
+        (!value.is_null()).then(|| (name.clone(), value.clone()))
+    });
+    given.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn question(schema: &Value) -> OpenQuestion {
+        let question =
+            json!({"server": "s", "message": "Who?", "form": "fields", "schema": schema});
+        OpenQuestion {
+            id: "q".into(),
+            question: serde_json::from_value(question).unwrap(),
+        }
+    }
+
+    fn accept(content: &Value) -> ElicitationAnswer {
+        let content = content.as_object().cloned().unwrap();
+        ElicitationAnswer::Accept { content }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let question = question(&json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "minLength": 2},
+                "mail": {"type": "string", "format": "email"},
+                "colour": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+            },
+            "required": ["name", "colour"],
+        }));
+        for (content, expected) in [
+            (json!({"name": "A"}), "name: "),
+            (json!({}), "\"name\" is a required property"),
+            (json!({"name": null}), "\"name\" is a required property"),
+            (json!({"name": "Ada", "mail": "nobody"}), "mail: "),
+            (json!({"name": "Ada", "colour": "green"}), "colour: "),
+        ] {
+            let why = question.check(&accept(&content)).unwrap_err();
+            assert!(why.contains(expected), "{content}: {why}");
+        }
+        for content in [
+            json!({"name": "Ada"}),
+            json!({"name": "Ada", "mail": null, "pin": 7}),
+        ] {
+            assert_eq!(question.check(&accept(&content)), Ok(()));
+        }
+        assert_eq!(question.check(&ElicitationAnswer::Decline), Ok(()));
+    }
+
+    #[test]
+    fn a_form_that_cannot_be_read_is_left_to_its_server() {
+        for schema in [
+            json!(null),
+            json!({"properties": {"a": {"minLength": "x"}}}),
+        ] {
+            assert_eq!(question(&schema).check(&accept(&json!({"a": 7}))), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+use std::sync::Arc;
+
+use serde_json::json;
+use switchboard_domain::{MockChatModel, ModelCapabilities, ModelId};
+
+use super::*;
+use crate::{ApprovalPolicy, approval::Rule};
+
+fn agent(options: RunOptions) -> Agent {
+    let mut model = MockChatModel::new();
+    model.expect_id().return_const(ModelId::new("p", "m"));
+    let capabilities = ModelCapabilities::default();
+    model.expect_capabilities().return_const(capabilities);
+    Agent::new(Arc::new(model)).with_options(options)
+}
+
+#[test]
+fn what_is_stored_is_read_again() {
+    let mut options = RunOptions::default();
+    options.approval.policy = ApprovalPolicy::Ask;
+    options.approval.rules.push(Rule::deny("no").tool("rm*"));
+    options.limits.max_steps = 3;
+    let begun = BegunWith {
+        recipe: Some("short".into()),
+        without_tools: true,
+        parameters: Some(json!({"seed": 7})),
+        ..BegunWith::of(&agent(options.clone()))
+    };
+    let stored = begun.clone().stored().unwrap();
+    let read = BegunWith::read(Some(&stored)).unwrap();
+    assert_eq!(read, begun);
+    assert_eq!(read.options(), Some(options));
+}
+
+#[test]
+fn what_another_version_stored_is_read_as_far_as_it_can_be() {
+    let stored = json!({"recipe": "r", "later": 1, "options": {"limits": 7}});
+    let read = BegunWith::read(Some(&stored)).unwrap();
+    assert_eq!(
+        (read.recipe.as_deref(), read.options()),
+        (Some("r"), None),
+        "its options are none"
+    );
+    for stored in [None, Some(json!("x")), Some(json!({"recipe": 7}))] {
+        assert_eq!(BegunWith::read(stored.as_ref()), None, "{stored:?}");
+    }
+}
+
+#[test]
+fn options_that_are_too_large_are_left_out() {
+    let mut options = RunOptions::default();
+    for n in 0..2_000 {
+        let rule = Rule::deny(format!("reason number {n}")).tool(format!("tool_{n}"));
+        options.approval.rules.push(rule);
+    }
+    let begun = BegunWith {
+        without_tools: true,
+        ..BegunWith::of(&agent(options))
+    };
+    assert_eq!(begun.stored(), Some(json!({"without_tools": true})));
+    let deep = (0..MOST_WISH_DEPTH).fold(json!({}), |inner, _| json!([inner]));
+    let begun = BegunWith {
+        parameters: Some(deep),
+        ..BegunWith::default()
+    };
+    assert_eq!(begun.stored(), None);
+    let begun = BegunWith {
+        recipe: Some("r".repeat(MOST_WISH_BYTES)),
+        ..BegunWith::default()
+    };
+    assert_eq!(begun.stored(), None);
+}

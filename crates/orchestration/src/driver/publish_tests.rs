@@ -1,0 +1,178 @@
+//! How much of what tools and servers say is told.
+
+use std::task::Wake;
+
+use switchboard_domain::{Elicitation, ModelId};
+
+use super::*;
+use crate::{QuestionAction, RunOptions};
+
+/// Says whether it was woken.
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+fn publisher() -> (Publisher, Listener) {
+    let run = Run::new(
+        "run",
+        ModelId::new("p", "m"),
+        Vec::new(),
+        RunOptions::default(),
+    );
+    let (publisher, listener) = Publisher::new(&run, Arc::new(|| Timestamp::UNIX_EPOCH));
+    for id in ["a", "b"] {
+        publisher.publish(RunEventKind::ToolStarted { id: id.into() });
+    }
+    (publisher, listener)
+}
+
+fn at(progress: u32) -> ToolProgress {
+    ToolProgress {
+        progress: f64::from(progress),
+        total: None,
+        message: None,
+    }
+}
+
+fn finished(id: &str) -> RunEventKind {
+    RunEventKind::ToolFinished {
+        id: id.into(),
+        is_error: false,
+        failure: None,
+        cached: false,
+        attempts: 1,
+        duration_ms: 0,
+        content: Vec::new(),
+        structured: None,
+    }
+}
+
+fn asked(question: &str) -> RunEventKind {
+    let question: Elicitation = serde_json::from_value(serde_json::json!({
+        "server": "srv",
+        "message": question,
+        "form": "fields",
+        "schema": {"type": "object", "properties": {}},
+    }))
+    .unwrap();
+    RunEventKind::QuestionAsked {
+        id: "q".into(),
+        question: Box::new(question),
+    }
+}
+
+/// Everything that is told by now: how far which call is, and what else there is.
+fn told(listener: &mut Listener) -> Vec<String> {
+    let mut all = Vec::new();
+    while let Some(event) = listener.next() {
+        all.push(match event.kind {
+            RunEventKind::ToolProgressed { id, progress } => format!("{id} {}", progress.progress),
+            RunEventKind::ToolFinished { id, .. } => format!("{id} ends"),
+            RunEventKind::QuestionAsked { .. } => "asked".to_owned(),
+            RunEventKind::QuestionAnswered { .. } => "answered".to_owned(),
+            _ => continue,
+        });
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_very_much_progress_some_is_told_and_the_last_always() {
+    let (publisher, mut listener) = publisher();
+    for n in 0..100_000 {
+        publisher.progress("a", at(n));
+    }
+    publisher.progress("b", at(7));
+    let first: Vec<String> = (0..OFTEN).map(|n| format!("a {n}")).collect();
+    let mut expected = first.clone();
+    expected.push("b 7".into());
+    assert_eq!(told(&mut listener), expected);
+    // After a while there is room for where it is by now.
+    tokio::time::advance(SPELL).await;
+    assert_eq!(told(&mut listener), ["a 99999"]);
+    for n in 0..50 {
+        publisher.progress("a", at(n));
+    }
+    publisher.publish(finished("a"));
+    publisher.progress("a", at(0));
+    let second = told(&mut listener);
+    assert_eq!(second[second.len() - 2..], ["a 49", "a ends"]);
+    assert!(second.len() <= OFTEN as usize + 2, "{second:?}");
+    // Nothing is left of it.
+    tokio::time::advance(SPELL).await;
+    assert!(told(&mut listener).is_empty());
+    assert_eq!(publisher.with(|inner| inner.holding), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_is_woken_when_there_is_room() {
+    let (publisher, mut listener) = publisher();
+    for n in 0..OFTEN {
+        publisher.progress("a", at(n));
+    }
+    told(&mut listener);
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = Context::from_waker(&waker);
+    assert!(listener.next_or_wake(&mut context).is_none());
+    publisher.progress("a", at(99));
+    // To wait for the time from now on.
+    let was_woken = || woken.0.swap(false, std::sync::atomic::Ordering::Relaxed);
+    assert!(was_woken());
+    assert!(listener.next_or_wake(&mut context).is_none());
+    assert!(!was_woken());
+    publisher.progress("a", at(100));
+    assert!(!was_woken(), "it waits for that already");
+    tokio::time::advance(SPELL).await;
+    tokio::task::yield_now().await;
+    assert!(was_woken());
+    let event = listener.next_or_wake(&mut context).unwrap();
+    let newest = RunEventKind::ToolProgressed {
+        id: "a".into(),
+        progress: at(100),
+    };
+    assert_eq!(event.kind, newest);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_nobody_reads_not_more_than_so_much_is_kept() {
+    let (publisher, mut listener) = publisher();
+    for second in 0..1_000 {
+        for n in 0..OFTEN {
+            publisher.progress("a", at(second * OFTEN + n));
+            let is_asked = publisher.question("b", asked("Which one?"));
+            if is_asked {
+                let action = QuestionAction::Cancel;
+                let id = "q".into();
+                assert!(publisher.question("b", RunEventKind::QuestionAnswered { id, action }));
+            }
+        }
+        tokio::time::advance(SPELL).await;
+    }
+    assert!(publisher.with(|inner| inner.told.len()) <= UNREAD + 2);
+    let all = told(&mut listener);
+    let count = |what: &str| all.iter().filter(|told| *told == what).count();
+    assert!(count("asked") > 0);
+    assert_eq!(count("asked"), count("answered"));
+    assert_eq!(all.last().map(String::as_str), Some("a 9999"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_without_end_is_told_that_nobody_answers() {
+    let (publisher, mut listener) = publisher();
+    let asks = |times: u32| {
+        (0..times)
+            .filter(|_| publisher.question("a", asked("?")))
+            .count()
+    };
+    assert_eq!(asks(1_000), OFTEN as usize);
+    assert!(publisher.question("b", asked("?")), "another call");
+    tokio::time::advance(SPELL).await;
+    assert_eq!(asks(3), 3);
+    assert_eq!(told(&mut listener).len(), OFTEN as usize + 4);
+}

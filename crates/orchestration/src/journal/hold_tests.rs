@@ -1,0 +1,53 @@
+use std::sync::Mutex;
+
+use futures_util::FutureExt as _;
+use switchboard_domain::MockRunStore;
+
+use super::*;
+
+/// A store that says which runs were let go of, and in which state.
+fn store(said: &Arc<Mutex<Vec<String>>>) -> Arc<dyn RunStore> {
+    let mut runs = MockRunStore::new();
+    let said = Arc::clone(said);
+    runs.expect_release()
+        .returning(move |run, state, _, after, _| {
+            let what = format!("{run} {state:?} behind {after}");
+            said.lock().unwrap().push(what);
+            Ok(())
+        });
+    Arc::new(runs)
+}
+
+#[tokio::test]
+async fn a_run_that_was_taken_again_is_not_let_go_of_by_who_had_it_before() {
+    let said = Arc::default();
+    let (runs, other) = (store(&said), store(&said));
+    // Its release was done, and nobody heard of that.
+    let before = Hold::new(Arc::clone(&runs), "r".into(), 1);
+    let elsewhere = Hold::new(other, "r".into(), 7);
+    let now = Hold::new(Arc::clone(&runs), "r".into(), 1);
+    before.let_go().await;
+    assert!(said.lock().unwrap().is_empty());
+    assert!(Turn::of(&runs, "r").is_held());
+    elsewhere.let_go().await;
+    now.let_go().await;
+    assert!(!Turn::of(&runs, "r").is_held());
+    let released = ["r Interrupted behind 7", "r Interrupted behind 1"];
+    assert_eq!(*said.lock().unwrap(), released);
+}
+
+#[tokio::test]
+async fn one_waits_until_the_other_has_done_what_it_does() {
+    let said = Arc::default();
+    let runs = store(&said);
+    let before = Hold::new(Arc::clone(&runs), "r".into(), 1);
+    let turn = Turn::of(&runs, "r");
+    let taking = turn.begin().await;
+    let mut letting_go = Box::pin(before.let_go());
+    assert!(letting_go.as_mut().now_or_never().is_none());
+    let now = Hold::new(Arc::clone(&runs), "r".into(), 1);
+    drop(taking);
+    letting_go.await;
+    assert!(said.lock().unwrap().is_empty());
+    now.forget();
+}

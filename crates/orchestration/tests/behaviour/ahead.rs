@@ -1,0 +1,211 @@
+//! Words about calls that are given before it is their turn.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use serde_json::json;
+use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, RunState};
+use switchboard_orchestration::{
+    Agent, RunEventKind, ToolFailure,
+    journal::{Kept, KeptEnd, KeptRun},
+};
+use tokio::sync::watch;
+
+use crate::{
+    crashes::journal,
+    disk::Disk,
+    keeping::{asking, begin, doing, later, watched},
+    support::{Answer, Scripted, Tools, assert_whole, calls, echo, tool},
+};
+
+fn allow() -> ApprovalDecision {
+    ApprovalDecision::Allow {
+        input: None,
+        scope: ApprovalScope::Once,
+    }
+}
+
+fn deny() -> ApprovalDecision {
+    ApprovalDecision::Deny {
+        reason: None,
+        scope: ApprovalScope::Once,
+    }
+}
+
+/// Somebody who leaves words about calls, whether or not they are asked about them.
+#[derive(Default)]
+struct Leaves {
+    words: Mutex<Vec<(String, ApprovalDecision)>>,
+    news: watch::Sender<()>,
+    /// About what somebody was asked.
+    asked: Mutex<Vec<String>>,
+}
+
+impl Leaves {
+    fn leave(&self, call: &str, word: ApprovalDecision) {
+        self.words.lock().unwrap().push((call.to_owned(), word));
+        self.news.send_replace(());
+    }
+
+    async fn word(&self, calls: &[String]) -> (usize, ApprovalDecision) {
+        let mut news = self.news.subscribe();
+        loop {
+            news.borrow_and_update();
+            let found = {
+                let mut words = self.words.lock().unwrap();
+                let at = words.iter().position(|(call, _)| calls.contains(call));
+                at.map(|at| words.remove(at))
+            };
+            if let Some((call, word)) = found {
+                let place = calls.iter().position(|it| *it == call).unwrap();
+                return (place, word);
+            }
+            news.changed().await.unwrap();
+        }
+    }
+}
+
+#[async_trait]
+impl Approver for Leaves {
+    async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
+        let id = request.tool_use.id.clone();
+        self.asked.lock().unwrap().push(id.clone());
+        self.word(&[id]).await.1
+    }
+
+    async fn word_ahead(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
+        self.word(calls).await
+    }
+}
+
+/// Calls that run one after the other: `a`, of a tool that never ends, and `b` and `c`.
+fn in_turn() -> Answer {
+    calls(&[
+        ("a", "srv__wait", json!({"n": 1})),
+        ("b", "srv__do", json!({"n": 2})),
+        ("c", "srv__do", json!({"n": 3})),
+    ])
+}
+
+fn alone(name: &str) -> switchboard_domain::ToolDefinition {
+    let mut definition = tool(name);
+    definition.sequential = true;
+    definition
+}
+
+fn tools() -> Arc<Tools> {
+    let tools = Tools::new().with(alone("do"), echo);
+    Arc::new(tools.with_async(alone("wait"), |_| std::future::pending()))
+}
+
+fn agent(approver: Arc<Leaves>) -> Agent {
+    Agent::new(Scripted::new([in_turn()]))
+        .with_tools(tools())
+        .with_approver(approver)
+        .with_options(asking())
+}
+
+async fn until(run: &mut KeptRun, is_it: impl Fn(&RunEventKind) -> bool) -> Kept {
+    loop {
+        let kept = run.next().await.expect("it goes on");
+        if is_it(&kept.event.kind) {
+            return kept;
+        }
+    }
+}
+
+fn starts(kind: &RunEventKind) -> bool {
+    matches!(kind, RunEventKind::ToolStarted { id } if id == "a")
+}
+
+#[tokio::test]
+async fn a_word_for_a_later_call_survives_the_end_of_the_process() {
+    let disk = Disk::with_session([]);
+    let process = disk.process(None);
+    let person = Arc::new(Leaves::default());
+    let mut run = begin(&journal(&process), &agent(person.clone()), "go").await;
+    person.leave("a", allow());
+    until(&mut run, starts).await;
+    // It is the turn of `a`.
+    person.leave("b", allow());
+    until(
+        &mut run,
+        |kind| matches!(kind, RunEventKind::ToolApproved { id, .. } if id == "b"),
+    )
+    .await;
+    assert_eq!(*person.asked.lock().unwrap(), ["a"]);
+    let id = run.id().to_owned();
+    process.ends();
+    drop(run);
+
+    let journal = journal(&disk.process(None));
+    let taken = journal.take(&id).await.unwrap();
+    let waiting = taken.run().waiting();
+    let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
+    assert_eq!(waiting, ["c"], "a word that was seen to count is stored");
+    let tools = doing();
+    let agent = Agent::new(Scripted::new([]))
+        .with_tools(tools.clone())
+        .with_approver(later());
+    let (_, end) = watched(journal.go_on(&agent, taken)).await;
+    let KeptEnd::Waiting(waiting) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(waiting[0].tool_use.id, "c");
+    assert_eq!(
+        tools.called(),
+        ["srv__do"],
+        "nobody is asked about it again"
+    );
+    assert_eq!(disk.record().state, RunState::Waiting);
+}
+
+#[tokio::test]
+async fn a_no_for_a_later_call_is_its_end_at_once() {
+    let disk = Disk::with_session([]);
+    let process = disk.process(None);
+    let person = Arc::new(Leaves::default());
+    let mut run = begin(&journal(&process), &agent(person.clone()), "go").await;
+    person.leave("a", allow());
+    until(&mut run, starts).await;
+    person.leave("b", deny());
+    let ended = |kind: &RunEventKind| matches!(kind, RunEventKind::ToolFinished { .. });
+    let b = until(&mut run, ended).await;
+    let RunEventKind::ToolFinished { id, failure, .. } = &b.event.kind else {
+        panic!("{b:?}");
+    };
+    assert_eq!((id.as_str(), *failure), ("b", Some(ToolFailure::Denied)));
+    let c = until(&mut run, ended).await;
+    let RunEventKind::ToolFinished { id, failure, .. } = &c.event.kind else {
+        panic!("{c:?}");
+    };
+    assert_eq!((id.as_str(), *failure), ("c", Some(ToolFailure::Skipped)));
+    run.cancel_handle().cancel();
+    let (_, end) = watched(run).await;
+    assert!(matches!(end, KeptEnd::Finished(_)));
+    assert_whole(&disk.messages());
+}
+
+#[tokio::test]
+async fn while_somebody_is_asked_words_about_later_calls_are_stored_as_well() {
+    let disk = Disk::with_session([]);
+    let process = disk.process(None);
+    let person = Arc::new(Leaves::default());
+    let mut run = begin(&journal(&process), &agent(person.clone()), "go").await;
+    person.leave("c", allow());
+    let approved = |call: &'static str| move |kind: &RunEventKind| matches!(kind, RunEventKind::ToolApproved { id, .. } if id == call);
+    until(&mut run, approved("c")).await;
+    process.ends();
+    let id = run.id().to_owned();
+    drop(run);
+    let second = journal(&disk.process(None));
+    let taken = second.take(&id).await.unwrap();
+    let waiting = taken.run().waiting();
+    let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
+    assert_eq!(waiting, ["a", "b"]);
+    // The question that was open is open still.
+    let mut run = second.go_on(&agent(person.clone()), taken);
+    person.leave("a", allow());
+    until(&mut run, starts).await;
+}
