@@ -14,7 +14,9 @@ use tokio::{
 };
 
 use crate::{
+    asks::Turn,
     breaker::Outcome,
+    caller::Caller,
     deadline::Deadline,
     exchange::{Attempt, attempt},
     jitter::jittered,
@@ -30,11 +32,11 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 /// What to call.
 pub(crate) struct Request {
     pub(crate) tool: Found,
+    pub(crate) caller: Arc<Caller>,
     pub(crate) input: JsonObject,
     pub(crate) deadline: Deadline,
     /// How many times it may be made again.
     pub(crate) retries: u32,
-    pub(crate) idempotency_key: Option<String>,
     pub(crate) progress: ProgressSink,
 }
 
@@ -65,9 +67,9 @@ pub(crate) async fn call(
     let mut deadline = request.deadline.clone();
     // Nobody waits for a turn to be told that there is none.
     server.circuits.check(tool).map_err(unavailable)?;
-    let _turn = match server.turn.try_acquire() {
-        Ok(turn) => turn,
-        Err(_) => Box::pin(turn(server, &deadline)).await?,
+    let _turns = match turns_now(server, &request.caller) {
+        Some(turns) => turns,
+        None => Box::pin(turns(server, &request.caller, &deadline)).await?,
     };
     let told = request.progress.clone();
     request.progress = deadline.listening(request.progress);
@@ -94,7 +96,7 @@ pub(crate) async fn call(
             // Pinned here, and not given away: it is too big to be moved about.
             let attempt = pin!(attempt(server, &link, &request, &params));
             deadline
-                .hold(&server.alarms, server.asking(), attempt)
+                .hold(&server.alarms, server.questions(&request.caller), attempt)
                 .await
         };
         let (error, pause) = match attempt {
@@ -159,6 +161,26 @@ pub(crate) async fn call(
     }
 }
 
+/// The turns that a call needs, if there are some now: among those of tools that ask, and of its server.
+fn turns_now<'a>(
+    server: &'a Server,
+    caller: &Arc<Caller>,
+) -> Option<(Turn<'a>, SemaphorePermit<'a>)> {
+    let permit = server.turn.try_acquire().ok()?;
+    // Last, since the call is over with it.
+    Some((server.asks.take_turn(caller)?, permit))
+}
+
+/// The same where they have to be waited for. Who waits among those who ask takes no place from others.
+async fn turns<'a>(
+    server: &'a Server,
+    caller: &Arc<Caller>,
+    deadline: &Deadline,
+) -> Result<(Turn<'a>, SemaphorePermit<'a>), ToolCallError> {
+    let among_those_who_ask = turn_to_be_asked(server, caller, deadline).await?;
+    Ok((among_those_who_ask, turn(server, deadline).await?))
+}
+
 /// A turn that has to be waited for.
 pub(crate) async fn turn<'a>(
     server: &'a Server,
@@ -179,6 +201,26 @@ pub(crate) async fn turn<'a>(
         reason: format!(
             "it takes {most} at a time, and those before did not end within {patience:?}"
         ),
+    })
+}
+
+/// The same for a tool that asks, where it could not be told whose question it is.
+async fn turn_to_be_asked<'a>(
+    server: &'a Server,
+    caller: &Arc<Caller>,
+    deadline: &Deadline,
+) -> Result<Turn<'a>, ToolCallError> {
+    let turn = timeout_at(deadline.if_silent(), server.asks.turn_of(caller)).await;
+    deadline.hear();
+    turn.map_err(|_| {
+        let (tool, patience) = (caller.tool().unwrap_or_default(), deadline.patience());
+        ToolCallError::Unavailable {
+            server: server.config.name.clone(),
+            reason: format!(
+                "`{tool}` may ask the person something, and it does not say whom, so it runs for one person at \
+                 a time; the call of another one did not end within {patience:?}"
+            ),
+        }
     })
 }
 

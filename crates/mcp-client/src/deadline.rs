@@ -13,7 +13,11 @@ use std::{
 use switchboard_domain::ProgressSink;
 use tokio::{sync::watch, time::Instant};
 
-use crate::alarms::Alarms;
+use crate::{
+    alarms::Alarms,
+    asks::{Asked, Asking},
+    caller::Caller,
+};
 
 /// What a call is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +36,18 @@ pub(crate) struct Deadline {
     /// When the last progress came, in microseconds after the beginning. `None` where only the end of
     /// all counts, and nobody has to listen.
     heard: Option<Arc<AtomicU64>>,
+    /// How long it stood still for questions that may be those of others.
+    spared: Duration,
+}
+
+/// The questions within a call.
+pub(crate) struct Questions {
+    /// All of its server.
+    pub(crate) asking: watch::Receiver<Asking>,
+    pub(crate) caller: Arc<Caller>,
+    /// How long the deadline stands still, in all, for questions that may be those of others: as long as one
+    /// answer may take.
+    pub(crate) patience: Duration,
 }
 
 impl Deadline {
@@ -42,6 +58,7 @@ impl Deadline {
             begun,
             limits: Limits { total, idle },
             heard: idle.map(|_| Arc::default()),
+            spared: Duration::ZERO,
         }
     }
 
@@ -75,12 +92,13 @@ impl Deadline {
         })
     }
 
-    /// Waits for `future`; the error is how long it was waited for in vain. While `asking` is more than
-    /// zero a person is asked something, and the time that takes counts for nothing.
+    /// Waits for `future`; the error is how long it was waited for in vain. While a person is asked something
+    /// within this call, the time that takes counts for nothing; of questions that may as well be those of
+    /// others, only as much as one answer may take.
     pub(crate) async fn hold<F: Future>(
         &mut self,
         alarms: &Alarms,
-        mut asking: Option<watch::Receiver<usize>>,
+        mut questions: Option<Questions>,
         mut future: Pin<&mut F>,
     ) -> Result<F::Output, Duration> {
         loop {
@@ -89,25 +107,35 @@ impl Deadline {
                 Some(idle) if heard + idle < self.until() => (heard + idle, idle),
                 _ => (self.until(), self.limits.total),
             };
-            tokio::select! {
+            let spared = self.spared;
+            let asked = tokio::select! {
                 biased;
                 output = &mut future => return Ok(output),
-                () = until(&mut asking, |questions| questions > 0) => {
-                    let begun = Instant::now();
-                    tokio::select! {
-                        biased;
-                        output = &mut future => return Ok(output),
-                        () = until(&mut asking, |questions| questions == 0) => {}
-                    }
-                    self.limits.total += begun.elapsed();
-                    self.hear();
-                }
+                asked = changed(&mut questions, Asked::Nothing, spared) => asked,
                 () = alarms.at(due) => {
                     if self.heard() <= heard || due == self.until() {
                         return Err(limit);
                     }
+                    continue;
                 }
+            };
+            let begun = Instant::now();
+            // It can wait for that no longer.
+            let left = questions.as_ref().map_or(Duration::ZERO, |questions| {
+                questions.patience.saturating_sub(spared)
+            });
+            tokio::select! {
+                biased;
+                output = &mut future => return Ok(output),
+                _ = changed(&mut questions, asked, spared) => {}
+                () = alarms.at(begun + left), if asked == Asked::Perhaps => {}
             }
+            let stood = begun.elapsed();
+            if asked == Asked::Perhaps {
+                self.spared += stood;
+            }
+            self.limits.total += stood;
+            self.hear();
         }
     }
 
@@ -126,18 +154,29 @@ impl Deadline {
     }
 }
 
-/// For ever, if it never comes to be so.
-async fn until(asking: &mut Option<watch::Receiver<usize>>, wanted: impl Fn(usize) -> bool) {
-    let said = match asking {
-        Some(asking) => asking
-            .wait_for(|questions| wanted(*questions))
-            .await
-            .is_ok(),
-        None => false,
+/// Waits until it is something else that is asked within the call; for ever, if it stays as it is.
+async fn changed(questions: &mut Option<Questions>, before: Asked, spared: Duration) -> Asked {
+    let Some(Questions {
+        asking,
+        caller,
+        patience,
+    }) = questions
+    else {
+        return pending().await;
     };
+    let mut now = before;
+    let is_changed = |asking: &Asking| {
+        now = match asking.within(caller) {
+            Asked::Perhaps if spared >= *patience => Asked::Nothing,
+            asked => asked,
+        };
+        now != before
+    };
+    let said = asking.wait_for(is_changed).await.is_ok();
     if !said {
         pending::<()>().await;
     }
+    now
 }
 
 fn microseconds(duration: Duration) -> u64 {
@@ -177,8 +216,17 @@ mod tests {
         Alarms::start(&tokio::runtime::Handle::current())
     }
 
-    fn nobody_asked() -> watch::Receiver<usize> {
-        watch::channel(0).1
+    fn nobody_asked() -> Questions {
+        questions(&watch::Sender::default(), &Arc::default())
+    }
+
+    /// A person takes two seconds at most.
+    fn questions(asking: &watch::Sender<Asking>, caller: &Arc<Caller>) -> Questions {
+        Questions {
+            asking: asking.subscribe(),
+            caller: Arc::clone(caller),
+            patience: ms(2000),
+        }
     }
 
     /// Progress every `every` milliseconds, `times` times, then nothing any more; and when the call is
@@ -246,31 +294,57 @@ mod tests {
         );
     }
 
+    /// When a call of this limit is given up in which the server asks 50 milliseconds after its beginning, within
+    /// `callers`, and for five seconds.
+    async fn given_up_while_asked(
+        deadline: &mut Deadline,
+        caller: &Arc<Caller>,
+        callers: &[&Arc<Caller>],
+    ) -> (Duration, Duration) {
+        let asking = watch::Sender::default();
+        let begun = Instant::now();
+        let person = async {
+            // sleep: the clock is paused; it is the time before the question.
+            sleep(ms(50)).await;
+            let asked = Asking::test_question(&asking, callers);
+            // sleep: the same; it is the time that a person takes.
+            sleep(ms(5000)).await;
+            drop(asked);
+            pending::<()>().await;
+        };
+        let (alarms, call) = (alarms(), pin!(pending::<()>()));
+        let questions = Some(questions(&asking, caller));
+        let after = tokio::select! {
+            () = person => unreachable!("it never ends"),
+            held = deadline.hold(&alarms, questions, call) => held.unwrap_err(),
+        };
+        (begun.elapsed(), after)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_time_in_which_a_person_is_asked_counts_for_nothing() {
+        let caller = Arc::default();
         for (total, idle) in [(1000, Some(100)), (100, None)] {
             let mut deadline = deadline(total, idle);
-            let (asking, asked) = watch::channel(0);
-            let begun = Instant::now();
-            let person = async {
-                // sleep: the clock is paused; it is the time that a person takes.
-                sleep(ms(50)).await;
-                asking.send_replace(1);
-                // sleep: the same.
-                sleep(ms(5000)).await;
-                asking.send_replace(0);
-                pending::<()>().await;
-            };
-            let call = pin!(pending::<()>());
-            let alarms = alarms();
-            let after = tokio::select! {
-                () = person => unreachable!("it never ends"),
-                held = deadline.hold(&alarms, Some(asked), call) => held.unwrap_err(),
-            };
             // With an idle limit the answer of the person is a sign of life.
             let rest = if idle.is_some() { 100 } else { 50 };
-            assert_eq!(begun.elapsed(), ms(5050 + rest));
-            assert_eq!(after, if idle.is_some() { ms(100) } else { ms(5100) });
+            let after = if idle.is_some() { ms(100) } else { ms(5100) };
+            let given_up = given_up_while_asked(&mut deadline, &caller, &[&caller]).await;
+            assert_eq!(given_up, (ms(5050 + rest), after));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_others_are_asked_is_no_excuse() {
+        let (caller, other) = (Arc::default(), Arc::default());
+        let mut of_one = deadline(100, None);
+        let given_up = given_up_while_asked(&mut of_one, &caller, &[&other]).await;
+        assert_eq!(given_up, (ms(100), ms(100)));
+        // Where it may be either of them, as long as one answer takes, and once.
+        let mut of_either = deadline(100, None);
+        for (begun, total) in [(2100, 2100), (0, 2100)] {
+            let given_up = given_up_while_asked(&mut of_either, &caller, &[&caller, &other]).await;
+            assert_eq!(given_up, (ms(begun), ms(total)));
         }
     }
 }

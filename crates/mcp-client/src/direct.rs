@@ -14,7 +14,7 @@ use std::{
     any::TypeId,
     collections::HashMap,
     io,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Waker,
 };
 
@@ -30,7 +30,10 @@ use rmcp::{
 use switchboard_domain::ProgressSink;
 use tokio::sync::oneshot;
 
-use crate::open_requests::OpenRequests;
+use crate::{
+    caller::Caller,
+    open_requests::{Ending, OpenRequests},
+};
 
 /// Where in `_meta` a server finds what is the same for every attempt at the same call. The
 /// protocol has no name for it; ours has a prefix, as it asks for.
@@ -128,13 +131,13 @@ impl Direct {
     pub(crate) fn call(
         &self,
         params: &CallToolRequestParams,
-        idempotency_key: Option<&str>,
+        caller: &Arc<Caller>,
         progress: &ProgressSink,
     ) -> Option<Sent> {
         if params.meta.is_some() {
             return None;
         }
-        let (caller, answer) = oneshot::channel();
+        let (answering, answer) = oneshot::channel();
         let progress = progress.is_listening().then(|| progress.clone());
         let id = {
             let mut calls = self.calls();
@@ -150,7 +153,7 @@ impl Direct {
             let call = Call {
                 id,
                 introduction: &introduction.fields,
-                idempotency_key,
+                idempotency_key: caller.key.as_deref(),
                 wants_progress: progress.is_some(),
                 params,
             };
@@ -163,12 +166,12 @@ impl Direct {
             unsent.calls.push(id);
             // While nobody can have written it, let alone answered.
             let id = RequestId::Number(id);
-            self.open.begin(id.clone(), true, idempotency_key);
+            self.open.begin(id.clone(), Some(Arc::clone(caller)));
             drop(unsent);
             *count += 1;
             let last = f64::NEG_INFINITY;
             let new = Waiting {
-                caller,
+                caller: answering,
                 progress,
                 last,
             };
@@ -238,7 +241,9 @@ impl Direct {
             let Some(call) = self.calls().waiting.remove(&id) else {
                 continue;
             };
-            self.open.end(|open| number(open) == Some(id));
+            // The server has not read it, so it is as good as answered.
+            self.open
+                .end(|open| number(open) == Some(id), Ending::Answered);
             let error = io::Error::new(kind, why);
             let of = TypeId::of::<Self>();
             let error = DynamicTransportError::from_parts("pipes", of, Box::new(error));

@@ -18,6 +18,8 @@ use tokio::io::{
     AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split,
 };
 
+use switchboard_domain::ToolDefinition;
+
 use super::*;
 use crate::{lines::Lines, wire::Wire};
 
@@ -88,7 +90,9 @@ impl Stage {
     fn call_with(&self, text: &str, progress: &ProgressSink) -> Sent {
         let arguments = json!({"text": text}).as_object().cloned().unwrap();
         let params = CallToolRequestParams::new("work").with_arguments(arguments);
-        self.direct.call(&params, None, progress).unwrap()
+        self.direct
+            .call(&params, &Arc::default(), progress)
+            .unwrap()
     }
 
     async fn says(&mut self, messages: &[Value]) {
@@ -174,7 +178,7 @@ async fn the_reader_is_woken_for_a_call() {
         // It waits for the server by now.
         tokio::task::yield_now().await;
         let params = CallToolRequestParams::new("work");
-        let sent = direct.call(&params, None, &ProgressSink::default());
+        let sent = direct.call(&params, &Arc::default(), &ProgressSink::default());
         sent.unwrap().answer.await.unwrap().unwrap()
     };
     let (_server, answer) = futures_util::join!(answering, calling);
@@ -260,12 +264,17 @@ async fn calls_end_with_the_connection_and_there_are_none_before_and_after() {
     let params = CallToolRequestParams::new("work");
     let silent = ProgressSink::default();
     let not_yet = Direct::default();
-    assert!(not_yet.call(&params, None, &silent).is_none());
+    assert!(not_yet.call(&params, &Arc::default(), &silent).is_none());
     let stage = Stage::new(4096, usize::MAX);
     let sent = stage.call("a");
     drop(stage.wire);
     assert!(sent.answer.now_or_never().unwrap().is_err());
-    assert!(stage.direct.call(&params, None, &silent).is_none());
+    assert!(
+        stage
+            .direct
+            .call(&params, &Arc::default(), &silent)
+            .is_none()
+    );
 }
 
 #[tokio::test]
@@ -410,7 +419,9 @@ proptest! {
         let direct = Direct::default();
         direct.introduce(&about_us, level);
         let sink = if listens { ProgressSink::new(|_| {}) } else { ProgressSink::default() };
-        let sent = direct.call(&params, key.as_deref(), &sink).unwrap();
+        let tool = ToolDefinition::new("work", "", json!({}));
+        let caller = Caller::of(&Arc::new(tool), key.clone());
+        let sent = direct.call(&params, &caller, &sink).unwrap();
 
         let mut meta = about_us;
         if let Some(level) = level {

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
-    asks::{Visited, Visits},
+    asks::{Visited, Visits, Within},
     call::Request,
     convert,
     direct::IDEMPOTENCY_KEY,
@@ -69,7 +69,6 @@ async fn exchange(
 ) -> Attempt {
     let mut answered: Option<Box<CallToolRequestParams>> = None;
     let mut visited = Visited::default();
-    let call = request.idempotency_key.as_deref();
     for _ in 0..MOST_ROUNDS {
         let params = answered.as_deref().unwrap_or(params);
         let result = match send(link, params, request).await {
@@ -78,7 +77,8 @@ async fn exchange(
                 let Some(visits) = Visits::of(&error) else {
                     return Box::pin(failure(server, link, request, error)).await;
                 };
-                match Box::pin(server.asks.visit(visits, &mut visited, call)).await {
+                let within = Within::call(&request.caller);
+                match Box::pin(server.asks.visit(visits, &mut visited, &within)).await {
                     Ok(()) => continue,
                     Err(error) => return Attempt::Answered(Err(refused(server, request, error))),
                 }
@@ -87,7 +87,8 @@ async fn exchange(
         let answer = match result {
             ServerResult::CallToolResult(result) => Ok(convert::output(result)),
             ServerResult::InputRequiredResult(wants) => {
-                match Box::pin(server.asks.answer(wants, call)).await {
+                let within = Within::call(&request.caller);
+                match Box::pin(server.asks.answer(wants, &within)).await {
                     Ok(known) => {
                         let mut params = Box::new(params.clone());
                         Box::pin(known.put_into(&mut params)).await;
@@ -102,7 +103,8 @@ async fn exchange(
             }
             other => {
                 let result = serde_json::to_value(other).unwrap_or_default();
-                match Box::pin(server.asks.answer_json(&result, call)).await {
+                let within = Within::call(&request.caller);
+                match Box::pin(server.asks.answer_json(&result, &within)).await {
                     None => Ok(convert::output_from_json(result)),
                     Some(Ok(known)) => {
                         let mut params = Box::new(params.clone());
@@ -126,9 +128,8 @@ async fn send(
     params: &CallToolRequestParams,
     call: &Request,
 ) -> Result<ServerResult, ServiceError> {
-    let key = call.idempotency_key.as_deref();
     let sent = match &link.direct {
-        Some(direct) => direct.call(params, key, &call.progress),
+        Some(direct) => direct.call(params, &call.caller, &call.progress),
         None => None,
     };
     let Some(sent) = sent else {
@@ -152,8 +153,9 @@ async fn send_with_rmcp(
             .extensions_mut()
             .insert(Listener(call.progress.clone()));
     }
+    request.extensions_mut().insert(call.caller.clone());
     let mut options = PeerRequestOptions::no_options();
-    if let Some(key) = &call.idempotency_key {
+    if let Some(key) = &call.caller.key {
         let mut meta = McpObject::new();
         meta.insert(IDEMPOTENCY_KEY.to_owned(), key.as_str().into());
         options = options.with_meta(RequestMetaObject::from(meta));

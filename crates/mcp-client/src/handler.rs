@@ -13,15 +13,15 @@ use rmcp::{
         ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomNotification,
         CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ElicitationAction,
         ErrorCode, ErrorData, Implementation, ListRootsResult, LoggingMessageNotificationParam,
-        ProtocolVersion, RequestId, ResourceUpdatedNotificationParam, TaskStatusNotificationParams,
+        ProtocolVersion, ResourceUpdatedNotificationParam, TaskStatusNotificationParams,
     },
-    service::{InboundStreamOrigin, NotificationContext, RequestContext},
+    service::{NotificationContext, RequestContext},
 };
 use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::{
-    asks::Asks,
+    asks::{Asks, Within},
     features::{ListKind, Lists, TaskNews, Told, offered},
     logs::{LogLevel, LogTail},
     open_requests::OpenRequests,
@@ -76,43 +76,20 @@ impl ClientSide {
     }
 
     /// Waits for an answer as long as the server has a use for it: until it withdraws its question,
-    /// or until every call of ours that was open when it asked is over. `None` after that, and at once
+    /// or until every call of ours within which it may ask is over. `None` after that, and at once
     /// if there is none, for a question belongs to a call.
     async fn within_a_call<T>(
         &self,
         context: &RequestContext<RoleClient>,
+        within: &Within,
         answer: impl Future<Output = T>,
     ) -> Option<T> {
-        let asked_within = match self.request_of(context) {
-            Some(request) => vec![request.clone()],
-            None => self.open.calls(),
-        };
         tokio::select! {
             biased;
             () = context.ct.cancelled() => None,
-            () = self.open.ended(&asked_within) => None,
+            () = within.over(&self.open) => None,
             answer = answer => Some(answer),
         }
-    }
-
-    /// The request of ours on whose stream a request of the server came, if that is still open.
-    fn request_of<'a>(&self, context: &'a RequestContext<RoleClient>) -> Option<&'a RequestId> {
-        let request = stream_of(context)?;
-        self.open.calls().contains(request).then_some(request)
-    }
-
-    /// The call within which the server asks something. Where it may be one of several, or one that is over, it
-    /// is none: the person who waits for another one is not to be asked.
-    fn call_of(&self, context: &RequestContext<RoleClient>) -> Option<Arc<str>> {
-        let call = match stream_of(context) {
-            Some(request) => self.open.call(request),
-            None => self.open.sole_call(),
-        };
-        if call.is_none() {
-            let server = &self.server;
-            tracing::debug!(server, "it is not known within which call it asks");
-        }
-        call
     }
 
     async fn elicitation(
@@ -120,10 +97,12 @@ impl ClientSide {
         params: Value,
         context: &RequestContext<RoleClient>,
     ) -> Result<Value, ErrorData> {
-        let call = self.call_of(context);
-        let asked = self.asks.elicit(params, call.as_deref());
-        let asked = self.within_a_call(context, asked).await;
-        asked.unwrap_or_else(|| {
+        let asked = async {
+            let within = within(context)?;
+            let asked = self.asks.elicit(params, &within);
+            self.within_a_call(context, &within, asked).await
+        };
+        asked.await.unwrap_or_else(|| {
             tracing::debug!(
                 server = self.server,
                 "a question outside a call, or after it"
@@ -133,13 +112,14 @@ impl ClientSide {
     }
 }
 
-/// The request of ours on whose stream a request of the server came. Over pipes, and on the server's own stream,
-/// it does not say.
-fn stream_of(context: &RequestContext<RoleClient>) -> Option<&RequestId> {
-    match context.extensions.get::<InboundStreamOrigin>()? {
-        InboundStreamOrigin::OutboundRequest(id) => Some(id),
-        InboundStreamOrigin::Unassociated => None,
-    }
+/// Within which request the server asks; the wire has written it there, where requests and answers are seen in
+/// order.
+fn within(context: &RequestContext<RoleClient>) -> Option<Within> {
+    context.extensions.get::<Within>().cloned()
+}
+
+fn withdrawn() -> ErrorData {
+    ErrorData::new(ErrorCode::INVALID_REQUEST, WITHDRAWN, None)
 }
 
 impl ClientHandler for ClientSide {
@@ -148,9 +128,11 @@ impl ClientHandler for ClientSide {
         params: CreateMessageRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        self.within_a_call(&context, self.asks.sample(params))
+        let within = within(&context).ok_or_else(withdrawn)?;
+        let answer = self.asks.sample(params, &within);
+        self.within_a_call(&context, &within, answer)
             .await
-            .unwrap_or_else(|| Err(ErrorData::new(ErrorCode::INVALID_REQUEST, WITHDRAWN, None)))
+            .unwrap_or_else(|| Err(withdrawn()))
     }
 
     async fn create_elicitation(
@@ -184,10 +166,11 @@ impl ClientHandler for ClientSide {
                 .await
                 .map(CustomResult::new);
         }
-        let answer = self.asks.answer_one(&request.method, params, None);
-        self.within_a_call(&context, answer)
+        let within = within(&context).ok_or_else(withdrawn)?;
+        let answer = self.asks.answer_one(&request.method, params, &within);
+        self.within_a_call(&context, &within, answer)
             .await
-            .unwrap_or_else(|| Err(ErrorData::new(ErrorCode::INVALID_REQUEST, WITHDRAWN, None)))
+            .unwrap_or_else(|| Err(withdrawn()))
             .map(CustomResult::new)
     }
 

@@ -31,6 +31,7 @@ use crate::{
     asks::{self, Answering, Root},
     auth::AuthOptions,
     call::{self, Request},
+    caller::Caller,
     circuits::CircuitOptions,
     config::{DEFAULT_CALL_TIMEOUT, ServerConfig},
     deadline::{Deadline, Limits},
@@ -169,9 +170,9 @@ pub struct McpHost {
     handles: Mutex<Vec<AbortHandle>>,
 }
 
-/// Who calls a tool by its own name.
+/// On whose behalf a tool is called by its own name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Caller {
+pub(crate) enum Behalf {
     /// Whoever has the host.
     Host,
     /// A page of MCP Apps, which may not call every tool.
@@ -268,7 +269,7 @@ impl McpHost {
         tool: &str,
         input: JsonObject,
     ) -> Result<ToolOutput, ToolCallError> {
-        self.call_own(server, tool, input, Caller::Host).await
+        self.call_own(server, tool, input, Behalf::Host).await
     }
 
     pub(crate) async fn call_own(
@@ -276,7 +277,7 @@ impl McpHost {
         server: &str,
         tool: &str,
         input: JsonObject,
-        caller: Caller,
+        behalf: Behalf,
     ) -> Result<ToolOutput, ToolCallError> {
         let Some(found) = self.servers.iter().find(|s| s.config.name == server) else {
             let names = || self.servers.iter().map(|s| s.config.name.as_str());
@@ -303,7 +304,7 @@ impl McpHost {
                 available: definitions.map(|tool| own_name(tool).to_owned()).collect(),
             });
         };
-        if caller == Caller::Page && now.tools.is_hidden_from_apps(tool) {
+        if behalf == Behalf::Page && now.tools.is_hidden_from_apps(tool) {
             return Err(ToolCallError::Refused {
                 server: server.to_owned(),
                 tool: tool.to_owned(),
@@ -312,11 +313,11 @@ impl McpHost {
             });
         }
         let request = Request {
+            caller: Caller::of(&known.definition, None),
             tool: known,
             input,
             deadline,
             retries: self.options.retries,
-            idempotency_key: None,
             progress: ProgressSink::default(),
         };
         Box::pin(call::call(found, request)).await
@@ -614,11 +615,11 @@ impl ToolHost for McpHost {
         };
         let limits = self.limits(server, own_name(&tool.definition), call.deadline);
         let request = Request {
+            caller: Caller::of(&tool.definition, call.idempotency_key),
             tool,
             input: call.input,
             deadline: Deadline::new(begun, limits),
             retries: self.options.retries,
-            idempotency_key: call.idempotency_key,
             progress: call.progress,
         };
         call::call(server, request).await

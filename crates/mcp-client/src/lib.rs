@@ -37,6 +37,7 @@ mod asks;
 pub mod auth;
 mod breaker;
 mod call;
+mod caller;
 mod circuits;
 pub mod config;
 mod connect;

@@ -14,8 +14,10 @@ use crate::{
     alarms::Alarms,
     asks::Asks,
     auth::HeldSession,
+    caller::Caller,
     circuits::{Circuits, Standing},
     config::ServerConfig,
+    deadline::Questions,
     direct::Direct,
     error::{HostError, Reason},
     features::{ListKind, Lists, Subscribed, TaskNews, Told},
@@ -261,10 +263,14 @@ impl Server {
         link.ended.borrow().is_none().then(|| link.clone())
     }
 
-    /// How many questions of it are before a person or a model; nothing where there is nobody who could
-    /// answer one.
-    pub(crate) fn asking(&self) -> Option<watch::Receiver<usize>> {
-        self.is_answered.then(|| self.asks.asking())
+    /// Those of its questions within this call that are before a person or a model; nothing where there is
+    /// nobody who could answer one.
+    pub(crate) fn questions(&self, caller: &Arc<Caller>) -> Option<Questions> {
+        self.is_answered.then(|| Questions {
+            asking: self.asks.asking(),
+            caller: Arc::clone(caller),
+            patience: self.asks.patience(),
+        })
     }
 
     /// Whether nothing is asked of it, and nobody waits to ask.

@@ -27,7 +27,7 @@ use rmcp::{
         ProgressToken, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerNotification,
         ServerRequest, ServerResult,
     },
-    service::ServiceError,
+    service::{InboundStreamOrigin, ServiceError},
     transport::Transport,
 };
 use serde_json::Value;
@@ -38,9 +38,11 @@ use tokio::{
 };
 
 use crate::{
+    asks::Within,
+    caller::Caller,
     direct::{Answer, Direct, IDEMPOTENCY_KEY},
     logs::LogLevel,
-    open_requests::OpenRequests,
+    open_requests::{Ending, OpenRequests},
 };
 
 /// Rides on a request's extensions: whoever wants to hear of its progress.
@@ -162,9 +164,8 @@ impl<T> Wire<T> {
             JsonRpcMessage::Request(request) => {
                 let method = Asked::of(&request.request);
                 let sink = request.request.extensions_mut().remove::<Listener>();
+                let caller = request.request.extensions_mut().remove::<Arc<Caller>>();
                 let meta = request.request.get_meta_mut();
-                let call = meta.get(IDEMPOTENCY_KEY).and_then(Value::as_str);
-                let call = call.map(str::to_owned);
                 match (sink, meta.get_progress_token()) {
                     (Some(Listener(sink)), Some(token)) => self.calls.push(Call {
                         id: request.id.clone(),
@@ -201,8 +202,8 @@ impl<T> Wire<T> {
                 }
                 if !matches!(method, Asked::Unanswered) {
                     let may_ask = matches!(method, Asked::ToolCall | Asked::Reading);
-                    self.open
-                        .begin(request.id.clone(), may_ask, call.as_deref());
+                    let caller = may_ask.then(|| caller.unwrap_or_default());
+                    self.open.begin(request.id.clone(), caller);
                 }
                 if let ClientRequest::DiscoverRequest(_) = request.request
                     && let Probe::Armed { patience } | Probe::Waiting { patience, .. } = self.probe
@@ -220,7 +221,7 @@ impl<T> Wire<T> {
                     && let Some(id) = &cancelled.params.request_id
                 {
                     // Nobody waits any more.
-                    drop(self.close_request(id));
+                    drop(self.close_request(id, Ending::GivenUp));
                 }
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
@@ -234,7 +235,13 @@ impl<T> Wire<T> {
                 if let ServerResult::DiscoverResult(about) = &response.result {
                     self.logs = about.capabilities.logging.is_some();
                 }
-                let Some(caller) = self.close_request(&response.id) else {
+                let ending = match &response.result {
+                    ServerResult::CallToolResult(result) if result.is_error == Some(true) => {
+                        Ending::Refused
+                    }
+                    _ => Ending::Answered,
+                };
+                let Some(caller) = self.close_request(&response.id, ending) else {
                     return Some(JsonRpcMessage::Response(response));
                 };
                 // Fails when the call was given up just now.
@@ -249,7 +256,8 @@ impl<T> Wire<T> {
                     error.id = Some(sole);
                     error.error.data = Some(UNREAD.into());
                 }
-                let caller = error.id.as_ref().and_then(|id| self.close_request(id));
+                let id = error.id.as_ref();
+                let caller = id.and_then(|id| self.close_request(id, Ending::Refused));
                 let Some(caller) = caller else {
                     return Some(JsonRpcMessage::Error(error));
                 };
@@ -266,19 +274,54 @@ impl<T> Wire<T> {
                 Some(JsonRpcMessage::Notification(notification))
             }
             JsonRpcMessage::Request(mut request) => {
+                let within = self.within(&request.request);
                 let direct = self.direct.as_ref();
                 if direct.is_some_and(|Attached(direct)| direct.may_be_asked_unknown_to_rmcp()) {
                     request.request = unrestricted(request.request);
+                }
+                if let Some(within) = within {
+                    request.request.extensions_mut().insert(within);
                 }
                 Some(JsonRpcMessage::Request(request))
             }
         }
     }
 
+    /// Within which request of ours the server asks. Over HTTP the stream on which it asks says so. Over pipes
+    /// nothing does, unless the server repeats the key of the call.
+    fn within(&self, request: &ServerRequest) -> Option<Within> {
+        if !matches!(
+            request,
+            ServerRequest::ElicitRequest(_)
+                | ServerRequest::CreateMessageRequest(_)
+                | ServerRequest::CustomRequest(_)
+        ) {
+            return None;
+        }
+        let stream = match request.extensions().get::<InboundStreamOrigin>() {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),
+            Some(InboundStreamOrigin::Unassociated) | None => None,
+        };
+        let key = request.get_meta().get(IDEMPOTENCY_KEY);
+        let named = match (stream, key.and_then(Value::as_str)) {
+            (Some(id), _) => self.open.caller(id).map(|caller| (id.clone(), caller)),
+            (None, Some(key)) => self.open.keyed(key),
+            (None, None) => return Some(Within::Unplaced(self.open.question(false))),
+        };
+        Some(match named {
+            Some((id, caller)) => Within::Known {
+                request: Some(id),
+                caller,
+            },
+            // It says within which, and that is over: it is none of the others either.
+            None => Within::Unplaced(self.open.question(true)),
+        })
+    }
+
     /// It was answered, or nobody waits for the answer any more. Who does, if it went past rmcp.
-    fn close_request(&mut self, id: &RequestId) -> Option<oneshot::Sender<Answer>> {
+    fn close_request(&mut self, id: &RequestId, ending: Ending) -> Option<oneshot::Sender<Answer>> {
         self.calls.retain(|call| !same(&call.id, id));
-        self.open.end(|open| same(open, id));
+        self.open.end(|open| same(open, id), ending);
         let Attached(direct) = self.direct.as_ref()?;
         direct.caller(id)
     }
@@ -443,7 +486,19 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Wire<T> {
         mut message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         self.outgoing(&mut message);
-        self.inner.send(message)
+        let asked = match &message {
+            JsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let (sent, open) = (self.inner.send(message), self.open.clone());
+        async move {
+            let sent = sent.await;
+            if let (Err(_), Some(asked)) = (&sent, asked) {
+                // What did not leave is not answered.
+                open.end(|open| *open == asked, Ending::Refused);
+            }
+            sent
+        }
     }
 
     // Safe to drop at any point, as rmcp's loop does: nothing is held over an await.

@@ -331,7 +331,7 @@ async fn calls_past_rmcp_say_what_rmcp_says_in_the_first_list_of_tools() {
         .with_direct(direct.clone());
     received(&mut wire).await;
     let params = CallToolRequestParams::new("work");
-    let call = || direct.call(&params, None, &ProgressSink::default());
+    let call = || direct.call(&params, &Arc::default(), &ProgressSink::default());
     assert!(call().is_none());
     let mut list = rmcp::model::ListToolsRequest::default();
     let mut meta = RequestMetaObject::default();

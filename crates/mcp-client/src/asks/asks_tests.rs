@@ -2,14 +2,15 @@ use std::collections::VecDeque;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use rmcp::service::ServiceError;
+use rmcp::{model::RequestId, service::ServiceError};
 use switchboard_domain::{
     ChatResponse, Elicitation, ElicitationAnswer, ElicitationForm, FinishReason, Message,
-    SampleError, SampleRequest, ToolChoiceOutcome, Usage,
+    SampleError, SampleRequest, ToolChoiceOutcome, ToolDefinition, Usage,
 };
 use tokio::time::Instant;
 
 use super::*;
+use crate::open_requests::OpenRequests;
 
 /// Answers what it was told to, and keeps what it was asked.
 #[derive(Default)]
@@ -91,6 +92,21 @@ fn accept(content: Value) -> ElicitationAnswer {
     ElicitationAnswer::Accept { content }
 }
 
+/// Within one of two calls.
+fn somewhere() -> Within {
+    let open = OpenRequests::default();
+    for id in 0..2 {
+        open.begin(RequestId::Number(id), Some(Arc::default()));
+    }
+    Within::Unplaced(open.question(false))
+}
+
+/// Within the call with this key.
+fn within(key: &str) -> Within {
+    let definition = Arc::new(ToolDefinition::new("work", "", json!({})));
+    Within::call(&Caller::of(&definition, Some(key.to_owned())))
+}
+
 fn form() -> Value {
     json!({
         "message": "Who? (sk-secret-1)",
@@ -147,7 +163,7 @@ async fn the_person_knows_who_asks_and_answers_what_fits() {
         accept(json!({"name": "Ada", "pin": 7})),
     ]);
     let asks = asks(&config(), Some(person.clone()), false);
-    let answer = asks.elicit(form(), None).await.unwrap();
+    let answer = asks.elicit(form(), &somewhere()).await.unwrap();
     assert_eq!(
         answer,
         json!({"action": "accept", "content": {"age": 36, "name": "Ada"}})
@@ -170,7 +186,7 @@ async fn an_answer_that_never_fits_is_none() {
     let person = Person::who_says([wrong(), wrong(), wrong(), wrong()]);
     let asks = asks(&config(), Some(person.clone()), false);
     assert_eq!(
-        asks.elicit(form(), None).await.unwrap(),
+        asks.elicit(form(), &somewhere()).await.unwrap(),
         json!({"action": "cancel"})
     );
     assert_eq!(person.asked().len(), 3);
@@ -181,16 +197,16 @@ async fn a_refusal_is_told_as_it_is() {
     let person = Person::who_says([ElicitationAnswer::Decline, ElicitationAnswer::Cancel]);
     let asks_one = asks(&config(), Some(person), false);
     assert_eq!(
-        asks_one.elicit(form(), None).await.unwrap(),
+        asks_one.elicit(form(), &somewhere()).await.unwrap(),
         json!({"action": "decline"})
     );
     assert_eq!(
-        asks_one.elicit(form(), None).await.unwrap(),
+        asks_one.elicit(form(), &somewhere()).await.unwrap(),
         json!({"action": "cancel"})
     );
     let nobody = asks(&config(), None, false);
     assert_eq!(
-        nobody.elicit(form(), None).await.unwrap(),
+        nobody.elicit(form(), &somewhere()).await.unwrap(),
         json!({"action": "decline"})
     );
 }
@@ -206,7 +222,10 @@ async fn a_question_that_cannot_be_put_is_an_error_and_nobody_is_asked() {
         json!({"mode": "telepathy", "message": "?"}),
         json!("?"),
     ] {
-        let error = asks.elicit(question.clone(), None).await.unwrap_err();
+        let error = asks
+            .elicit(question.clone(), &somewhere())
+            .await
+            .unwrap_err();
         assert_eq!(error.code, ErrorCode::INVALID_PARAMS, "{question}");
     }
     assert!(person.asked().is_empty());
@@ -216,18 +235,19 @@ async fn a_question_that_cannot_be_put_is_an_error_and_nobody_is_asked() {
 async fn one_question_at_a_time_is_put_and_a_flood_is_not() {
     let person = Person::who_says([]);
     let asks = asks(&config(), Some(person.clone()), false);
+    let place = somewhere();
     let mut long = form();
     long["message"] = "ä".repeat(5000).into();
     let mut questions: Vec<_> = (0..MOST_QUESTIONS)
-        .map(|_| Box::pin(asks.elicit(long.clone(), None)))
+        .map(|_| Box::pin(asks.elicit(long.clone(), &place)))
         .collect();
     for question in &mut questions {
         assert!(question.now_or_never().is_none());
     }
-    assert_eq!(*asks.asking().borrow(), MOST_QUESTIONS);
+    assert_eq!(asks.asking().borrow().len(), MOST_QUESTIONS);
     assert_eq!(person.asked().len(), 1);
     assert_eq!(person.asked()[0].message.chars().count(), 2001);
-    let too_many = asks.elicit(form(), None).await.unwrap();
+    let too_many = asks.elicit(form(), &somewhere()).await.unwrap();
     assert_eq!(too_many, json!({"action": "cancel"}));
     // The next one is put when the first is withdrawn.
     drop(questions.remove(0));
@@ -244,7 +264,7 @@ async fn one_question_at_a_time_is_put_and_a_flood_is_not() {
         .collect();
     let wants = json!({"resultType": "input_required", "inputRequests": requests});
     let error = asks
-        .answer_json(&wants, Some("run/1/a"))
+        .answer_json(&wants, &within("run/1/a"))
         .await
         .unwrap()
         .unwrap_err();
@@ -254,7 +274,7 @@ async fn one_question_at_a_time_is_put_and_a_flood_is_not() {
         error.message
     );
     let typed: InputRequiredResult = serde_json::from_value(wants).unwrap();
-    assert_eq!(asks.answer(typed, None).await.unwrap_err(), error);
+    assert_eq!(asks.answer(typed, &somewhere()).await.unwrap_err(), error);
 }
 
 #[tokio::test(start_paused = true)]
@@ -262,22 +282,22 @@ async fn whoever_does_not_answer_has_gone_away() {
     let asks = asks(&config(), Some(Person::who_says([])), false);
     let begun = Instant::now();
     assert_eq!(
-        asks.elicit(form(), None).await.unwrap(),
+        asks.elicit(form(), &somewhere()).await.unwrap(),
         json!({"action": "cancel"})
     );
     assert_eq!(begun.elapsed(), Answering::default().patience);
-    assert_eq!(*asks.asking().borrow(), 0);
+    assert_eq!(asks.asking().borrow().len(), 0);
 }
 
 #[tokio::test]
 async fn an_open_question_is_counted_until_it_is_answered_or_withdrawn() {
     let asks = asks(&config(), Some(Person::who_says([])), false);
-    let open = asks.asking();
-    let mut question = Box::pin(asks.elicit(form(), None));
+    let (open, place) = (asks.asking(), somewhere());
+    let mut question = Box::pin(asks.elicit(form(), &place));
     assert!((&mut question).now_or_never().is_none());
-    assert_eq!(*open.borrow(), 1);
+    assert_eq!(open.borrow().len(), 1);
     drop(question);
-    assert_eq!(*open.borrow(), 0);
+    assert_eq!(open.borrow().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,7 +306,8 @@ async fn a_call_that_needs_a_visit_waits_for_the_server_to_be_done_with_it() {
     let asks = asks(&config(), Some(person.clone()), false);
     let mut visited = Visited::default();
     let begun = Instant::now();
-    let mut visit = Box::pin(asks.visit(visit_first(&["a", "b"]), &mut visited, None));
+    let place = somewhere();
+    let mut visit = Box::pin(asks.visit(visit_first(&["a", "b"]), &mut visited, &place));
     assert!((&mut visit).now_or_never().is_none());
     assert_eq!(
         person.asked()[0].form,
@@ -306,7 +327,10 @@ async fn a_call_that_needs_a_visit_waits_for_the_server_to_be_done_with_it() {
     let mut waits = Vec::new();
     let error = loop {
         let begun = Instant::now();
-        match asks.visit(visit_first(&["a"]), &mut visited, None).await {
+        match asks
+            .visit(visit_first(&["a"]), &mut visited, &somewhere())
+            .await
+        {
             Ok(()) => waits.push(begun.elapsed().as_secs()),
             Err(error) => break error,
         }
@@ -330,7 +354,7 @@ async fn a_visit_that_is_declined_ends_the_call() {
     ] {
         let asks = asks(&config(), person, false);
         let error = asks
-            .visit(visit_first(&["a"]), &mut Visited::default(), None)
+            .visit(visit_first(&["a"]), &mut Visited::default(), &somewhere())
             .await
             .unwrap_err();
         assert_eq!(error.message, why);
@@ -350,7 +374,7 @@ async fn a_model_is_asked_within_limits() {
     };
     let mut config = config();
     let unasked = asks(&config, None, true)
-        .sample(ask("?"))
+        .sample(ask("?"), &somewhere())
         .await
         .unwrap_err();
     assert_eq!(unasked.code, ErrorCode::METHOD_NOT_FOUND);
@@ -359,15 +383,18 @@ async fn a_model_is_asked_within_limits() {
         max_tokens: 5,
     });
     let asks = asks(&config, None, true);
-    let answer = asks.sample(ask("hello")).await.unwrap();
+    let answer = asks.sample(ask("hello"), &somewhere()).await.unwrap();
     let answer = serde_json::to_value(answer).unwrap();
     assert_eq!(answer["content"]["text"], "hello to crm");
-    let forbidden = asks.sample(ask("forbidden")).await.unwrap_err();
+    let forbidden = asks
+        .sample(ask("forbidden"), &somewhere())
+        .await
+        .unwrap_err();
     assert_eq!(
         (forbidden.code, forbidden.message.as_ref()),
         (ErrorCode(-1), "not this")
     );
-    let exhausted = asks.sample(ask("hello")).await.unwrap_err();
+    let exhausted = asks.sample(ask("hello"), &somewhere()).await.unwrap_err();
     assert_eq!(exhausted.code, ErrorCode(-1));
     assert!(
         exhausted.message.contains("all 2 answers"),
@@ -392,7 +419,7 @@ async fn what_the_protocols_types_cannot_read_is_answered_all_the_same() {
         },
     });
     let known = asks
-        .answer_json(&wants, Some("run/1/a"))
+        .answer_json(&wants, &within("run/1/a"))
         .await
         .unwrap()
         .unwrap();
@@ -410,10 +437,14 @@ async fn what_the_protocols_types_cannot_read_is_answered_all_the_same() {
     let unknown = json!({
         "resultType": "input_required", "inputRequests": {"x": {"method": "mind/read"}},
     });
-    let error = asks.answer_json(&unknown, None).await.unwrap().unwrap_err();
+    let error = asks
+        .answer_json(&unknown, &somewhere())
+        .await
+        .unwrap()
+        .unwrap_err();
     assert_eq!(error.code, ErrorCode::METHOD_NOT_FOUND);
     assert!(
-        asks.answer_json(&json!({"content": []}), None)
+        asks.answer_json(&json!({"content": []}), &somewhere())
             .await
             .is_none()
     );

@@ -7,10 +7,15 @@ use rmcp::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_domain::{Elicitation, ElicitationAnswer, ElicitationForm};
+use switchboard_domain::{Candidates, Elicitation, ElicitationAnswer, ElicitationForm};
 use tokio::time::{Duration, Instant, timeout, timeout_at};
 
-use super::{Asks, form::Form};
+use super::{
+    Asks, Within,
+    form::Form,
+    within::{Counted, count},
+};
+use crate::open_requests::Unplaced;
 
 /// Bytes of a question that are shown.
 const MESSAGE_BYTES: usize = 4000;
@@ -77,19 +82,13 @@ impl Visits {
 impl Asks {
     /// Asks the person, and gives the result of `elicitation/create`. Dropping the future withdraws the
     /// question.
-    ///
-    /// `call` is the idempotency key of the call within which the server asks, where that is known.
-    pub(crate) async fn elicit(
-        &self,
-        params: Value,
-        call: Option<&str>,
-    ) -> Result<Value, ErrorData> {
+    pub(crate) async fn elicit(&self, params: Value, within: &Within) -> Result<Value, ErrorData> {
         if self.elicitor.is_none() {
             return Ok(json!({"action": "decline"}));
         }
         let params = Params::deserialize(params)
             .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-        let answer = self.ask(params, call).await;
+        let answer = self.ask(params, within).await;
         Ok(
             match answer.map_err(|why| ErrorData::invalid_params(why, None))? {
                 Answer::Filled(content) => json!({"action": "accept", "content": content}),
@@ -107,10 +106,10 @@ impl Asks {
         &self,
         visits: Visits,
         visited: &mut Visited,
-        call: Option<&str>,
+        within: &Within,
     ) -> Result<(), ErrorData> {
         let Visits { addresses, error } = visits;
-        self.visit_all(addresses, visited, call)
+        self.visit_all(addresses, visited, within)
             .await
             .map_err(|why| ErrorData {
                 message: format!("{} ({why})", error.message).into(),
@@ -122,7 +121,7 @@ impl Asks {
         &self,
         addresses: Vec<Params>,
         visited: &mut Visited,
-        call: Option<&str>,
+        within: &Within,
     ) -> Result<(), String> {
         if self.elicitor.is_none() {
             return Err("nobody is there to be asked".to_owned());
@@ -141,7 +140,7 @@ impl Asks {
             let url = params.url.clone().unwrap_or_default();
             // It is the same visit, whatever the server calls it this time.
             if !visited.urls.contains(&url) {
-                match self.ask(params, call).await? {
+                match self.ask(params, within).await? {
                     Answer::Agreed | Answer::Filled(_) => visited.urls.push(url),
                     Answer::Declined => return Err("the person declined".to_owned()),
                     Answer::Cancelled => {
@@ -152,7 +151,7 @@ impl Asks {
             matters.push(matter);
         }
         // They are on their way there.
-        let _asking = self.question(call.is_some());
+        let _asking = count(&self.asking, within);
         let mut done = self.done.subscribe();
         let all_done = done.wait_for(|done| matters.iter().all(|matter| done.contains(matter)));
         // Fails only without a sender, which is borrowed.
@@ -164,7 +163,7 @@ impl Asks {
     }
 
     /// Fails with what is wrong with the question.
-    async fn ask(&self, params: Params, call: Option<&str>) -> Result<Answer, String> {
+    async fn ask(&self, params: Params, within: &Within) -> Result<Answer, String> {
         let Some(elicitor) = &self.elicitor else {
             return Ok(Answer::Declined);
         };
@@ -189,18 +188,24 @@ impl Asks {
         let mut elicitation = Elicitation {
             server: self.server.clone(),
             message: message.clone(),
-            call: call.map(str::to_owned),
+            call: None,
+            candidates: Candidates::default(),
             form,
         };
-        let Some(_asking) = self.question(call.is_some()) else {
+        let Some(asking) = count(&self.asking, within) else {
             tracing::warn!(server = self.server, "it asks too much at once");
             return Ok(Answer::Cancelled);
         };
-        // Who is asked within a call that is known may be another person each time: whoever shows questions
+        self.place(&mut elicitation, within, &asking).await;
+        // Who is asked where it is known whose the calls are may be another person each time: whoever shows questions
         // also says how many at once.
-        let _turn = match call {
-            Some(_) => None,
-            None => Some(self.turn.lock().await),
+        let candidates = &elicitation.candidates;
+        let is_known =
+            elicitation.call.is_some() || !candidates.calls.is_empty() && !candidates.others;
+        let _turn = if is_known {
+            None
+        } else {
+            Some(self.turn.lock().await)
         };
         let until = Instant::now() + self.patience;
         for _ in 0..MOST_TRIES {
@@ -226,6 +231,32 @@ impl Asks {
             "no answer to its form fitted, so it gets none"
         );
         Ok(Answer::Cancelled)
+    }
+
+    /// Finds out within which call a question is asked, or at least whom it concerns.
+    async fn place(&self, elicitation: &mut Elicitation, within: &Within, asking: &Counted<'_>) {
+        let question = match within {
+            Within::Known { caller, .. } => {
+                elicitation.call.clone_from(&caller.key);
+                return;
+            }
+            Within::Unplaced(question) => question,
+        };
+        let enough = |question: &Unplaced| {
+            question.sole().is_some() || self.is_sure_with(&question.candidates())
+        };
+        question.settled(self.placing, enough).await;
+        let callers = question.callers();
+        if question.is_of_one_tool() {
+            self.alone.learn(&self.server, &callers);
+        }
+        match question.sole() {
+            Some(caller) => {
+                asking.is_within(&caller);
+                elicitation.call.clone_from(&caller.key);
+            }
+            None => elicitation.candidates = question.candidates(),
+        }
     }
 }
 

@@ -10,10 +10,12 @@
     reason = "servers of both eras still ask for samples and roots"
 )]
 
+mod alone;
 mod elicit;
 mod form;
 mod roots;
 mod sample;
+mod within;
 
 use std::{
     collections::VecDeque,
@@ -31,24 +33,22 @@ use rmcp::model::{
     UrlElicitationCapability,
 };
 use serde_json::{Value, json};
-use switchboard_domain::{Elicitor, Sampler};
+use switchboard_domain::{Candidates, Elicitor, Sampler};
 use tokio::{
     sync::watch,
     time::{Duration, sleep},
 };
 
+use self::{alone::Alone, within::MOST_QUESTIONS};
 pub(crate) use self::{
+    alone::Turn,
     elicit::{Visited, Visits},
     roots::replace_roots,
+    within::{Asked, Asking, Within},
 };
 pub use self::{roots::Root, sample::SamplingLimits};
-use crate::{config::ServerConfig, redact::Redactor};
+use crate::{caller::Caller, config::ServerConfig, redact::Redactor};
 
-/// How many questions of one server may wait for an answer at once. Further ones are cancelled unasked: no
-/// honest server has so many.
-const MOST_QUESTIONS: usize = 16;
-/// The same where it is known within which calls they are asked: those may be of many people.
-const MOST_QUESTIONS_OF_CALLS: usize = 256;
 /// How many matters that a server said to be done with are remembered.
 const DONE_MATTERS: usize = 64;
 /// How long to wait before a request is made again where its server wants nothing else.
@@ -68,16 +68,21 @@ pub struct Answering {
     /// How long a question may wait for its answer. That time does not count towards the deadline of the
     /// call that it belongs to, so it has an end of its own: whoever does not answer has gone away.
     pub patience: Duration,
+    /// How long a question is held back of which it is not certain whose it is, so that it turns out: those of
+    /// the calls that are answered meanwhile did not ask it. Shorter than a server waits for an answer, which
+    /// would answer its call without one.
+    pub placing: Duration,
 }
 
 impl Default for Answering {
-    /// Nobody, nothing, and ten minutes.
+    /// Nobody, nothing, ten minutes, and ten seconds.
     fn default() -> Self {
         Self {
             elicitor: None,
             sampler: None,
             roots: None,
             patience: Duration::from_mins(10),
+            placing: Duration::from_secs(10),
         }
     }
 }
@@ -89,6 +94,7 @@ impl fmt::Debug for Answering {
             .field("sampler", &self.sampler.is_some())
             .field("roots", &self.roots)
             .field("patience", &self.patience)
+            .field("placing", &self.placing)
             .finish()
     }
 }
@@ -109,10 +115,12 @@ pub(crate) struct Asks {
     /// Whether the connection was told that there are roots.
     offered_roots: AtomicBool,
     patience: Duration,
+    placing: Duration,
     /// Of questions of which nobody knows whose they are, one at a time is asked.
     turn: tokio::sync::Mutex<()>,
+    alone: Alone,
     /// Questions that wait for an answer of ours.
-    asking: watch::Sender<usize>,
+    asking: watch::Sender<Asking>,
     /// The last matters that it said to be done with.
     done: watch::Sender<VecDeque<String>>,
 }
@@ -131,8 +139,10 @@ impl Asks {
             has_own_roots: config.roots.is_some(),
             offered_roots: AtomicBool::new(false),
             patience: answering.patience,
+            placing: answering.placing,
             turn: tokio::sync::Mutex::default(),
-            asking: watch::Sender::new(0),
+            alone: Alone::default(),
+            asking: watch::Sender::default(),
             done: watch::Sender::default(),
         }
     }
@@ -161,19 +171,40 @@ impl Asks {
         capabilities
     }
 
-    /// How many of its questions wait for an answer now. The time that takes is not the server's.
-    pub(crate) fn asking(&self) -> watch::Receiver<usize> {
+    /// Those of its questions that wait for an answer now. The time that takes is not the server's.
+    pub(crate) fn asking(&self) -> watch::Receiver<Asking> {
         self.asking.subscribe()
+    }
+
+    /// How long a question may wait for its answer.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// A turn of this call among those that may ask, if there is one now.
+    pub(crate) fn take_turn(&self, caller: &Arc<Caller>) -> Option<Turn<'_>> {
+        self.alone.take(caller, |calls| self.is_sure_with(calls))
+    }
+
+    /// The same, which is waited for.
+    pub(crate) async fn turn_of(&self, caller: &Arc<Caller>) -> Turn<'_> {
+        let are_one = |calls: &Candidates| self.is_sure_with(calls);
+        self.alone.turn(caller, are_one).await
+    }
+
+    fn is_sure_with(&self, candidates: &Candidates) -> bool {
+        let elicitor = self.elicitor.as_ref();
+        elicitor.is_none_or(|elicitor| elicitor.knows_whom_to_ask(candidates))
     }
 
     /// Answers everything that a server wants to know before it answers a request (2026-07-28). An error
     /// is why it cannot have that.
     ///
-    /// `call` is the idempotency key of the call that the request is, if it is one.
+    /// `within` is the request.
     pub(crate) async fn answer(
         &self,
         wants: InputRequiredResult,
-        call: Option<&str>,
+        within: &Within,
     ) -> Result<Known, ErrorData> {
         let Some(requests) = wants.input_requests else {
             return Ok(Known {
@@ -187,15 +218,16 @@ impl Asks {
             let answer = match request {
                 InputRequest::Elicitation(request) => {
                     let params = serde_json::to_value(request.params).unwrap_or_default();
-                    self.elicit(params, call).await?
+                    self.elicit(params, within).await?
                 }
                 InputRequest::CreateMessage(request) => {
-                    let result = self.sample(request.params).await;
+                    let result = self.sample(request.params, within).await;
                     let result = result.map_err(|error| self.without_sample(error))?;
                     serde_json::to_value(result).unwrap_or_default()
                 }
                 InputRequest::ListRoots(_) => {
-                    self.answer_within("roots/list", Value::Null, None).await?
+                    self.answer_within("roots/list", Value::Null, within)
+                        .await?
                 }
                 _ => return Err(not_known("a request")),
             };
@@ -212,7 +244,7 @@ impl Asks {
     pub(crate) async fn answer_json(
         &self,
         result: &Value,
-        call: Option<&str>,
+        within: &Within,
     ) -> Option<Result<Known, ErrorData>> {
         let kind = result.get("resultType").and_then(Value::as_str);
         if kind != Some("input_required") {
@@ -228,7 +260,7 @@ impl Asks {
             let method = request.get("method").and_then(Value::as_str);
             let params = request.get("params").cloned().unwrap_or_default();
             let method = method.unwrap_or_default();
-            match self.answer_within(method, params, call).await {
+            match self.answer_within(method, params, within).await {
                 Ok(answer) => responses.insert(key.clone(), answer),
                 Err(error) => return Some(Err(error)),
             };
@@ -243,9 +275,9 @@ impl Asks {
         &self,
         method: &str,
         params: Value,
-        call: Option<&str>,
+        within: &Within,
     ) -> Result<Value, ErrorData> {
-        match (method, self.answer_one(method, params, call).await) {
+        match (method, self.answer_one(method, params, within).await) {
             // An error would end the call; that there are none is as good an answer.
             ("roots/list", Err(_)) => Ok(json!({"roots": []})),
             ("sampling/createMessage", Err(error)) => Err(self.without_sample(error)),
@@ -272,14 +304,14 @@ impl Asks {
         &self,
         method: &str,
         params: Value,
-        call: Option<&str>,
+        within: &Within,
     ) -> Result<Value, ErrorData> {
         match method {
-            "elicitation/create" => self.elicit(params, call).await,
+            "elicitation/create" => self.elicit(params, within).await,
             "sampling/createMessage" => {
                 let params: CreateMessageRequestParams = serde_json::from_value(params)
                     .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-                let result = self.sample(params).await?;
+                let result = self.sample(params, within).await?;
                 Ok(serde_json::to_value(result).unwrap_or_default())
             }
             "roots/list" => {
@@ -324,21 +356,6 @@ impl Asks {
 
     fn lock_roots(&self) -> std::sync::MutexGuard<'_, Option<Vec<Root>>> {
         self.roots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Counts a question while it is held; `None` if there are too many.
-    fn question(&self, is_of_known_call: bool) -> Option<Question<'_>> {
-        let most = if is_of_known_call {
-            MOST_QUESTIONS_OF_CALLS
-        } else {
-            MOST_QUESTIONS
-        };
-        let counted = self.asking.send_if_modified(|open| {
-            let has_room = *open < most;
-            *open += usize::from(has_room);
-            has_room
-        });
-        counted.then_some(Question(&self.asking))
     }
 
     /// Takes one of the server's questions to a model, if it has any left.
@@ -389,15 +406,6 @@ fn few_enough(questions: usize) -> Result<(), ErrorData> {
 fn not_known(what: &str) -> ErrorData {
     let what = format!("{what} is not known here");
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, what, None)
-}
-
-/// A question that waits for an answer. Dropped with the future that asks.
-struct Question<'a>(&'a watch::Sender<usize>);
-
-impl Drop for Question<'_> {
-    fn drop(&mut self) {
-        self.0.send_modify(|open| *open = open.saturating_sub(1));
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::SampleError;
 use tokio::time::timeout;
 
-use super::Asks;
+use super::{Asks, Within, within::count};
 use crate::convert::sampling;
 
 /// The specification's example of the error for a request that was turned down (2025-11-25,
@@ -36,6 +36,7 @@ impl Asks {
     pub(crate) async fn sample(
         &self,
         params: CreateMessageRequestParams,
+        within: &Within,
     ) -> Result<CreateMessageResult, ErrorData> {
         let Some((sampler, limits)) = &self.sampler else {
             return Err(ErrorData::method_not_found::<
@@ -49,8 +50,7 @@ impl Asks {
             tracing::warn!(server = self.server, why, "a server may not ask a model");
             return Err(ErrorData::new(TURNED_DOWN, why, None));
         }
-        let _asking = self
-            .question(false)
+        let _asking = count(&self.asking, within)
             .ok_or_else(|| ErrorData::new(TURNED_DOWN, "it asks too much at once", None))?;
         let response = timeout(self.patience, sampler.sample(&request)).await;
         let response = response.map_err(|_| {

@@ -13,9 +13,9 @@ use super::{
     FeatureError, Listing, ResourceBody,
     ask::{Asker, Capability},
     pages::{self, meta, needed},
-    resources::is_app_media_type,
+    resources::{is_app_address, is_app_media_type},
 };
-use crate::host::{Caller, McpHost};
+use crate::host::{Behalf, McpHost};
 
 /// The media type of pages of MCP Apps.
 pub const APP_MEDIA_TYPE: &str = "text/html;profile=mcp-app";
@@ -119,11 +119,19 @@ impl McpHost {
         tool: &str,
         input: JsonObject,
     ) -> Result<ToolOutput, ToolCallError> {
-        self.call_own(server, tool, input, Caller::Page).await
+        self.call_own(server, tool, input, Behalf::Page).await
     }
 
-    /// Reads a page. It is an error if the address is not of `ui:` or what is there is no page.
+    /// Reads a page. It is an error if the address does not begin with `ui://`, for which the server is not asked, or if what is
+    /// there is no page.
     pub async fn read_app(&self, server: &str, uri: &str) -> Result<AppPage, FeatureError> {
+        // Who may only see pages must not have a server read anything else: that can do something, too.
+        if !is_app_address(uri) {
+            return Err(FeatureError::NoPage {
+                server: server.to_owned(),
+                uri: uri.to_owned(),
+            });
+        }
         let malformed = |reason: String| FeatureError::Malformed {
             server: server.to_owned(),
             request: "resources/read".to_owned(),

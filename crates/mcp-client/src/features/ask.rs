@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{
-    model::{ClientRequest, ErrorCode, ErrorData, ServerPeerInfo, ServerResult},
+    model::{ClientRequest, ErrorCode, ErrorData, GetExtensions, ServerPeerInfo, ServerResult},
     service::{PeerRequestOptions, ServiceError},
 };
 use serde_json::Value;
@@ -16,8 +16,9 @@ use tokio::{
 };
 
 use crate::{
-    asks::{Known, Visited, Visits},
+    asks::{Known, Visited, Visits, Within},
     call,
+    caller::Caller,
     deadline::{Deadline, Limits},
     exchange::CancelOnDrop,
     features::FeatureError,
@@ -159,6 +160,8 @@ impl<'a> Asker<'a> {
         let method = request.method().to_owned();
         // What distinguishes it from others of its method: a page by its cursor.
         let params = page_key(&request);
+        let caller = Arc::<Caller>::default();
+        request.extensions_mut().insert(Arc::clone(&caller));
         let mut broken: Option<Arc<Link>> = None;
         let mut attempts: u32 = 0;
         loop {
@@ -171,10 +174,12 @@ impl<'a> Asker<'a> {
             let asked = self.server.lists.age();
             attempts += 1;
             let held = {
-                let mut attempt = Box::pin(attempt(self.server, &link, &mut request));
-                let asking = self.server.asking();
+                let mut attempt = Box::pin(attempt(self.server, &link, &mut request, &caller));
+                let questions = self.server.questions(&caller);
                 let alarms = &self.server.alarms;
-                self.deadline.hold(alarms, asking, attempt.as_mut()).await
+                self.deadline
+                    .hold(alarms, questions, attempt.as_mut())
+                    .await
             };
             let trouble = match held {
                 Ok(Ok(result)) => {
@@ -332,11 +337,12 @@ async fn attempt(
     server: &Server,
     link: &Link,
     request: &mut ClientRequest,
+    caller: &Arc<Caller>,
 ) -> Result<Value, Trouble> {
     tokio::select! {
         // An answer that came before the end counts.
         biased;
-        answer = exchange(server, link, request) => answer,
+        answer = exchange(server, link, request, caller) => answer,
         reason = link.ended() => Err(Trouble::Gone(reason)),
     }
 }
@@ -346,13 +352,15 @@ async fn exchange(
     server: &Server,
     link: &Link,
     request: &mut ClientRequest,
+    caller: &Arc<Caller>,
 ) -> Result<Value, Trouble> {
     let mut visited = Visited::default();
     for _ in 0..MOST_ROUNDS {
         let error = match send(link, request.clone()).await {
             Ok(result) => {
                 let result = serde_json::to_value(result).unwrap_or_default();
-                match server.asks.answer_json(&result, None).await {
+                let within = Within::call(caller);
+                match server.asks.answer_json(&result, &within).await {
                     None => return Ok(result),
                     Some(Ok(known)) => {
                         tell(request, known).await;
@@ -366,7 +374,8 @@ async fn exchange(
         let Some(visits) = Visits::of(&error) else {
             return Err(Trouble::of(server, link, error).await);
         };
-        let done = server.asks.visit(visits, &mut visited, None).await;
+        let within = Within::call(caller);
+        let done = server.asks.visit(visits, &mut visited, &within).await;
         done.map_err(Trouble::Refused)?;
     }
     Err(Trouble::Odd(format!(

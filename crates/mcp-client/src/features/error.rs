@@ -47,6 +47,14 @@ pub enum FeatureError {
         /// The server's message.
         message: String,
     },
+    /// The address is none of a page, so that the server was not asked for it.
+    #[error("`{uri}` is no address of a page: those of server `{server}` begin with `ui://`")]
+    NoPage {
+        /// The server.
+        server: String,
+        /// The address.
+        uri: String,
+    },
     /// No answer in time.
     #[error("server `{server}` did not answer `{request}` within {after:?}")]
     Timeout {

@@ -125,9 +125,13 @@ impl ResourceContent {
 
 /// By its scheme, which is reserved (MCP Apps, 2026-01-26); and where the media type is said, by that too.
 fn is_app(uri: &str, media_type: Option<&str>) -> bool {
+    is_app_address(uri) && media_type.is_none_or(is_app_media_type)
+}
+
+/// By its scheme.
+pub(super) fn is_app_address(uri: &str) -> bool {
     let scheme = uri.get(..5);
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("ui://"))
-        && media_type.is_none_or(is_app_media_type)
 }
 
 /// Whether a media type is that of MCP Apps, however it is spaced.

@@ -26,6 +26,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{apps, ask::send};
 use crate::{
+    asks::Within,
     call::Request,
     convert,
     exchange::{broken, refused_with},
@@ -225,8 +226,8 @@ async fn answer(
     }
     answered.extend(new.keys().cloned());
     let wants = json!({"resultType": "input_required", "inputRequests": new});
-    let call = request.idempotency_key.as_deref();
-    let known = match server.asks.answer_json(&wants, call).await {
+    let within = Within::call(&request.caller);
+    let known = match server.asks.answer_json(&wants, &within).await {
         Some(Ok(known)) => known,
         Some(Err(error)) => {
             let reason = format!("its task wants what it cannot have: {}", error.message);

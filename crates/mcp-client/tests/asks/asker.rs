@@ -39,6 +39,9 @@ pub(crate) struct Asker {
     roots_changed: Arc<watch::Sender<bool>>,
     level: Arc<Mutex<Option<LoggingLevel>>>,
     visited: Arc<AtomicBool>,
+    /// How many calls wait, and whether they may go on.
+    waiting: Arc<watch::Sender<usize>>,
+    goes_on: Arc<watch::Sender<bool>>,
 }
 
 pub(crate) fn serve_stdio(version: &str) {
@@ -113,7 +116,16 @@ impl Asker {
             roots_changed: Arc::new(watch::Sender::new(false)),
             level: Arc::default(),
             visited: Arc::default(),
+            waiting: Arc::new(watch::Sender::new(0)),
+            goes_on: Arc::new(watch::Sender::new(false)),
         }
+    }
+
+    /// Until `go` is called.
+    async fn wait(&self) {
+        self.waiting.send_modify(|waiting| *waiting += 1);
+        let mut goes_on = self.goes_on.subscribe();
+        goes_on.wait_for(|goes_on| *goes_on).await.unwrap();
     }
 
     fn is_older(&self) -> bool {
@@ -264,6 +276,12 @@ impl ServerHandler for Asker {
             "log",
             "level",
             "offered",
+            "wait",
+            "fails",
+            "late",
+            "named",
+            "begun",
+            "go",
         ]
         .map(|name| Tool::new(name, format!("Does {name}."), schema.clone()));
         Ok(ListToolsResult::with_all_items(tools.to_vec()))
@@ -289,6 +307,38 @@ impl ServerHandler for Asker {
             "roots_changed" => {
                 let mut changed = self.roots_changed.subscribe();
                 json!(*changed.wait_for(|changed| *changed).await.unwrap())
+            }
+            "wait" => {
+                self.wait().await;
+                json!("waited")
+            }
+            "fails" => {
+                self.wait().await;
+                let why = ContentBlock::text("\"in vain\"");
+                return Ok(CallToolResult::error(vec![why]).into());
+            }
+            // Does not mind that nobody waits for it any more.
+            "late" => {
+                self.wait().await;
+                let answer = Self::ask(&context.peer, question("form").unwrap()).await;
+                self.unheard.send_replace(Some(answer.clone()));
+                answer
+            }
+            // Says within which call it asks.
+            "named" => {
+                let mut question = question("form").unwrap();
+                let key = context.meta.get("switchboard/idempotency-key");
+                question["params"]["_meta"] = json!({"switchboard/idempotency-key": key});
+                Self::ask(&context.peer, question).await
+            }
+            // Once there is one that waits.
+            "begun" => {
+                let mut waiting = self.waiting.subscribe();
+                json!(*waiting.wait_for(|waiting| *waiting > 0).await.unwrap())
+            }
+            "go" => {
+                self.goes_on.send_replace(true);
+                json!("gone on")
             }
             "log" => {
                 self.log(&context).await;

@@ -14,6 +14,7 @@ mod asker;
 mod elicitation;
 mod logging;
 mod peers;
+mod places;
 mod roots;
 mod sampling;
 mod stage;

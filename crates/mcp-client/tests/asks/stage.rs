@@ -15,7 +15,8 @@ use rmcp::transport::streamable_http_server::{
 };
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Elicitation, ElicitationAnswer, Elicitor, JsonObject, ToolCall, ToolCallError, ToolHost,
+    Candidates, Elicitation, ElicitationAnswer, Elicitor, JsonObject, ToolCall, ToolCallError,
+    ToolHost,
 };
 use switchboard_mcp_client::{Answering, HostOptions, McpHost, ServerConfig, ServerTransport};
 use tokio::{
@@ -70,7 +71,7 @@ pub(crate) async fn eager() -> Vec<Stage> {
     vec![over_stdio(version), over_http(version).await]
 }
 
-fn over_stdio(version: &'static str) -> Stage {
+pub(crate) fn over_stdio(version: &'static str) -> Stage {
     let itself = env::current_exe().unwrap();
     let args = ["--exact", "server", "--ignored", "--nocapture"];
     let mut config = ServerConfig::stdio("s", itself.to_str().unwrap(), args);
@@ -150,6 +151,14 @@ pub(crate) fn tool(name: &str) -> ToolCall {
     }
 }
 
+/// A call of a tool, within which whoever's it is can be asked.
+pub(crate) fn keyed(name: &str, key: &str) -> ToolCall {
+    ToolCall {
+        idempotency_key: Some(key.to_owned()),
+        ..tool(name)
+    }
+}
+
 /// What a tool says, as JSON.
 pub(crate) async fn call(host: &McpHost, name: &str) -> Result<Value, ToolCallError> {
     let output = soon(host.call(tool(name))).await?;
@@ -173,6 +182,8 @@ pub(crate) fn accept(content: Value) -> ElicitationAnswer {
 pub(crate) struct Person {
     answers: Mutex<VecDeque<ElicitationAnswer>>,
     pub(crate) asked: Mutex<Vec<Elicitation>>,
+    /// Whether it answers for several people: calls are of one whose keys have the same word before the slash.
+    stands_for_many: bool,
     /// How many questions are before it.
     pub(crate) open: watch::Sender<usize>,
 }
@@ -182,8 +193,30 @@ impl Person {
         Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
             asked: Mutex::default(),
+            stands_for_many: false,
             open: watch::Sender::new(0),
         })
+    }
+
+    /// People who are apart and all think for ever, after these answers.
+    pub(crate) fn people(answers: impl IntoIterator<Item = ElicitationAnswer>) -> Arc<Self> {
+        Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            asked: Mutex::default(),
+            stands_for_many: true,
+            open: watch::Sender::new(0),
+        })
+    }
+
+    /// Within which call each question was asked, or which ones it may have been.
+    pub(crate) fn asked_within(&self) -> Vec<(Option<String>, Vec<String>)> {
+        let asked = self.asked.lock().unwrap();
+        let places = asked.iter().map(|it| {
+            let mut candidates = it.candidates.calls.clone();
+            candidates.sort();
+            (it.call.clone(), candidates)
+        });
+        places.collect()
     }
 
     pub(crate) fn answering(self: &Arc<Self>) -> Answering {
@@ -220,6 +253,12 @@ impl Elicitor for Person {
             Some(answer) => answer,
             None => std::future::pending().await,
         }
+    }
+
+    fn knows_whom_to_ask(&self, candidates: &Candidates) -> bool {
+        let mut people = candidates.calls.iter().map(|key| key.split('/').next());
+        let first = people.next();
+        !self.stands_for_many || !candidates.others && people.all(|person| Some(person) == first)
     }
 }
 

@@ -121,9 +121,14 @@ async fn pages_of_tools_are_found_and_read() {
                 ui: object(json!({"csp": {"connectDomains": []}})),
             }
         );
-        for uri in ["ui://plain", "f:///notes"] {
+        let error = soon(stage.host.read_app("s", "ui://plain"))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, FeatureError::Malformed { .. }), "{error}");
+        // The server is not even asked: it has the first, knows nothing of the second, and would want to know more for the third.
+        for uri in ["f:///notes", "f:///none", "f:///private", "ui:report", ""] {
             let error = soon(stage.host.read_app("s", uri)).await.unwrap_err();
-            assert!(matches!(error, FeatureError::Malformed { .. }), "{error}");
+            assert!(matches!(error, FeatureError::NoPage { .. }), "{error}");
         }
         soon(stage.host.close()).await;
     }
