@@ -16,6 +16,9 @@ use switchboard_domain::Warning;
 /// assert_eq!(warnings, [warning("a (2 times)"), warning("b")]);
 /// ```
 pub fn tallied(warnings: Vec<Warning>) -> Vec<Warning> {
+    if warnings.len() < 2 {
+        return warnings;
+    }
     let mut counted: Vec<(Warning, usize)> = Vec::with_capacity(warnings.len());
     let mut places: HashMap<String, Vec<usize>> = HashMap::new();
     for warning in warnings {

@@ -59,8 +59,9 @@ impl OfflinePlanner {
 
     /// What to do next in this conversation. The same decision that [`ChatModel::stream`] streams.
     pub fn plan(&self, request: &ChatRequest) -> Plan {
-        let plan = |request: &ChatRequest| Dialogue::new(request, self.day()).plan();
-        phases::formatted(request, plan).unwrap_or_else(|| plan(request))
+        let today = self.day();
+        let plan = |request: &ChatRequest| Dialogue::new(request, today).plan();
+        phases::formatted(request, today, plan).unwrap_or_else(|| plan(request))
     }
 
     fn day(&self) -> Date {

@@ -4,10 +4,21 @@
 //! wants to see the results, since only they tell what comes next, and the answer that it then has
 //! goes into the form.
 
-use serde_json::json;
-use switchboard_domain::{ChatRequest, Message, Role};
+use std::sync::Arc;
 
-use crate::plan::{Plan, PlannedCall};
+use jiff::civil::Date;
+use serde_json::{Value, json};
+use switchboard_domain::{ChatRequest, JsonObject, Message, Role, ToolDefinition, ToolResult};
+
+use crate::{
+    catalog::Tool,
+    extract::Reading,
+    fill::fill,
+    plan::{Plan, PlannedCall},
+    records::{data, records},
+    schema::params,
+    validate::fits,
+};
 
 /// The tool through which the answer is given.
 const FORMATTER: &str = "response_formatter";
@@ -28,13 +39,13 @@ pub(crate) fn said_beside_calls(request: &ChatRequest, plan: &Plan) -> Option<St
 /// about what was asked before.
 pub(crate) fn formatted(
     request: &ChatRequest,
+    today: Date,
     plan: impl FnOnce(&ChatRequest) -> Plan,
 ) -> Option<Plan> {
     let [tool] = request.tools.as_slice() else {
         return None;
     };
-    let has_the_form = tool.input_schema["properties"]["conversation"]["type"] == "array";
-    if tool.name != FORMATTER || !has_the_form {
+    if tool.name != FORMATTER {
         return None;
     }
     let is_demand =
@@ -43,29 +54,84 @@ pub(crate) fn formatted(
     while messages.last().is_some_and(|message| is_demand(message)) {
         messages.pop();
     }
+    let has_the_form = tool.input_schema["properties"]["conversation"]["type"] == "array";
+    if !has_the_form {
+        return Some(in_own_form(tool, &messages, today));
+    }
     let asked = messages
         .iter()
         .rposition(|message| message.role == Role::User)
         .unwrap_or(0);
-    let said = messages[asked..]
+    let text = answered(messages.get(asked..).unwrap_or_default()).unwrap_or_else(|| {
+        let question = ChatRequest::new(messages.clone());
+        plan(&question).text().unwrap_or_default().to_owned()
+    });
+    let mut input = JsonObject::new();
+    input.insert(
+        "conversation".to_owned(),
+        json!([{"type": "text", "content": text}]),
+    );
+    Some(given(&messages, input))
+}
+
+/// The answer in a form of the host's own, as far as results, words and question say what belongs there: first what a
+/// result has under the name of a field, then what the question says of it; and what was answered where there is a place for
+/// words.
+fn in_own_form(form: &Arc<ToolDefinition>, messages: &[Arc<Message>], today: Date) -> Plan {
+    let asked = messages
+        .iter()
+        .rposition(|message| message.role == Role::User)
+        .unwrap_or(0);
+    let tool = Tool::new(Arc::clone(form));
+    let question = messages.get(asked).map(|message| message.text());
+    let question = question.unwrap_or_default();
+    let mut of_question = fill(&tool, &Reading::new(&question, today)).input;
+    let turn = messages.get(asked..).unwrap_or_default();
+    let results: Vec<Value> = turn
+        .iter()
+        .flat_map(|message| message.results())
+        .filter_map(data)
+        .collect();
+    let mut input = JsonObject::new();
+    let mut words = answered(turn);
+    for param in params(&form.input_schema) {
+        let mut found = results
+            .iter()
+            .flat_map(|data| records(data, &[], &param, &form.input_schema));
+        let value = found.next().map(|record| record.value);
+        let value = value
+            .or_else(|| of_question.shift_remove(&param.name))
+            .or_else(|| {
+                let said = Value::String(words.clone()?);
+                fits(&said, &param.schema, &form.input_schema).then(|| {
+                    words = None;
+                    said
+                })
+            });
+        if let Some(value) = value {
+            input.insert(param.name, value);
+        }
+    }
+    given(messages, input)
+}
+
+/// What was said last in a turn, or what the tools gave in it.
+fn answered(turn: &[Arc<Message>]) -> Option<String> {
+    let said = turn
         .iter()
         .rev()
         .filter(|message| message.role == Role::Assistant)
         .map(|message| message.text())
         .find(|text| !text.trim().is_empty() && !text.contains(MARKER));
-    let results: Vec<String> = messages[asked..]
-        .iter()
-        .flat_map(|message| message.results())
-        .map(switchboard_domain::ToolResult::as_text)
-        .collect();
-    let text = match said {
-        Some(text) => text,
-        None if !results.is_empty() => results.join("\n\n"),
-        None => {
-            let question = ChatRequest::new(messages.clone());
-            plan(&question).text().unwrap_or_default().to_owned()
-        }
-    };
+    said.or_else(|| {
+        let results = turn.iter().flat_map(|message| message.results());
+        let results: Vec<String> = results.map(ToolResult::as_text).collect();
+        (!results.is_empty()).then(|| results.join("\n\n"))
+    })
+}
+
+/// The call that gives the answer.
+fn given(messages: &[Arc<Message>], input: JsonObject) -> Plan {
     let taken = |id: &str| {
         let mut uses = messages.iter().flat_map(|message| message.tool_uses());
         uses.any(|tool_use| tool_use.id == id)
@@ -74,14 +140,9 @@ pub(crate) fn formatted(
     while taken(&format!("call_{number}")) {
         number += 1;
     }
-    let mut input = serde_json::Map::new();
-    input.insert(
-        "conversation".to_owned(),
-        json!([{"type": "text", "content": text}]),
-    );
-    Some(Plan::Call(vec![PlannedCall {
+    Plan::Call(vec![PlannedCall {
         id: format!("call_{number}"),
         name: FORMATTER.to_owned(),
         input,
-    }]))
+    }])
 }

@@ -93,13 +93,51 @@ fn without_either_it_says_what_it_is() {
     assert!(!said.is_empty() && !said.contains("formatter"), "{said}");
 }
 
+/// What is asked for in this form.
+fn own(schema: serde_json::Value, messages: Vec<Message>) -> serde_json::Value {
+    let own = ToolDefinition::new("response_formatter", "Gives the answer.", schema);
+    let request = ChatRequest::new(messages)
+        .with_tools([own])
+        .with_tool_choice(ToolChoice::Only(vec!["response_formatter".to_owned()]));
+    let calls = calls(&answer(&request));
+    assert_eq!(
+        (calls.len(), calls[0].0.as_str()),
+        (1, "response_formatter")
+    );
+    calls[0].1.clone()
+}
+
 #[test]
-fn a_form_that_it_does_not_know_is_a_tool_like_any_other() {
-    let own = ToolDefinition::new("response_formatter", "", json!({"type": "object"}));
-    let request = ChatRequest::new([Message::user(QUESTION)]).with_tools([own]);
-    assert!(
-        calls(&answer(&request))
-            .iter()
-            .all(|(_, input)| *input == json!({}))
+fn a_form_of_the_hosts_own_is_filled_with_what_is_known() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "customer_id": {"type": "integer"},
+            "account_value": {"type": "number"},
+            "summary": {"type": "string"},
+            "approved": {"type": "boolean"},
+        },
+        "required": ["customer_id", "account_value", "summary", "approved"],
+    });
+    let mut messages =
+        called(r#"{"customer": {"id": 42, "name": "Noor"}, "account_value": 530.19}"#);
+    messages.push(Message::assistant("It is 530.19 EUR."));
+    messages.push(Message::user(ASK));
+    let filled = own(schema, messages);
+    // From the result, from the answer, and what nobody said is left out.
+    let expected =
+        json!({"customer_id": 42, "account_value": 530.19, "summary": "It is 530.19 EUR."});
+    assert_eq!(filled, expected);
+    // Without a result, from the question.
+    let schema = json!({"type": "object", "properties": {"customer_id": {"type": "integer"}}});
+    let asked = vec![Message::user(QUESTION), Message::user(ASK)];
+    assert_eq!(own(schema, asked), json!({"customer_id": 42}));
+}
+
+#[test]
+fn a_form_without_fields_is_given_empty() {
+    assert_eq!(
+        own(json!({"type": "object"}), vec![Message::user(QUESTION)]),
+        json!({})
     );
 }

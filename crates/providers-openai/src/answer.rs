@@ -14,7 +14,7 @@ use crate::OpenAiClient;
 /// A decoder that also reads an answer which came whole.
 pub(crate) trait AnswerDecoder: WireDecoder + Sized + 'static {
     /// The events of a stream that says the same as `body`.
-    fn whole(self, body: &str) -> Result<Vec<ModelEvent>, ModelError>;
+    fn whole(self: Box<Self>, body: &str) -> Result<Vec<ModelEvent>, ModelError>;
 }
 
 /// The bytes of a request body, which has about `room` of them.
@@ -35,19 +35,19 @@ pub(crate) fn written(
 }
 
 /// Sends a body to an endpoint and reads what comes back, a stream or not. `streams`: the body asks for
-/// a stream.
+/// a stream. The decoder is in a box: it is big, and would be moved from future to future.
 pub(crate) async fn ask(
     client: &OpenAiClient,
     endpoint: &'static str,
     streams: bool,
     body: Vec<u8>,
-    decoder: impl AnswerDecoder,
+    decoder: Box<impl AnswerDecoder>,
 ) -> Result<ModelStream, ModelError> {
     let provider = &client.config().provider;
     let answer = client.post(endpoint, streams, body).await?;
     let context = answer.context();
     if !answer.is_whole() {
-        return Ok(decode_sse_of(context, provider, answer.body, decoder));
+        return Ok(decode_sse_of(context, provider, answer.body, *decoder));
     }
     match whole(provider, answer.body, decoder).await {
         Ok(events) => Ok(Box::pin(stream::iter(events.into_iter().map(Ok)))),
@@ -58,7 +58,7 @@ pub(crate) async fn ask(
 async fn whole(
     provider: &str,
     body: ByteStream,
-    decoder: impl AnswerDecoder,
+    decoder: Box<impl AnswerDecoder>,
 ) -> Result<Vec<ModelEvent>, ModelError> {
     let body = read_to_end(provider, body, MAX_FRAME_BYTES).await?;
     decoder.whole(as_text(provider, &body)?)

@@ -1,5 +1,7 @@
 //! The [`ChatModel`]s: a mapping joined with the transport.
 
+use std::pin::Pin;
+
 use async_trait::async_trait;
 use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelId, ModelStream, Part, Warning,
@@ -101,10 +103,14 @@ impl OpenAiChatModel {
         in_text && (!request.tools.is_empty() || parts.any(is_of_tools))
     }
 
-    async fn ask(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+    /// What is sent, whether it asks for a stream, and who reads the answer. By itself, so that nothing of the
+    /// way there is kept while the answer is waited for.
+    fn prepared(
+        &self,
+        request: &ChatRequest,
+    ) -> Result<(Vec<u8>, bool, Box<ChatDecoder>), ModelError> {
         let profile = self.options.over(&self.client.config().profile);
         let wire = chat::to_wire(request, &self.id, &self.capabilities, &profile)?;
-        let streams = wire.body.stream;
         let body = written(&self.id.provider, &wire.body, wire.body.room())?;
         let decoder = ChatDecoder::new(
             self.id.clone(),
@@ -113,11 +119,42 @@ impl OpenAiChatModel {
             wire.local_ids,
         )
         .reshaping(wire.reshaped);
+        Ok((body, wire.body.stream, Box::new(decoder)))
+    }
+
+    async fn ask(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let (body, streams, decoder) = self.prepared(request)?;
         ask(&self.client, "chat/completions", streams, body, decoder).await
+    }
+
+    async fn answer(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let profile = &self.client.config().profile;
+        if self.prompts(request) {
+            // Boxed what is rare: all who wait for an answer would have room for it.
+            return Box::pin(self.ask_in_text(request)).await;
+        }
+        let stream = self.ask(request).await?;
+        if profile.recovery.is_empty() {
+            return Ok(stream);
+        }
+        let names = ToolNames::of(request, NAME_RULE);
+        let recovery = Recovery::of(request, profile.recovery).with_wire_names(&names);
+        Ok(recover(stream, recovery))
+    }
+
+    /// Asks a model whose tools, or the calls of the history, are said in text.
+    async fn ask_in_text(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let profile = &self.client.config().profile;
+        forced(request, &self.id.provider)?;
+        // The schema of a call has its alternatives at the root.
+        let constrained =
+            self.capabilities.structured_output == Some(true) && profile.root_combinators;
+        let prepared = PromptedTools { constrained }.prepare(request);
+        let stream = self.ask(&prepared.request).await?;
+        Ok(recover(stream, prepared.recovery))
     }
 }
 
-#[async_trait]
 impl ChatModel for OpenAiChatModel {
     fn id(&self) -> &ModelId {
         &self.id
@@ -127,24 +164,20 @@ impl ChatModel for OpenAiChatModel {
         &self.capabilities
     }
 
-    async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let profile = &self.client.config().profile;
-        if self.prompts(request) {
-            forced(request, &self.id.provider)?;
-            // The schema of a call has its alternatives at the root.
-            let constrained =
-                self.capabilities.structured_output == Some(true) && profile.root_combinators;
-            let prepared = PromptedTools { constrained }.prepare(request);
-            let stream = self.ask(&prepared.request).await?;
-            return Ok(recover(stream, prepared.recovery));
-        }
-        let stream = self.ask(request).await?;
-        if profile.recovery.is_empty() {
-            return Ok(stream);
-        }
-        let names = ToolNames::of(request, NAME_RULE);
-        let recovery = Recovery::of(request, profile.recovery).with_wire_names(&names);
-        Ok(recover(stream, recovery))
+    // As `async_trait` would write it, but with the box made before the future, which the compiler then makes in its
+    // place. Else it moves all of it there, some kilobytes, of which nearly nothing is in use yet.
+    fn stream<'model, 'request, 'answer>(
+        &'model self,
+        request: &'request ChatRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<ModelStream, ModelError>> + Send + 'answer>>
+    where
+        'model: 'answer,
+        'request: 'answer,
+        Self: 'answer,
+    {
+        let room = Box::new_uninit();
+        let answer = Box::write(room, self.answer(request));
+        Box::into_pin(answer)
     }
 }
 
@@ -237,7 +270,7 @@ impl OpenAiResponsesModel {
         )
         .with_silent_limit(wire.silent_limit)
         .reshaping(wire.reshaped);
-        ask(&self.client, "responses", streams, body, decoder).await
+        ask(&self.client, "responses", streams, body, Box::new(decoder)).await
     }
 }
 
@@ -260,5 +293,21 @@ impl ChatModel for OpenAiResponsesModel {
             Some((request, warning)) => self.attempt(&request, Some(warning)).await,
             None => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_domain::Message;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_waited_for_takes_little_room() {
+        let model = OpenAiChatModel::new(OpenAiConfig::new("sk-test"), "m").unwrap();
+        let request = ChatRequest::new([Message::user("Hello?")]);
+        // reqwest has the most of it. What the request was made of is not kept, and what is rare is in a box.
+        let size = size_of_val(&model.answer(&request));
+        assert!(size < 2500, "{size} bytes");
     }
 }

@@ -14,15 +14,20 @@ use crate::answer::AnswerDecoder;
 /// Fails like the stream does: with the provider's error if the body is one, and with
 /// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if there is no answer
 /// in it.
-pub fn events_from_body(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+pub fn events_from_body(
+    mut decoder: ChatDecoder,
+    body: &str,
+) -> Result<Vec<ModelEvent>, ModelError> {
     let mut events = Vec::new();
     decoder.read_whole(body, &mut events)?;
     Ok(events)
 }
 
 impl AnswerDecoder for ChatDecoder {
-    fn whole(self, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
-        events_from_body(self, body)
+    fn whole(mut self: Box<Self>, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+        let mut events = Vec::new();
+        self.read_whole(body, &mut events)?;
+        Ok(events)
     }
 }
 

@@ -121,7 +121,7 @@ impl ChatDecoder {
 
     /// A whole body is one chunk that needs no `finish_reason`.
     pub(crate) fn read_whole(
-        mut self,
+        &mut self,
         body: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {

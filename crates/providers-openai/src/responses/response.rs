@@ -24,8 +24,8 @@ pub fn events_from_body(
 }
 
 impl AnswerDecoder for ResponsesDecoder {
-    fn whole(self, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
-        events_from_body(self, body)
+    fn whole(self: Box<Self>, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+        events_from_body(*self, body)
     }
 }
 
