@@ -1,0 +1,385 @@
+//! Whether the calls of a model are those that were expected.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use switchboard_orchestration::{ToolCallRecord, ToolFailure};
+
+use crate::suite::{ExpectedCall, Matcher, Turn};
+
+/// How a call ended, whatever was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallEnd {
+    /// The tool ran and says that it did its work.
+    Successful,
+    /// The tool or its server failed, or did not answer.
+    Failed,
+    /// The model asked for a tool that does not exist, or with arguments that do not fit.
+    Hallucinated,
+    /// It was denied, skipped, over a limit or cancelled before it began.
+    NotExecuted,
+}
+
+/// What a call is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Worth {
+    /// The right tool with the right arguments at the right place.
+    Right,
+    /// The right tool with the right arguments, but not in the order that was expected.
+    WrongOrder,
+    /// An expected tool with other arguments than expected: the model made them up.
+    WrongInput,
+    /// A tool or arguments that do not exist.
+    Hallucinated,
+    /// The tool must not be called.
+    Forbidden,
+    /// Nobody expected it, or its result was there already.
+    Unnecessary,
+    /// Nothing was said about it.
+    Unjudged,
+}
+
+/// A call and what it is worth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JudgedCall {
+    /// The server; `None` for a tool of the program itself.
+    pub server: Option<String>,
+    /// The tool's own name.
+    pub tool: String,
+    /// What the model wrote.
+    pub input: Value,
+    /// How it ended.
+    pub end: CallEnd,
+    /// What it is worth.
+    pub worth: Worth,
+    /// Why it is not right, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// The beginning of what the model read.
+    pub result: String,
+}
+
+/// What is to be said of the calls of one turn.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The calls, in the order in which the model asked.
+    pub calls: Vec<JudgedCall>,
+    /// Expected calls that were not made, for people.
+    pub missing: Vec<String>,
+    /// Of those that are missing, how many were made with other arguments, or in the wrong order: they are no
+    /// further faults.
+    #[serde(default)]
+    pub attempted: usize,
+}
+
+/// Bytes of a result that a report shows.
+const RESULT: usize = 2_000;
+
+/// What the model's calls are worth, in the order in which it asked. `earlier` are calls of the turns before:
+/// what was learnt there need not be asked again.
+pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) -> Judgement {
+    let expected = turn.calls.as_deref().unwrap_or_default();
+    let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::of).collect();
+    let ends: Vec<CallEnd> = calls.iter().map(end_of).collect();
+    let fits = |one: usize, call: usize| {
+        ends[call] != CallEnd::Hallucinated && wanted[one].fits(&calls[call])
+    };
+    let in_order = if turn.any_order {
+        pairs(wanted.len(), calls.len(), fits)
+    } else {
+        aligned(
+            wanted.len(),
+            calls.len(),
+            |one| expected[one].optional,
+            fits,
+        )
+    };
+    // What is left may have been made, but not at its place.
+    let left: Vec<usize> = (0..wanted.len())
+        .filter(|one| in_order[*one].is_none())
+        .collect();
+    let taken: HashSet<usize> = in_order.iter().flatten().copied().collect();
+    let out_of_order = pairs(left.len(), calls.len(), |one, call| {
+        !taken.contains(&call) && fits(left[one], call)
+    });
+    let strays: HashSet<usize> = out_of_order.iter().flatten().copied().collect();
+
+    let mut unmet: Vec<usize> = left
+        .iter()
+        .zip(&out_of_order)
+        .filter(|(_, call)| call.is_none())
+        .map(|(one, _)| *one)
+        .collect();
+    let mut attempted = strays.len();
+    let mut seen: HashSet<(Option<&str>, &str, String)> = HashSet::new();
+    for call in earlier.iter().filter(|call| !call.is_error) {
+        seen.insert(key(call));
+    }
+    let mut judged = Vec::with_capacity(calls.len());
+    for (at, call) in calls.iter().enumerate() {
+        let is_repeated = !seen.insert(key(call)) || call.failure == Some(ToolFailure::Repeated);
+        let (worth, why) = if turn.forbidden.iter().any(|pattern| names(pattern, call)) {
+            (
+                Worth::Forbidden,
+                Some("this tool must not be called here".to_owned()),
+            )
+        } else if ends[at] == CallEnd::Hallucinated {
+            (
+                Worth::Hallucinated,
+                call.failure
+                    .map(|failure| failure.as_str().replace('_', " ")),
+            )
+        } else if taken.contains(&at) {
+            (Worth::Right, None)
+        } else if strays.contains(&at) {
+            (
+                Worth::WrongOrder,
+                Some("it is expected at another place".to_owned()),
+            )
+        } else if let Some(place) = unmet.iter().position(|one| wanted[*one].is_of(call)) {
+            let one = unmet.remove(place);
+            attempted += usize::from(!expected[one].optional);
+            (Worth::WrongInput, wanted[one].difference(call))
+        } else if is_repeated {
+            (
+                Worth::Unnecessary,
+                Some("its result was there already".to_owned()),
+            )
+        } else if turn.calls.is_some() && !is_own(call) {
+            (
+                Worth::Unnecessary,
+                Some("no such call is expected".to_owned()),
+            )
+        } else {
+            (Worth::Unjudged, None)
+        };
+        judged.push(JudgedCall {
+            server: call.server.clone(),
+            tool: call.tool.clone(),
+            input: call.input.clone(),
+            end: ends[at],
+            worth,
+            why,
+            duration_ms: call.duration_ms,
+            result: excerpt(call),
+        });
+    }
+    let missing = left.iter().filter(|one| !expected[**one].optional);
+    Judgement {
+        calls: judged,
+        missing: missing.map(|one| in_words(&expected[*one])).collect(),
+        attempted,
+    }
+}
+
+/// How a call ended.
+fn end_of(call: &ToolCallRecord) -> CallEnd {
+    match call.failure {
+        Some(failure) if failure.is_hallucination() => CallEnd::Hallucinated,
+        Some(ToolFailure::Repeated) if !call.is_error => CallEnd::Successful,
+        Some(
+            ToolFailure::Denied
+            | ToolFailure::NotApproved
+            | ToolFailure::Skipped
+            | ToolFailure::LimitReached
+            | ToolFailure::Repeated
+            | ToolFailure::Withheld,
+        ) => CallEnd::NotExecuted,
+        Some(ToolFailure::Cancelled) if call.attempts == 0 => CallEnd::NotExecuted,
+        Some(_) => CallEnd::Failed,
+        None if call.is_error => CallEnd::Failed,
+        None => CallEnd::Successful,
+    }
+}
+
+/// Tools with which the program helps the model, such as the search for tools and reading on in a long
+/// result: whether they are needed is not for a scenario to know.
+fn is_own(call: &ToolCallRecord) -> bool {
+    call.server.is_none()
+}
+
+fn key(call: &ToolCallRecord) -> (Option<&str>, &str, String) {
+    (
+        call.server.as_deref(),
+        call.tool.as_str(),
+        call.input.to_string(),
+    )
+}
+
+/// Whether `*`, `tool` or `server/tool` is this one.
+fn names(pattern: &str, call: &ToolCallRecord) -> bool {
+    match pattern.split_once('/') {
+        Some((server, tool)) => {
+            call.server.as_deref() == Some(server) && (tool == "*" || tool == call.tool)
+        }
+        None => pattern == "*" || pattern == call.tool,
+    }
+}
+
+fn excerpt(call: &ToolCallRecord) -> String {
+    let texts = call
+        .result
+        .content
+        .iter()
+        .map(switchboard_domain::ToolContent::as_text);
+    let mut text = texts.collect::<Vec<_>>().join("\n");
+    if text.len() > RESULT {
+        text.truncate(text.floor_char_boundary(RESULT));
+        text.push('…');
+    }
+    text
+}
+
+fn in_words(call: &ExpectedCall) -> String {
+    let input = Value::Object(call.input.clone());
+    match &call.server {
+        Some(server) => format!("{server}/{} {input}", call.tool),
+        None => format!("{} {input}", call.tool),
+    }
+}
+
+/// An expected call that is ready to be compared.
+struct Wanted<'a> {
+    call: &'a ExpectedCall,
+    arguments: Vec<(&'a str, Matcher)>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(call: &'a ExpectedCall) -> Self {
+        // Checked when the suite was read; what cannot be read fits nothing.
+        let read = |value: &Value| Matcher::read(value).unwrap_or(Matcher::OneOf(Vec::new()));
+        let arguments = call
+            .input
+            .iter()
+            .map(|(name, value)| (name.as_str(), read(value)));
+        Self {
+            call,
+            arguments: arguments.collect(),
+        }
+    }
+
+    /// Whether it is the tool.
+    fn is_of(&self, call: &ToolCallRecord) -> bool {
+        self.call.tool == call.tool
+            && (self.call.server.is_none() || self.call.server == call.server)
+    }
+
+    fn fits(&self, call: &ToolCallRecord) -> bool {
+        self.is_of(call) && self.difference(call).is_none()
+    }
+
+    /// The first argument that is not as expected, in words.
+    fn difference(&self, call: &ToolCallRecord) -> Option<String> {
+        let nothing = Map::new();
+        let Some(input) = call
+            .input
+            .as_object()
+            .or(call.input.is_null().then_some(&nothing))
+        else {
+            return Some("the input is no object".to_owned());
+        };
+        for (name, matcher) in &self.arguments {
+            if !matcher.fits(input.get(*name)) {
+                let wanted = &self.call.input[*name];
+                return Some(match input.get(*name) {
+                    Some(found) => format!("`{name}` is {found}, expected {wanted}"),
+                    None => format!("`{name}` is missing, expected {wanted}"),
+                });
+            }
+        }
+        let further = || {
+            input
+                .iter()
+                .find(|(name, value)| !value.is_null() && !self.call.input.contains_key(*name))
+        };
+        let further = self.call.exactly.then(further).flatten();
+        further.map(|(name, _)| format!("`{name}` is not expected"))
+    }
+}
+
+/// Pairs as many of `ones` with `others` as can be, each with one that fits: what each of the ones is paired with.
+/// The first ones and the first others come first where there is a choice.
+pub(crate) fn pairs(
+    ones: usize,
+    others: usize,
+    fits: impl Fn(usize, usize) -> bool,
+) -> Vec<Option<usize>> {
+    fn place(
+        one: usize,
+        others: usize,
+        fits: &impl Fn(usize, usize) -> bool,
+        of: &mut [Option<usize>],
+        tried: &mut [bool],
+    ) -> bool {
+        for other in 0..others {
+            if tried[other] || !fits(one, other) {
+                continue;
+            }
+            tried[other] = true;
+            let is_free = of[other].is_none_or(|before| place(before, others, fits, of, tried));
+            if is_free {
+                of[other] = Some(one);
+                return true;
+            }
+        }
+        false
+    }
+    let mut of = vec![None; others];
+    for one in 0..ones {
+        place(one, others, &fits, &mut of, &mut vec![false; others]);
+    }
+    let mut paired = vec![None; ones];
+    for (other, one) in of.into_iter().enumerate() {
+        if let Some(one) = one {
+            paired[one] = Some(other);
+        }
+    }
+    paired
+}
+
+/// The same, where both stand in their order; of two ways the one that leaves fewer out which are not optional.
+fn aligned(
+    ones: usize,
+    others: usize,
+    is_optional: impl Fn(usize) -> bool,
+    fits: impl Fn(usize, usize) -> bool,
+) -> Vec<Option<usize>> {
+    // The best that can be had of what begins here: needed ones, and all.
+    let mut best = vec![vec![(0_usize, 0_usize); others + 1]; ones + 1];
+    let with =
+        |one: usize, rest: (usize, usize)| (rest.0 + usize::from(!is_optional(one)), rest.1 + 1);
+    for one in (0..ones).rev() {
+        for other in (0..others).rev() {
+            let mut found = best[one + 1][other].max(best[one][other + 1]);
+            if fits(one, other) {
+                found = found.max(with(one, best[one + 1][other + 1]));
+            }
+            best[one][other] = found;
+        }
+    }
+    let mut paired = vec![None; ones];
+    let (mut one, mut other) = (0, 0);
+    while one < ones && other < others {
+        if fits(one, other) && best[one][other] == with(one, best[one + 1][other + 1]) {
+            paired[one] = Some(other);
+            one += 1;
+            other += 1;
+        } else if best[one][other] == best[one + 1][other] {
+            one += 1;
+        } else {
+            other += 1;
+        }
+    }
+    paired
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

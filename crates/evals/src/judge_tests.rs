@@ -1,0 +1,309 @@
+use proptest::prelude::*;
+use serde_json::json;
+use switchboard_orchestration::RecordedResult;
+
+use super::*;
+
+fn call(tool: &str, input: Value) -> ToolCallRecord {
+    ToolCallRecord {
+        id: String::new(),
+        server: Some("shop".to_owned()),
+        tool: tool.to_owned(),
+        input,
+        is_error: false,
+        failure: None,
+        cached: false,
+        attempts: 1,
+        duration_ms: 3,
+        result: RecordedResult::default(),
+    }
+}
+
+fn failed(tool: &str, input: Value, failure: ToolFailure) -> ToolCallRecord {
+    ToolCallRecord {
+        failure: Some(failure),
+        is_error: true,
+        attempts: 0,
+        ..call(tool, input)
+    }
+}
+
+fn turn(value: impl Into<Value>) -> Turn {
+    let value = value.into();
+    let mut turn = json!({"say": "x"});
+    turn.as_object_mut()
+        .unwrap()
+        .extend(value.as_object().unwrap().clone());
+    serde_json::from_value(turn).unwrap()
+}
+
+fn worth(turn: &Turn, calls: &[ToolCallRecord]) -> Judged {
+    let judged = judge(turn, calls, &[]);
+    (
+        judged.calls.iter().map(|it| it.worth).collect(),
+        judged.missing.len(),
+        judged.attempted,
+    )
+}
+
+type Judged = (Vec<Worth>, usize, usize);
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn each_call_is_worth_what_it_is_worth() {
+    use Worth::{Forbidden, Hallucinated, Right, Unjudged, Unnecessary, WrongInput, WrongOrder};
+    let (a, b, c) = (
+        || call("a", json!({"id": 1})),
+        || call("b", json!({"id": 2})),
+        || call("c", json!({})),
+    );
+    let ab = json!({"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]});
+    let table: Vec<(Value, Vec<ToolCallRecord>, Judged)> = vec![
+        (ab.clone(), vec![a(), b()], (vec![Right, Right], 0, 0)),
+        (ab.clone(), vec![b(), a()], (vec![Right, WrongOrder], 1, 1)),
+        (
+            json!({"any_order": true, "calls": ab["calls"]}),
+            vec![b(), a()],
+            (vec![Right, Right], 0, 0),
+        ),
+        (
+            ab.clone(),
+            vec![a(), c(), b()],
+            (vec![Right, Unnecessary, Right], 0, 0),
+        ),
+        (
+            ab.clone(),
+            vec![a(), a(), b()],
+            (vec![Right, Unnecessary, Right], 0, 0),
+        ),
+        (
+            ab.clone(),
+            vec![call("a", json!({"id": 7})), b()],
+            (vec![WrongInput, Right], 1, 1),
+        ),
+        (
+            ab.clone(),
+            vec![call("a", json!({"id": 7})), a(), b()],
+            (vec![Unnecessary, Right, Right], 0, 0),
+        ),
+        (ab.clone(), vec![], (vec![], 2, 0)),
+        (
+            ab.clone(),
+            vec![
+                failed("a", json!({"id": "x"}), ToolFailure::InvalidInput),
+                a(),
+                b(),
+            ],
+            (vec![Hallucinated, Right, Right], 0, 0),
+        ),
+        // The right call that a person denied, or that failed, was the right one to make.
+        (
+            ab.clone(),
+            vec![a(), failed("b", json!({}), ToolFailure::Denied)],
+            (vec![Right, Right], 0, 0),
+        ),
+        (
+            ab,
+            vec![a(), failed("b", json!({}), ToolFailure::ToolError)],
+            (vec![Right, Right], 0, 0),
+        ),
+        (json!({"calls": []}), vec![a()], (vec![Unnecessary], 0, 0)),
+        (
+            json!({}),
+            vec![a(), b(), b()],
+            (vec![Unjudged, Unjudged, Unnecessary], 0, 0),
+        ),
+        (
+            json!({"forbidden": ["shop/a", "c"]}),
+            vec![a(), b(), c()],
+            (vec![Forbidden, Unjudged, Forbidden], 0, 0),
+        ),
+        (
+            json!({"forbidden": ["*"]}),
+            vec![a()],
+            (vec![Forbidden], 0, 0),
+        ),
+        (
+            json!({"calls": [{"tool": "a", "server": "other"}]}),
+            vec![a()],
+            (vec![Unnecessary], 1, 0),
+        ),
+        // The optional one does not take the call that is needed.
+        (
+            json!({"calls": [{"tool": "a", "optional": true}, {"tool": "a", "input": {"id": 1}}]}),
+            vec![a()],
+            (vec![Right], 0, 0),
+        ),
+        (
+            json!({"calls": [{"tool": "a", "optional": true}]}),
+            vec![],
+            (vec![], 0, 0),
+        ),
+        (
+            json!({"calls": [{"tool": "a", "exactly": true}]}),
+            vec![a()],
+            (vec![WrongInput], 1, 1),
+        ),
+    ];
+    for (value, calls, expected) in table {
+        let what = format!(
+            "{value} {:?}",
+            calls
+                .iter()
+                .map(|it| (&it.tool, &it.input))
+                .collect::<Vec<_>>()
+        );
+        assert_eq!(worth(&turn(value), &calls), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_tool_of_the_program_itself_is_not_for_a_scenario_to_judge() {
+    let own = ToolCallRecord {
+        server: None,
+        ..call("search_tools", json!({"query": "x"}))
+    };
+    assert_eq!(
+        worth(&turn(json!({"calls": []})), &[own]).0,
+        [Worth::Unjudged]
+    );
+}
+
+#[test]
+fn what_was_learnt_in_an_earlier_turn_need_not_be_asked_again() {
+    let first = call("a", json!({"id": 1}));
+    let judged = judge(
+        &turn(json!({"calls": []})),
+        std::slice::from_ref(&first),
+        std::slice::from_ref(&first),
+    );
+    assert_eq!(
+        judged.calls[0].why.as_deref(),
+        Some("its result was there already")
+    );
+    // But a failed one may be tried again.
+    let before = failed("a", json!({"id": 1}), ToolFailure::Timeout);
+    let judged = judge(&turn(json!({})), &[first], &[before]);
+    assert_eq!(judged.calls[0].worth, Worth::Unjudged);
+}
+
+#[test]
+fn the_argument_that_is_wrong_is_named() {
+    let turn =
+        turn(json!({"calls": [{"tool": "a", "input": {"id": {"$one_of": [1, 2]}, "name": "x"}}]}));
+    let why = |input: Value| judge(&turn, &[call("a", input)], &[]).calls[0].why.clone();
+    assert_eq!(
+        why(json!({"id": 3, "name": "x"})).unwrap(),
+        r#"`id` is 3, expected {"$one_of":[1,2]}"#
+    );
+    assert_eq!(
+        why(json!({"id": 2})).unwrap(),
+        r#"`name` is missing, expected "x""#
+    );
+    assert_eq!(why(json!({"id": 2, "name": "x", "more": 1})), None);
+    assert_eq!(why(json!("text")).unwrap(), "the input is no object");
+}
+
+#[test]
+fn matchers_mean_what_the_table_says() {
+    let table = [
+        (json!(42), json!(42.0), true),
+        (json!("a"), json!(" a "), true),
+        (json!("a"), json!("A"), false),
+        (json!(null), Value::Null, true),
+        (json!({"$any": true}), json!(0), true),
+        (json!({"$any": true}), Value::Null, false),
+        (json!({"$absent": true}), Value::Null, true),
+        (json!({"$absent": true}), json!(""), false),
+        (
+            json!({"$one_of": [1, {"$matches": "^b"}]}),
+            json!("bee"),
+            true,
+        ),
+        (json!({"$one_of": [1, 2]}), json!(3), false),
+        (json!({"$contains": "EE"}), json!("bees"), true),
+        (json!({"$contains": 2}), json!([1, 2.0]), true),
+        (json!({"$contains": 2}), json!(2), false),
+        (
+            json!({"$ignoring_case": "New York"}),
+            json!("new york "),
+            true,
+        ),
+        (json!({"$between": [1, 5]}), json!(5), true),
+        (json!({"$between": [1, 5]}), json!(5.1), false),
+        (json!({"$between": [1, 5]}), json!("3"), false),
+        (json!({"$optional": 3}), Value::Null, true),
+        (json!({"$optional": 3}), json!(4), false),
+        (json!({"a": 1}), json!({"a": 1, "b": 2}), true),
+        (
+            json!({"$exactly": {"a": 1}}),
+            json!({"a": 1, "b": 2}),
+            false,
+        ),
+        (json!({"$exactly": {"a": 1}}), json!({"a": 1.0}), true),
+        (json!([1, {"$any": true}]), json!([1, 9]), true),
+        (json!([1]), json!([1, 1]), false),
+        (
+            json!({"$unordered": [1, {"$any": true}]}),
+            json!([7, 1]),
+            true,
+        ),
+        (json!({"$unordered": [1, 2]}), json!([2, 2]), false),
+        (json!({"a": {"$matches": "\\d"}}), json!({"a": "x1"}), true),
+    ];
+    for (matcher, argument, expected) in table {
+        let found = Matcher::read(&matcher)
+            .unwrap()
+            .fits((!argument.is_null()).then_some(&argument));
+        assert_eq!(found, expected, "{matcher} {argument}");
+    }
+    for (matcher, said) in [
+        (json!({"$like": 1}), "`$like` is no matcher"),
+        (
+            json!({"$any": true, "b": 1}),
+            "`$any` must be the only field",
+        ),
+        (json!({"$any": 1}), "`$any` takes `true`"),
+        (json!({"$between": [1]}), "`$between` takes two numbers"),
+        (json!({"$matches": "("}), "`$matches`:"),
+        (json!([{"$one_of": 1}]), "`$one_of` takes a list"),
+    ] {
+        let error = Matcher::read(&matcher).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+}
+
+/// The most that can be paired, by trying all.
+fn most(grid: &[Vec<bool>], one: usize, used: u32) -> usize {
+    let Some(row) = grid.get(one) else { return 0 };
+    let without = most(grid, one + 1, used);
+    (0..row.len())
+        .filter(|other| row[*other] && used & (1 << other) == 0)
+        .map(|other| 1 + most(grid, one + 1, used | (1 << other)))
+        .fold(without, usize::max)
+}
+
+proptest! {
+    /// As many are paired as can be, no other twice, and only such as fit.
+    #[test]
+    fn pairs_are_the_most_there_can_be(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5)) {
+        let paired = pairs(grid.len(), 5, |one, other| grid[one][other]);
+        let used: Vec<usize> = paired.iter().flatten().copied().collect();
+        prop_assert_eq!(used.iter().collect::<HashSet<_>>().len(), used.len());
+        for (one, other) in paired.iter().enumerate() {
+            if let Some(other) = other {
+                prop_assert!(grid[one][*other]);
+            }
+        }
+        prop_assert_eq!(used.len(), most(&grid, 0, 0));
+    }
+
+    /// The same in order: the positions grow.
+    #[test]
+    fn an_alignment_stands_in_order(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5), optional in any::<u8>()) {
+        let paired = aligned(grid.len(), 5, |one| optional & (1 << one) != 0, |one, other| grid[one][other]);
+        let used: Vec<usize> = paired.iter().flatten().copied().collect();
+        prop_assert!(used.windows(2).all(|two| two[0] < two[1]));
+        prop_assert!(paired.iter().enumerate().all(|(one, other)| other.is_none_or(|other| grid[one][other])));
+    }
+}

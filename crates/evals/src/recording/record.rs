@@ -1,0 +1,420 @@
+//! Writes down what models and tools are asked and what they answer.
+
+use std::{
+    collections::HashMap,
+    io::Write,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use async_trait::async_trait;
+use futures_core::Stream;
+use serde_json::Value;
+use switchboard_domain::{
+    ChatModel, ChatRequest, Message, ModelCapabilities, ModelError, ModelEvent, ModelId,
+    ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
+};
+
+use super::{
+    RecordingError, Scrubber,
+    file::{self, Call, Catalog, End, Exchange, Line, Outcome, VERSION, millis},
+};
+
+/// Stands before models and tool hosts and writes down what passes. Clones write into the same recording.
+///
+/// Each answer is written when it is over, in one piece: a program that is killed leaves a recording of what
+/// was over by then. Writing never fails a run; what went wrong is told by [`Recorder::finish`].
+#[derive(Clone)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    scrubber: Scrubber,
+    file: Mutex<Writer>,
+}
+
+struct Writer {
+    to: Box<dyn Write + Send>,
+    /// Numbers of the messages that are written. A message is the same as long as it is the same in memory;
+    /// it is kept, so that no other one gets its place.
+    messages: HashMap<usize, (usize, Arc<Message>)>,
+    /// Numbers of what is written, by its text.
+    texts: HashMap<String, usize>,
+    next: usize,
+    /// The catalog that was written last.
+    catalog: Option<Catalog>,
+    fault: Option<RecordingError>,
+}
+
+impl Recorder {
+    /// Begins a recording. `program` says who makes it, such as `switchboard 0.1.0`.
+    pub fn new(
+        to: impl Write + Send + 'static,
+        program: &str,
+        scrubber: Scrubber,
+    ) -> Result<Self, RecordingError> {
+        let mut writer = Writer {
+            to: Box::new(to),
+            messages: HashMap::new(),
+            texts: HashMap::new(),
+            next: 0,
+            catalog: None,
+            fault: None,
+        };
+        writer.line(&Line::Recording {
+            version: VERSION,
+            program: program.to_owned(),
+        })?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                scrubber,
+                file: Mutex::new(writer),
+            }),
+        })
+    }
+
+    /// The same model, written down.
+    pub fn model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+        Arc::new(RecordedModel {
+            recorder: self.clone(),
+            model,
+        })
+    }
+
+    /// The same tools, written down.
+    pub fn tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
+        Arc::new(RecordedTools {
+            recorder: self.clone(),
+            host,
+        })
+    }
+
+    /// Whether all that passed until now is written. Fails with the first thing that went wrong; what came
+    /// after it is missing in the recording.
+    pub fn finish(&self) -> Result<(), RecordingError> {
+        let mut writer = self.writer();
+        if let Some(fault) = writer.fault.take() {
+            return Err(fault);
+        }
+        writer.to.flush().map_err(|source| RecordingError::Io {
+            writing: true,
+            source,
+        })
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.shared
+            .file
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, write: impl FnOnce(&mut Writer, &Scrubber) -> Result<(), RecordingError>) {
+        let mut writer = self.writer();
+        if writer.fault.is_none()
+            && let Err(fault) = write(&mut writer, &self.shared.scrubber)
+        {
+            writer.fault = Some(fault);
+        }
+    }
+
+    fn exchange(&self, heard: &mut Heard, end: Option<End>) {
+        let mut events = std::mem::take(&mut heard.events);
+        self.shared.scrubber.events(&mut events);
+        let request = Arc::clone(&heard.request);
+        self.write(|writer, scrubber| {
+            let messages: Result<Vec<usize>, _> = request
+                .messages
+                .iter()
+                .map(|message| writer.message(message, scrubber))
+                .collect();
+            let tools = serde_json::to_value(&request.tools).map_err(RecordingError::Unwritable)?;
+            let tools = writer.tools(scrubber.value(tools))?;
+            let rest = file::without_history(&request).map_err(RecordingError::Unwritable)?;
+            let events = events.into_iter().map(|(when, event)| {
+                let event = serde_json::to_value(event).map_err(RecordingError::Unwritable)?;
+                // Texts were looked at as a whole.
+                Ok((
+                    when,
+                    match event.get("type").and_then(Value::as_str) {
+                        Some("text_delta" | "reasoning_delta" | "tool_input_delta") => event,
+                        _ => scrubber.value(event),
+                    },
+                ))
+            });
+            writer.line(&Line::Answer(Box::new(Exchange {
+                model: heard.model.clone(),
+                capabilities: heard.capabilities.clone(),
+                messages: messages?,
+                tools,
+                request: scrubber.value(rest),
+                events: events.collect::<Result<_, RecordingError>>()?,
+                end: end.map(|end| match end {
+                    End::Failed(mut fault) => {
+                        fault.message = scrubber.text(&fault.message);
+                        fault.what = fault.what.as_deref().map(|what| scrubber.text(what));
+                        End::Failed(fault)
+                    }
+                    End::Left => End::Left,
+                }),
+                took_ms: millis(heard.began.elapsed()),
+            })))
+        });
+    }
+}
+
+impl Writer {
+    fn line(&mut self, line: &Line) -> Result<(), RecordingError> {
+        let mut text = serde_json::to_string(line).map_err(RecordingError::Unwritable)?;
+        text.push('\n');
+        let written = self
+            .to
+            .write_all(text.as_bytes())
+            .and_then(|()| self.to.flush());
+        written.map_err(|source| RecordingError::Io {
+            writing: true,
+            source,
+        })
+    }
+
+    /// The number of a message, which is written if it is new.
+    fn message(
+        &mut self,
+        message: &Arc<Message>,
+        scrubber: &Scrubber,
+    ) -> Result<usize, RecordingError> {
+        let address = Arc::as_ptr(message) as usize;
+        if let Some((number, _)) = self.messages.get(&address) {
+            return Ok(*number);
+        }
+        let value = file::message_value(message).map_err(RecordingError::Unwritable)?;
+        let value = scrubber.value(value);
+        let number = self.numbered(value, |number, message| Line::Message { number, message })?;
+        self.messages.insert(address, (number, Arc::clone(message)));
+        Ok(number)
+    }
+
+    fn tools(&mut self, tools: Value) -> Result<usize, RecordingError> {
+        self.numbered(tools, |number, tools| Line::Tools { number, tools })
+    }
+
+    fn numbered(
+        &mut self,
+        value: Value,
+        line: impl FnOnce(usize, Value) -> Line,
+    ) -> Result<usize, RecordingError> {
+        let text = value.to_string();
+        if let Some(number) = self.texts.get(&text) {
+            return Ok(*number);
+        }
+        self.next += 1;
+        let number = self.next;
+        self.line(&line(number, value))?;
+        self.texts.insert(text, number);
+        Ok(number)
+    }
+}
+
+struct RecordedModel {
+    recorder: Recorder,
+    model: Arc<dyn ChatModel>,
+}
+
+#[async_trait]
+impl ChatModel for RecordedModel {
+    fn id(&self) -> &ModelId {
+        self.model.id()
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        self.model.capabilities()
+    }
+
+    async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let heard = Heard {
+            model: self.model.id().clone(),
+            capabilities: self.model.capabilities().clone(),
+            request: Arc::new(request.clone()),
+            began: Instant::now(),
+            events: Vec::new(),
+        };
+        // Also tells of a request that was given up before the answer began.
+        let mut recorded = Recorded {
+            recorder: self.recorder.clone(),
+            heard: Some(heard),
+            stream: None,
+        };
+        match self.model.stream(request).await {
+            Ok(stream) => {
+                recorded.stream = Some(stream);
+                Ok(Box::pin(recorded))
+            }
+            Err(error) => {
+                recorded.end(Some(End::Failed(Box::new((&error).into()))));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// What was said until now.
+struct Heard {
+    model: ModelId,
+    capabilities: ModelCapabilities,
+    request: Arc<ChatRequest>,
+    began: Instant,
+    events: Vec<(u64, ModelEvent)>,
+}
+
+/// An answer that is written down when it is over.
+struct Recorded {
+    recorder: Recorder,
+    heard: Option<Heard>,
+    stream: Option<ModelStream>,
+}
+
+impl Recorded {
+    fn end(&mut self, end: Option<End>) {
+        if let Some(mut heard) = self.heard.take() {
+            self.recorder.exchange(&mut heard, end);
+        }
+    }
+}
+
+impl Stream for Recorded {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let Some(stream) = &mut this.stream else {
+            return Poll::Ready(None);
+        };
+        let next = std::task::ready!(stream.as_mut().poll_next(context));
+        match &next {
+            Some(Ok(event)) => {
+                if let Some(heard) = &mut this.heard {
+                    heard
+                        .events
+                        .push((millis(heard.began.elapsed()), event.clone()));
+                }
+            }
+            Some(Err(error)) => {
+                let fault = Box::new(error.into());
+                this.end(Some(End::Failed(fault)));
+            }
+            None => this.end(None),
+        }
+        Poll::Ready(next)
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        // An answer that says it is complete is: nobody has to read on until the stream ends.
+        let events = self.heard.iter().flat_map(|heard| &heard.events);
+        let is_over = events
+            .rev()
+            .any(|(_, event)| matches!(event, ModelEvent::Finished { .. }));
+        self.end((!is_over).then_some(End::Left));
+    }
+}
+
+struct RecordedTools {
+    recorder: Recorder,
+    host: Arc<dyn ToolHost>,
+}
+
+#[async_trait]
+impl ToolHost for RecordedTools {
+    async fn tools(&self) -> ToolCatalog {
+        let found = self.host.tools().await;
+        self.recorder.write(|writer, scrubber| {
+            let tools = serde_json::to_value(&found.tools).map_err(RecordingError::Unwritable)?;
+            let tools = serde_json::from_value(scrubber.value(tools))
+                .map_err(RecordingError::Unwritable)?;
+            let problems =
+                serde_json::to_value(&found.problems).map_err(RecordingError::Unwritable)?;
+            let problems = serde_json::from_value(scrubber.value(problems))
+                .map_err(RecordingError::Unwritable)?;
+            let catalog = Catalog { tools, problems };
+            if writer.catalog.as_ref() == Some(&catalog) {
+                return Ok(());
+            }
+            writer.line(&Line::Catalog(Box::new(catalog.clone())))?;
+            writer.catalog = Some(catalog);
+            Ok(())
+        });
+        found
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        let mut heard = HeardCall {
+            recorder: self.recorder.clone(),
+            name: call.name.clone(),
+            input: Value::Object(call.input.clone()),
+            began: Instant::now(),
+            is_told: false,
+        };
+        let answer = self.host.call(call).await;
+        heard.tell(match &answer {
+            Ok(output) => Outcome::Output(output.clone()),
+            Err(error) => Outcome::Failed(error.into()),
+        });
+        answer
+    }
+
+    fn changes(&self) -> ToolHostChanges {
+        self.host.changes()
+    }
+}
+
+/// A call under way.
+struct HeardCall {
+    recorder: Recorder,
+    name: String,
+    input: Value,
+    began: Instant,
+    is_told: bool,
+}
+
+impl HeardCall {
+    fn tell(&mut self, outcome: Outcome) {
+        self.is_told = true;
+        let took_ms = millis(self.began.elapsed());
+        self.recorder.write(|writer, scrubber| {
+            let Value::Object(input) = scrubber.value(std::mem::take(&mut self.input)) else {
+                return Ok(());
+            };
+            let outcome = serde_json::to_value(outcome).map_err(RecordingError::Unwritable)?;
+            let outcome = serde_json::from_value(scrubber.value(outcome))
+                .map_err(RecordingError::Unwritable)?;
+            let name = std::mem::take(&mut self.name);
+            writer.line(&Line::Call(Box::new(Call {
+                name,
+                input,
+                took_ms,
+                outcome,
+            })))
+        });
+    }
+}
+
+impl Drop for HeardCall {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.tell(Outcome::Left);
+        }
+    }
+}
+
+/// Only what a person may see.
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder")
+            .field("scrubber", &self.shared.scrubber)
+            .finish_non_exhaustive()
+    }
+}
