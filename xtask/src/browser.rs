@@ -21,7 +21,12 @@ const PACKAGES: &[(&str, &str)] = &[
 
 /// Where tests and scripts are, from the root.
 const SCRIPTS: &str = "crates/server/browser";
-const TESTS: [&str; 3] = ["vendor.test.mjs", "page.test.mjs", "artifacts.test.mjs"];
+const TESTS: [&str; 4] = [
+    "vendor.test.mjs",
+    "page.test.mjs",
+    "artifacts.test.mjs",
+    "frames.test.mjs",
+];
 
 /// Programs that are a Chromium, by preference. `CHROMIUM` names another one.
 const CHROMIUMS: [&str; 4] = [

@@ -70,7 +70,7 @@ describe("the page", { concurrency: false }, () => {
     assert.match(await text(page, ".text"), /The account value of customer 42 \(Noor El-Amin\) is 530\.19 EUR\./);
     assert.match(await text(page, ".footer"), /offline\/planner · 2 steps/);
     await waitText(page.locator(".sessions .current"), "account value");
-    assert.match(await page.title(), /account value.* – Switchboard/);
+    await page.waitForFunction(() => /account value.* – Switchboard/.test(document.title));
     // A second question goes into the same conversation.
     await send(page, TICKET.replace("Create", "Please create"));
     await page.locator(".approval").waitFor();
@@ -243,7 +243,7 @@ describe("the page", { concurrency: false }, () => {
     const broken = page.locator('.server[data-server="broken"]');
     await waitText(broken, "the disk is full");
     assert.notEqual(await broken.getAttribute("data-state"), "ready");
-    assert.equal(await page.locator('.server[data-server="customer-service"]').getAttribute("data-state"), "ready");
+    await page.locator('.server[data-server="customer-service"][data-state="ready"]').waitFor();
     await waitText(page.locator('.server[data-server="things"]'), "5 tools");
     await page.keyboard.press("Escape");
     await page.locator(".panel").waitFor({ state: "detached" });
@@ -351,7 +351,7 @@ describe("the page", { concurrency: false }, () => {
     ]);
     for (const [, target, where, rel] of links) if (target) assert.deepEqual([where, rel], ["_blank", "noopener noreferrer nofollow"]);
     // The image of the tool is an image: its script is not run, and it is shown.
-    assert.ok(await page.locator(".tool .picture").evaluate((it) => it.complete && it.naturalWidth === 80));
+    assert.equal(await page.locator(".tool .picture").evaluate((it) => it.decode().then(() => it.naturalWidth)), 80);
     assert.deepEqual(await page.locator(".tool a").count(), 0);
     await fine(page);
   });
@@ -415,16 +415,182 @@ describe("the page", { concurrency: false }, () => {
       await page.locator("#token").waitFor({ state: "detached" });
       await send(page, "Hello");
       await finished(page);
+      // An address brings no token along: whoever follows a link stays who they are.
+      const kept = () => page.evaluate(() => sessionStorage.getItem("switchboard.token"));
       const address = page.url();
+      await page.goto(`${own.url}/#token=a-token-of-somebody-else`);
+      await page.locator(".welcome").waitFor();
+      assert.equal(await kept(), token);
+      await page.goto(address);
+      await finished(page);
+      assert.equal(await kept(), token);
       await fine(page);
-      const other = await open(browser, own.url);
-      other.expected.push(/401/);
-      await other.goto(`${own.url}/#token=${token}`);
-      await other.locator("#token").waitFor({ state: "detached" });
-      assert.equal(new URL(other.url()).hash, "");
-      await other.goto(address);
-      await finished(other);
-      await fine(other);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  test("an address that was written badly says so, and harms nothing", async () => {
+    const page = await visit();
+    page.expected.push(/404|422/);
+    await page.goto(`${program.url}/#/s/%`);
+    await waitText(page.locator(".note"), "There is no such conversation");
+    await page.reload();
+    await waitText(page.locator(".note"), "There is no such conversation");
+    await page.goto(`${program.url}/#token=%`);
+    await page.locator(".welcome").waitFor();
+    await page.reload();
+    await page.locator(".welcome").waitFor();
+    await send(page, ACCOUNT);
+    await finished(page);
+    await fine(page);
+  });
+
+  test("each answer stands under its question, also where another program had one answered again", async () => {
+    const page = await visit();
+    const session = crypto.randomUUID();
+    const messages = [];
+    const ask = async (words, answer, trigger = "submit-message") => {
+      model.say([answer]);
+      if (trigger === "submit-message") messages.push({ id: String(messages.length), role: "user", parts: [{ type: "text", text: words }] });
+      const response = await fetch(`${program.url}/api/chat`, {
+        method: "POST", headers: { "content-type": "application/json" },
+        body: JSON.stringify({ id: session, messages, trigger, model: SCRIPTED }),
+      });
+      assert.equal(response.status, 200);
+      await response.text();
+    };
+    await ask("First?", "One.");
+    await ask("Second?", "Two.");
+    await ask("Second?", "Two, again.", "regenerate-message");
+    await ask("Third?", "Three.");
+    await ask("Third?", "Three, again.", "regenerate-message");
+    await page.goto(`${program.url}/#/s/${session}`);
+    await waitText(page.locator(".text"), "Three, again.");
+    const turns = await page.locator(".turn").evaluateAll((all) => all.map((turn) => [turn.querySelector(".asked-by-person")?.textContent, turn.querySelector(".text")?.textContent.trim()]));
+    assert.deepEqual(turns, [["You: First?", "One."], ["You: Second?", "Two, again."], ["You: Third?", "Three, again."]]);
+    await fine(page);
+  });
+
+  test("an answer is copied as the model wrote it, over a plain connection as well", async () => {
+    const page = await visit();
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const clipboard = () => page.evaluate(() => navigator.clipboard.readText());
+    model.say(["It is **bold**.\n\n", "- one\n- two\n"]);
+    await choose(page, SCRIPTED);
+    await send(page, "Say it");
+    await finished(page);
+    const copy = page.getByRole("button", { name: "Copy the answer" });
+    await copy.click();
+    await waitText(copy, "Copied");
+    assert.equal(await clipboard(), "It is **bold**.\n\n- one\n- two");
+    // What a page has that did not come over a connection that is private.
+    await page.evaluate(() => navigator.clipboard.writeText("something else"));
+    await page.evaluate(() => { navigator.clipboard.writeText = () => Promise.reject(new Error("not here")); });
+    await copy.click();
+    await waitText(copy, "Copied");
+    assert.equal(await clipboard(), "It is **bold**.\n\n- one\n- two");
+    await fine(page);
+  });
+
+  test("what the matter is with a server is said once, and what the server did not take is not shown twice", async () => {
+    const page = await visit();
+    page.expected.push(/422/);
+    await send(page, ACCOUNT);
+    await finished(page);
+    await waitText(page.locator(".run .note"), "the disk is full");
+    await send(page, "Which customers joined most recently?");
+    await finished(page, 2);
+    assert.equal(await page.locator(".run .note", { hasText: "the disk is full" }).count(), 1);
+    await choose(page, "nobody/none");
+    await send(page, "Who are you?");
+    await waitText(page.locator(".turn > .note"), "there is no provider");
+    // The question is in the field again, and there after the page was loaded again.
+    await page.waitForFunction(() => document.getElementById("message").value === "Who are you?");
+    await page.press("#message", "Enter");
+    await page.waitForFunction(() => document.querySelectorAll(".turn > .note").length === 1 && document.getElementById("message").value !== "");
+    await page.reload();
+    await finished(page, 2);
+    assert.equal(await page.inputValue("#message"), "Who are you?");
+    await page.selectOption("select#model", "");
+    await page.press("#message", "Enter");
+    await finished(page, 3);
+    assert.equal(await page.locator(".asked-by-person").count(), 3);
+    assert.equal(await page.inputValue("#message"), "");
+    await fine(page);
+  });
+
+  test("the title of the page says when somebody's word is needed", async () => {
+    const page = await visit();
+    await send(page, TICKET);
+    await page.locator(".approval").waitFor();
+    await page.waitForFunction(() => document.title.startsWith("Your word is needed – "));
+    await page.getByRole("button", { name: "Allow" }).click();
+    await finished(page);
+    await page.waitForFunction(() => !document.title.includes("needed"));
+    await fine(page);
+  });
+
+  test("the end of an answer stays in view, unless one goes up", async () => {
+    const page = await visit();
+    model.say([`${"A paragraph.\n\n".repeat(60)}The end.`]);
+    await choose(page, SCRIPTED);
+    await send(page, "Write a lot");
+    await finished(page);
+    const atEnd = () => page.waitForFunction(() => {
+      const box = document.querySelector(".scroll");
+      return box.scrollHeight - box.scrollTop - box.clientHeight < 2;
+    });
+    await atEnd();
+    // More comes after the page's own step to the end was painted, and before the browser's word of it.
+    await page.evaluate(() => new Promise((resolve) => {
+      const box = document.querySelector(".scroll");
+      const more = document.createElement("p");
+      more.style.height = "1200px";
+      box.scrollTop -= 60;
+      box.addEventListener("scroll", () => {
+        box.scrollTop = box.scrollHeight;
+        box.addEventListener("scroll", () => requestAnimationFrame(resolve), { once: true });
+        setTimeout(() => document.querySelector(".run .text").append(more));
+      }, { once: true });
+    }));
+    await atEnd();
+    assert.equal(await page.locator(".to-end").count(), 0);
+    await page.locator(".scroll").evaluate((box) => { box.scrollTop = 100; });
+    await page.locator(".to-end").click();
+    await atEnd();
+    await page.locator(".to-end").waitFor({ state: "detached" });
+    await fine(page);
+  });
+
+  test("what one opens stays where it is", async () => {
+    const page = await visit({ viewport: { width: 1200, height: 420 } });
+    model.say([{ call: { id: "a", name: "customer-service__calculate_account_value", input: { customer_id: 42 } } }], ["Done."]);
+    await choose(page, SCRIPTED);
+    await send(page, "What is it worth?");
+    await finished(page);
+    const card = page.locator(CARD);
+    await card.scrollIntoViewIfNeeded();
+    const top = () => card.evaluate((it) => it.getBoundingClientRect().top);
+    const before = await top();
+    await card.click();
+    // The page knows of what grew: it offers the way to the end, and has not gone there.
+    await page.locator(".to-end").waitFor();
+    assert.ok(Math.abs(await top() - before) < 2, `${before} ${await top()}`);
+    await fine(page);
+  });
+
+  test("older conversations are listed when they are wanted", async () => {
+    const own = await new Program(config(model, { mcp_servers: {} })).start();
+    try {
+      const make = (at) => fetch(`${own.url}/sessions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ title: `Number ${at}` }) });
+      for (let at = 0; at < 201; at += 1) assert.equal((await make(at)).status, 201);
+      const page = await open(browser, own.url);
+      await page.waitForFunction(() => document.querySelectorAll(".sessions li").length === 200);
+      await page.getByRole("button", { name: "Older ones as well" }).click();
+      await page.waitForFunction(() => document.querySelectorAll(".sessions li").length === 201);
+      assert.equal(await page.getByRole("button", { name: "Older ones as well" }).count(), 0);
+      await fine(page);
     } finally {
       await own.stop();
     }

@@ -99,9 +99,10 @@ export function config(model, change = {}) {
   };
 }
 
-export async function startBrowser() {
+export async function startBrowser(more = []) {
+  const flags = [...FLAGS, ...more];
   const root = process.getuid?.() === 0;
-  return chromium.launch({ executablePath: CHROMIUM, args: root ? [...FLAGS, "--no-sandbox"] : FLAGS });
+  return chromium.launch({ executablePath: CHROMIUM, args: root ? [...flags, "--no-sandbox"] : flags });
 }
 
 /**

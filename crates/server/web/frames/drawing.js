@@ -1,6 +1,10 @@
 // Makes a picture of a diagram or a chart. Runs in a frame with an origin of its own: what is read here was written by a model, and
 // only a picture leaves.
 (() => {
+  // Not every browser knows a policy that stops WebRTC (page.rs), so that its names are taken away.
+  for (let place = window; place; place = Object.getPrototypeOf(place)) {
+    for (const name of Object.getOwnPropertyNames(place)) if (name.includes("RTC")) delete place[name];
+  }
   const loaded = new Map();
 
   function load(name) {
@@ -30,6 +34,8 @@
     mermaid.initialize({
       startOnLoad: false, securityLevel: "strict", theme: "base", darkMode: dark, htmlLabels: false, flowchart: { htmlLabels: false },
       themeVariables: { ...colours, fontFamily: font, fontSize: "14px" }, fontFamily: font, suppressErrorRendering: true, maxTextSize: 100_000,
+      // The words on a line have the ground of the picture behind them.
+      themeCSS: `.edgeLabel text { paint-order: stroke; stroke: ${colours.background}; stroke-width: 6px; stroke-linejoin: round; }`,
     });
     const { svg } = await mermaid.render(`drawing${number}`, text);
     const root = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;

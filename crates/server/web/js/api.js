@@ -38,14 +38,6 @@ class Access extends Model {
 
 export const access = new Access();
 
-/** An address may bring the token along (`/#token=…`); it does not stay in the address. */
-export function takeTokenFromAddress() {
-  const found = /^#token=([^&]+)/.exec(location.hash);
-  if (!found) return;
-  access.use(decodeURIComponent(found[1]));
-  history.replaceState(null, "", location.pathname + location.search);
-}
-
 /** What the server refused, or that it could not be reached (`status` 0). */
 export class Refused extends Error {
   constructor(status, title, detail) {
@@ -97,7 +89,7 @@ const id = encodeURIComponent;
 
 export const api = {
   start: (body) => json("/chat", { method: "POST", body: { ...body, background: true } }),
-  sessions: () => json("/sessions?limit=200"),
+  sessions: (limit) => json(`/sessions?limit=${limit}`),
   session: (session) => json(`/sessions/${id(session)}`),
   forget: (session) => json(`/sessions/${id(session)}`, { method: "DELETE" }),
   rename: (session, title) => json(`/sessions/${id(session)}`, { method: "PATCH", body: { title } }),

@@ -1,6 +1,6 @@
 // The page as a whole: what is open, and what the keys do.
 import { Icon, Model, html, render, useEffect, useModel, useRef, useState } from "./view.js";
-import { access, takeTokenFromAddress } from "./api.js";
+import { access } from "./api.js";
 import { catalogue } from "./catalogue.js";
 import { Composer } from "./composer.js";
 import { Servers, ServersButton } from "./servers.js";
@@ -10,13 +10,28 @@ import { theme } from "./colours.js";
 import { Transcript, tokens } from "./transcript.js";
 import { dollars } from "./words.js";
 
-/** What is being written; it stays when another conversation is opened. */
+const DRAFT = "switchboard.draft";
+
+/** What is being written; it stays when another conversation is opened, and when the page is loaded again in this tab. */
 class Draft extends Model {
-  text = "";
   send = () => {};
+
+  constructor() {
+    super();
+    try {
+      this.text = sessionStorage.getItem(DRAFT) ?? "";
+    } catch {
+      this.text = "";
+    }
+  }
 
   set(text) {
     this.text = text;
+    try {
+      sessionStorage.setItem(DRAFT, text);
+    } catch {
+      // It holds until the page is loaded again.
+    }
     this.touch();
   }
 }
@@ -58,7 +73,7 @@ class Page extends Model {
 
   /** Opens what the address names. */
   open(again = false) {
-    const id = decodeURIComponent(/^#\/s\/(.+)$/.exec(location.hash)?.[1] ?? "") || null;
+    const id = named(location.hash);
     if (!again && id === this.session.id && (id || this.session.state === "new")) return;
     this.session.close();
     this.session = this.#fresh();
@@ -67,7 +82,17 @@ class Page extends Model {
   }
 }
 
-takeTokenFromAddress();
+/** The conversation that an address names, or null. */
+function named(address) {
+  const name = /^#\/s\/(.+)$/.exec(address)?.[1] ?? null;
+  try {
+    return name && decodeURIComponent(name);
+  } catch {
+    // Somebody wrote it by hand. The server says that there is none of this name.
+    return name;
+  }
+}
+
 const page = new Page();
 
 function App() {
@@ -77,10 +102,7 @@ function App() {
   const [list, setList] = useState(false);
   const [servers, setServers] = useState(false);
   useEffect(() => {
-    const moved = () => {
-      takeTokenFromAddress();
-      page.open();
-    };
+    const moved = () => page.open();
     const key = (event) => {
       // In a dialog, and where something else already took it, the key means that.
       if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
@@ -115,10 +137,13 @@ function Header({ session, sessions, list, onList, onServers }) {
   useModel(session);
   useModel(sessions);
   useModel(theme);
+  const run = useModel(session.current);
+  const asks = Boolean(run?.live && (run.waiting.length || run.openQuestions.length));
   const title = sessions.list.find((it) => it.id === session.id)?.title || session.title || "New conversation";
   useEffect(() => {
-    document.title = session.id ? `${title} – Switchboard` : "Switchboard";
-  }, [title, session.id]);
+    // For who looks at another tab meanwhile.
+    document.title = `${asks ? "Your word is needed – " : ""}${session.id ? `${title} – ` : ""}Switchboard`;
+  }, [title, session.id, asks]);
   const [icon, words] = THEMES[theme.choice];
   return html`<header class="header">
     <button type="button" class="quiet icon-button only-narrow" onClick=${onList} aria-label="Conversations" aria-expanded=${list ? "true" : "false"} aria-controls="sidebar"><${Icon} name="menu" /></button>

@@ -72,23 +72,110 @@ export function clean(markup) {
   return DOMPurify.sanitize(markup, RULES);
 }
 
+/** A `<`, with the rest of the tag if it begins a whole one of those that are shown. */
+const TAG = new RegExp(`<(?:(/?)(${TAGS.join("|")})(?:\\s+[\\w:-]+(?:\\s*=\\s*(?:"[^"]*"|'[^']*'|[^\\s"'=<>\`]+))?)*\\s*/?>)?`, "gi");
+/** Tags that need no end. */
+const ENDLESS = new Set(["br", "dd", "dt", "hr", "img", "input", "li", "p", "tbody", "td", "tfoot", "th", "thead", "tr", "wbr"]);
+/** More tags in one another would only stop the page. */
+const MOST_OPEN = 200;
+let opened = 0;
+
+/** What is no whole tag, or too deep, stays what it is: a text must not lose words such as `Vec<u8>`. */
+function shownTag(tag, end, name) {
+  if (name === undefined) return "&lt;";
+  if (!ENDLESS.has(name.toLowerCase())) {
+    if (end) opened = Math.max(0, opened - 1);
+    else if (opened >= MOST_OPEN) return `&lt;${tag.slice(1)}`;
+    else opened += 1;
+  }
+  return tag;
+}
+
+const KNOWN = new RegExp(`^\\s*</?(?:${TAGS.join("|")})[\\s/>]`, "i");
 const renderer = new Renderer();
-// Styles are taken out by the sanitizer; but reading markup that has them is told on the console, as an offence against our policy.
-renderer.html = ({ text }) => text.replace(/\sstyle\s*=/gi, " data-style=");
+renderer.html = ({ text, block }) => {
+  if (block && !KNOWN.test(text)) return `<pre><code class="language-html">${text.replace(/&/g, "&amp;").replace(/</g, "&lt;")}</code></pre>`;
+  // Styles are taken out by the sanitizer; but reading markup that has them is told on the console, as an offence against our policy.
+  return text.replace(TAG, shownTag).replace(/\sstyle\s*=/gi, " data-style=");
+};
+// Within some tags the reader would hand text on as markup.
+renderer.text = function text(token) {
+  return Renderer.prototype.text.call(this, { ...token, escaped: false });
+};
 
 const OPTIONS = { gfm: true, breaks: false, async: false, renderer };
 
+/** Quotes, lists and emphasis are read this deep in one another; what is deeper is shown as it is written. */
+const DEEPEST = 40;
+/** The reader looks for the end of each mark in all that follows: marks times characters, in one paragraph. Beyond it is plain text. */
+const MOST_WORK = 5_000_000;
+const MARKS = /[*_~`<[]/g;
+
+const written = (raw) => ({ type: "text", raw, text: raw });
+const paragraph = (raw) => ({ type: "paragraph", raw, text: raw, tokens: [written(raw)] });
+
+/** Reads no text for longer than a person would wait, whatever is in it. */
+class Reader extends Lexer {
+  depth = 0;
+
+  #deeper(source, tokens, plain, read) {
+    if (this.depth >= DEEPEST) {
+      if (source) tokens.push(plain(source));
+      return tokens;
+    }
+    this.depth += 1;
+    try {
+      return read();
+    } finally {
+      this.depth -= 1;
+    }
+  }
+
+  blockTokens(source, tokens = [], ...rest) {
+    return this.#deeper(source, tokens, paragraph, () => super.blockTokens(source, tokens, ...rest));
+  }
+
+  inlineTokens(source, tokens = []) {
+    if (source.length * (source.match(MARKS)?.length ?? 0) > MOST_WORK) {
+      tokens.push(written(source));
+      return tokens;
+    }
+    return this.#deeper(source, tokens, written, () => super.inlineTokens(source, tokens));
+  }
+}
+
 /** The blocks of a text: paragraphs, lists, code and so on. Their `raw` together is the text. */
 export function blocks(text) {
-  return new Lexer(OPTIONS).lex(text);
+  try {
+    return new Reader(OPTIONS).lex(text);
+  } catch (error) {
+    // Better as it is written than not at all.
+    reportError(error);
+    return [paragraph(text)];
+  }
 }
 
 /** Blocks as nodes. `headings.base` is the level of the text's first heading, once there was one. */
 export function show(tokens, headings = { base: null }) {
-  const fragment = clean(Parser.parse(tokens, OPTIONS));
+  const fragment = fragmentOf(tokens);
   decorate(fragment);
   lower(fragment, headings);
   return fragment;
+}
+
+function fragmentOf(tokens) {
+  opened = 0;
+  try {
+    return clean(Parser.parse(tokens, OPTIONS));
+  } catch (error) {
+    reportError(error);
+    const fragment = document.createDocumentFragment();
+    const place = document.createElement("p");
+    place.className = "plain-text";
+    place.textContent = tokens.map(({ raw }) => raw).join("");
+    fragment.append(place);
+    return fragment;
+  }
 }
 
 /** The page has two levels of headings of its own; a text's first heading is of the third, whatever the model gave it. */
@@ -158,9 +245,24 @@ export async function copyText(text, button) {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    button.textContent = "Not allowed";
+    button.textContent = copyBySelection(text) ? "Copied" : "Not allowed";
+    button.focus();
   }
   setTimeout(() => { button.textContent = before; }, 1500);
+}
+
+/** The old way, for pages that came over a plain connection: the clipboard is not offered to them. */
+function copyBySelection(text) {
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "unseen";
+  document.body.append(field);
+  field.select();
+  try {
+    return document.execCommand("copy");
+  } finally {
+    field.remove();
+  }
 }
 
 let highlighter = null;

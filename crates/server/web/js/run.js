@@ -38,6 +38,11 @@ export class Run extends Model {
     return this.state === "running" || this.state === "waiting";
   }
 
+  /** What the model said, as it wrote it. */
+  get answer() {
+    return this.report?.answer || this.pieces.map((it) => (it.kind === "text" ? it.text : it.artifact?.content ?? "")).filter(Boolean).join("\n\n");
+  }
+
   /** The calls that wait for somebody's word. */
   get waiting() {
     return this.pieces.filter((it) => it.kind === "tool" && it.status === "awaiting");
@@ -78,8 +83,9 @@ export class Run extends Model {
     }
   }
 
-  note(tone, text) {
-    this.push("note", { tone, text });
+  /** `lasting`: it may be as true for the next run. */
+  note(tone, text, lasting = false) {
+    this.push("note", { tone, text, lasting });
   }
 
   /** Text that goes on in the last piece if that is of the same kind. */
@@ -200,7 +206,7 @@ const HANDLERS = {
     this.note("info", "The run goes on.");
   },
   tools_unavailable({ server, message }) {
-    this.note("warn", `${server}: ${message}`);
+    this.note("warn", `${server}: ${message}`, true);
   },
   server_changed({ change }) {
     this.changes(this, "servers");

@@ -49,7 +49,7 @@ function Server({ server }) {
     ${about.length > 0 && html`<p class="muted small">${about.join(" · ")}</p>`}
     ${transport && html`<p class="muted small break">${transport}</p>`}
     ${warnings.map((warning) => html`<p class="warning small"><${Icon} name="warn" /> ${typeof warning === "string" ? warning : warning.message ?? JSON.stringify(warning)}</p>`)}
-    ${catalogue.problems.filter((it) => it.server === name).map((it) => html`<p class="warning small"><${Icon} name="warn" /> ${it.message}</p>`)}
+    ${catalogue.problems.filter((it) => it.server === name && !(reason && it.message.startsWith(reason))).map((it) => html`<p class="warning small"><${Icon} name="warn" /> ${it.message}</p>`)}
     ${tools.length > 0 && html`<details><summary>${tools.length} ${tools.length === 1 ? "tool" : "tools"}</summary>
       <dl class="tools">${tools.map((it) => html`<dt><code>${it.tool ?? it.name}</code>${it.annotations?.read_only === true && html` <span class="badge">reads</span>`}${it.annotations?.destructive === true && html` <span class="badge bad">may destroy</span>`}</dt><dd class="muted">${it.description}</dd>`)}</dl></details>`}
     ${said && html`<details open=${state !== "ready" || undefined}><summary>Last words on its standard error</summary><${Code} text=${said} label=${`Standard error of ${name}`} /></details>`}

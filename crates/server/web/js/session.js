@@ -83,18 +83,20 @@ export class Session extends Model {
     const from = Math.max(0, total - MOST_EVENTS);
     let after = 0;
     const offset = asked.length - runs.length;
+    // Runs whose question was asked again are still among them, and which they are nobody says: then only the last one is sure.
+    const sure = offset < 0 ? asked.length - 1 : 0;
     asked.forEach((at, number) => {
       const record = runs[number - offset];
-      if (record && record.events_before >= from) {
+      if (record && number >= sure && record.events_before >= from) {
         this.#turn(messages[at], this.#run(record.id));
         return;
       }
       if (record) after = record.events_before + record.last_event;
       const end = asked[number + 1] ?? messages.length;
-      this.#turn(messages[at], runOfMessages(record?.id ?? null, messages.slice(at + 1, end)));
+      this.#turn(messages[at], runOfMessages(number >= sure ? record?.id ?? null : null, messages.slice(at + 1, end)));
     });
-    // A run without a message of its own, such as one that another program began.
-    for (const record of runs.slice(0, Math.max(0, -offset))) this.turns.unshift({ key: (this.#keys += 1), user: null, run: this.#run(record.id) });
+    // Runs that another program began, without a word of a person.
+    if (!asked.length) for (const record of runs) this.#turn(null, this.#run(record.id));
     return after;
   }
 
@@ -173,6 +175,8 @@ export class Session extends Model {
 
   /** Asks something; a session is made if there is none. Resolves to whether the server took it. */
   async send(message, { model, recipe } = {}) {
+    // What the server did not take is asked again by this.
+    this.turns = this.turns.filter((it) => !it.failed || it.user.parts[0].text !== message);
     const turn = this.#turn({ role: "user", parts: [{ type: "text", text: message }] }, null);
     this.state = "ready";
     this.touch();

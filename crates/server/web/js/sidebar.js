@@ -3,14 +3,25 @@ import { Icon, Model, announce, html, useModel, useRef, useState } from "./view.
 import { api, Refused } from "./api.js";
 import { when } from "./words.js";
 
+const SOME = 200;
+/** The server gives no more at once. */
+const MOST = 1_000;
+
 export class Sessions extends Model {
   list = [];
+  limit = SOME;
+  /** How often something was changed from here. */
+  #changes = 0;
   state = "loading";
   error = null;
 
   async load() {
+    const changes = this.#changes;
     try {
-      this.list = (await api.sessions()).sessions ?? [];
+      const { sessions = [] } = await api.sessions(this.limit);
+      // Something was deleted or renamed meanwhile, which this may not know yet.
+      if (changes !== this.#changes) return this.load();
+      this.list = sessions;
       this.state = "ready";
       this.error = null;
     } catch (error) {
@@ -19,6 +30,17 @@ export class Sessions extends Model {
       this.error = error;
     }
     this.touch();
+    return undefined;
+  }
+
+  /** Whether there may be older ones than those in the list. */
+  get hasOlder() {
+    return this.limit < MOST && this.list.length >= this.limit;
+  }
+
+  older() {
+    this.limit = MOST;
+    return this.load();
   }
 
   /** Resolves to why it did not work, or null; so does `rename`. */
@@ -33,6 +55,7 @@ export class Sessions extends Model {
   async #change(ask, changed) {
     try {
       await ask();
+      this.#changes += 1;
       this.list = changed();
       this.touch();
       return null;
@@ -64,6 +87,7 @@ export function Sidebar({ sessions, current, open, onClose, onForgotten }) {
         <button type="button" class="quiet icon-button" aria-label=${`Delete “${name(it)}”`} onClick=${() => setDoomed(it)}><${Icon} name="trash" /></button>
       </li>`)}
     </ul></nav>
+    ${sessions.hasOlder && html`<p class="pad"><button type="button" class="quiet small" onClick=${() => sessions.older()}>Older ones as well</button></p>`}
     ${sessions.state === "ready" && shown.length === 0 && html`<p class="muted small pad">${words.length ? "None with these words." : "Nothing yet."}</p>`}
     ${sessions.state === "failed" && html`<p class="error small pad">${sessions.error.message} <button type="button" class="small" onClick=${() => sessions.load()}>Try again</button></p>`}
     ${renamed && html`<${Rename} session=${renamed} sessions=${sessions} onEnd=${() => setRenamed(null)} />`}

@@ -1,6 +1,7 @@
 // The conversation: what was asked, and each run's pieces in their order.
 import { Component, Icon, html, useEffect, useModel, useRef, useState } from "./view.js";
 import { Artifact } from "./artifact.js";
+import { copyText } from "./markdown.js";
 import { Question } from "./question.js";
 import { Text } from "./text.js";
 import { Tool } from "./tool.js";
@@ -17,14 +18,29 @@ export function Transcript({ session }) {
   useEffect(() => {
     const box = place.current;
     let follows = true;
+    let before = box.scrollTop;
+    const isNear = () => box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
     const seen = () => {
-      follows = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
+      // Only who goes up leaves the end: what came since the page went there is no reason to stay behind.
+      if (isNear()) follows = true;
+      else if (box.scrollTop < before) follows = false;
+      before = box.scrollTop;
       setAway(!follows);
     };
     const grown = new ResizeObserver(() => {
-      if (follows) box.scrollTop = box.scrollHeight;
+      if (follows) {
+        box.scrollTop = box.scrollHeight;
+        return;
+      }
+      follows = isNear();
+      setAway(!follows);
     });
+    // Who opens something wants to read it where it is.
+    const opened = (event) => {
+      if (event.target.closest("summary")) follows = false;
+    };
     box.addEventListener("scroll", seen, { passive: true });
+    box.addEventListener("click", opened);
     grown.observe(box.firstElementChild);
     grown.observe(box);
     box.goToEnd = () => {
@@ -33,6 +49,7 @@ export function Transcript({ session }) {
     };
     return () => {
       box.removeEventListener("scroll", seen);
+      box.removeEventListener("click", opened);
       grown.disconnect();
     };
   }, [session]);
@@ -43,7 +60,7 @@ export function Transcript({ session }) {
         ${session.state === "failed" && html`<${Failed} session=${session} />`}
         ${session.state === "loading" && html`<p class="muted centre">Loading the conversation…</p>`}
         ${session.state === "new" && session.turns.length === 0 && html`<${Welcome} session=${session} />`}
-        ${session.turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} session=${session} />`)}
+        ${session.turns.map((turn, at) => html`<${Turn} key=${turn.key} turn=${turn} before=${session.turns[at - 1]?.run} session=${session} />`)}
       </div>
     </div>
     ${away && html`<button type="button" class="to-end" onClick=${() => place.current.goToEnd()} aria-label="Go to the end"><${Icon} name="down" /></button>`}`;
@@ -74,12 +91,12 @@ function plural(number, word) {
   return number === 1 ? word : `${word}s`;
 }
 
-function Turn({ turn, session }) {
+function Turn({ turn, before, session }) {
   return html`<article class="turn" aria-label="Question and answer">
     ${turn.user && html`<${Asked} message=${turn.user} />`}
     ${turn.failed && html`<div class="note bad" role="alert"><${Icon} name="warn" /><div>${turn.failed.message}</div>
       <button type="button" class="small" onClick=${() => session.onChange("edit", turn)}>Edit and try again</button></div>`}
-    ${turn.run ? html`<${RunView} run=${turn.run} session=${session} />` : !turn.failed && turn.user && html`<${Working} words="Sending" />`}
+    ${turn.run ? html`<${RunView} run=${turn.run} before=${before} session=${session} />` : !turn.failed && turn.user && html`<${Working} words="Sending" />`}
   </article>`;
 }
 
@@ -88,11 +105,14 @@ function Asked({ message }) {
   return html`<div class="asked-by-person"><span class="unseen">You: </span>${text}</div>`;
 }
 
-function RunView({ run, session }) {
+function RunView({ run, before, session }) {
   useModel(run);
+  // What is the matter with a server is said once, and not with each answer.
+  const known = new Set(before?.pieces.filter((it) => it.lasting).map((it) => it.text));
+  const pieces = run.pieces.filter((it) => !it.lasting || !known.has(it.text));
   return html`<div class="run" data-run=${run.id} data-state=${run.state}>
     <h2 class="unseen">Answer</h2>
-    ${run.pieces.map((item) => html`<${Piece} key=${item.key} item=${item} rev=${item.rev} run=${run} session=${session} problem=${run.problem} />`)}
+    ${pieces.map((item) => html`<${Piece} key=${item.key} item=${item} rev=${item.rev} run=${run} session=${session} problem=${run.problem} />`)}
     <${State} run=${run} session=${session} />
   </div>`;
 }
@@ -159,7 +179,9 @@ function Footer({ run }) {
   if (cost) parts.push(`about ${dollars(cost)}`);
   const took = run.started && run.ended ? Date.parse(run.ended) - Date.parse(run.started) : null;
   if (took !== null) parts.push(duration(took));
-  return html`<p class="footer muted">${parts.filter(Boolean).join(" · ")}</p>`;
+  const answer = run.answer.trim();
+  return html`<div class="footer muted"><p>${parts.filter(Boolean).join(" · ")}</p>
+    ${answer && html`<button type="button" class="quiet small" aria-label="Copy the answer" onClick=${(event) => copyText(answer, event.currentTarget)}>Copy</button>`}</div>`;
 }
 
 export function tokens(usage) {
