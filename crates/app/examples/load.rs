@@ -240,7 +240,7 @@ mod load {
             "model": "slow/slow",
             "providers": {"slow": {"base_url": format!("http://127.0.0.1:{model}/v1")}},
             "serve": {"max_runs": sessions + 10, "max_runs_each": sessions + 10, "max_connections": sessions * 2 + 100,
-                      "max_requests": sessions * 2 + 100},
+                      "max_requests": sessions * 2 + 100, "max_requests_each": sessions * 2 + 100},
         });
         let file = folder.join("switchboard.json");
         fs::write(&file, config.to_string())?;

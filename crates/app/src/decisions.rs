@@ -3,11 +3,15 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use jiff::Timestamp;
 use serde_json::Value;
-use switchboard_orchestration::{SharedDecisions, approval::Decisions};
+use switchboard_orchestration::{
+    SharedDecisions,
+    approval::{Decisions, Remembered},
+};
 
 use crate::{environment::Environment, private_file};
 
@@ -17,8 +21,8 @@ pub struct KeptDecisions {
     /// To be shared with agents.
     pub shared: SharedDecisions,
     path: Option<PathBuf>,
-    /// As they were read.
-    before: Decisions,
+    /// As they were read or kept last.
+    before: Mutex<Decisions>,
 }
 
 /// Why decisions cannot be read or kept.
@@ -59,15 +63,20 @@ impl KeptDecisions {
         Ok(Self {
             shared: SharedDecisions::new(before.clone()),
             path,
-            before,
+            before: Mutex::new(before),
         })
     }
 
     /// Keeps them, if they are others than before. What another process kept meanwhile stays: only what
-    /// this one decided or took back is changed.
+    /// this one decided or took back is changed. What another one took back is forgotten here as well.
     pub fn keep(&self) -> Result<(), DecisionsError> {
-        let now = self.shared.snapshot();
-        let (Some(path), true) = (&self.path, now != self.before) else {
+        // To the end of it: of two who keep at the same moment the later one knows what the other one kept.
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut snapshot = self.shared.change(|decisions| {
+            decisions.prune(Timestamp::now());
+            decisions.clone()
+        });
+        let (Some(path), true) = (&self.path, snapshot != *before) else {
             return Ok(());
         };
         let failed = |source| DecisionsError::File {
@@ -84,19 +93,28 @@ impl KeptDecisions {
             let value = serde_json::to_value(decisions).map_err(unreadable)?;
             serde_json::from_value(value).map_err(unreadable)
         };
-        let (before, mut now) = (entries(&self.before)?, entries(&now)?);
+        let (known, mut now) = (entries(&before)?, entries(&snapshot)?);
         // What was said for a session ends with it: this one is a process.
         now.retain(|entry| entry.get("session").is_none());
         let mut kept = entries(&read(path)?)?;
-        kept.retain(|entry| now.contains(entry) || !before.contains(entry));
-        let new = now.into_iter().filter(|entry| !before.contains(entry));
+        let taken_back = |entry: &Value| known.contains(entry) && !kept.contains(entry);
+        let gone: Vec<Value> = now.iter().filter(|it| taken_back(it)).cloned().collect();
+        kept.retain(|entry| now.contains(entry) || !known.contains(entry));
+        let new = now.into_iter().filter(|entry| !known.contains(entry));
         for entry in new {
             if !kept.contains(&entry) {
                 kept.push(entry);
             }
         }
         let text = serde_json::to_vec_pretty(&kept).map_err(unreadable)?;
-        private_file::write(path, &text).map_err(failed)
+        private_file::write(path, &text).map_err(failed)?;
+        let gone: Vec<Remembered> = serde_json::from_value(gone.into()).map_err(unreadable)?;
+        for entry in &gone {
+            snapshot.take_back(entry);
+            self.shared.change(|decisions| decisions.take_back(entry));
+        }
+        *before = snapshot;
+        Ok(())
     }
 }
 
@@ -168,6 +186,34 @@ mod tests {
         other.keep().unwrap();
         let now = KeptDecisions::load(&environment).unwrap();
         assert_eq!(names(&now), ["b", "c"]);
+    }
+
+    #[test]
+    fn what_another_process_took_back_does_not_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::default();
+        environment.data_dir = Some(folder.path().to_owned());
+        let names = |decisions: &KeptDecisions| -> Vec<String> {
+            let entries = decisions.shared.snapshot();
+            entries.entries().iter().map(|it| it.name.clone()).collect()
+        };
+        // Decided here, kept, and taken back by another process while this one goes on.
+        let server = KeptDecisions::load(&environment).unwrap();
+        allow(&server, "a");
+        server.keep().unwrap();
+        let other = KeptDecisions::load(&environment).unwrap();
+        let me = Principal::default();
+        assert_eq!(other.shared.change(|it| it.revoke(&me, "a")), 1);
+        other.keep().unwrap();
+        allow(&server, "b");
+        server.keep().unwrap();
+        assert_eq!(names(&KeptDecisions::load(&environment).unwrap()), ["b"]);
+        assert_eq!(names(&server), ["b"], "nor does it hold here");
+        // Said again, it holds again.
+        allow(&server, "a");
+        server.keep().unwrap();
+        let now = KeptDecisions::load(&environment).unwrap();
+        assert_eq!(names(&now), ["b", "a"]);
     }
 
     #[test]

@@ -74,6 +74,23 @@ impl Sessions {
         Ok(sessions)
     }
 
+    /// The same if there is one, and nothing is made or removed: for whoever only looks.
+    pub async fn open_if_there(
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Option<Self>, SessionsError> {
+        let file = match (&config.sessions.store, &environment.data_dir) {
+            (Some(StorePlace::Postgres(_)), _) => None,
+            (Some(StorePlace::File(path)), _) => Some(path.clone()),
+            (None, Some(folder)) => Some(folder.join(FILE)),
+            (None, None) => return Ok(None),
+        };
+        if file.is_some_and(|file| !file.exists()) {
+            return Ok(None);
+        }
+        Self::open_unpruned(config, environment).await.map(Some)
+    }
+
     /// The same, and nothing is removed.
     pub async fn open_unpruned(
         config: &Config,

@@ -2,7 +2,7 @@
 
 use std::{
     net::IpAddr,
-    sync::{Arc, OnceLock, atomic::Ordering},
+    sync::{Arc, OnceLock},
     time::Instant,
 };
 
@@ -14,7 +14,6 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument as _;
 use utoipa_axum::router::OpenApiRouter;
@@ -24,7 +23,9 @@ use crate::{
     counts::Counts,
     document,
     hub::Hub,
-    page, project, routes,
+    page,
+    places::{self, Places},
+    project, routes,
     security::{self, Names},
 };
 
@@ -37,17 +38,16 @@ pub(crate) struct App {
 struct Shared {
     hub: Hub,
     counts: Counts,
-    places: Arc<Semaphore>,
+    places: Places,
     document: OnceLock<Bytes>,
 }
 
 impl App {
     pub(crate) fn new(hub: Hub) -> Self {
-        let places = hub.options().max_requests.min(Semaphore::MAX_PERMITS);
         let shared = Shared {
+            places: Places::new(hub.options()),
             hub,
             counts: Counts::default(),
-            places: Arc::new(Semaphore::new(places)),
             document: OnceLock::new(),
         };
         Self {
@@ -71,9 +71,9 @@ impl App {
         &self.shared.counts
     }
 
-    /// A place for one more request.
-    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.shared.places).try_acquire_owned().ok()
+    /// Places for requests.
+    pub(crate) fn places(&self) -> &Places {
+        &self.shared.places
     }
 
     /// The OpenAPI document as JSON.
@@ -113,11 +113,11 @@ pub(crate) fn router(app: &App, bound: Option<IpAddr>) -> Router {
         .route_layer(middleware::from_fn(note_route))
         .method_not_allowed_fallback(no_method)
         .fallback_service(guarded.with_state(app.clone()))
-        .layer(middleware::from_fn_with_state(app.clone(), security::limit))
+        .layer(middleware::from_fn_with_state(app.clone(), places::limit))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(
             (app.clone(), names),
-            security::check_origin,
+            security::check_head,
         ));
     let router = match security::cors(app.options()) {
         Some(cors) => router.layer(cors),
@@ -166,9 +166,9 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
         url.path = %path,
         http.response.status_code = tracing::field::Empty,
     );
-    app.counts().open_requests.fetch_add(1, Ordering::Relaxed);
+    // A client that goes away in the middle ends this at any of its waits.
+    let open = app.counts().open_requests.one_more();
     let mut response = next.run(request).instrument(span.clone()).await;
-    app.counts().open_requests.fetch_sub(1, Ordering::Relaxed);
     if let Some(problem) = response.extensions_mut().remove::<Problem>()
         && let Some(mut other) = project::problem(&path, &problem)
     {
@@ -200,7 +200,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
         let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
-    response
+    places::held(response, open)
 }
 
 /// The pattern of the route that answered.

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -19,8 +19,33 @@ const BOUNDS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     requests: Mutex<BTreeMap<Sort, Tally>>,
-    pub(crate) open_requests: AtomicUsize,
-    pub(crate) connections: AtomicUsize,
+    pub(crate) open_requests: Gauge,
+    pub(crate) connections: Gauge,
+}
+
+/// How many there are of something now.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge(Arc<AtomicUsize>);
+
+/// One of them, until it is dropped, however that comes.
+#[derive(Debug)]
+pub(crate) struct Counted(Arc<AtomicUsize>);
+
+impl Gauge {
+    pub(crate) fn one_more(&self) -> Counted {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(&self.0))
+    }
+
+    fn now(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What is counted together. The route is the pattern, not the address: there are few.
@@ -67,8 +92,6 @@ impl Counts {
     pub(crate) fn text(&self, hub: &Hub) -> String {
         let mut text = hub.counts().prometheus();
         let (under_way, asking) = hub.under_way();
-        let open = self.open_requests.load(Ordering::Relaxed);
-        let connections = self.connections.load(Ordering::Relaxed);
         gauge(
             &mut text,
             "runs_active",
@@ -85,13 +108,13 @@ impl Counts {
             &mut text,
             "http_requests_open",
             "Requests that are open, streams among them.",
-            open,
+            self.open_requests.now(),
         );
         gauge(
             &mut text,
             "http_connections_open",
             "Connections that are open.",
-            connections,
+            self.connections.now(),
         );
         let name = "switchboard_http_response_seconds";
         let _ = writeln!(

@@ -9,18 +9,23 @@ use utoipa::openapi::{
 };
 
 /// Answers that every route may give, whatever it does.
-const EVERYWHERE: [(&str, &str); 3] = [
+const EVERYWHERE: [(&str, &str); 4] = [
     (
         "403",
         "The server is not called so, or the page that asks may not use it.",
     ),
+    ("431", "The request's line and headers are too large."),
     ("500", "The server failed."),
     (
         "503",
         "Too many requests are open, or something that is needed is not there now.",
     ),
 ];
-const NO_TOKEN: (&str, &str) = ("401", "No known access token was sent.");
+/// The same of those that want a token.
+const GUARDED: [(&str, &str); 2] = [
+    ("401", "No known access token was sent."),
+    ("429", "Too many requests of yours are open."),
+];
 
 const TAGS: [(&str, &str); 6] = [
     ("chat", "Ask."),
@@ -72,7 +77,8 @@ pub(crate) fn of(mut document: OpenApi) -> OpenApi {
             .filter_map(|(_, operation)| operation.as_mut())
         {
             let is_open = operation.security.is_some();
-            let more = EVERYWHERE.iter().chain((!is_open).then_some(&NO_TOKEN));
+            let more = EVERYWHERE.iter();
+            let more = more.chain(GUARDED.iter().filter(|_| !is_open));
             // Only these have a form of their own for errors.
             let is_dialect = path.starts_with("/v1/");
             for (status, text) in more {

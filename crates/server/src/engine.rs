@@ -41,10 +41,20 @@ pub trait Engine: Send + Sync + 'static {
     /// Whether everything that is required is there; else what is missing.
     async fn readiness(&self) -> Result<(), String>;
 
+    /// Whether a model is one that is configured or that a catalogue has. Clients may name others, which are counted apart
+    /// only within limits.
+    fn knows_model(&self, _model: &ModelId) -> bool {
+        true
+    }
+
     /// Where what servers ask is answered, if anybody can be asked. The same that agents and the tool host were given.
     fn questions(&self) -> Option<&Questions> {
         None
     }
+
+    /// A session is deleted, or a run that is in none is over: what somebody decided for it alone (by the session's id,
+    /// or the run's) is needed no more.
+    fn forget(&self, _principal: &Principal, _session: &str) {}
 
     /// Who watches a run, for an audit, say.
     fn observer(

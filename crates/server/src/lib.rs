@@ -7,9 +7,10 @@
 //! |---|---|
 //! | `hub` | the runs under way, their events, and whoever reads them |
 //! | `routes` | the native routes |
-//! | [`project`] | the dialects: the same events in the words of other interfaces |
-//! | `security` | hosts, origins, tokens, and how many at once |
-//! | `serve` | connections, and how they end |
+//! | `project` | the dialects: the same events in the words of other interfaces |
+//! | `security` | hosts, origins, and tokens |
+//! | `places` | how many requests at once |
+//! | `serve`, `patience` | connections, and how they end |
 //! | `page` | the web page |
 #![deny(missing_docs)]
 
@@ -20,8 +21,10 @@ mod engine;
 mod hub;
 mod options;
 mod page;
+mod patience;
+mod places;
 mod problem;
-pub mod project;
+mod project;
 mod read;
 mod routes;
 mod schema;

@@ -24,8 +24,12 @@ pub struct ServerOptions {
     pub max_runs: usize,
     /// The same for one principal: 256.
     pub max_runs_each: usize,
-    /// Requests that may be open at once, streams among them: 2,048.
+    /// Requests that may be open at once, streams among them: 2,048. `/healthz`, `/readyz` and `/metrics` are let in
+    /// beside them, and for words about runs (`POST` below `/runs/`) there are 64 places more.
     pub max_requests: usize,
+    /// The same for one principal: 1,024, so that nobody alone shuts the others out. Neither `/metrics` nor words about
+    /// runs count.
+    pub max_requests_each: usize,
     /// Connections that may be open at once: 4,096.
     pub max_connections: usize,
     /// Bytes of a request's body: 16 MiB, for images and documents.
@@ -36,6 +40,9 @@ pub struct ServerOptions {
     pub header_time: Duration,
     /// How long a request's body may take: 30 s.
     pub body_time: Duration,
+    /// How long a client may take nothing of what it is sent, which then ends its connection: 60 s. One that takes
+    /// something now and then keeps it.
+    pub write_time: Duration,
     /// How long it may take until the answer to a request begins that waits for no run, which is any but `POST`: 30 s.
     pub request_time: Duration,
     /// How often a stream that has nothing to tell says so: 15 s.
@@ -59,11 +66,13 @@ impl Default for ServerOptions {
             max_runs: 256,
             max_runs_each: 256,
             max_requests: 2_048,
+            max_requests_each: 1_024,
             max_connections: 4_096,
             max_body: 16 << 20,
             max_headers: 32 << 10,
             header_time: Duration::from_secs(15),
             body_time: Duration::from_secs(30),
+            write_time: Duration::from_mins(1),
             request_time: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             approval_time: Duration::from_mins(10),

@@ -39,6 +39,8 @@ fn foreign_pages_have_an_origin_of_their_own_and_no_network() {
         );
         assert!(!policy.contains("allow-same-origin"), "{policy}");
         assert!(!policy.contains("connect-src"), "{policy}");
+        let reach = header(&response, "connection-allowlist");
+        assert!(["()", "(response-origin)"].contains(&reach), "{reach}");
     }
 }
 
@@ -60,14 +62,82 @@ fn what_a_browser_has_is_not_sent_again() {
     assert_eq!(file("app.css", &other).status(), StatusCode::OK);
 }
 
+async fn body(response: Response) -> Bytes {
+    axum::body::to_bytes(response.into_body(), usize::MAX)
+        .await
+        .unwrap()
+}
+
+fn as_asked(path: &str, accepted: &str) -> Response {
+    let asked = HeaderMap::from_iter([(header::ACCEPT_ENCODING, accepted.parse().unwrap())]);
+    file(path, &asked)
+}
+
+#[tokio::test]
+async fn every_file_is_the_same_compressed_and_as_it_is() {
+    let mut saved = 0;
+    for name in Files::iter() {
+        let path = name.strip_suffix(".gz").unwrap_or(&name);
+        let (plain, packed) = (get(path), as_asked(path, "br, gzip"));
+        for form in [&plain, &packed] {
+            assert_eq!(header(form, "vary"), "accept-encoding", "{path}");
+            assert_eq!(header(form, "content-type"), media_type(path));
+            let known = HeaderMap::from_iter([(
+                header::IF_NONE_MATCH,
+                form.headers()[header::ETAG].clone(),
+            )]);
+            // What is known of the one form is not known of the other.
+            let again = file(path, &known).status() == StatusCode::NOT_MODIFIED;
+            assert_eq!(again, header(form, "content-encoding").is_empty(), "{path}");
+        }
+        assert_eq!(header(&plain, "content-encoding"), "", "{path}");
+        let is_packed = header(&packed, "content-encoding") == "gzip";
+        let (plain, packed) = (body(plain).await, body(packed).await);
+        if is_packed {
+            assert!(packed.len() < plain.len(), "{path}");
+            saved += plain.len() - packed.len();
+            let mut unpacked = Vec::new();
+            GzDecoder::new(&packed[..])
+                .read_to_end(&mut unpacked)
+                .unwrap();
+            assert_eq!(unpacked, plain, "{path}");
+        } else {
+            assert_eq!(packed, plain, "{path}");
+        }
+    }
+    assert!(saved > 1_000_000, "{saved} bytes");
+    // Third-party scripts, and our own.
+    for path in ["vendor/preact.js", "js/main.js", "app.css", "index.html"] {
+        let packed = as_asked(path, "gzip");
+        assert_eq!(header(&packed, "content-encoding"), "gzip", "{path}");
+        let (once, again) = (body(packed).await, body(as_asked(path, "gzip")).await);
+        assert_eq!(
+            once.as_ptr() == again.as_ptr(),
+            !cfg!(debug_assertions) || path != "vendor/preact.js",
+            "{path}"
+        );
+    }
+}
+
 #[test]
-fn third_party_scripts_go_out_compressed() {
-    let script = get("vendor/preact.js");
-    assert_eq!(header(&script, "content-encoding"), "gzip");
-    assert_eq!(
-        header(&script, "content-type"),
-        "text/javascript; charset=utf-8"
-    );
+fn who_does_not_say_that_it_reads_gzip_is_not_sent_it() {
+    for (accepted, expected) in [
+        ("gzip", true),
+        ("GZIP;q=0.5, br", true),
+        ("br, *", true),
+        ("*;q=0.1", true),
+        ("", false),
+        ("br", false),
+        ("identity", false),
+        ("gzip;q=0", false),
+        ("gzip; q=0.000, *", false),
+        ("*, gzip;q=0", false),
+        ("*;q=0", false),
+        ("gzip;q=x", false),
+    ] {
+        let asked = HeaderMap::from_iter([(header::ACCEPT_ENCODING, accepted.parse().unwrap())]);
+        assert_eq!(takes_gzip(&asked), expected, "{accepted}");
+    }
 }
 
 #[test]

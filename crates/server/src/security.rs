@@ -1,20 +1,20 @@
-//! Who may come in: names and origins, tokens, and how many at once.
+//! Who may come in: how much a request says before its body, names and origins, and tokens.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+};
 
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{
-        HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts, uri::Authority,
-    },
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
 use switchboard_domain::Principal;
-use tokio::sync::OwnedSemaphorePermit;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use crate::{App, Problem, ServerOptions, options, page};
+use crate::{App, Problem, ServerOptions, options, page, places};
 
 /// On whose behalf a request is made.
 #[derive(Debug, Clone)]
@@ -65,39 +65,72 @@ impl Names {
     }
 }
 
-/// Refuses requests that were meant for another name, or that another site's page makes.
-pub(crate) async fn check_origin(
+/// Refuses requests that say too much before their body, that were meant for another name, or that another site's
+/// page makes.
+pub(crate) async fn check_head(
     State((app, names)): State<(App, Names)>,
     request: Request,
     next: Next,
 ) -> Response {
-    match origin_problem(request.headers(), request.uri(), &app, &names) {
+    match head_problem(&request, &app, &names) {
         Some(problem) => problem.into_response(),
         None => next.run(request).await,
     }
 }
 
+fn head_problem(request: &Request, app: &App, names: &Names) -> Option<Problem> {
+    let most = app.options().max_headers;
+    // The connection looks at this only when it has to read on.
+    if head_length(request) > most {
+        return Some(Problem::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "too-large",
+            "The headers are too large",
+            format!("the request's line and headers may have {most} bytes together: send less"),
+        ));
+    }
+    origin_problem(request.headers(), request.uri(), app, names)
+}
+
+/// Bytes of a request's line and headers, as HTTP/1 writes them.
+fn head_length(request: &Request) -> usize {
+    let uri = request.uri();
+    let target = uri.path_and_query().map_or(0, |it| it.as_str().len());
+    let scheme = uri.scheme_str().map_or(0, |it| it.len() + "://".len());
+    let authority = uri.authority().map_or(0, |it| it.as_str().len());
+    let line = request.method().as_str().len() + scheme + authority + target;
+    let headers = request.headers().iter();
+    let headers: usize = headers
+        .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
+        .sum();
+    line + "  HTTP/1.1\r\n".len() + headers + "\r\n".len()
+}
+
 fn origin_problem(headers: &HeaderMap, uri: &Uri, app: &App, names: &Names) -> Option<Problem> {
-    let authority = match authority(headers, uri) {
-        Ok(authority) => authority,
+    let called = match called(headers, uri) {
+        Ok(called) => called,
         Err(problem) => return Some(problem),
     };
-    if !names.has(authority.host()) {
+    if !names.has(called.host) {
         return Some(Problem::new(
             StatusCode::FORBIDDEN,
             "foreign-host",
             "The server is not called so",
             format!(
                 "the server is not known as `{}`: call it by its address, or add the name to `serve.hosts`",
-                authority.host()
+                called.host
             ),
         ));
     }
     if page::is_asset(uri.path()) {
         return None;
     }
-    let origin = headers.get(header::ORIGIN)?;
-    let is_own = is_same(origin, &authority);
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let origin = origins.next()?;
+    if origins.next().is_some() {
+        return Some(Problem::malformed("the header Origin is there twice"));
+    }
+    let is_own = is_same(origin, called);
     let is_known = app.options().origins.contains(origin);
     (!is_own && !is_known).then(|| {
         Problem::new(
@@ -112,30 +145,59 @@ fn origin_problem(headers: &HeaderMap, uri: &Uri, app: &App, names: &Names) -> O
     })
 }
 
-/// By which name and port the server was called.
-fn authority(headers: &HeaderMap, uri: &Uri) -> Result<Authority, Problem> {
-    let unclear =
-        || Problem::malformed("the header Host is missing, is there twice, or is no name");
-    if let Some(authority) = uri.authority() {
-        return Ok(authority.clone());
-    }
-    let mut hosts = headers.get_all(header::HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (Some(host), None) => {
-            let host = host.as_bytes();
-            let authority = Authority::try_from(host).map_err(|_| unclear())?;
-            // `user@host` is no Host.
-            if host.contains(&b'@') || authority.host().is_empty() {
-                return Err(unclear());
-            }
-            Ok(authority)
+/// A host and, where one is said, its port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct HostPort<'t> {
+    /// A name or an address; one of IPv6 in its brackets.
+    host: &'t str,
+    port: Option<u16>,
+}
+
+impl<'t> HostPort<'t> {
+    /// What may stand in a `Host`, and behind the scheme of an `Origin` (RFC 9110 section 4.2.3): no user, brackets
+    /// around addresses of IPv6 only, and a port that can be one.
+    fn read(text: &'t str) -> Option<Self> {
+        let (host, port) = if text.starts_with('[') {
+            let end = text.find(']')?;
+            text[1..end].parse::<Ipv6Addr>().ok()?;
+            text.split_at(end + 1)
+        } else {
+            text.split_at(text.find(':').unwrap_or(text.len()))
+        };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=%".contains(c);
+        if host.is_empty() || !(host.starts_with('[') || host.chars().all(is_name)) {
+            return None;
         }
-        _ => Err(unclear()),
+        let port = match port.strip_prefix(':') {
+            None if port.is_empty() => None,
+            // It may be left out behind its colon.
+            Some("") => None,
+            Some(digits) if digits.bytes().all(|it| it.is_ascii_digit()) => {
+                Some(digits.parse().ok()?)
+            }
+            _ => return None,
+        };
+        Some(Self { host, port })
     }
 }
 
-/// Whether a page of this origin came from this server itself.
-fn is_same(origin: &HeaderValue, authority: &Authority) -> bool {
+/// By which name and port the server was called.
+fn called<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Problem> {
+    let text = if let Some(authority) = uri.authority() {
+        Some(authority.as_str())
+    } else {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let (host, more) = (hosts.next(), hosts.next());
+        host.filter(|_| more.is_none())
+            .and_then(|host| host.to_str().ok())
+    };
+    text.and_then(HostPort::read).ok_or_else(|| {
+        Problem::malformed("the header Host is missing, is there twice, or is no name")
+    })
+}
+
+/// Whether a page of this origin came from this server itself. Behind a proxy that ends TLS its scheme is `https`.
+fn is_same(origin: &HeaderValue, called: HostPort<'_>) -> bool {
     let Some((scheme, of_origin)) = origin.to_str().ok().and_then(|it| it.split_once("://")) else {
         // `null`: a sandboxed frame, a file, and whoever hides.
         return false;
@@ -145,11 +207,10 @@ fn is_same(origin: &HeaderValue, authority: &Authority) -> bool {
         "https" => 443,
         _ => return false,
     };
-    let Ok(of_origin) = Authority::try_from(of_origin) else {
-        return false;
-    };
-    of_origin.host().eq_ignore_ascii_case(authority.host())
-        && of_origin.port_u16().unwrap_or(default) == authority.port_u16().unwrap_or(default)
+    HostPort::read(of_origin).is_some_and(|of_origin| {
+        of_origin.host.eq_ignore_ascii_case(called.host)
+            && of_origin.port.unwrap_or(default) == called.port.unwrap_or(default)
+    })
 }
 
 /// Finds out on whose behalf a request is made. Where no tokens are configured, everybody is the same principal.
@@ -168,8 +229,10 @@ pub(crate) async fn authenticate(
     };
     match caller {
         Some(principal) => {
-            request.extensions_mut().insert(Caller(principal));
-            next.run(request).await
+            request
+                .extensions_mut()
+                .insert(Caller(principal.clone()));
+            places::limit_each(&app, &principal, request, next).await
         }
         None => Problem::new(
             StatusCode::UNAUTHORIZED,
@@ -191,59 +254,6 @@ fn token(headers: &HeaderMap) -> Option<&[u8]> {
     });
     let key = || headers.get("x-api-key").map(HeaderValue::as_bytes);
     bearer.or_else(key)
-}
-
-/// Takes no more requests at once than it may.
-pub(crate) async fn limit(State(app): State<App>, request: Request, next: Next) -> Response {
-    let Some(place) = app.place() else {
-        let most = app.options().max_requests;
-        let detail =
-            format!("{most} requests are open, and the server takes no more at once: try again");
-        return Problem::unavailable(detail, None).into_response();
-    };
-    // Only `POST` waits for runs. Until an answer begins: it may be a stream.
-    let most = app.options().request_time;
-    let response = if request.method() == Method::POST {
-        next.run(request).await
-    } else if let Ok(response) = tokio::time::timeout(most, next.run(request)).await {
-        response
-    } else {
-        let detail = format!("this took longer than {} s: try again", most.as_secs_f64());
-        Problem::unavailable(detail, None).into_response()
-    };
-    // It is held until the last byte of the body was sent or given up.
-    response.map(|body| {
-        axum::body::Body::new(Held {
-            body,
-            _place: place,
-        })
-    })
-}
-
-/// A body that holds a place.
-struct Held {
-    body: axum::body::Body,
-    _place: OwnedSemaphorePermit,
-}
-
-impl hyper::body::Body for Held {
-    type Data = bytes::Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
-        std::pin::Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> hyper::body::SizeHint {
-        self.body.size_hint()
-    }
 }
 
 /// Lets pages of the configured origins use the server from a browser; of no others.

@@ -36,7 +36,7 @@ fn only_names_that_nobody_else_can_have_are_ours() {
 fn an_origin_is_the_same_with_its_host_and_port() {
     let same = |origin: &'static str, authority: &'static str| {
         let origin = HeaderValue::from_static(origin);
-        is_same(&origin, &Authority::from_static(authority))
+        is_same(&origin, HostPort::read(authority).unwrap())
     };
     assert!(same("http://localhost:8484", "localhost:8484"));
     assert!(same("http://LOCALHOST:8484", "localhost:8484"));
@@ -52,9 +52,76 @@ fn an_origin_is_the_same_with_its_host_and_port() {
         "file://localhost:8484",
         "http://localhost:8484.evil.example",
         "http://evil@localhost:1",
+        "http://evil@localhost:8484",
+        "http://localhost:8484/",
     ] {
         assert!(!same(other, "localhost:8484"), "{other}");
     }
+}
+
+#[test]
+fn the_head_of_a_request_is_measured_as_it_was_sent() {
+    for (asked, sent) in [
+        (
+            "/",
+            "GET / HTTP/1.1\r\nhost: localhost\r\nx: a\r\nx: bc\r\n\r\n",
+        ),
+        (
+            "/sessions?limit=1",
+            "GET /sessions?limit=1 HTTP/1.1\r\nhost: localhost\r\nx: a\r\nx: bc\r\n\r\n",
+        ),
+        (
+            "http://localhost:1/x",
+            "GET http://localhost:1/x HTTP/1.1\r\nhost: localhost\r\nx: a\r\nx: bc\r\n\r\n",
+        ),
+    ] {
+        let request = Request::builder().uri(asked).header("host", "localhost");
+        let request = request.header("x", "a").header("x", "bc");
+        let request = request.body(axum::body::Body::empty()).unwrap();
+        assert_eq!(head_length(&request), sent.len(), "{asked}");
+    }
+}
+
+#[test]
+fn a_host_is_a_name_or_an_address_with_a_port_that_can_be_one() {
+    for (text, host, port) in [
+        ("localhost", "localhost", None),
+        ("localhost:", "localhost", None),
+        ("127.0.0.1:8484", "127.0.0.1", Some(8484)),
+        ("[::1]", "[::1]", None),
+        ("[fe80::1]:65535", "[fe80::1]", Some(65535)),
+    ] {
+        assert_eq!(
+            HostPort::read(text),
+            Some(HostPort { host, port }),
+            "{text}"
+        );
+    }
+    for wrong in [
+        "",
+        ":80",
+        "localhost:99999",
+        "localhost:+80",
+        "localhost:80:80",
+        "localhost:x",
+        "[localhost]",
+        "[::1",
+        "[127.0.0.1]",
+        "[::1]80",
+        "[::1]]",
+        "::1",
+        "]",
+        "user@localhost",
+        "user:word@localhost",
+        "local host",
+        "localhost/x",
+        "schlüssel",
+    ] {
+        assert_eq!(HostPort::read(wrong), None, "{wrong}");
+    }
+    // A port that cannot be one is not the one that goes without saying.
+    let origin = HeaderValue::from_static("http://localhost:99999");
+    assert!(!is_same(&origin, HostPort::read("localhost").unwrap()));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::{
     io,
     net::SocketAddr,
     pin::{Pin, pin},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::Duration,
 };
 
@@ -25,7 +25,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use utoipa::openapi::OpenApi;
 
-use crate::{App, Engine, ServerOptions, app, document, hub::Hub};
+use crate::{App, Engine, ServerOptions, app, document, hub::Hub, patience::Patient};
 
 /// The HTTP server. Cheap to clone.
 #[derive(Clone)]
@@ -188,12 +188,13 @@ impl Connections {
             // The smallest that hyper takes.
             .max_buf_size(options.max_headers.max(8 << 10))
             .half_close(false);
-        let connection =
-            builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        let stream = TokioIo::new(Patient::new(stream, options.write_time));
+        let connection = builder.serve_connection(stream, TowerToHyperService::new(router));
         let (ending, cut) = (self.ending.clone(), self.cut.clone());
-        let app = self.app.clone();
+        let counted = self.app.counts().connections.one_more();
         self.open.spawn(async move {
-            app.counts().connections.fetch_add(1, Ordering::Relaxed);
+            // Whatever ends this, it is none any more.
+            let _held = (place, counted);
             let mut connection = pin!(connection);
             tokio::select! {
                 done = connection.as_mut() => tell(done),
@@ -205,8 +206,6 @@ impl Connections {
                     }
                 }
             }
-            app.counts().connections.fetch_sub(1, Ordering::Relaxed);
-            drop(place);
         });
     }
 

@@ -29,7 +29,10 @@ impl Chat<'_> {
         };
         let message = Arc::new(Message::user(question));
         let journal = self.talks.journal.clone();
-        match journal.begin(&self.agent_now(), &id, vec![message]).await {
+        let agent = self.agent_now();
+        let wish = self.args.begun_with(&self.context, &agent).stored();
+        let begun = journal.begin_with(&agent, &id, vec![message], wish);
+        match begun.await {
             Ok(run) => self.follow(run).await,
             Err(error) => {
                 let flow = self.failed(&explained(error));

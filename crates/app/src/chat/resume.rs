@@ -1,8 +1,10 @@
 //! Going on with what was begun another time.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
+use anyhow::anyhow;
 use switchboard_domain::{Message, Part, Role, RunRecord, RunState, Session, SessionStore as _};
+use switchboard_orchestration::{Agent, BegunWith, functions::ToolSet, journal::TakenRun};
 
 use super::{
     Beginning, Chat, Flow, commands::Command, talk::explained, transcript::last_questions,
@@ -164,12 +166,51 @@ impl Chat<'_> {
                 // Whoever says so now is there to be asked.
                 let approver =
                     super::approver(&self.context, &self.host, &self.screen, &self.asking, false);
-                let agent = self.agent_now().with_approver(approver);
-                let run = journal.go_on(&agent, taken);
-                Box::pin(self.follow(run)).await
+                match self.agent_of(&taken) {
+                    Ok(agent) => {
+                        let run = journal.go_on(&agent.with_approver(approver), taken);
+                        Box::pin(self.follow(run)).await
+                    }
+                    Err(error) => {
+                        taken.leave().await;
+                        Ok(self.failed(&error))
+                    }
+                }
             }
             Err(error) => Ok(self.failed(&explained(error))),
         }
+    }
+
+    /// The agent, as far as it fits what the run was begun with: no tools for one that had none, and for one that had not
+    /// begun to do anything, its own approvals and limits.
+    fn agent_of(&self, taken: &TakenRun) -> anyhow::Result<Agent> {
+        let begun = BegunWith::read(taken.record().wish.as_ref());
+        let mut agent = self.agent_now();
+        if begun.as_ref().is_some_and(|begun| begun.without_tools) {
+            agent = agent.with_tools(Arc::new(ToolSet::new()));
+        }
+        if !taken.is_bare() {
+            // The rest is in the run.
+            return Ok(agent);
+        }
+        let ask_again = |why: &str| {
+            anyhow!(
+                "the run was interrupted before it had begun to do anything, and {why}: /abandon ends it, and then ask \
+                 again"
+            )
+        };
+        let options = begun.as_ref().and_then(BegunWith::options);
+        let (Some(begun), Some(options)) = (begun, options) else {
+            return Err(ask_again("what it was to be like is not known"));
+        };
+        if begun.recipe != self.args.recipe_name(&self.context) {
+            let followed = begun.recipe.map_or_else(
+                || "no recipe".to_owned(),
+                |name| format!("the recipe {}", one_line(&name, 80)),
+            );
+            return Err(ask_again(&format!("it was to follow {followed}")));
+        }
+        Ok(agent.with_options(options))
     }
 
     async fn abandon(&mut self, run: &RunRecord) -> Result<Flow, Failure> {

@@ -34,14 +34,18 @@ impl Talks {
         config: &Config,
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
-        let sessions = Sessions::open(config, environment).await?;
+        Ok(Self::of(Sessions::open(config, environment).await?))
+    }
+
+    /// Those of a store.
+    pub(crate) fn of(sessions: Sessions) -> Self {
         let owner = Principal::default();
         let journal = Journal::new(sessions.as_sessions(), sessions.as_runs(), owner.clone());
-        Ok(Self {
+        Self {
             sessions,
             journal,
             owner,
-        })
+        }
     }
 
     /// The session of exactly this id.

@@ -8,7 +8,7 @@ use secrecy::ExposeSecret as _;
 use switchboard_domain::{Approver, ChatModel, Delivery, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
-    Agent, Limits, Run, RunOptions,
+    Agent, BegunWith, Limits, Run, RunOptions,
     approval::Approvals,
     arguments::ContextInjection,
     checkpoint::Checkpoints,
@@ -249,6 +249,20 @@ impl AgentArgs {
             fallbacks,
             recipe,
         })
+    }
+
+    /// The recipe that is followed, as it is named.
+    pub(crate) fn recipe_name(&self, context: &Context) -> Option<String> {
+        let named = self.recipe.as_ref().or(context.config.run.recipe.as_ref());
+        named.cloned()
+    }
+
+    /// What a run of this agent is begun with, to be stored with it.
+    pub(crate) fn begun_with(&self, context: &Context, agent: &Agent) -> BegunWith {
+        let mut begun_with = BegunWith::of(agent);
+        begun_with.recipe = self.recipe_name(context);
+        begun_with.without_tools = self.no_tools;
+        begun_with
     }
 
     /// A flag wins over the recipe, the recipe over the configuration. Limits and approvals of a recipe

@@ -17,8 +17,8 @@ use switchboard_domain::{
 };
 use switchboard_mcp_client::{Answering, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
-    Agent, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
-    journal::KeptEnd,
+    Agent, BegunWith, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
+    journal::{KeptEnd, TakenRun},
 };
 use uuid::Uuid;
 
@@ -74,9 +74,11 @@ enum Start {
     /// A question by itself.
     Question(String),
     /// The next question of a session.
-    InSession(Talks, SessionId, String),
+    InSession(Talks, SessionId, String, Box<AgentArgs>),
     /// A run that was stored.
     Resumed(Box<Run>),
+    /// One of a session.
+    Taken(Talks, Box<TakenRun>),
 }
 
 pub(super) async fn run(
@@ -98,7 +100,7 @@ pub(super) async fn run(
         .map_err(Failure::usage)?;
     let result = match session_of(&talks, args.session.as_deref(), &question).await {
         Ok(session) => {
-            let start = Start::InSession(talks.clone(), session.id, question);
+            let start = Start::InSession(talks.clone(), session.id, question, Box::new(args.agent));
             carry_out(plan, args.shown.output, &context, interrupts, start).await
         }
         Err(failure) => Err(failure),
@@ -137,24 +139,50 @@ pub(super) async fn resume(
     runs: StoredRuns,
     answer: Option<ApprovalDecision>,
     (resumed, shown): (&ResumedArgs, &Shown),
-    environment: Environment,
+    context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(&shown.global, environment)?;
-    let mut plan = resumed.plan(&mut run, &context).await?;
+    let mut plan = resumed.plan(&mut run, context).await?;
     plan.runs = Some(runs);
-    if let Some(answer) = answer {
-        let open = run.waiting().into_iter();
-        plan.preset = open
-            .map(|request| PresetAnswer {
-                id: request.tool_use.id.clone(),
-                fingerprint: request.fingerprint.clone(),
-                decision: answer.clone(),
-            })
-            .collect();
-    }
+    plan.preset = presets(&run, answer.as_ref());
     let start = Start::Resumed(Box::new(run));
-    carry_out(plan, shown.output, &context, interrupts, start).await
+    carry_out(plan, shown.output, context, interrupts, start).await
+}
+
+/// Goes on with a run of a session.
+pub(super) async fn resume_taken(
+    talks: &Talks,
+    mut taken: TakenRun,
+    answer: Option<ApprovalDecision>,
+    (resumed, shown): (&ResumedArgs, &Shown),
+    context: &Context,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    let mut plan = match resumed.plan(taken.run_mut(), context).await {
+        Ok(plan) => plan,
+        Err(failure) => {
+            taken.leave().await;
+            return Err(failure);
+        }
+    };
+    let begun = BegunWith::read(taken.record().wish.as_ref());
+    plan.no_tools = begun.is_some_and(|begun| begun.without_tools);
+    plan.preset = presets(taken.run(), answer.as_ref());
+    let start = Start::Taken(talks.clone(), Box::new(taken));
+    carry_out(plan, shown.output, context, interrupts, start).await
+}
+
+/// One answer to everything that a run waits for.
+fn presets(run: &Run, answer: Option<&ApprovalDecision>) -> Vec<PresetAnswer> {
+    let answers = answer.into_iter().flat_map(|answer| {
+        let open = run.waiting().into_iter();
+        open.map(|request| PresetAnswer {
+            id: request.tool_use.id.clone(),
+            fingerprint: request.fingerprint.clone(),
+            decision: answer.clone(),
+        })
+    });
+    answers.collect()
 }
 
 async fn carry_out(
@@ -173,7 +201,8 @@ async fn carry_out(
     servers.options.answering = answering(&screen, &plan.chosen.model);
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
     let session = match &start {
-        Start::InSession(_, session, _) => Some(session.0.clone()),
+        Start::InSession(_, session, ..) => Some(session.0.clone()),
+        Start::Taken(_, taken) => Some(taken.record().session.0.clone()),
         _ => None,
     };
     let mut recorder = audit.run(session.clone(), None);
@@ -185,12 +214,18 @@ async fn carry_out(
         Ok(()) => {
             // Only now is it known which tools are not what they were.
             let agent = plan.agent(context, &host, &screen, &decisions);
-            match begin(&agent, start, &screen).await {
+            match begin(&agent, start, context, &screen).await {
                 Ok(run) => follow(run, &screen, &mut answer, &mut recorder, interrupts).await,
                 Err(failure) => Err(failure),
             }
         }
-        Err(early) => early.report(session, &model, &screen, &mut answer),
+        Err(early) => {
+            if let Start::Taken(_, taken) = start {
+                // It waits as before.
+                taken.leave().await;
+            }
+            early.report(session, &model, &screen, &mut answer)
+        }
     };
     if let Err(error) = decisions.keep() {
         terminal::say_warning(&format!("what you decided is not kept: {error}"));
@@ -200,15 +235,25 @@ async fn carry_out(
     result
 }
 
-async fn begin(agent: &Agent, start: Start, screen: &Screen) -> Result<Running, Failure> {
+async fn begin(
+    agent: &Agent,
+    start: Start,
+    context: &Context,
+    screen: &Screen,
+) -> Result<Running, Failure> {
     let screen = screen.clone();
     Ok(match start {
         Start::Question(question) => Running::loose(agent.ask(question), screen),
         Start::Resumed(run) => Running::loose(agent.resume(*run), screen),
-        Start::InSession(talks, session, question) => {
+        Start::Taken(talks, taken) => Running::kept(talks.journal.go_on(agent, *taken), screen),
+        Start::InSession(talks, session, question, args) => {
             let message = Arc::new(Message::user(question));
-            let run = talks.journal.begin(agent, &session, vec![message]).await;
-            let run = run.map_err(|error| Failure::usage(explained(error)))?;
+            let wish = args.begun_with(context, agent).stored();
+            let begun = talks.journal;
+            let begun = begun.begin_with(agent, &session, vec![message], wish);
+            let run = begun
+                .await
+                .map_err(|error| Failure::usage(explained(error)))?;
             Running::kept(run, screen)
         }
     })

@@ -248,5 +248,11 @@ async fn import(
         output::lines(&id.0).map_err(Failure::run)?;
     }
     say_note(&format!("took in {} sessions", imported.sessions.len()));
+    if !imported.cancelled.is_empty() {
+        say_note(&format!(
+            "runs that were not over are cancelled: {}",
+            imported.cancelled.join(", ")
+        ));
+    }
     Ok(())
 }

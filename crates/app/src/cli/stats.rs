@@ -109,6 +109,23 @@ pub(super) fn run(args: &StatsArgs, environment: Environment) -> Result<Code, Fa
     Ok(Code::Success)
 }
 
+/// Opens a file, or a pipe that somebody writes. One that nobody writes is empty, and is not waited for.
+#[cfg(unix)]
+fn open(file: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
+
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let opened = open(file, flags | OFlags::NONBLOCK, Mode::empty())?;
+    // What is read is waited for.
+    fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
+    Ok(File::from(opened))
+}
+
+#[cfg(not(unix))]
+fn open(file: &Path) -> io::Result<File> {
+    File::open(file)
+}
+
 fn failed(file: &Path, error: &io::Error) -> Failure {
     let why = match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -120,7 +137,7 @@ fn failed(file: &Path, error: &io::Error) -> Failure {
 
 impl Read {
     fn file(&mut self, file: &Path, since: Option<Since>) -> io::Result<()> {
-        let mut lines = BufReader::new(File::open(file)?);
+        let mut lines = BufReader::new(open(file)?);
         self.files.push(file.to_owned());
         let mut line = Vec::new();
         loop {

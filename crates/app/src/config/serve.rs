@@ -23,10 +23,12 @@ pub struct ServeConfig {
     max_runs: Option<u32>,
     max_runs_each: Option<u32>,
     max_requests: Option<u32>,
+    max_requests_each: Option<u32>,
     max_connections: Option<u32>,
     max_body: Option<u32>,
     header_time: Option<Duration>,
     body_time: Option<Duration>,
+    write_time: Option<Duration>,
     approval_time: Option<Duration>,
     drain_time: Option<Duration>,
     keep_alive: Option<Duration>,
@@ -43,7 +45,7 @@ impl fmt::Debug for ServeConfig {
     }
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "bind",
     "tokens",
     "hosts",
@@ -51,10 +53,12 @@ const KEYS: [&str; 14] = [
     "max_runs",
     "max_runs_each",
     "max_requests",
+    "max_requests_each",
     "max_connections",
     "max_body",
     "header_time",
     "body_time",
+    "write_time",
     "approval_time",
     "drain_time",
     "keep_alive",
@@ -72,10 +76,12 @@ impl ServeConfig {
             max_runs: over.max_runs.or(self.max_runs),
             max_runs_each: over.max_runs_each.or(self.max_runs_each),
             max_requests: over.max_requests.or(self.max_requests),
+            max_requests_each: over.max_requests_each.or(self.max_requests_each),
             max_connections: over.max_connections.or(self.max_connections),
             max_body: over.max_body.or(self.max_body),
             header_time: over.header_time.or(self.header_time),
             body_time: over.body_time.or(self.body_time),
+            write_time: over.write_time.or(self.write_time),
             approval_time: over.approval_time.or(self.approval_time),
             drain_time: over.drain_time.or(self.drain_time),
             keep_alive: over.keep_alive.or(self.keep_alive),
@@ -93,11 +99,13 @@ impl ServeConfig {
         count(&mut options.max_runs, self.max_runs);
         count(&mut options.max_runs_each, self.max_runs_each);
         count(&mut options.max_requests, self.max_requests);
+        count(&mut options.max_requests_each, self.max_requests_each);
         count(&mut options.max_connections, self.max_connections);
         count(&mut options.max_body, self.max_body);
         let time = |to: &mut Duration, from: Option<Duration>| *to = from.unwrap_or(*to);
         time(&mut options.header_time, self.header_time);
         time(&mut options.body_time, self.body_time);
+        time(&mut options.write_time, self.write_time);
         time(&mut options.approval_time, self.approval_time);
         time(&mut options.drain_time, self.drain_time);
         time(&mut options.keep_alive, self.keep_alive);
@@ -141,10 +149,12 @@ pub(super) fn read(value: &Value) -> Result<ServeConfig, Problem> {
         max_runs: fields.count("max_runs")?,
         max_runs_each: fields.count("max_runs_each")?,
         max_requests: fields.count("max_requests")?,
+        max_requests_each: fields.count("max_requests_each")?,
         max_connections: fields.count("max_connections")?,
         max_body: fields.count("max_body")?,
         header_time: fields.seconds("header_time")?,
         body_time: fields.seconds("body_time")?,
+        write_time: fields.seconds("write_time")?,
         approval_time: fields.seconds("approval_time")?,
         drain_time: fields.seconds("drain_time")?,
         keep_alive: fields.seconds("keep_alive")?,

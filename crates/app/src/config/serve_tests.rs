@@ -13,8 +13,9 @@ fn everything_that_can_be_said_reaches_the_server() {
         "tokens": ["0123456789abcdef", {"token": "fedcba9876543210", "user": "ann", "tenant": "acme"}],
         "hosts": ["box.example"],
         "origins": ["https://app.example:8443"],
-        "max_runs": 1, "max_runs_each": 2, "max_requests": 3, "max_connections": 4, "max_body": 5,
-        "header_time": 6, "body_time": 7, "approval_time": 8, "drain_time": 9, "keep_alive": 0.5,
+        "max_runs": 1, "max_runs_each": 2, "max_requests": 3, "max_requests_each": 10,
+        "max_connections": 4, "max_body": 5, "header_time": 6, "body_time": 7, "write_time": 11,
+        "approval_time": 8, "drain_time": 9, "keep_alive": 0.5,
     }))
     .unwrap();
     assert_eq!(config.bind, Some(([0, 0, 0, 0], 80).into()));
@@ -29,17 +30,19 @@ fn everything_that_can_be_said_reaches_the_server() {
             options.max_runs_each,
             options.max_requests,
             options.max_connections,
-            options.max_body
+            options.max_body,
+            options.max_requests_each
         ],
-        [1, 2, 3, 4, 5]
+        [1, 2, 3, 4, 5, 10]
     );
     let times = [
         options.header_time,
         options.body_time,
         options.approval_time,
         options.drain_time,
+        options.write_time,
     ];
-    assert_eq!(times, [6, 7, 8, 9].map(Duration::from_secs));
+    assert_eq!(times, [6, 7, 8, 9, 11].map(Duration::from_secs));
     assert_eq!(options.keep_alive, Duration::from_millis(500));
     for shown in [format!("{config:?}"), format!("{options:?}")] {
         assert!(

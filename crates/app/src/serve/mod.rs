@@ -217,8 +217,29 @@ impl Engine for AppEngine {
         self.missing().map_or(Ok(()), Err)
     }
 
+    fn knows_model(&self, model: &ModelId) -> bool {
+        let id = model.to_string();
+        let configured = [&self.args.model, &self.context.config.model];
+        if configured.into_iter().flatten().any(|name| *name == id) {
+            return true;
+        }
+        let providers = &self.context.providers;
+        providers.get(&model.provider).is_some_and(|provider| {
+            // The catalogue finds a model under more names than it has.
+            let entry = provider.catalogued(&model.name);
+            let known = || providers.known_models(provider).into_iter();
+            entry.is_some_and(|entry| entry.name == model.name)
+                || known().any(|(name, _)| name == model.name)
+        })
+    }
+
     fn questions(&self) -> Option<&Questions> {
         Some(&self.questions)
+    }
+
+    fn forget(&self, principal: &Principal, session: &str) {
+        let decisions = &self.decisions.shared;
+        decisions.change(|decisions| decisions.forget_session(principal, session));
     }
 
     fn observer(&self, principal: &Principal, session: Option<&str>) -> Option<Box<dyn Observer>> {

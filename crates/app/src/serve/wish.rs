@@ -104,6 +104,9 @@ impl AppEngine {
         if model.as_deref() == Some("") {
             return Err(unfit("model"));
         }
+        for (field, name) in [("provider", &provider), ("model", &model)] {
+            check_name(field, name.as_deref().unwrap_or_default())?;
+        }
         Ok(match (provider, model) {
             (None, None) => None,
             (Some(provider), None) => Some(provider),
@@ -180,6 +183,20 @@ impl AppEngine {
             }),
         }
     }
+}
+
+/// Characters of a model's name and of a provider's at most. Those that there are have far fewer.
+const LONGEST_NAME: usize = 256;
+
+/// Refuses what nothing is called: it would stand in every event, record and count.
+fn check_name(field: &str, name: &str) -> Result<(), WishError> {
+    if name.chars().count() <= LONGEST_NAME && !name.contains(char::is_control) {
+        return Ok(());
+    }
+    Err(WishError::Invalid {
+        field: field.to_owned(),
+        message: format!("has at most {LONGEST_NAME} characters, none of them a control character"),
+    })
 }
 
 /// Nobody to ask.

@@ -50,3 +50,17 @@ fn what_a_client_does_not_say_stays() {
     apply(&Parameters::default(), &mut options);
     assert_eq!(options, before);
 }
+
+#[test]
+fn what_nothing_is_called_is_no_name() {
+    check_name("model", &"ß".repeat(LONGEST_NAME)).unwrap();
+    check_name("model", "").unwrap();
+    for wrong in ["x".repeat(LONGEST_NAME + 1), "a\nb".to_owned()] {
+        let error = check_name("model", &wrong).unwrap_err();
+        assert!(
+            matches!(&error, WishError::Invalid { field, .. } if field == "model"),
+            "{error}"
+        );
+        assert!(!error.to_string().contains(&wrong), "{error}");
+    }
+}

@@ -89,6 +89,7 @@ fn a_question_shows_what_may_be_answered_and_nothing_harmful() {
         server: "files".into(),
         message: "May I?\u{1b}[2J".into(),
         call: None,
+        candidates: switchboard_domain::Candidates::default(),
         form: ElicitationForm::Fields { schema: json!({}) },
     };
     assert_eq!(

@@ -81,8 +81,24 @@ async fn sessions_are_exported_imported_deleted_and_pruned() {
         .run(["sessions", "import", "--new-ids", "one.json"])
         .await;
     assert_eq!(again.code, 0, "{again}");
+    assert!(!again.stderr.contains("cancelled"), "{again}");
     let all = place.run(["sessions", "-o", "json"]).await.json();
     assert_eq!(all.as_array().unwrap().len(), 3, "{all}");
+
+    // Of a run that waits for a word, nobody believes a file that it was given.
+    let ticket = "Create a low priority ticket for customer 7 with subject \"test\"";
+    let args = ["ask", "--approve", "later", "--session", "t", ticket];
+    assert_eq!(place.run(args).await.code, 4);
+    let exported = place.run(["sessions", "export", "t"]).await;
+    std::fs::write(&file, &exported.stdout).unwrap();
+    assert_eq!(place.run(["sessions", "delete", "t"]).await.code, 0);
+    let imported = place.run(["sessions", "import", "one.json"]).await;
+    assert!(
+        imported
+            .stderr
+            .contains("runs that were not over are cancelled: "),
+        "{imported}"
+    );
 
     let kept = place.run(["sessions", "prune"]).await;
     assert_eq!(kept.code, 2, "{kept}");
@@ -93,7 +109,7 @@ async fn sessions_are_exported_imported_deleted_and_pruned() {
     )
     .unwrap();
     let pruned = place.run(["sessions", "prune"]).await;
-    assert!(pruned.stderr.contains("forgot 2 sessions"), "{pruned}");
+    assert!(pruned.stderr.contains("forgot 3 sessions"), "{pruned}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -380,3 +380,66 @@ async fn a_server_that_is_to_get_what_is_injected_must_be_there() {
     let place = Place::new().with_file("switchboard.yaml", &none);
     assert_eq!(place.run(["ask", "Hi"]).await.code, 0);
 }
+
+#[tokio::test]
+async fn a_run_of_a_session_is_listed_goes_on_and_is_forgotten_like_any_other() {
+    let place = Place::new();
+    let ask = [
+        "ask",
+        "--session",
+        "s1",
+        "--approve",
+        "later",
+        "-o",
+        "jsonl",
+        TICKET,
+    ];
+    let done = place.run(ask).await;
+    assert_eq!(done.code, 4, "{done}");
+    let own = parked(&place).await;
+    let waiting = list(&place).await;
+    assert_eq!(waiting.as_array().unwrap().len(), 2, "{waiting}");
+    let row = &waiting[0];
+    assert_eq!(
+        (&row["session_id"], &row["state"], &row["question"]),
+        (&json!("s1"), &json!("waiting"), &json!(TICKET))
+    );
+    assert_eq!(row["waiting"][0]["tool"], "create_support_ticket");
+    assert_eq!(waiting[1]["run_id"], own);
+    assert_eq!(waiting[1]["session_id"], Value::Null);
+    let id = row["run_id"].as_str().unwrap();
+
+    // A mistake costs nothing, and nobody is there to ask.
+    let done = place.run(["runs", "resume", id]).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(done.stderr.contains("--allow"), "{done}");
+    assert_eq!(list(&place).await, waiting);
+    let done = place
+        .run(["runs", "resume", id, "--allow", "-o", "jsonl"])
+        .await;
+    assert_eq!(done.code, 0, "{done}");
+    let events = done.lines();
+    let report = &events.last().unwrap()["report"];
+    assert_eq!(
+        (&report["run_id"], &report["session_id"]),
+        (&json!(id), &json!("s1"))
+    );
+    assert_eq!(list(&place).await.as_array().unwrap().len(), 1);
+    let shown = place
+        .run(["sessions", "show", "s1", "-o", "json"])
+        .await
+        .json();
+    assert_eq!(shown["runs"][0]["outcome"], "completed", "{shown}");
+
+    let done = place.run(ask).await;
+    assert_eq!(done.code, 4, "the session is free: {done}");
+    let id = done.lines().last().unwrap()["run_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let done = place.run(["runs", "forget", &id]).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert!(done.stderr.contains("session s1"), "{done}");
+    assert_eq!(list(&place).await.as_array().unwrap().len(), 1);
+    assert_eq!(place.run(ask).await.code, 4, "the session is free");
+}

@@ -167,3 +167,28 @@ async fn where_nothing_is_recorded_it_is_said_why() {
     assert_eq!(off.code, 2, "{off}");
     assert!(off.stderr.contains("no audit is kept"), "{off}");
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_pipe_that_nobody_writes_is_not_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let place = Place::new();
+    let pipe = place.path().join("pipe.jsonl");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let done = stats(&place, &["pipe.jsonl", "-o", "json"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(done.json()["records"], 0);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_pipe_is_read_to_its_end() {
+    let (place, _fake) = eventful().await;
+    let kept = std::fs::read_to_string(place.path().join("kept.jsonl")).unwrap();
+    let done = place
+        .run_with_input(["runs", "stats", "/dev/stdin", "-o", "json"], &kept)
+        .await;
+    assert_eq!(done.code, 0, "{done}");
+    assert_eq!(done.json()["records"], kept.lines().count());
+}

@@ -6,11 +6,18 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod connections;
+mod continued;
 mod crash;
 mod decisions;
+mod dialects;
 mod document;
+mod engine;
 mod limits;
+mod named;
 mod native;
+mod of_client;
+mod places;
 mod questions;
 mod security;
 mod serving;

@@ -107,13 +107,20 @@ async fn a_question_is_told_and_answered() {
         json!({"action": "perhaps"}),
         json!({"action": "decline", "content": {}}),
         json!({}),
+        // What does not fit the form is said at once, and the question stays as it is.
+        json!({"action": "accept", "content": {"name": "A"}}),
+        json!({"action": "accept", "content": {"name": 7}}),
+        json!({"action": "accept"}),
     ] {
-        assert_eq!(
-            server.post(&path, &wrong).await.problem(422),
-            "invalid",
-            "{wrong}"
-        );
+        let answered = server.post(&path, &wrong).await;
+        assert_eq!(answered.problem(422), "invalid", "{wrong}");
+        if wrong["action"] == "accept" {
+            assert_eq!(answered.json()["field"], "content", "{wrong}");
+            let detail = answered.json()["detail"].to_string();
+            assert!(detail.contains("name"), "{detail}");
+        }
     }
+    assert_eq!(server.run(&run).await["questions"][0]["id"], id);
     let other = server
         .post(
             &format!("/runs/{run}/questions/x"),

@@ -80,13 +80,43 @@ for (const [name, payload, isError] of [
   });
 }
 
+test("a tool that runs at the client ends the run, which goes on with its result", async () => {
+  const asked = agent(FREE, "What is the weather in Paris?");
+  const tools = [
+    {
+      name: "get_weather",
+      description: "Gets the current weather in a city.",
+      parameters: {
+        type: "object",
+        properties: { city: { type: "string", description: "The city, such as Paris." } },
+        required: ["city"],
+      },
+    },
+  ];
+  const first = await run(asked, { tools });
+  assert.equal(first.types.at(-1), "RUN_FINISHED");
+  assert.ok(!first.types.includes("TOOL_CALL_RESULT"));
+  const [call] = first.newMessages.flatMap((message) => message.toolCalls ?? []);
+  assert.equal(call.function.name, "get_weather");
+  assert.deepEqual(JSON.parse(call.function.arguments), { city: "Paris" });
+  asked.addMessage({ id: randomUUID(), role: "tool", toolCallId: call.id, content: "17 degrees and rain" });
+  const second = await run(asked, { tools });
+  assert.equal(second.result.outcome, "completed");
+  assert.ok(second.result.answer.includes("17 degrees"), second.result.answer);
+  assert.ok(!second.types.includes("TOOL_CALL_RESULT"), "the client has it already");
+  // The thread goes on, with what the client gave as part of it.
+  asked.addMessage({ id: randomUUID(), role: "user", content: QUESTION });
+  const third = await run(asked, { tools });
+  assert.ok(third.result.answer.includes(VALUE));
+});
+
 test("what is not supported is refused by its name", async () => {
   const asked = agent(FREE, QUESTION);
-  const tools = [{ name: "mine", description: "Runs at the client.", parameters: { type: "object" } }];
+  asked.setState({ mine: 1 });
   const error = console.error;
   console.error = () => {};
   try {
-    await assert.rejects(asked.runAgent({ tools }), /HTTP 400.*tools/s);
+    await assert.rejects(asked.runAgent(), /HTTP 400.*state/s);
   } finally {
     console.error = error;
   }

@@ -78,6 +78,11 @@ test("the chat goes on, and an answer is given anew", async () => {
   assert.deepEqual(talk.errors, []);
   assert.equal(talk.messages.length, 4);
   assert.notEqual(talk.messages[3].id, before);
+  // The new answer has the place of the first one in the session too.
+  const response = await fetch(`${FREE}/sessions/${talk.id}`, { headers });
+  const { messages } = await response.json();
+  assert.equal(messages.filter((message) => message.role === "user").length, 2);
+  assert.equal(messages.filter((message) => message.role === "assistant").length, 4, "a call and an answer each");
   assert.equal(tools(talk.messages[3])[0].input.customer_id ?? Object.values(tools(talk.messages[3])[0].input)[0], 7);
 });
 

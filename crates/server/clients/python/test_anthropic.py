@@ -4,6 +4,7 @@ import asyncio
 import unittest
 
 import anthropic
+from pydantic import BaseModel
 
 from server import ASKING, CHANGE, FREE, QUESTION, TOKEN, VALUE, decide
 
@@ -134,6 +135,39 @@ class ClientTools(unittest.TestCase):
                 return stream.get_final_message()
 
         self.assertIn("17 degrees", self.go_on(ask(self.ASK), ask))
+
+
+class Account(BaseModel):
+    customer_id: int
+    customer_name: str
+    account_value: str
+    account_value_cents: int
+    currency: str
+
+
+class Forms(unittest.TestCase):
+    """Answers in a form that the client asks for."""
+
+    def check(self, account: Account) -> None:
+        self.assertEqual((account.customer_id, account.currency), (42, "EUR"))
+        self.assertEqual((account.account_value, account.account_value_cents), (VALUE, 53019))
+        self.assertNotEqual(account.customer_name, "")
+
+    def test_an_answer_is_parsed(self):
+        message = client().messages.parse(**ASK, output_format=Account)
+        self.assertEqual(message.stop_reason, "end_turn")
+        self.check(message.parsed_output)
+
+    def test_the_same_in_a_stream(self):
+        with client().messages.stream(**ASK, output_format=Account) as stream:
+            final = stream.get_final_message()
+        self.check(final.parsed_output)
+
+    def test_what_is_no_schema_is_refused(self):
+        wrong = {"format": {"type": "json_schema", "schema": {"type": "no such type"}}}
+        with self.assertRaises(anthropic.BadRequestError) as caught:
+            client().messages.create(**ASK, output_config=wrong)
+        self.assertIn("output_config", str(caught.exception))
 
 
 class Errors(unittest.TestCase):

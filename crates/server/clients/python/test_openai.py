@@ -1,10 +1,12 @@
 """The package `openai`, pointed at a Switchboard server."""
 
 import asyncio
+import copy
 import json
 import unittest
 
 import openai
+from pydantic import BaseModel
 
 from server import ASKING, CHANGE, FREE, QUESTION, TOKEN, VALUE, decide
 
@@ -201,6 +203,66 @@ class ClientTools(unittest.TestCase):
         self.assertEqual(caught.exception.param, "tools")
 
 
+class Account(BaseModel):
+    customer_id: int
+    customer_name: str
+    account_value: str
+    account_value_cents: int
+    currency: str
+
+
+class Forms(unittest.TestCase):
+    """Answers in a form that the client asks for."""
+
+    def check(self, account: Account) -> None:
+        self.assertEqual((account.customer_id, account.currency), (42, "EUR"))
+        self.assertEqual((account.account_value, account.account_value_cents), (VALUE, 53019))
+        self.assertNotEqual(account.customer_name, "")
+
+    def test_an_answer_is_parsed(self):
+        answer = client().chat.completions.parse(
+            model="default", messages=MESSAGES, response_format=Account
+        )
+        [choice] = answer.choices
+        self.assertEqual(choice.finish_reason, "stop")
+        self.check(choice.message.parsed)
+
+    def test_the_same_in_a_stream(self):
+        with client().chat.completions.stream(
+            model="default", messages=MESSAGES, response_format=Account
+        ) as stream:
+            final = stream.get_final_completion()
+        self.check(final.choices[0].message.parsed)
+
+    def test_any_json_object(self):
+        answer = client().chat.completions.create(
+            model="default", messages=MESSAGES, response_format={"type": "json_object"}
+        )
+        self.assertIsInstance(json.loads(answer.choices[0].message.content), dict)
+
+    def test_beside_a_tool_of_the_client(self):
+        class Weather(BaseModel):
+            summary: str
+
+        # The SDK parses the arguments of strict tools only, and takes no others.
+        tools = copy.deepcopy(ClientTools.TOOLS)
+        tools[0]["function"]["strict"] = True
+        ask = {"model": "default", "tools": tools, "response_format": Weather}
+        first = client().chat.completions.parse(messages=ClientTools.QUESTION, **ask)
+        [call] = first.choices[0].message.tool_calls
+        said = {"role": "assistant", "tool_calls": [call.model_dump(include={"id", "type", "function"})]}
+        said["tool_calls"][0]["function"].pop("parsed_arguments", None)
+        result = {"role": "tool", "tool_call_id": call.id, "content": "17 degrees and rain"}
+        second = client().chat.completions.parse(messages=[*ClientTools.QUESTION, said, result], **ask)
+        self.assertIn("17 degrees", second.choices[0].message.parsed.summary)
+
+    def test_what_is_no_schema_is_refused(self):
+        wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "no such type"}}}
+        with self.assertRaises(openai.BadRequestError) as caught:
+            client().chat.completions.create(model="default", messages=MESSAGES, response_format=wrong)
+        self.assertEqual(caught.exception.param, "response_format")
+
+
 class Errors(unittest.TestCase):
     def test_a_parameter_that_is_not_supported_is_named(self):
         with self.assertRaises(openai.BadRequestError) as caught:
@@ -212,6 +274,14 @@ class Errors(unittest.TestCase):
         with self.assertRaises(openai.NotFoundError) as caught:
             client().chat.completions.create(model="no-such-model", messages=MESSAGES)
         self.assertEqual(caught.exception.param, "model")
+
+    def test_a_character_that_cannot_be_stored(self):
+        with self.assertRaises(openai.BadRequestError) as caught:
+            client().chat.completions.create(
+                model="default", messages=[{"role": "user", "content": "a\0b"}]
+            )
+        self.assertEqual(caught.exception.param, "messages")
+        self.assertIn("U+0000", str(caught.exception))
 
     def test_a_body_that_does_not_fit(self):
         with self.assertRaises(openai.BadRequestError):

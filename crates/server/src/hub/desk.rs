@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    pin::pin,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -10,6 +11,8 @@ use async_trait::async_trait;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver};
 use switchboard_orchestration::RunEventKind;
 use tokio::sync::Notify;
+
+use crate::project::CLIENT;
 
 /// The approver of one run: words come from requests, in whichever order, and wait here until the run asks.
 pub(super) struct Desk {
@@ -37,6 +40,8 @@ struct State {
     known: Vec<ApprovalRequest>,
     /// Calls that wait for a word, as far as events told.
     open: HashSet<String>,
+    /// Calls of tools that the client runs itself: their word is its result.
+    of_client: HashSet<String>,
     closing: bool,
 }
 
@@ -64,8 +69,13 @@ impl Desk {
         }
         state.words.insert(call.to_owned(), word);
         drop(state);
-        self.news.notify_one();
+        self.news.notify_waiters();
         true
+    }
+
+    /// Whether a call is made by the client, so that nobody else has a word about it.
+    pub(super) fn is_of_client(&self, call: &str) -> bool {
+        self.state().of_client.contains(call)
     }
 
     /// What it asked about last and still has no word about.
@@ -86,12 +96,15 @@ impl Desk {
     /// Nobody waits here any longer: what is asked is to be asked later.
     pub(super) fn close(&self) {
         self.state().closing = true;
-        self.news.notify_one();
+        self.news.notify_waiters();
     }
 
     /// Follows which calls wait.
     pub(super) fn observe(&self, event: &RunEventKind) {
         match event {
+            RunEventKind::ToolPlanned { id, server, .. } if server.as_deref() == Some(CLIENT) => {
+                self.state().of_client.insert(id.clone());
+            }
             RunEventKind::ToolAwaitingApproval { id } => {
                 self.state().open.insert(id.clone());
             }
@@ -101,6 +114,9 @@ impl Desk {
                 let mut state = self.state();
                 state.open.remove(id);
                 state.words.remove(id);
+                if matches!(event, RunEventKind::ToolFinished { .. }) {
+                    state.of_client.remove(id);
+                }
             }
             _ => {}
         }
@@ -108,14 +124,28 @@ impl Desk {
 
     /// A word about one of these; without one, what it means that nobody waits.
     fn word(&self, requests: &[ApprovalRequest]) -> Option<(usize, ApprovalDecision)> {
-        let mut state = self.state();
-        let words = &mut state.words;
-        let mut places = requests.iter().enumerate();
-        let found = places.find_map(|(place, request)| {
-            let word = words.remove(&request.tool_use.id)?;
-            Some((place, word))
-        });
-        found.or_else(|| state.closing.then_some((0, self.unanswered())))
+        let found = self.left(requests.iter().map(|it| it.tool_use.id.as_str()));
+        found.or_else(|| self.state().closing.then(|| (0, self.unanswered())))
+    }
+
+    /// A word that was left about one of these calls: the place of the call, and the word.
+    fn left<'c>(&self, calls: impl Iterator<Item = &'c str>) -> Option<(usize, ApprovalDecision)> {
+        let words = &mut self.state().words;
+        let mut calls = calls.enumerate();
+        calls.find_map(|(place, call)| Some((place, words.remove(call)?)))
+    }
+
+    /// Waits until there is something at the desk.
+    async fn told<T>(&self, look: impl Fn() -> Option<T>) -> T {
+        loop {
+            let mut news = pin!(self.news.notified());
+            // What is left from here on is heard of.
+            news.as_mut().enable();
+            if let Some(found) = look() {
+                return found;
+            }
+            news.await;
+        }
     }
 
     fn unanswered(&self) -> ApprovalDecision {
@@ -157,18 +187,16 @@ impl Approver for Desk {
             state.known = requests.to_vec();
         }
         let _asking = Asking(self);
-        let word = async {
-            loop {
-                // A word that is left before this is waited for is kept by `Notify`: there is one reader.
-                self.news.notified().await;
-                if let Some(word) = self.word(requests) {
-                    return word;
-                }
-            }
-        };
+        let word = self.told(|| self.word(requests));
         tokio::time::timeout(self.patience, word)
             .await
             .unwrap_or_else(|_| (0, self.unanswered()))
+    }
+
+    /// A word that was left counts at once, whichever calls are before it: it is stored with the run.
+    async fn word_ahead(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
+        self.told(|| self.left(calls.iter().map(String::as_str)))
+            .await
     }
 }
 

@@ -109,3 +109,53 @@ async fn a_question_is_withdrawn_with_its_future() {
     drop(asking);
     assert!(desk.asked().is_empty());
 }
+
+#[tokio::test]
+async fn a_call_of_a_tool_of_the_client_is_known_as_such_until_it_is_done() {
+    let desk = desk(Who::Expires);
+    let planned = |id: &str, server: Option<&str>| RunEventKind::ToolPlanned {
+        id: id.to_owned(),
+        server: server.map(ToOwned::to_owned),
+        tool: "t".to_owned(),
+        input: Box::default(),
+    };
+    desk.observe(&planned("a", Some(CLIENT)));
+    desk.observe(&planned("b", Some("desk")));
+    desk.observe(&planned("c", None));
+    let known = ["a", "b", "c"].map(|call| desk.is_of_client(call));
+    assert_eq!(known, [true, false, false]);
+    desk.observe(&RunEventKind::ToolFinished {
+        id: "a".to_owned(),
+        is_error: false,
+        failure: None,
+        cached: false,
+        attempts: 1,
+        duration_ms: 0,
+        content: Vec::new(),
+        structured: None,
+    });
+    assert!(!desk.is_of_client("a"));
+}
+
+#[tokio::test]
+async fn a_word_about_a_call_whose_turn_has_not_come_counts_at_once() {
+    let desk = desk(Who::IsKept);
+    for id in ["a", "b", "c"] {
+        desk.observe(&RunEventKind::ToolAwaitingApproval { id: id.to_owned() });
+    }
+    let first = [request("a")];
+    let others = ["b".to_owned(), "c".to_owned()];
+    let mut asking = Box::pin(desk.decide_any(&first));
+    let mut ahead = Box::pin(desk.word_ahead("run", &others));
+    assert!(asking.as_mut().now_or_never().is_none());
+    assert!(ahead.as_mut().now_or_never().is_none());
+    assert!(desk.leave("c", yes()));
+    assert!(asking.as_mut().now_or_never().is_none());
+    assert_eq!(ahead.await, (1, yes()));
+    assert!(desk.leave("a", yes()));
+    assert_eq!(asking.await, (0, yes()));
+    // Nobody waits any longer, and that is no word about these.
+    desk.close();
+    let mut ahead = Box::pin(desk.word_ahead("run", &others));
+    assert!(ahead.as_mut().now_or_never().is_none());
+}

@@ -2,21 +2,20 @@
 
 use std::{
     future::poll_fn,
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use futures_util::StreamExt as _;
+use super::{Active, Hub, Logged, Standing, lock, place::Place};
+use crate::Observer;
+use futures_util::{FutureExt as _, StreamExt as _};
 use switchboard_domain::{ApprovalRequest, SessionStoreError};
 use switchboard_orchestration::{
     CancelHandle, RunEvent, RunEventKind, RunStream,
     journal::{JournalError, Kept, KeptEnd, KeptRun},
 };
-use tokio::sync::OwnedSemaphorePermit;
-
-use super::{Active, Hub, Logged, Standing, lock};
-use crate::Observer;
 
 /// A run that is polled here.
 pub(super) enum Driven {
@@ -55,6 +54,14 @@ impl Driven {
         }
     }
 
+    /// Stops it where it is, unless it is over; of one that is kept nothing is held behind this.
+    async fn leave(self) {
+        match self {
+            Self::Kept(run) => run.leave().await,
+            Self::Loose(..) => {}
+        }
+    }
+
     fn end(&self, last: Option<Standing>) -> Standing {
         let Self::Kept(run) = self else {
             return last.unwrap_or(Standing::Left);
@@ -86,17 +93,29 @@ fn tell_failure(run: &str, error: &JournalError) {
 
 impl Hub {
     /// Drives a run until it is over, parked or let go.
-    pub(super) fn drive(&self, active: Arc<Active>, run: Driven, slot: OwnedSemaphorePermit) {
+    pub(super) fn drive(&self, active: Arc<Active>, mut run: Driven, place: Place) {
         let hub = self.clone();
         self.active().insert(active.id(), Arc::clone(&active));
         if active.is_kept {
             self.tell(&active.record.session);
         }
         let task = async move {
-            let standing = hub.to_its_end(&active, run).await;
+            // Whatever panics in it, nobody is to wait for it for ever. What was shared with it is behind locks that are
+            // taken all the same, and of the run itself nothing is done any more but to let go of it.
+            let driven = AssertUnwindSafe(hub.to_its_end(&active, &mut run)).catch_unwind();
+            let standing = driven.await.unwrap_or_else(|_| {
+                tracing::error!(run = active.record.id, "a run ended in a panic");
+                Standing::Left
+            });
+            // Before it is told: whoever hears that it was left may go on with it, or end it.
+            run.leave().await;
             // First it is no longer found, then it is over: whoever looks for where it goes on must not find this.
             hub.active().remove(active.record.id.as_str());
-            drop(slot);
+            drop(place);
+            if !active.is_kept {
+                // It was its own session.
+                hub.engine().forget(&active.owner, &active.record.id);
+            }
             if !matches!(standing, Standing::Over(_)) {
                 lock(&hub.shared.metrics).forget(&active.record.id);
             }
@@ -118,7 +137,7 @@ impl Hub {
         }
     }
 
-    async fn to_its_end(&self, active: &Active, mut run: Driven) -> Standing {
+    async fn to_its_end(&self, active: &Active, run: &mut Driven) -> Standing {
         let mut cut = pin!(self.shared.cut.cancelled());
         let mut last = None;
         let session = active.is_kept.then_some(active.record.session.0.as_str());
@@ -136,7 +155,7 @@ impl Hub {
                 next.map(Ok)
             });
             match next.await {
-                // Dropping the run stops it, and lets go of it.
+                // Leaving the run stops it, and lets go of it.
                 Err(()) => return Standing::Left,
                 Ok(None) => return run.end(last),
                 Ok(Some(kept)) => {

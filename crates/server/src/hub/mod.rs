@@ -3,6 +3,7 @@
 mod desk;
 mod drive;
 mod log;
+mod place;
 mod reader;
 mod runs;
 mod session;
@@ -22,12 +23,13 @@ use switchboard_orchestration::{
     journal::Journal,
     metrics::{Metrics, Snapshot},
 };
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{Engine, Problem, ServerOptions, Wish};
 use desk::Desk;
 pub(crate) use log::{Logged, RunLog, Standing};
+use place::Places;
 pub(crate) use reader::Reader;
 pub(crate) use session::SessionReader;
 
@@ -47,7 +49,7 @@ struct Shared {
     doors: Mutex<HashMap<SessionId, watch::Sender<()>>>,
     /// Runs that somebody is about to take up: one at a time.
     taking: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
-    slots: Arc<Semaphore>,
+    places: Arc<Places>,
     metrics: Mutex<Metrics>,
     tasks: TaskTracker,
     /// Nothing new begins, and what waits is put away.
@@ -75,6 +77,8 @@ pub(crate) enum Talk {
         id: Option<SessionId>,
         /// One of this id is made if there is none.
         create: bool,
+        /// What was said before this position stays, and what stands behind it is set aside; without, all of it stays.
+        keep: Option<u64>,
         /// What is said now.
         messages: Vec<Arc<Message>>,
     },
@@ -118,7 +122,7 @@ pub(crate) enum Ended {
     Finished(Box<RunReport>),
     /// It waits for a person: for words about calls, or for an answer to a question.
     Waiting,
-    /// The server stops, or its store failed; the run can be continued.
+    /// The server stops, or the run met a fault of the server or its store; it can be continued.
     Stopped,
 }
 
@@ -197,7 +201,10 @@ impl Hub {
         runs: Arc<dyn RunStore>,
         options: ServerOptions,
     ) -> Self {
-        let slots = Arc::new(Semaphore::new(options.max_runs.min(Semaphore::MAX_PERMITS)));
+        let places = Places::new(options.max_runs, options.max_runs_each);
+        let knows = Arc::clone(&engine);
+        let metrics =
+            Metrics::default().with_known_models(Arc::new(move |model| knows.knows_model(model)));
         let shared = Shared {
             engine,
             sessions,
@@ -206,8 +213,8 @@ impl Hub {
             active: Mutex::default(),
             doors: Mutex::default(),
             taking: Mutex::default(),
-            slots,
-            metrics: Mutex::default(),
+            places,
+            metrics: Mutex::new(metrics),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
             cut: CancellationToken::new(),

@@ -10,7 +10,11 @@ use switchboard_orchestration::{
     Run, RunEventKind, RunReport, journal::JournalError, questions::OpenQuestion,
 };
 
-use super::{Active, Hub, Logged, Reader, Standing, lock, start::not_open, unhindered};
+use super::{
+    Active, Hub, Logged, Reader, Standing, lock,
+    start::{not_open, of_client},
+    unhindered,
+};
 use crate::Problem;
 
 /// How long a request waits until what it asked for is done. After that the answer says how things stand.
@@ -109,7 +113,10 @@ impl Hub {
 
     async fn known(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
         let record = self.record(owner, run).await?;
-        record.ok_or_else(|| Problem::no_run(run))
+        let mut record = record.ok_or_else(|| Problem::no_run(run))?;
+        // Between this program and its store.
+        record.wish = None;
+        Ok(record)
     }
 
     /// The events of a run behind a position, whether it goes on or is over.
@@ -153,11 +160,33 @@ impl Hub {
         session: &SessionId,
         limit: u32,
     ) -> Result<Vec<RunRecord>, Problem> {
-        Ok(self.shared.runs.runs(owner, Some(session), limit).await?)
+        let mut runs = self.shared.runs.runs(owner, Some(session), limit).await?;
+        // Between this program and its store.
+        for run in &mut runs {
+            run.wish = None;
+        }
+        Ok(runs)
     }
 
-    /// Says a word about a call that waits for one. A run that was put away goes on with it.
+    /// Says a word about a call that waits for one. A run that was put away goes on with it. Of a call that the client
+    /// makes itself nobody else has a word.
     pub(crate) async fn decide(
+        &self,
+        owner: &Principal,
+        run: &str,
+        call: &str,
+        word: ApprovalDecision,
+    ) -> Result<RunRecord, Problem> {
+        if let Some(active) = self.active_run(owner, run)
+            && active.desk.is_of_client(call)
+        {
+            return Err(of_client(run, call));
+        }
+        self.decide_for_client(owner, run, call, word).await
+    }
+
+    /// The same for the client, which has made the call.
+    pub(crate) async fn decide_for_client(
         &self,
         owner: &Principal,
         run: &str,
@@ -214,7 +243,7 @@ impl Hub {
         tokio::time::timeout(PATIENCE, taken).await.unwrap_or(true)
     }
 
-    /// Answers what a server wants to know.
+    /// Answers what a server wants to know. An answer that does not fit the question leaves it open.
     pub(crate) fn answer(
         &self,
         owner: &Principal,
@@ -230,6 +259,12 @@ impl Hub {
         };
         let active = self.active_run(owner, run).ok_or_else(gone)?;
         let questions = self.engine().questions().ok_or_else(gone)?;
+        let mut open = questions.open(run).into_iter();
+        let asked = open.find(|it| it.id == question).ok_or_else(gone)?;
+        asked.check(&answer).map_err(|why| {
+            let detail = format!("the answer does not fit what is asked: {why}");
+            Problem::invalid("content", detail)
+        })?;
         questions
             .answer(run, question, answer)
             .map_err(|_| gone())?;
@@ -277,9 +312,11 @@ impl Hub {
             };
             // A tool may be slow to hear of it.
             let _ = tokio::time::timeout(PATIENCE, ended).await;
-            if !matches!(active.log.standing(), Standing::Parked(_)) {
+            let is_stored = matches!(active.log.standing(), Standing::Parked(_) | Standing::Left);
+            if !(is_stored && active.is_kept) {
                 return Ok(active.record());
             }
+            // It was put away, or left after a fault, before it heard of it.
         }
         let record = self.known(owner, run).await?;
         if record.state == RunState::Finished {
@@ -322,6 +359,7 @@ impl Hub {
             SessionStoreError::Busy { session, run } => Problem::busy(&session.0, run),
             _ => error.into(),
         })?;
+        self.engine().forget(owner, &id.0);
         self.tell(id);
         Ok(())
     }

@@ -1,27 +1,30 @@
 //! Runs begin, and go on.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 use switchboard_domain::{
     ApprovalDecision, Approver, Message, Principal, Role, RunRecord, RunState, Session, SessionId,
     SessionStoreError,
 };
-use switchboard_orchestration::{Agent, RunEventKind, journal::TakenRun};
-use tokio::sync::OwnedSemaphorePermit;
+use switchboard_orchestration::{Agent, BegunWith, RunEventKind, journal::TakenRun};
 use uuid::Uuid;
 
 use super::{
     Active, Hub, RunLog, Start, Started, Talk,
     desk::{Desk, Who},
     drive::Driven,
+    place::{Full, Place},
     unhindered,
 };
-use crate::{Problem, Wish};
+use crate::{Parameters, Problem, Wish, WishError, project::CLIENT};
 
 /// Characters of a session's title at most, where it is made of the first message.
 const TITLE: usize = 80;
+/// Characters of an id that a client chose which stand in the one that is kept.
+const SHOWN_OF_ID: usize = 96;
 
 impl Hub {
     /// Begins a run. It goes on whether or not anybody reads it.
@@ -42,23 +45,23 @@ impl Hub {
             shape,
         } = start;
         wish.parameters.check()?;
-        let slot = self.slot(&principal)?;
+        let place = self.place(&principal)?;
         let agent = self.engine().agent(&wish, &principal).await?;
         let agent = shape.map_or(agent.clone(), |shape| shape(agent));
         match talk {
-            Talk::Loose { messages } => self.begin_loose(agent, principal, messages, slot).await,
+            Talk::Loose { messages } => self.begin_loose(agent, principal, messages, place).await,
             Talk::Session {
                 id,
                 create,
+                keep,
                 messages,
             } => {
                 let (session, is_new) = match id {
                     Some(id) if !create => (id, false),
                     id => self.session(&principal, id, &messages).await?,
                 };
-                let begun = self
-                    .begin(agent, &principal, &session, messages, slot)
-                    .await;
+                let talk = (&session, keep, messages);
+                let begun = self.begin(agent, &wish, &principal, talk, place).await;
                 if begun.is_err() && is_new {
                     // A session that nobody was told of, and that holds nothing.
                     let _ = self.sessions().delete(&principal, &session).await;
@@ -75,19 +78,23 @@ impl Hub {
         run: &str,
         word: Option<(&str, ApprovalDecision)>,
     ) -> Result<Started, Problem> {
-        let slot = self.slot(principal)?;
+        let place = self.place(principal)?;
         let taken = self.journal(principal).take(run).await?;
-        if taken.is_bare() {
-            // With other approvals and limits than it was begun with it does not go on.
-            return Err(Problem::conflict(format!(
-                "run `{run}` was interrupted before it had begun to do anything: end it (POST /runs/{run}/cancel) and \
-                 ask again"
-            )));
-        }
-        if let Some((call, _)) = &word {
-            is_open(&taken, call)?;
-        }
-        let agent = self.agent_for(&taken, principal).await?;
+        let is_open = word
+            .as_ref()
+            .map_or(Ok(()), |(call, _)| is_open(&taken, call));
+        let agent = match is_open {
+            Ok(()) => self.agent_for(&taken, principal).await,
+            Err(problem) => Err(problem),
+        };
+        let agent = match agent {
+            Ok(agent) => agent,
+            Err(problem) => {
+                // Before this is told: whoever hears of it may end it.
+                taken.leave().await;
+                return Err(problem);
+            }
+        };
         let record = taken.record().clone();
         let open = taken.run().waiting().into_iter().cloned().collect();
         let patience = self.options().approval_time;
@@ -98,40 +105,134 @@ impl Hub {
         let agent = agent.with_approver(Arc::clone(&desk) as Arc<dyn Approver>);
         let kept = self.journal(principal).go_on(&agent, taken);
         let run = Driven::Kept(Box::new(kept));
-        Ok(self.started(principal.clone(), record, desk, run, slot))
+        Ok(self.started(principal.clone(), record, desk, run, place))
     }
 
-    /// The agent that goes on: with the run's own model, or with the configured one if that is no longer there.
+    /// The agent that goes on, like the one with which the run began.
     async fn agent_for(&self, taken: &TakenRun, principal: &Principal) -> Result<Agent, Problem> {
-        let wish = Wish {
-            model: Some(taken.run().model().to_string()),
-            ..Wish::default()
+        let begun = BegunWith::read(taken.record().wish.as_ref());
+        if taken.is_bare() {
+            return self.agent_anew(taken, begun, principal).await;
+        }
+        // The rest is in the run: its options, its recipe, its instructions.
+        let begun = begun.unwrap_or_default();
+        let parameters = Parameters {
+            tools: begun.without_tools.then_some(false),
+            ..Parameters::default()
         };
-        match self.engine().agent(&wish, principal).await {
-            Ok(agent) => Ok(agent),
-            Err(error) => {
-                tracing::warn!(run = taken.record().id, %error, "a run goes on with another model");
-                Ok(self.engine().agent(&Wish::default(), principal).await?)
+        let model = Some(taken.run().model().to_string());
+        let wishes = [
+            (model.clone(), begun.recipe.clone()),
+            (None, begun.recipe.clone()),
+            // It follows the recipe as it was, should there be none of that name by now.
+            (model, None),
+            (None, None),
+        ];
+        let wishes = wishes.map(|(model, recipe)| Wish {
+            model,
+            recipe,
+            parameters: parameters.clone(),
+            ..Wish::default()
+        });
+        Ok(self.first_agent(taken, &wishes, principal).await?)
+    }
+
+    /// The agent with which a run begins that was interrupted before it had begun to do anything: nothing is known of it
+    /// but what it was asked to be like.
+    async fn agent_anew(
+        &self,
+        taken: &TakenRun,
+        begun: Option<BegunWith>,
+        principal: &Principal,
+    ) -> Result<Agent, Problem> {
+        let run = &taken.record().id;
+        let ask_again = |why: &str| {
+            Problem::conflict(format!(
+                "run `{run}` was interrupted before it had begun to do anything, and {why}: end it (POST \
+                 /runs/{run}/cancel) and ask again"
+            ))
+        };
+        // With other approvals and limits than it was begun with it does not go on.
+        let options = begun.as_ref().and_then(BegunWith::options);
+        let (Some(begun), Some(options)) = (begun, options) else {
+            return Err(ask_again("what it was to be like is not known"));
+        };
+        let parameters = match begun.parameters {
+            None => Ok(Parameters::default()),
+            Some(stored) => serde_json::from_value(stored),
+        };
+        let mut parameters =
+            parameters.map_err(|_| ask_again("what it was to be like cannot be read"))?;
+        if begun.without_tools {
+            parameters.tools = Some(false);
+        }
+        let wishes = [Some(taken.run().model().to_string()), None].map(|model| Wish {
+            model,
+            recipe: begun.recipe.clone(),
+            parameters: parameters.clone(),
+            ..Wish::default()
+        });
+        let agent = self.first_agent(taken, &wishes, principal).await;
+        let agent = agent.map_err(|error| match &error {
+            WishError::Unavailable { .. } => error.into(),
+            WishError::Unknown { .. } | WishError::Invalid { .. } => ask_again(&error.to_string()),
+        })?;
+        Ok(agent.with_options(options))
+    }
+
+    /// The agent for the first of these wishes that can be had: a model or a recipe may be gone by now.
+    async fn first_agent(
+        &self,
+        taken: &TakenRun,
+        wishes: &[Wish],
+        principal: &Principal,
+    ) -> Result<Agent, WishError> {
+        let mut refused = None;
+        for wish in wishes {
+            match self.engine().agent(wish, principal).await {
+                Ok(agent) => {
+                    if let Some(error) = refused {
+                        let run = &taken.record().id;
+                        tracing::warn!(run, %error, "a run goes on with another model or recipe");
+                    }
+                    return Ok(agent);
+                }
+                Err(error) => refused = refused.or(Some(error)),
             }
         }
+        Err(refused.unwrap_or_else(|| WishError::Unavailable {
+            message: "there is no agent".to_owned(),
+            retry_after: None,
+        }))
     }
 
     async fn begin(
         &self,
         agent: Agent,
+        wish: &Wish,
         principal: &Principal,
-        session: &SessionId,
-        messages: Vec<Arc<Message>>,
-        slot: OwnedSemaphorePermit,
+        (session, keep, messages): (&SessionId, Option<u64>, Vec<Arc<Message>>),
+        place: Place,
     ) -> Result<Started, Problem> {
+        let mut begun_with = BegunWith::of(&agent);
+        begun_with.recipe.clone_from(&wish.recipe);
+        begun_with.without_tools = wish.parameters.tools == Some(false);
+        begun_with.parameters = serde_json::to_value(&wish.parameters).ok();
         let patience = self.options().approval_time;
         let desk = Arc::new(Desk::new(Who::IsKept, patience, Vec::new()));
         let agent = agent.with_approver(Arc::clone(&desk) as Arc<dyn Approver>);
         let journal = self.journal(principal);
-        let kept = journal.begin(&agent, session, messages).await?;
+        let wish = begun_with.stored();
+        let kept = match keep {
+            None => journal.begin_with(&agent, session, messages, wish).await?,
+            Some(keep) => {
+                let again = journal.begin_again(&agent, session, keep, messages, wish);
+                again.await?
+            }
+        };
         let record = kept.record().clone();
         let run = Driven::Kept(Box::new(kept));
-        Ok(self.started(principal.clone(), record, desk, run, slot))
+        Ok(self.started(principal.clone(), record, desk, run, place))
     }
 
     async fn begin_loose(
@@ -139,7 +240,7 @@ impl Hub {
         agent: Agent,
         principal: Principal,
         messages: Vec<Arc<Message>>,
-        slot: OwnedSemaphorePermit,
+        place: Place,
     ) -> Result<Started, Problem> {
         let patience = self.options().approval_time;
         let desk = Arc::new(Desk::new(Who::Expires, patience, Vec::new()));
@@ -163,20 +264,23 @@ impl Hub {
             events_before: 0,
             last_event: 0,
             outcome: None,
+            wish: None,
         };
         let run = Driven::Loose(Some(first), Box::new(stream));
-        Ok(self.started(principal, record, desk, run, slot))
+        Ok(self.started(principal, record, desk, run, place))
     }
 
     fn started(
         &self,
         owner: Principal,
-        record: RunRecord,
+        mut record: RunRecord,
         desk: Arc<Desk>,
         run: Driven,
-        slot: OwnedSemaphorePermit,
+        place: Place,
     ) -> Started {
         let is_kept = matches!(run, Driven::Kept(_));
+        // Between this program and its store.
+        record.wish = None;
         let active = Active {
             log: Arc::new(RunLog::new(record.last_event, self.options().log_bytes)),
             cancel: run.cancel_handle(),
@@ -193,41 +297,48 @@ impl Hub {
             last_event: active.record.last_event,
             active: Arc::clone(&active),
         };
-        self.drive(active, run, slot);
+        self.drive(active, run, place);
         started
     }
 
     /// A place for one more run.
-    fn slot(&self, principal: &Principal) -> Result<OwnedSemaphorePermit, Problem> {
+    fn place(&self, principal: &Principal) -> Result<Place, Problem> {
         if self.shared.stopping.is_cancelled() {
             return Err(Problem::unavailable(
                 "the server is about to stop: send the request again when it is back",
                 None,
             ));
         }
-        let most = self.options().max_runs_each;
-        let theirs = self
-            .active()
-            .values()
-            .filter(|it| it.owner == *principal)
-            .count();
-        if theirs >= most {
-            return Err(Problem::too_many(format!(
-                "{most} runs of yours are under way, and more are not allowed: wait for one to end, or end one \
-                 (POST /runs/{{id}}/cancel)"
-            )));
+        let options = self.options();
+        self.shared.places.take(principal).map_err(|full| match full {
+            Full::Each => Problem::too_many(format!(
+                "{} runs of yours are under way, and more are not allowed: wait for one to end, or end one (POST \
+                 /runs/{{id}}/cancel)",
+                options.max_runs_each
+            )),
+            Full::All => Problem::unavailable(
+                format!(
+                    "{} runs are under way, and the server takes no more at once: try again",
+                    options.max_runs
+                ),
+                None,
+            ),
+        })
+    }
+
+    /// The session that a client means by an id of its own choice. Ids are one for all in a store, and what is another's
+    /// does not exist: so what a person with a name begins under such an id is kept under one that is theirs alone.
+    pub(crate) async fn session_named(
+        &self,
+        principal: &Principal,
+        id: SessionId,
+    ) -> Result<SessionId, Problem> {
+        if *principal == Principal::default()
+            || self.sessions().get(principal, &id).await?.is_some()
+        {
+            return Ok(id);
         }
-        Arc::clone(&self.shared.slots)
-            .try_acquire_owned()
-            .map_err(|_| {
-                let most = self.options().max_runs;
-                Problem::unavailable(
-                    format!(
-                        "{most} runs are under way, and the server takes no more at once: try again"
-                    ),
-                    None,
-                )
-            })
+        Ok(id_of(principal, &id))
     }
 
     /// The session of this id, which is made if there is none; and whether it was.
@@ -279,15 +390,44 @@ impl Hub {
     }
 }
 
+/// An id that nobody else can come to by an id of their choice. It tells which one was chosen.
+fn id_of(principal: &Principal, id: &SessionId) -> SessionId {
+    let mut digest = Sha256::new();
+    for part in [&principal.tenant, &principal.user, &id.0] {
+        digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        digest.update(part);
+    }
+    let digest = digest.finalize();
+    let mut mark = String::new();
+    for byte in digest.iter().take(12) {
+        let _ = write!(mark, "{byte:02x}");
+    }
+    let shown: String = id.0.chars().take(SHOWN_OF_ID).collect();
+    SessionId(format!("{shown}.{mark}"))
+}
+
 /// A call that waits for a word is among these.
 fn is_open(taken: &TakenRun, call: &str) -> Result<(), Problem> {
     let waiting = taken.run().waiting();
-    if waiting.iter().any(|request| request.tool_use.id == call) {
-        return Ok(());
+    if let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) {
+        let server = request.origin.as_ref().map(|origin| origin.server.as_str());
+        return if server == Some(CLIENT) {
+            Err(of_client(&taken.record().id, call))
+        } else {
+            Ok(())
+        };
     }
     Err(not_open(
         call,
         waiting.iter().map(|it| it.tool_use.id.as_str()),
+    ))
+}
+
+/// A word about a call that the client makes itself.
+pub(super) fn of_client(run: &str, call: &str) -> Problem {
+    Problem::conflict(format!(
+        "the call `{call}` is of a tool of the client that asked: the client makes it, and answers it with the results that \
+         its next request brings; POST /runs/{run}/cancel ends the run"
     ))
 }
 

@@ -8,33 +8,25 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 use futures_util::stream;
 use serde_json::Value;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, Message, Principal, ToolCall, ToolCallError, ToolCatalog,
-    ToolDefinition, ToolHost, ToolHostChanges, ToolOrigin, ToolOutput, ToolResult,
+    ToolCall, ToolCallError, ToolCatalog, ToolDefinition, ToolHost, ToolHostChanges, ToolOrigin,
+    ToolOutput,
 };
 use switchboard_orchestration::RunEventKind;
-use uuid::Uuid;
 
-use super::{
-    inbound::unsupported,
-    telling::{Beat, Call},
-};
-use crate::{
-    App, Problem,
-    hub::{Guard, Reader},
-};
+use super::{inbound::unsupported, telling::Beat};
+use crate::{App, Problem};
 
 /// The name under which the client's tools are told of. No configured server is called so.
-const SERVER: &str = "the client";
+pub(crate) const SERVER: &str = "the client";
 
 /// What the id of a call begins with when it is given to a client: its run is named by it.
-const PREFIX: &str = "sb";
+pub(super) const PREFIX: &str = "sb";
 
 /// What the client declared.
 pub(super) struct ClientTools {
@@ -87,6 +79,11 @@ impl ClientTools {
     pub(super) fn shape(self: &Arc<Self>) -> crate::hub::Shape {
         let tools = Arc::clone(self);
         Box::new(move |agent| agent.with_asked_tools(SERVER, tools))
+    }
+
+    /// Lays down the client's result of a call, by the run's id of it.
+    pub(super) fn give(&self, call: String, output: ToolOutput) {
+        self.results().insert(call, output);
     }
 
     fn results(&self) -> MutexGuard<'_, HashMap<String, ToolOutput>> {
@@ -162,7 +159,7 @@ impl ClientCalls {
     /// Follows what happens to them.
     pub(super) fn follow(&mut self, run: &str, beat: &Beat<'_>) {
         match beat {
-            Beat::CallReady(call, input) | Beat::CallChanged(call, input) if is_clients(call) => {
+            Beat::CallReady(call, input) | Beat::CallChanged(call, input) if call.is_clients() => {
                 self.calls.retain(|it| it.tool_use != call.tool_use);
                 self.calls.push(ClientCall {
                     id: call_id(run, &call.tool_use),
@@ -199,177 +196,21 @@ impl ClientCalls {
     }
 }
 
-fn is_clients(call: &Call) -> bool {
-    call.server.as_deref() == Some(SERVER)
-}
-
-/// The id of a call for a client. It has only what every SDK takes in an id, where the run's own does.
-fn call_id(run: &str, call: &str) -> String {
+/// The id of a call for a client whose ids name runs. It has only what every SDK takes in an id, where the run's own does.
+pub(super) fn call_id(run: &str, call: &str) -> String {
     let run = run.replace('-', "");
     format!("{PREFIX}_{run}_{call}")
-}
-
-/// The run and the call of an id that was given to a client.
-fn parse_id(id: &str) -> Option<(String, String)> {
-    let rest = id.strip_prefix(PREFIX)?.strip_prefix('_')?;
-    let (run, call) = rest.split_once('_')?;
-    let run = Uuid::parse_str(run).ok()?;
-    Some((run.to_string(), call.to_owned()))
-}
-
-/// Results of a client for calls of one run.
-#[derive(Debug)]
-pub(super) struct Results {
-    run: String,
-    results: Vec<(String, ToolOutput)>,
-}
-
-impl Results {
-    /// What a conversation ends with, if that is results of calls that this server gave to its client.
-    pub(super) fn of_last(messages: &[Arc<Message>]) -> Option<Self> {
-        Self::of(messages.last()?.results())
-    }
-
-    fn of<'r>(last: impl IntoIterator<Item = &'r ToolResult>) -> Option<Self> {
-        let mut found: Option<Self> = None;
-        for result in last {
-            let (run, call) = parse_id(&result.tool_use_id)?;
-            let output = ToolOutput {
-                content: result.content.clone(),
-                structured: result.structured.clone(),
-                is_error: result.is_error,
-            };
-            let these = found.get_or_insert_with(|| Self {
-                run: run.clone(),
-                results: Vec::new(),
-            });
-            if these.run != run {
-                return None;
-            }
-            these.results.push((call, output));
-        }
-        found
-    }
-}
-
-/// A run that waits for its client.
-pub(super) struct Held {
-    pub(super) run: String,
-    pub(super) tools: Arc<ClientTools>,
-    /// The number of the last event that the client was told of.
-    pub(super) seen: u64,
-    /// The calls that it has, by the run's ids.
-    pub(super) calls: Vec<String>,
-    /// Ends the run if nobody comes.
-    pub(super) guard: Option<Guard>,
-    pub(super) owner: Principal,
-}
-
-/// The runs that wait for their clients.
-#[derive(Clone, Default)]
-pub(crate) struct Waiting {
-    runs: Arc<Mutex<HashMap<String, (Instant, Held)>>>,
-}
-
-impl Waiting {
-    /// Keeps a run until its client comes back, or ends it when it does not. `patience` is how long a call of it may wait:
-    /// it ends before it would go on without, which nobody would read.
-    pub(super) fn put(&self, held: Held, patience: Duration) {
-        let run = held.run.clone();
-        let since = Instant::now();
-        self.runs().insert(run.clone(), (since, held));
-        let waiting = self.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(patience.mul_f32(0.9)).await;
-            let is_it = |(kept, _): &(Instant, Held)| *kept == since;
-            let gone = {
-                let mut runs = waiting.runs();
-                let is_there = runs.get(&run).is_some_and(is_it);
-                is_there.then(|| runs.remove(&run))
-            };
-            // Outside of the lock: what is dropped ends the run.
-            drop(gone);
-        });
-    }
-
-    /// Gives a run the results that it waits for, and gives it back to go on with.
-    pub(super) async fn answer(
-        &self,
-        app: &App,
-        principal: &Principal,
-        results: Results,
-    ) -> Result<(Held, Reader), Problem> {
-        let held = self.take(principal, &results)?;
-        let hub = app.hub();
-        // Before the calls are let go: after that, the run may be over at once, and with it what is known of it.
-        let reader = hub.reader(principal, &held.run, held.seen).await?;
-        for (call, output) in results.results {
-            held.tools.results().insert(call.clone(), output);
-            let word = ApprovalDecision::Allow {
-                input: None,
-                scope: ApprovalScope::Once,
-            };
-            hub.decide(principal, &held.run, &call, word).await?;
-        }
-        Ok((held, reader))
-    }
-
-    fn take(&self, principal: &Principal, results: &Results) -> Result<Held, Problem> {
-        let mut runs = self.runs();
-        let found = runs
-            .get(&results.run)
-            .filter(|(_, held)| held.owner == *principal);
-        let Some((_, held)) = found else {
-            return Err(Problem::conflict(
-                "the run that waits for these results is over: it waits for them only so long, and only once; send \
-                 the question anew",
-            )
-            .at("messages"));
-        };
-        let has = |call: &String| results.results.iter().any(|(id, _)| id == call);
-        if let Some(missing) = held.calls.iter().find(|call| !has(call)) {
-            return Err(unsupported(
-                "messages",
-                &format!(
-                    "the tool call `{}` has no result",
-                    call_id(&results.run, missing)
-                ),
-            ));
-        }
-        let taken = runs.remove(&results.run);
-        taken.map(|(_, held)| held).ok_or_else(Problem::internal)
-    }
-
-    fn runs(&self) -> MutexGuard<'_, HashMap<String, (Instant, Held)>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_id_names_its_run_and_its_call() {
-        let run = "01a1ffec-9aa5-7186-a003-3cfc2a778a0d";
-        for call in ["call_1", "toolu_01-A", "_"] {
-            let id = call_id(run, call);
-            assert_eq!(
-                parse_id(&id),
-                Some((run.to_owned(), call.to_owned())),
-                "{id}"
-            );
-        }
-        for other in ["call_1", "sb_x_call_1", "sb_", "", "sb"] {
-            assert_eq!(parse_id(other), None, "{other}");
-        }
-    }
-
     #[tokio::test]
     async fn a_call_finds_its_own_result_once() {
         let tools = ClientTools::of(Vec::new());
         let output = ToolOutput::text("17 degrees");
-        tools.results().insert("a/b".to_owned(), output.clone());
+        tools.give("a/b".to_owned(), output.clone());
         let call = |key: Option<&str>| {
             tools.call(ToolCall {
                 name: "mine".to_owned(),
@@ -386,16 +227,5 @@ mod tests {
             "{again}"
         );
         assert!(again.did_not_run());
-    }
-
-    #[test]
-    fn results_are_of_one_run_or_of_none() {
-        let one = call_id("01a1ffec-9aa5-7186-a003-3cfc2a778a0d", "a");
-        let other = call_id("01a1ffec-9aa5-7186-a003-3cfc2a778a0e", "a");
-        let result = |id: &str| ToolResult::text(id, "mine", "x");
-        assert!(Results::of(&[result(&one)]).is_some());
-        assert!(Results::of(&[result(&one), result(&other)]).is_none());
-        assert!(Results::of(&[result(&one), result("call_1")]).is_none());
-        assert!(Results::of(&[]).is_none());
     }
 }

@@ -1,7 +1,10 @@
 //! What went wrong in a run, as the status and the words that clients of HTTP APIs know.
 
-use axum::http::StatusCode;
-use switchboard_orchestration::{Outcome, RunErrorKind, RunReport};
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
+use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, strategy::formatter::Form};
 
 /// Why a run has no answer to give.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +45,34 @@ impl<'a> Failure<'a> {
             message: &error.message,
         })
     }
+
+    /// Why an answer that is there is none, if it is not in the form that was asked for. One that a limit cut short says so
+    /// itself, and one that was declined has none.
+    pub(super) fn of_form(report: &'a RunReport, form: &Form) -> Option<Self> {
+        let is_whole = report.outcome == Outcome::Completed && report.error.is_none();
+        (is_whole && !form.fits(&report.answer)).then(|| Self {
+            status: StatusCode::BAD_GATEWAY,
+            code: "malformed_answer".to_owned(),
+            message: "the model did not answer in the form that was asked for: ask again, or take another model",
+        })
+    }
+
+    /// The headers that go with it.
+    pub(super) fn set_headers(&self, response: &mut Response) {
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            let soon = HeaderValue::from_static("1");
+            response.headers_mut().insert(header::RETRY_AFTER, soon);
+        }
+    }
+
+    /// The response ends before the run does.
+    pub(super) fn interrupted(why: &'a str) -> Self {
+        Self {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            code: "interrupted".to_owned(),
+            message: why,
+        }
+    }
 }
 
 /// The model declined, or a filter withheld what it said: an answer of a kind in every dialect.
@@ -53,7 +84,8 @@ pub(super) fn is_declined(report: &RunReport) -> bool {
     )
 }
 
-fn code(kind: &RunErrorKind) -> String {
+/// The kind in a word, as in the report.
+pub(super) fn code(kind: &RunErrorKind) -> String {
     match serde_json::to_value(kind) {
         Ok(serde_json::Value::String(word)) => word,
         _ => "internal".to_owned(),

@@ -7,40 +7,40 @@ use serde::Serialize;
 
 /// Frames of server-sent events, one behind the other. Each value is serialised once, into the bytes that leave.
 #[derive(Debug, Default)]
-pub struct Frames {
+pub(super) struct Frames {
     buffer: Vec<u8>,
 }
 
 impl Frames {
     /// Nothing yet.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::default()
     }
 
     /// A frame with a value and no name.
-    pub fn data(&mut self, value: &impl Serialize) {
+    pub(super) fn data(&mut self, value: &impl Serialize) {
         self.frame(None, value);
     }
 
     /// A frame with a name and a value.
-    pub fn named(&mut self, name: &str, value: &impl Serialize) {
+    pub(super) fn named(&mut self, name: &str, value: &impl Serialize) {
         self.frame(Some(name), value);
     }
 
     /// A frame of plain words, which hold no line break.
-    pub fn words(&mut self, words: &str) {
+    pub(super) fn words(&mut self, words: &str) {
         self.buffer.extend_from_slice(b"data: ");
         self.buffer.extend_from_slice(words.as_bytes());
         self.buffer.extend_from_slice(b"\n\n");
     }
 
     /// Whether there is nothing in it.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
     /// What there is, which is then gone.
-    pub fn take(&mut self) -> Bytes {
+    pub(super) fn take(&mut self) -> Bytes {
         Bytes::from(std::mem::take(&mut self.buffer))
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use switchboard_domain::{
     Document, Media, Message, ModelId, Part, Role, SessionId, ToolInput, ToolResult, ToolUse,
@@ -24,6 +25,7 @@ impl Conversation {
     /// Adds a message of the system, the person or the model. One without anything in it is left out.
     pub(super) fn say(&mut self, role: Role, parts: Vec<Part>) -> Result<(), String> {
         self.settle()?;
+        check_nul(&parts)?;
         if !parts.is_empty() {
             self.messages.push(Message::new(role, parts));
         }
@@ -32,6 +34,7 @@ impl Conversation {
 
     /// Adds the result of a call of the model's last message.
     pub(super) fn result(&mut self, mut result: ToolResult) -> Result<(), String> {
+        check_nul(&result)?;
         let id = &result.tool_use_id;
         let calls = self
             .messages
@@ -87,6 +90,25 @@ impl Conversation {
         }
         Ok(self.messages.into_iter().map(Arc::new).collect())
     }
+}
+
+/// Refuses what holds a text that no store takes.
+pub(super) fn check_nul(value: &impl Serialize) -> Result<(), String> {
+    fn is_in(value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.contains('\0'),
+            Value::Array(items) => items.iter().any(is_in),
+            Value::Object(fields) => fields
+                .iter()
+                .any(|(name, value)| name.contains('\0') || is_in(value)),
+            _ => false,
+        }
+    }
+    let is_in_it = serde_json::to_value(value).is_ok_and(|value| is_in(&value));
+    if is_in_it {
+        return Err("it holds the character U+0000, which cannot be stored".to_owned());
+    }
+    Ok(())
 }
 
 /// A call that a client tells of, with its input as JSON text.

@@ -92,3 +92,23 @@ fn a_session_is_named_by_what_stands_in_an_address_unchanged() {
         assert!(problem.detail.contains("threadId"));
     }
 }
+
+#[test]
+fn a_conversation_holds_nothing_that_no_store_takes() {
+    let refused = |part: Part| {
+        let said = Conversation::default().say(Role::User, vec![part]);
+        said.is_err_and(|why| why.contains("U+0000"))
+    };
+    assert!(refused(Part::text("a\0")));
+    assert!(refused(call("a", "look\0", "{}")));
+    assert!(refused(call("a", "look", r#"{"n": "\u0000"}"#)));
+    assert!(refused(
+        file("https://a/b", Some("text/plain"), Some("b\0")).unwrap()
+    ));
+    // The six characters that are written for it in JSON are harmless.
+    assert!(!refused(Part::text(r"a\u0000")));
+    let mut conversation = Conversation::default();
+    conversation.say(Role::Assistant, uses(&["a"])).unwrap();
+    let result = ToolResult::text("a", "", "\0");
+    assert!(conversation.result(result).is_err());
+}

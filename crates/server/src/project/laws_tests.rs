@@ -1,5 +1,7 @@
 //! What every dialect says of any run is what its clients take.
 
+#[path = "forms_tests.rs"]
+mod forms;
 #[path = "grammar_tests.rs"]
 mod grammar;
 #[path = "play_tests.rs"]
@@ -14,16 +16,18 @@ use super::{
     ag_ui::AgUiStream,
     chat::ChatStream,
     client_tools::{ClientTools, definition},
+    course::Terms,
     messages::MessagesStream,
-    respond::Projection,
+    projection::{Projection, Told},
     ui::UiStream,
-    whole::Whole,
+    whole::Said,
 };
 use grammar::{AgUi, Ui, frames};
 use play::{End, Piece, Script, Turn, crashed};
 
 /// The whole of a run in one response.
-fn told(mut projection: impl Projection, events: &[RunEvent]) -> Vec<grammar::Frame> {
+fn told(projection: impl Projection, events: &[RunEvent]) -> Vec<grammar::Frame> {
+    let mut projection = Told::new(projection);
     let mut out = Frames::new();
     for event in events {
         projection.event(event, &mut out);
@@ -44,7 +48,7 @@ fn told_in_pieces<P: Projection>(
             .iter()
             .position(|event| matches!(event.kind, RunEventKind::RunParked { .. }));
         let end = parked.map_or(events.len(), |at| seen + at + 1);
-        let mut projection = projection();
+        let mut projection = Told::new(projection());
         let mut out = Frames::new();
         for event in &events[..seen] {
             projection.event(event, &mut out);
@@ -70,7 +74,8 @@ fn told_in_pieces<P: Projection>(
 }
 
 /// A response that ends before the run does.
-fn broken(mut projection: impl Projection, events: &[RunEvent]) -> Vec<grammar::Frame> {
+fn broken(projection: impl Projection, events: &[RunEvent]) -> Vec<grammar::Frame> {
+    let mut projection = Told::new(projection);
     let mut out = Frames::new();
     for event in events {
         projection.event(event, &mut out);
@@ -107,8 +112,8 @@ fn assert_laws(events: &[RunEvent], is_whole: bool) {
     assert_eq!(ui.texts, again.texts);
 
     for with_usage in [false, true] {
-        let chat = grammar::chat(&told(ChatStream::new(None, with_usage), events));
-        match chat {
+        let said = grammar::chat(&told(chat(None, with_usage), events));
+        match said {
             // What was said cannot be taken back in this dialect.
             Ok(content) if has_answer => assert!(
                 !is_whole || content.ends_with(&report.answer),
@@ -120,7 +125,7 @@ fn assert_laws(events: &[RunEvent], is_whole: bool) {
         }
     }
 
-    let blocks = grammar::messages(&told(MessagesStream::new(None), events));
+    let blocks = grammar::messages(&told(messages(None), events));
     match blocks {
         Ok(texts) if has_answer => assert!(texts.concat().ends_with(&report.answer)),
         Ok(_) => assert_ne!(report.outcome, Outcome::Cancelled),
@@ -229,10 +234,10 @@ proptest! {
         };
         let ui = broken(UiStream::new(None), events);
         prop_assert_eq!(&last(&ui, 3)["errorText"], "the server stops");
-        let chat = broken(ChatStream::new(None, true), events);
+        let chat = broken(chat(None, true), events);
         prop_assert_eq!(grammar::chat(&chat), Err("interrupted".to_owned()));
-        let messages = broken(MessagesStream::new(None), events);
-        prop_assert_eq!(grammar::messages(&messages), Err("api_error".to_owned()));
+        let messages = broken(messages(None), events);
+        prop_assert_eq!(grammar::messages(&messages), Err("overloaded_error".to_owned()));
         let ag_ui = broken(AgUiStream::new("t", "r"), events);
         prop_assert_eq!(&last(&ag_ui, 1)["code"], "interrupted");
     }
@@ -273,20 +278,10 @@ fn one_run_in_every_dialect() {
         written.push('\n');
     }
     insta::assert_snapshot!("one_run__events", written);
-    let said = |mut projection: Box<dyn Told>| {
-        let mut out = Frames::new();
-        for event in &events {
-            projection.tell(event, &mut out);
-        }
-        String::from_utf8(out.take().to_vec()).unwrap()
-    };
-    insta::assert_snapshot!(
-        "one_run__chat",
-        said(Box::new(ChatStream::new(Some("test/one".into()), true)))
-    );
+    insta::assert_snapshot!("one_run__chat", body(chat(Some("test/one"), true), &events));
     insta::assert_snapshot!(
         "one_run__messages",
-        said(Box::new(MessagesStream::new(Some("test/one".into()))))
+        body(messages(Some("test/one")), &events)
     );
     // These end a response where the run waits for a person.
     let mut pieces = String::new();
@@ -316,59 +311,80 @@ fn one_run_in_every_dialect() {
     insta::assert_snapshot!("one_run__ag_ui", pieces);
 }
 
-trait Told {
-    fn tell(&mut self, event: &RunEvent, out: &mut Frames);
+/// The bytes of a response.
+fn body(projection: impl Projection, events: &[RunEvent]) -> String {
+    let mut projection = Told::new(projection);
+    let mut out = Frames::new();
+    for event in events {
+        projection.event(event, &mut out);
+    }
+    String::from_utf8(out.take().to_vec()).unwrap()
 }
 
-impl<P: Projection> Told for P {
-    fn tell(&mut self, event: &RunEvent, out: &mut Frames) {
-        self.event(event, out);
+fn chat(model: Option<&str>, with_usage: bool) -> ChatStream {
+    ChatStream::new(model.map(str::to_owned), with_usage, Terms::default())
+}
+
+fn messages(model: Option<&str>) -> MessagesStream {
+    MessagesStream::new(model.map(str::to_owned), Terms::default())
+}
+
+/// Of a response that goes on behind an event.
+fn after(seen: u64) -> Terms {
+    Terms {
+        seen: Some(seen),
+        form: None,
     }
 }
 
 /// A response that ends where the client is to make a call.
-fn first(mut projection: impl Projection, events: &[RunEvent]) -> Vec<grammar::Frame> {
+fn first(projection: impl Projection, events: &[RunEvent]) -> Vec<grammar::Frame> {
+    let mut projection = Told::new(projection);
     let mut out = Frames::new();
     for event in events {
         projection.event(event, &mut out);
     }
     assert!(!projection.is_closed() && projection.asks());
-    assert_eq!(projection.calls(), ["call_1"]);
+    let calls = projection.client_calls();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].1, "call_1");
     projection.waits(&mut out);
     assert!(projection.is_closed());
     frames(&out.take())
 }
 
-/// A call of a tool that runs at the client ends the response, and what follows is told to another one.
-#[test]
-fn a_call_of_the_client_ends_its_response() {
-    let mut events = {
-        let mut script = Script::of(vec![
-            finishes(vec![
-                Piece::Text("I ask you."),
-                Piece::Call("desk__change", "call_1", r#"{"n":1}"#),
-                Piece::Call("desk__look", "call_2", r#"{"n":2}"#),
-            ]),
-            finishes(vec![Piece::Text("It is 7.")]),
-        ]);
-        script.asks = true;
-        script.people = vec![3];
-        script.played()
-    };
-    // As a run tells it whose asked tool is the client's.
+/// The same, told as a run tells it whose asked tool is the client's.
+fn as_clients(mut events: Vec<RunEvent>, call: &str) -> Vec<RunEvent> {
     for event in &mut events {
         if let RunEventKind::ToolPlanned { id, server, .. } = &mut event.kind
-            && id == "call_1"
+            && id == call
         {
             *server = Some("the client".to_owned());
         }
     }
+    events
+}
+
+/// A call of a tool that runs at the client ends the response, and what follows is told to another one.
+#[test]
+fn a_call_of_the_client_ends_its_response() {
+    let mut script = Script::of(vec![
+        finishes(vec![
+            Piece::Text("I ask you."),
+            Piece::Call("desk__change", "call_1", r#"{"n":1}"#),
+            Piece::Call("desk__look", "call_2", r#"{"n":2}"#),
+        ]),
+        finishes(vec![Piece::Text("It is 7.")]),
+    ]);
+    script.asks = true;
+    script.people = vec![3];
+    let events = as_clients(script.played(), "call_1");
     let parked = events
         .iter()
         .position(|event| matches!(event.kind, RunEventKind::RunParked { .. }));
-    let (before, after) = events.split_at(parked.unwrap());
+    let (before, rest) = events.split_at(parked.unwrap());
     let seen = before.len() as u64;
-    let chat = first(ChatStream::new(None, true), before);
+    let chat = first(chat(None, true), before);
     assert_eq!(grammar::chat(&chat).as_deref(), Ok("I ask you."));
     let calls: Vec<_> = chat
         .iter()
@@ -377,29 +393,29 @@ fn a_call_of_the_client_ends_its_response() {
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0][0]["function"]["arguments"], r#"{"n":1}"#);
     assert_eq!(calls[0][0]["id"], "sb_run_call_1");
-    let rest = told(ChatStream::new(None, true).after(Some(seen)), after);
-    assert_eq!(grammar::chat(&rest).as_deref(), Ok("It is 7."));
+    let chat_rest = told(ChatStream::new(None, true, after(seen)), rest);
+    assert_eq!(grammar::chat(&chat_rest).as_deref(), Ok("It is 7."));
     // Each response tells what it cost itself.
     let cost = |frames: &[grammar::Frame]| {
         frames[frames.len() - 2].data.clone().unwrap()["usage"]["completion_tokens"].clone()
     };
-    assert_eq!((cost(&chat), cost(&rest)), (20.into(), 20.into()));
+    assert_eq!((cost(&chat), cost(&chat_rest)), (20.into(), 20.into()));
 
-    let messages = first(MessagesStream::new(None), before);
+    let messages = first(messages(None), before);
     assert_eq!(grammar::messages(&messages).unwrap(), ["I ask you."]);
-    let rest = told(MessagesStream::new(None).after(Some(seen)), after);
-    assert_eq!(grammar::messages(&rest).unwrap(), ["It is 7."]);
+    let messages_rest = told(MessagesStream::new(None, after(seen)), rest);
+    assert_eq!(grammar::messages(&messages_rest).unwrap(), ["It is 7."]);
 
-    let mut whole = Whole::after(None);
+    let mut whole = Told::new(Said::default());
     let mut out = Frames::new();
     for event in before {
         whole.event(event, &mut out);
     }
     assert!(whole.asks());
     whole.waits(&mut out);
-    let said = whole.said();
+    let said = whole.into_words();
     assert_eq!(said.text, "I ask you.");
-    assert_eq!(said.calls().count(), 1);
+    assert_eq!(said.course.calls().count(), 1);
 }
 
 /// Its calls wait for a word where nothing else does, and those of the server do not.
@@ -449,12 +465,15 @@ fn other_ends_in_every_dialect() {
     };
     let refused = ends(FinishReason::Refusal);
     assert_eq!(
-        last(told(MessagesStream::new(None), &refused), 2)["delta"]["stop_reason"],
+        last(told(messages(None), &refused), 2)["delta"]["stop_reason"],
         "refusal"
     );
-    let chat = told(ChatStream::new(None, false), &refused);
-    assert_eq!(last(chat.clone(), 2)["choices"][0]["finish_reason"], "stop");
-    assert!(last(chat, 3)["choices"][0]["delta"]["refusal"].is_string());
+    let declined = told(chat(None, false), &refused);
+    assert_eq!(
+        last(declined.clone(), 2)["choices"][0]["finish_reason"],
+        "stop"
+    );
+    assert!(last(declined, 3)["choices"][0]["delta"]["refusal"].is_string());
     assert_eq!(
         last(told(UiStream::new(None), &refused), 3)["type"],
         "error"
@@ -466,7 +485,7 @@ fn other_ends_in_every_dialect() {
 
     let filtered = ends(FinishReason::ContentFilter);
     assert_eq!(
-        last(told(ChatStream::new(None, false), &filtered), 2)["choices"][0]["finish_reason"],
+        last(told(chat(None, false), &filtered), 2)["choices"][0]["finish_reason"],
         "content_filter"
     );
 
@@ -482,7 +501,7 @@ fn other_ends_in_every_dialect() {
         "cancelled"
     );
     assert_eq!(
-        grammar::chat(&told(ChatStream::new(None, false), &cancelled)),
+        grammar::chat(&told(chat(None, false), &cancelled)),
         Err("cancelled".into())
     );
 
@@ -494,11 +513,11 @@ fn other_ends_in_every_dialect() {
     let limited = script.played();
     assert_eq!(report(&limited).outcome, Outcome::Limited);
     assert_eq!(
-        last(told(ChatStream::new(None, false), &limited), 2)["choices"][0]["finish_reason"],
+        last(told(chat(None, false), &limited), 2)["choices"][0]["finish_reason"],
         "length"
     );
     assert_eq!(
-        last(told(MessagesStream::new(None), &limited), 2)["delta"]["stop_reason"],
+        last(told(messages(None), &limited), 2)["delta"]["stop_reason"],
         "max_tokens"
     );
     assert_eq!(

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_domain::{Message, Principal};
+use switchboard_orchestration::strategy::formatter::Form;
 
 use super::{
-    client_tools::{ClientTools, Results, Waiting},
+    client_tools::ClientTools,
     inbound::choose_model,
     respond::Telling,
+    waiting::{Results, Waiting},
 };
 use crate::{
     App, Parameters, Problem, Wish,
-    hub::{Start, Talk},
+    hub::{Shape, Start, Talk},
 };
 
 /// What a request comes to.
@@ -21,6 +23,8 @@ pub(super) struct Asked<'a> {
     pub(super) messages: Vec<Arc<Message>>,
     /// The tools that run at the client: names, descriptions, schemas.
     pub(super) tools: Vec<(String, String, Value)>,
+    /// The form that the answer is to have.
+    pub(super) form: Option<Form>,
     pub(super) recipe: Option<String>,
     pub(super) model: &'a str,
 }
@@ -36,7 +40,7 @@ impl Asked<'_> {
     ) -> Result<Telling<()>, Problem> {
         self.parameters.check()?;
         if let Some(results) = Results::of_last(&self.messages) {
-            let (held, reader) = waiting.answer(&app, &principal, results).await?;
+            let (held, reader) = waiting.answer(app.hub(), &principal, results).await?;
             return Ok(Telling::of_held(app, held, reader, waiting));
         }
         let tools = ClientTools::new(&app, self.tools).await?;
@@ -52,11 +56,29 @@ impl Asked<'_> {
             talk: Talk::Loose {
                 messages: self.messages,
             },
-            shape: tools.as_ref().map(ClientTools::shape),
+            shape: shape(tools.as_ref(), self.form.clone()),
         };
         let started = app.hub().start(start).await?;
         let guard = started.cancel_when_dropped();
         let telling = Telling::of(app, principal, &started, ());
-        Ok(telling.stopped_by(guard).with_client(tools, waiting))
+        Ok(telling
+            .stopped_by(guard)
+            .with_client(tools, waiting)
+            .in_form(self.form.map(Arc::new)))
     }
+}
+
+/// The changes to an agent that a request wants.
+fn shape(tools: Option<&Arc<ClientTools>>, form: Option<Form>) -> Option<Shape> {
+    let with_tools = tools.map(ClientTools::shape);
+    let Some(form) = form else {
+        return with_tools;
+    };
+    Some(Box::new(move |agent| {
+        let agent = agent.with_answer_form(&form);
+        match with_tools {
+            Some(with_tools) => with_tools(agent),
+            None => agent,
+        }
+    }))
 }

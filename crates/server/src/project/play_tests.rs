@@ -44,6 +44,7 @@ pub(super) enum End {
     Finishes(FinishReason),
     Breaks,
     FailsAtOnce,
+    Fails(ModelErrorKind),
 }
 
 #[derive(Debug)]
@@ -81,6 +82,9 @@ impl ChatModel for Scripted {
         });
         if matches!(turn.end, End::FailsAtOnce) {
             let kind = ModelErrorKind::Overloaded { retry_after: None };
+            return Err(ModelError::new("test", kind, "too much to do"));
+        }
+        if let End::Fails(kind) = turn.end {
             return Err(ModelError::new("test", kind, "too much to do"));
         }
         Ok(Box::pin(stream::iter(events(turn))))
@@ -153,7 +157,7 @@ fn events(turn: Turn) -> Vec<Result<ModelEvent, ModelError>> {
     let mut events: Vec<_> = events.into_iter().map(Ok).collect();
     events.push(match turn.end {
         End::Finishes(reason) => Ok(ModelEvent::Finished { reason, raw: None }),
-        End::Breaks | End::FailsAtOnce => Err(ModelError::new(
+        End::Breaks | End::FailsAtOnce | End::Fails(_) => Err(ModelError::new(
             "test",
             ModelErrorKind::Interrupted,
             "the connection broke",

@@ -9,11 +9,14 @@ use axum::{
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use switchboard_domain::{Principal, SessionId};
-use switchboard_orchestration::{RunEvent, RunEventKind};
+use switchboard_orchestration::{RunEventKind, strategy::formatter::Form};
 
 use super::{
-    client_tools::{ClientTools, Held, Waiting},
+    client_tools::ClientTools,
+    course::Terms,
     frames::Frames,
+    projection::{Projection, Told},
+    waiting::{End, Held, Waiting},
 };
 use crate::{
     App,
@@ -26,36 +29,13 @@ const RUN: HeaderName = HeaderName::from_static("x-switchboard-run-id");
 /// Names its session, if it is in one.
 const SESSION: HeaderName = HeaderName::from_static("x-switchboard-session-id");
 
-/// What a response says when it ends before the run does.
-pub(super) const INTERRUPTED: &str =
+/// What a response says when it ends before a run that is in a session.
+const INTERRUPTED: &str =
     "the server stopped before the run was over; what is kept can be continued";
 
-/// What makes a dialect of events.
-pub(super) trait Projection: Send + 'static {
-    fn event(&mut self, event: &RunEvent, out: &mut Frames);
-
-    /// The events before were told in an earlier response.
-    fn goes_on(&mut self, _out: &mut Frames) {}
-
-    /// The run waits for a person, and the response ends.
-    fn waits(&mut self, _out: &mut Frames) {}
-
-    /// The response ends before the run does.
-    fn breaks(&mut self, why: &str, out: &mut Frames);
-
-    /// The client has the end.
-    fn is_closed(&self) -> bool;
-
-    /// A call waits for somebody whose word comes with another request, so that the response ends.
-    fn asks(&self) -> bool {
-        false
-    }
-
-    /// The calls that wait for the client, by the run's ids.
-    fn calls(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
+/// The same of a run that is not.
+const GONE: &str =
+    "the server stopped before the run was over: send the request again when it is back";
 
 /// A response under way.
 pub(super) struct Telling<P> {
@@ -65,7 +45,7 @@ pub(super) struct Telling<P> {
     session: Option<SessionId>,
     /// There, but for the moment in which it is told to end earlier.
     reader: Option<Reader>,
-    projection: P,
+    told: Told<P>,
     /// The client knows the events up to this number.
     seen: u64,
     /// The number of the last event that was read.
@@ -80,6 +60,8 @@ pub(super) struct Telling<P> {
     guard: Option<Guard>,
     /// The tools that run at the client, and where the run waits for it.
     client: Option<(Arc<ClientTools>, Waiting)>,
+    /// The form that the answer is to have.
+    form: Option<Arc<Form>>,
 }
 
 impl<P> Telling<P> {
@@ -98,7 +80,7 @@ impl<P> Telling<P> {
             run,
             session,
             reader: Some(reader),
-            projection,
+            told: Told::new(projection),
             seen: 0,
             last: 0,
             until_waiting: false,
@@ -107,6 +89,7 @@ impl<P> Telling<P> {
             out: Frames::new(),
             guard: None,
             client: None,
+            form: None,
         }
     }
 
@@ -124,7 +107,7 @@ impl<P> Telling<P> {
             run: self.run,
             session: self.session,
             reader: self.reader,
-            projection,
+            told: Told::new(projection),
             seen: self.seen,
             last: self.last,
             until_waiting: self.until_waiting,
@@ -133,6 +116,7 @@ impl<P> Telling<P> {
             out: self.out,
             guard: self.guard,
             client: self.client,
+            form: self.form,
         }
     }
 
@@ -172,6 +156,13 @@ impl<P> Telling<P> {
         self
     }
 
+    /// The answer is to have this form.
+    #[must_use]
+    pub(super) fn in_form(mut self, form: Option<Arc<Form>>) -> Self {
+        self.form = form;
+        self
+    }
+
     fn ends_where_it_waits(&mut self) {
         self.reader = self.reader.take().map(Reader::until_waiting);
     }
@@ -183,14 +174,21 @@ impl Telling<()> {
         let run = held.run.as_str().into();
         let mut telling = Self::all(app, held.owner, run, None, reader, ());
         telling.last = held.seen;
-        telling.decided = held.calls.into_iter().collect();
-        telling.guard = held.guard;
-        telling.with_client(Some(held.tools), waiting)
+        telling.decided = held.calls.into_iter().map(|(_, call)| call).collect();
+        if let End::Dropped(guard) = held.end {
+            telling.guard = Some(guard);
+        }
+        telling
+            .with_client(Some(held.tools), waiting)
+            .in_form(held.form)
     }
 
-    /// The number of the last event that an earlier response told, if there was one.
-    pub(super) fn seen(&self) -> Option<u64> {
-        (self.last > 0).then_some(self.last)
+    /// What the response is to be like.
+    pub(super) fn terms(&self) -> Terms {
+        Terms {
+            seen: (self.last > 0).then_some(self.last),
+            form: self.form.clone(),
+        }
     }
 }
 
@@ -198,7 +196,7 @@ impl<P: Projection> Telling<P> {
     /// Reads to the end of the response, which is what the projection made of it.
     pub(super) async fn finish(mut self) -> P {
         while self.next().await.is_some() {}
-        self.projection
+        self.told.into_words()
     }
 
     /// The response.
@@ -216,11 +214,11 @@ impl<P: Projection> Telling<P> {
 
     /// What there is to send next; all that is there already goes together.
     async fn next(&mut self) -> Option<Bytes> {
-        while !self.projection.is_closed() {
+        while !self.told.is_closed() {
             match self.reader.as_mut()?.next().await {
                 Some(logged) => {
                     self.take(&logged);
-                    while !self.projection.is_closed()
+                    while !self.told.is_closed()
                         && let Some(Some(logged)) = self.reader.as_mut()?.next().now_or_never()
                     {
                         self.take(&logged);
@@ -241,9 +239,11 @@ impl<P: Projection> Telling<P> {
             return;
         };
         let event = &*event;
-        if logged.seq <= self.seen {
+        let is_end = matches!(event.kind, RunEventKind::RunFinished { .. });
+        // How the run ended is said also to a client that knows it: a response without an end is none.
+        if logged.seq <= self.seen && !is_end {
             // Only so that the projection is where it was when the client read this.
-            self.projection.event(event, &mut self.out);
+            self.told.event(event, &mut self.out);
             let _ = self.out.take();
             return;
         }
@@ -254,7 +254,7 @@ impl<P: Projection> Telling<P> {
         {
             self.decided.remove(id);
         }
-        self.projection.event(event, &mut self.out);
+        self.told.event(event, &mut self.out);
         if self.until_waiting && self.decided.is_empty() {
             self.ends_where_it_waits();
         }
@@ -262,9 +262,9 @@ impl<P: Projection> Telling<P> {
 
     fn becomes_audible(&mut self) {
         if !std::mem::replace(&mut self.is_audible, true) {
-            self.projection.waits(&mut self.out);
+            self.told.waits(&mut self.out);
             let _ = self.out.take();
-            self.projection.goes_on(&mut self.out);
+            self.told.goes_on(&mut self.out);
         }
     }
 
@@ -272,29 +272,42 @@ impl<P: Projection> Telling<P> {
     async fn ended(&mut self) {
         self.becomes_audible();
         if !self.reader.as_ref().is_some_and(Reader::is_waiting) {
-            return self.projection.breaks(INTERRUPTED, &mut self.out);
+            let why = if self.session.is_some() {
+                INTERRUPTED
+            } else {
+                GONE
+            };
+            return self.told.breaks(why, &mut self.out);
         }
-        if self.projection.asks() {
-            self.projection.waits(&mut self.out);
+        if self.told.asks() {
+            self.told.waits(&mut self.out);
             return self.keep_for_client();
         }
         // It waits for a word or an answer that is given elsewhere while this response stays open.
         let hub = self.app.hub();
         match hub.reader(&self.principal, &self.run, self.last).await {
             Ok(reader) => self.reader = Some(reader),
-            Err(problem) => self.projection.breaks(&problem.detail, &mut self.out),
+            Err(problem) => self.told.breaks(&problem.detail, &mut self.out),
         }
     }
 
     fn keep_for_client(&mut self) {
-        if let Some((tools, waiting)) = self.client.take() {
+        let calls = self.told.client_calls();
+        if let Some((tools, waiting)) = self.client.take()
+            && !calls.is_empty()
+        {
+            let end = match self.guard.take() {
+                Some(guard) => End::Dropped(guard),
+                None => End::Cancelled(self.app.hub().clone()),
+            };
             let held = Held {
                 run: self.run.to_string(),
                 tools,
                 seen: self.last,
-                calls: self.projection.calls(),
-                guard: self.guard.take(),
+                calls,
+                end,
                 owner: self.principal.clone(),
+                form: self.form.take(),
             };
             waiting.put(held, self.app.options().approval_time);
         }

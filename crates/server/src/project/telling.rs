@@ -13,6 +13,8 @@ use switchboard_orchestration::{
     AnswerItem, RunEvent, RunEventKind, RunPhase, RunReport, ToolFailure,
 };
 
+use super::client_tools;
+
 /// What a dialect finds words for.
 ///
 /// ```text
@@ -108,6 +110,13 @@ pub(super) struct Call {
     /// A person was asked about it.
     pub(super) was_asked: bool,
     stage: Stage,
+}
+
+impl Call {
+    /// It is of a tool that runs at the client.
+    pub(super) fn is_clients(&self) -> bool {
+        self.server.as_deref() == Some(client_tools::SERVER)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

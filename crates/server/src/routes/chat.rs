@@ -104,6 +104,7 @@ pub(super) async fn chat(
         talk: Talk::Session {
             create: request.session_id.is_none(),
             id: request.session_id.map(SessionId),
+            keep: None,
             messages: vec![Arc::new(Message::user(request.message))],
         },
         shape: None,

@@ -4,15 +4,19 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, JsonObject, Message, Part, Role, ToolInput, ToolResult,
-    ToolUse,
+    ApprovalDecision, ApprovalScope, JsonObject, Message, Part, Role, ToolInput, ToolOutput,
+    ToolResult, ToolUse,
 };
 use utoipa::ToSchema;
 
 use super::{
-    super::inbound::{self, Conversation, bad_messages, unsupported},
+    super::{
+        inbound::{self, Conversation, bad_messages, unsupported},
+        kept::{Talks, Words, check_word},
+        waiting::output,
+    },
     stream::InterruptId,
 };
 use crate::{Parameters, Problem, Wish};
@@ -33,10 +37,10 @@ pub(crate) struct RunInput {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     state: Option<Value>,
-    /// Tools that run at the client: not supported.
+    /// Tools that run at the client, beside those of the server.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
-    tools: Vec<Value>,
+    tools: Vec<Tool>,
     /// What else the agent should know.
     #[serde(default)]
     context: Vec<Context>,
@@ -47,6 +51,16 @@ pub(crate) struct RunInput {
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     resume: Vec<Resume>,
+}
+
+/// A tool that runs at the client.
+#[derive(Debug, Deserialize)]
+struct Tool {
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    parameters: Option<Value>,
 }
 
 /// What else the agent should know.
@@ -179,26 +193,9 @@ struct Payload {
     scope: ApprovalScope,
 }
 
-/// Words about calls of a run that waits for them.
-#[derive(Debug, PartialEq)]
-pub(super) struct Words {
-    pub(super) run: String,
-    /// The number of the last event that the client has seen.
-    pub(super) seen: u64,
-    /// By the ids of the calls.
-    pub(super) said: Vec<(String, ApprovalDecision)>,
-}
-
 impl RunInput {
     /// How the run is asked, where that can be honoured.
     pub(super) fn wish(&self) -> Result<Wish, Problem> {
-        if !self.tools.is_empty() {
-            return Err(unsupported(
-                "tools",
-                "`tools` that run at the client are not supported here: leave them out; the server's own tools are \
-                 offered to the model in any case",
-            ));
-        }
         let has_state = match &self.state {
             None | Some(Value::Null) => false,
             Some(Value::Object(state)) => !state.is_empty(),
@@ -213,13 +210,25 @@ impl RunInput {
         let Some(forwarded) = &self.forwarded_props else {
             return Ok(Wish::default());
         };
-        forwarded.parameters.check()?;
         Ok(Wish {
             provider: forwarded.provider.clone(),
             model: forwarded.model.clone(),
             recipe: forwarded.recipe.clone(),
             parameters: forwarded.parameters.clone(),
         })
+    }
+
+    /// The tools that run at the client: names, descriptions, schemas.
+    pub(super) fn tools(&self) -> Vec<(String, String, Value)> {
+        let tools = self.tools.iter().map(|tool| {
+            let schema = match &tool.parameters {
+                None | Some(Value::Null) => json!({"type": "object", "properties": {}}),
+                Some(schema) => schema.clone(),
+            };
+            let description = tool.description.clone().unwrap_or_default();
+            (tool.name.clone(), description, schema)
+        });
+        tools.collect()
     }
 
     /// The words that this request brings, if it is one that does.
@@ -231,6 +240,7 @@ impl RunInput {
                 return Err(bad("`interruptId` is not one that this server gave"));
             };
             let word = resume.word().map_err(|why| bad(&why))?;
+            check_word("`payload`", &word).map_err(|why| bad(&why))?;
             let words = found.get_or_insert_with(|| Words {
                 run: id.run.to_owned(),
                 seen: id.seen,
@@ -244,33 +254,6 @@ impl RunInput {
         Ok(found)
     }
 
-    /// What is new, where the session is known: the last message, which the person said.
-    pub(super) fn newest(&self) -> Result<Vec<Arc<Message>>, Problem> {
-        let last = self.messages.last();
-        let Some(last) = last.filter(|message| message.role == "user") else {
-            return Err(bad_messages(
-                "the last message is not the person's, and `resume` answers nothing".to_owned(),
-            ));
-        };
-        let mut conversation = Conversation::default();
-        last.add_to(&mut conversation, self.context_part())
-            .map_err(bad_messages)?;
-        conversation.done().map_err(bad_messages)
-    }
-
-    /// The whole conversation, where the session is not known.
-    pub(super) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
-        let mut conversation = Conversation::default();
-        let last = self.messages.len().saturating_sub(1);
-        for (place, message) in self.messages.iter().enumerate() {
-            let context = (place == last).then(|| self.context_part()).flatten();
-            message
-                .add_to(&mut conversation, context)
-                .map_err(|why| bad_messages(format!("messages[{place}]: {why}")))?;
-        }
-        conversation.done().map_err(bad_messages)
-    }
-
     /// What else the agent should know stands before what the person says now.
     fn context_part(&self) -> Option<Part> {
         if self.context.is_empty() {
@@ -281,6 +264,46 @@ impl RunInput {
             .map(|context| format!("{}: {}", context.description, context.value))
             .collect();
         Some(Part::text(format!("Context:\n{}\n\n", entries.join("\n"))))
+    }
+}
+
+impl Talks for RunInput {
+    /// The last message, which the person said.
+    fn newest(&self) -> Result<Vec<Arc<Message>>, Problem> {
+        let last = self.messages.iter().enumerate().next_back();
+        let Some((place, last)) = last.filter(|(_, message)| message.role == "user") else {
+            return Err(bad_messages(
+                "the last message is not the person's, and `resume` answers nothing".to_owned(),
+            ));
+        };
+        let mut conversation = Conversation::default();
+        last.add_to(&mut conversation, self.context_part(), place)?;
+        conversation.done().map_err(bad_messages)
+    }
+
+    fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
+        let mut conversation = Conversation::default();
+        let last = self.messages.len().saturating_sub(1);
+        for (place, message) in self.messages.iter().enumerate() {
+            let context = (place == last).then(|| self.context_part()).flatten();
+            message.add_to(&mut conversation, context, place)?;
+        }
+        conversation.done().map_err(bad_messages)
+    }
+
+    fn results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
+        let mut results = Vec::new();
+        for (place, message) in self.messages.iter().enumerate().rev() {
+            if message.role != "tool" {
+                break;
+            }
+            let result = message
+                .result()
+                .map_err(|why| bad_messages(format!("messages[{place}]: {why}")))?;
+            results.push((result.tool_use_id.clone(), output(&result)));
+        }
+        results.reverse();
+        Ok(results)
     }
 }
 
@@ -306,7 +329,17 @@ impl Resume {
 }
 
 impl InMessage {
-    fn add_to(&self, conversation: &mut Conversation, before: Option<Part>) -> Result<(), String> {
+    fn add_to(
+        &self,
+        conversation: &mut Conversation,
+        before: Option<Part>,
+        place: usize,
+    ) -> Result<(), Problem> {
+        self.say_in(conversation, before)
+            .map_err(|why| bad_messages(format!("messages[{place}]: {why}")))
+    }
+
+    fn say_in(&self, conversation: &mut Conversation, before: Option<Part>) -> Result<(), String> {
         match self.role.as_str() {
             "system" | "developer" => conversation.say(Role::System, self.parts()?),
             "user" => {
@@ -324,21 +357,23 @@ impl InMessage {
                 }));
                 conversation.say(Role::Assistant, parts)
             }
-            "tool" => {
-                let id = self
-                    .tool_call_id
-                    .as_deref()
-                    .ok_or("a message of a tool has `toolCallId`")?;
-                let text = Message::new(Role::Tool, self.parts()?).text();
-                conversation.result(match &self.error {
-                    None => ToolResult::text(id, "", text),
-                    Some(why) => ToolResult::error(id, "", why),
-                })
-            }
+            "tool" => conversation.result(self.result()?),
             // What a client shows, and what a model thought, is told to no model.
             "activity" | "reasoning" => Ok(()),
             other => Err(format!("there is no role `{other}` here")),
         }
+    }
+
+    fn result(&self) -> Result<ToolResult, String> {
+        let id = self
+            .tool_call_id
+            .as_deref()
+            .ok_or("a message of a tool has `toolCallId`")?;
+        let text = Message::new(Role::Tool, self.parts()?).text();
+        Ok(match &self.error {
+            None => ToolResult::text(id, "", text),
+            Some(why) => ToolResult::error(id, "", why),
+        })
     }
 
     fn parts(&self) -> Result<Vec<Part>, String> {

@@ -36,20 +36,74 @@ fn what_else_the_agent_should_know_stands_before_the_question() {
 
 #[test]
 fn what_is_not_supported_is_refused_by_its_name() {
-    for (field, value) in [
-        (
-            "tools",
-            json!([{"name": "mine", "description": "", "parameters": {}}]),
-        ),
-        ("state", json!({"a": 1})),
+    let problem = input(json!({"state": {"a": 1}})).wish().unwrap_err();
+    assert_eq!(
+        (problem.status.as_u16(), problem.field.as_deref()),
+        (400, Some("state"))
+    );
+}
+
+#[test]
+fn tools_of_the_client_and_their_results_are_read() {
+    let input = input(json!({
+        "tools": [
+            {"name": "mine", "description": "Mine.", "parameters": {"type": "object", "required": ["n"]}},
+            {"name": "bare", "description": "", "parameters": null},
+        ],
+        "messages": [
+            {"id": "1", "role": "user", "content": "?"},
+            {"id": "2", "role": "assistant", "toolCalls": [
+                {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}},
+                {"id": "b", "type": "function", "function": {"name": "mine", "arguments": "{}"}},
+                {"id": "c", "type": "function", "function": {"name": "mine", "arguments": "{}"}}]},
+            {"id": "3", "role": "tool", "toolCallId": "a", "content": "seen"},
+            {"id": "4", "role": "tool", "toolCallId": "b", "content": "17 degrees"},
+            {"id": "5", "role": "tool", "toolCallId": "c", "content": "", "error": "no such city"},
+        ],
+    }));
+    let tools = input.tools();
+    assert_eq!(tools[0].2["required"], json!(["n"]));
+    assert_eq!(tools[1].2["type"], "object");
+    let results = input.results().unwrap();
+    let said: Vec<_> = results
+        .iter()
+        .map(|(id, output)| (id.as_str(), output.content[0].as_text(), output.is_error))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("a", "seen".to_owned(), false),
+            ("b", "17 degrees".to_owned(), false),
+            ("c", "no such city".to_owned(), true),
+        ]
+    );
+}
+
+/// What no store takes is refused, wherever it stands, and the place is named.
+#[test]
+fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
+    let said = |message: Value| {
+        let first = json!({"id": "1", "role": "user", "content": "?"});
+        let messages = json!([first, message]);
+        input(json!({"messages": messages})).newest()
+    };
+    let problem = said(json!({"id": "2", "role": "user", "content": "a\u{0}b"})).unwrap_err();
+    assert_eq!(problem.status, 400);
+    assert!(
+        problem.detail.starts_with("messages[1]: ") && problem.detail.contains("U+0000"),
+        "{problem:?}"
+    );
+    let context = input(json!({"context": [{"description": "d", "value": "a\u{0}"}]}));
+    assert!(context.newest().is_err());
+    for payload in [
+        json!({"approved": false, "reason": "a\u{0}"}),
+        json!({"approved": true, "input": {"a": ["\u{0}"]}}),
+        json!({"approved": true, "input": {"\u{0}": 1}}),
     ] {
-        let mut body = json!({});
-        body[field] = value;
-        let problem = input(body).wish().unwrap_err();
-        assert_eq!(
-            (problem.status.as_u16(), problem.field.as_deref()),
-            (400, Some(field))
-        );
+        let entry = json!({"interruptId": "run/1/a", "status": "resolved", "payload": payload});
+        let problem = input(json!({"resume": [entry]})).words().unwrap_err();
+        assert_eq!(problem.field.as_deref(), Some("resume"));
+        assert!(problem.detail.starts_with("resume[0]: "), "{problem:?}");
     }
 }
 

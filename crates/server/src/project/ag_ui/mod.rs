@@ -3,27 +3,18 @@
 mod inbound;
 mod stream;
 
-use std::collections::HashSet;
-
-use axum::{extract::State, http::StatusCode, response::Response};
-use switchboard_domain::{Principal, SessionId};
+use axum::{Extension, extract::State, response::Response};
 
 pub(crate) use inbound::RunInput;
-use inbound::Words;
-pub use stream::AgUiStream;
+pub(super) use stream::AgUiStream;
 
-use super::{inbound::session_id, respond::Telling, ui::end_what_is_open};
-use crate::{
-    App, Problem,
-    hub::{Start, Talk},
-    problem::ProblemBody,
-    read::ReadJson,
-    security::Caller,
-};
+use super::{inbound::session_id, kept::Asked, waiting::Waiting};
+use crate::{App, Problem, problem::ProblemBody, read::ReadJson, security::Caller};
 
 /// Runs the agent in a thread, which is a session, and streams what happens as AG-UI events, protocol version 1.0.
 ///
-/// Where a call waits for a person, the run ends with an interrupt; the answer comes in `resume` of the next one.
+/// Where a call waits for a person, the run ends with an interrupt; the answer comes in `resume` of the next one. A call of
+/// one of the request's own `tools` ends it as well; its result comes as a message of the next one.
 #[utoipa::path(
     post,
     path = "/ag-ui",
@@ -44,73 +35,18 @@ use crate::{
 pub(crate) async fn run(
     State(app): State<App>,
     Caller(principal): Caller,
+    Extension(waiting): Extension<Waiting>,
     ReadJson(input): ReadJson<RunInput>,
 ) -> Result<Response, Problem> {
     let session = session_id(&input.thread_id, "threadId")?;
-    let wish = input.wish()?;
-    if let Some(words) = input.words()? {
-        return go_on(app, principal, session, input.run_id, words).await;
-    }
-    let messages = if app
-        .hub()
-        .sessions()
-        .get(&principal, &session)
-        .await?
-        .is_some()
-    {
-        let newest = input.newest()?;
-        end_what_is_open(&app, &principal, &session).await?;
-        newest
-    } else {
-        input.conversation()?
+    let asked = Asked {
+        session: app.hub().session_named(&principal, session).await?,
+        wish: input.wish()?,
+        words: input.words()?,
+        tools: input.tools(),
+        talk: &input,
     };
-    let start = Start {
-        principal: principal.clone(),
-        wish,
-        talk: Talk::Session {
-            id: Some(session.clone()),
-            create: true,
-            messages,
-        },
-        shape: None,
-    };
-    let started = app.hub().start(start).await?;
-    let projection = AgUiStream::new(session.0, input.run_id);
-    let telling = Telling::of(app, principal, &started, projection).until_waiting();
-    Ok(telling.response())
-}
-
-/// Says the words, and tells what comes of them.
-async fn go_on(
-    app: App,
-    principal: Principal,
-    session: SessionId,
-    client_run: String,
-    words: Words,
-) -> Result<Response, Problem> {
-    let hub = app.hub();
-    hub.check(&principal, &words.run).await?;
-    let mut decided = HashSet::new();
-    for (call, word) in words.said {
-        match hub.decide(&principal, &words.run, &call, word).await {
-            Ok(_) => drop(decided.insert(call)),
-            // Somebody else had a word, or the run went on without: what came of it is told all the same.
-            Err(problem) if problem.status == StatusCode::CONFLICT => {}
-            Err(problem) => return Err(problem),
-        }
-    }
-    let reader = hub.reader(&principal, &words.run, 0).await?;
-    let projection = AgUiStream::new(session.0.clone(), client_run);
-    let run = words.run.as_str().into();
-    let telling = Telling::all(
-        app.clone(),
-        principal,
-        run,
-        Some(session),
-        reader,
-        projection,
-    )
-    .after(words.seen, decided)
-    .until_waiting();
-    Ok(telling.response())
+    let telling = asked.begin(app, principal, waiting).await?;
+    let projection = AgUiStream::new(input.thread_id, input.run_id);
+    Ok(telling.by(projection).response())
 }

@@ -4,7 +4,8 @@
 //! `verifyEvents` of `@ag-ui/client` 1.0.0 (`src/verify/verify.ts`) takes.
 //!
 //! A call that waits for a person ends the response with an interrupt; the answer comes as the `resume` of the next run
-//! of the thread. What has no event of its own is `CUSTOM`: its name is `switchboard.` and the name of the event, its
+//! of the thread. A call of a tool that runs at the client ends it as well, with success and the call's id among `pendingToolCallIds`;
+//! its result comes as a message of the next run. What has no event of its own is `CUSTOM`: its name is `switchboard.` and the name of the event, its
 //! value the event as `GET /runs/{id}/events` tells it.
 
 use serde::Serialize;
@@ -15,24 +16,19 @@ use switchboard_orchestration::{
 };
 
 use super::super::{
+    failure::{self, Failure},
     frames::Frames,
-    respond::Projection,
-    telling::{self, Beat, Call, Outcome, Part, PartKind, Telling},
+    projection::Projection,
+    telling::{self, Beat, Call, Outcome, Part, PartKind},
     tool_output,
 };
 
 /// The version of the protocol.
 const PROTOCOL: &str = "1.0";
 
-/// The projection: give it the events of a run in order, and it says what a client reads.
-#[derive(Debug)]
-pub struct AgUiStream {
-    telling: Telling,
-    words: Words,
-}
-
+/// The projection: it is given a run, and says what a client reads.
 #[derive(Debug, Default)]
-struct Words {
+pub(in super::super) struct AgUiStream {
     thread: String,
     /// The client's own name for this run.
     client_run: String,
@@ -51,69 +47,22 @@ struct Words {
 
 impl AgUiStream {
     /// A stream of a run in this thread, which the client calls `run`.
-    pub fn new(thread: impl Into<String>, run: impl Into<String>) -> Self {
+    pub(in super::super) fn new(thread: impl Into<String>, run: impl Into<String>) -> Self {
         Self {
-            telling: Telling::default(),
-            words: Words {
-                thread: thread.into(),
-                client_run: run.into(),
-                ..Words::default()
-            },
+            thread: thread.into(),
+            client_run: run.into(),
+            ..Self::default()
         }
-    }
-
-    /// Tells an event.
-    pub fn event(&mut self, event: &RunEvent, out: &mut Frames) {
-        let Self { telling, words } = self;
-        words.seq = event.seq;
-        words.time = event.time.as_millisecond();
-        words.count(event);
-        telling.event(event, &mut |beat| words.say(&beat, out));
-    }
-
-    /// Goes on in another response where an earlier one stopped: the events before were told there.
-    pub fn goes_on(&mut self, out: &mut Frames) {
-        self.words.is_closed = false;
-        self.words.usage.clear();
-        self.words.begin(out);
-    }
-
-    /// The run waits for a person, and this response ends. The answer comes with the next run of the thread.
-    pub fn waits(&mut self, out: &mut Frames) {
-        let Self { telling, words } = self;
-        if words.is_closed {
-            return;
-        }
-        telling.rests(&mut |beat| words.say(&beat, out));
-        let mut interrupts: Vec<_> = telling.asked().map(|call| words.interrupt(call)).collect();
-        interrupts.sort_by(|one, other| one.id.cmp(&other.id));
-        out.data(&Event::RunFinished {
-            timestamp: words.time,
-            thread_id: &words.thread,
-            run_id: &words.client_run,
-            result: None,
-            outcome: Ending::Interrupt { interrupts },
-            usage: words.token_usage(),
-        });
-        words.is_closed = true;
-    }
-
-    /// The response ends, and the run is not over: the server goes down, or its store failed.
-    pub fn breaks(&mut self, why: &str, out: &mut Frames) {
-        let Self { telling, words } = self;
-        if !words.is_closed {
-            telling.rests(&mut |beat| words.say(&beat, out));
-            words.fail("interrupted", why, out);
-        }
-    }
-
-    /// Whether the client has the end of its run.
-    pub fn is_closed(&self) -> bool {
-        self.words.is_closed
     }
 }
 
-impl Words {
+impl Projection for AgUiStream {
+    fn hear(&mut self, event: &RunEvent) {
+        self.seq = event.seq;
+        self.time = event.time.as_millisecond();
+        self.count(event);
+    }
+
     fn say(&mut self, beat: &Beat<'_>, out: &mut Frames) {
         match *beat {
             Beat::Began { event, .. } => {
@@ -214,6 +163,53 @@ impl Words {
         }
     }
 
+    fn goes_on(&mut self, out: &mut Frames) {
+        self.is_closed = false;
+        self.usage.clear();
+        self.begin(out);
+    }
+
+    fn waits(&mut self, asked: &[&Call], out: &mut Frames) {
+        let (of_client, of_server): (Vec<&Call>, Vec<&Call>) =
+            asked.iter().partition(|call| call.is_clients());
+        let mut interrupts: Vec<_> = of_server.iter().map(|call| self.interrupt(call)).collect();
+        interrupts.sort_by(|one, other| one.id.cmp(&other.id));
+        let mut pending: Vec<_> = of_client.iter().map(|call| call.id.clone()).collect();
+        pending.sort();
+        let outcome = if interrupts.is_empty() {
+            Ending::Success {
+                pending_tool_call_ids: pending,
+            }
+        } else {
+            Ending::Interrupt { interrupts }
+        };
+        out.data(&Event::RunFinished {
+            timestamp: self.time,
+            thread_id: &self.thread,
+            run_id: &self.client_run,
+            result: None,
+            outcome,
+            usage: self.token_usage(),
+        });
+        self.is_closed = true;
+    }
+
+    fn breaks(&mut self, why: &str, out: &mut Frames) {
+        let failure = Failure::interrupted(why);
+        self.fail(&failure.code, why, out);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// A person is asked with an interrupt, and a client's call is made by it: both answer with the next run of the thread.
+    fn ends_at(&self, _: &Call) -> bool {
+        true
+    }
+}
+
+impl AgUiStream {
     fn begin(&self, out: &mut Frames) {
         out.data(&Event::RunStarted {
             timestamp: self.time,
@@ -271,6 +267,10 @@ impl Words {
     }
 
     fn call_done(&self, call: &Call, outcome: Outcome<'_>, out: &mut Frames) {
+        if call.is_clients() && call.was_asked {
+            // The client gave it itself, and has it among its messages.
+            return;
+        }
         let text = tool_output::as_text(outcome.content, outcome.structured);
         self.result(call, &text, outcome.is_error, outcome.failure, out);
     }
@@ -320,13 +320,15 @@ impl Words {
         let outcome = match report.outcome {
             RunOutcome::Failed => {
                 let (code, why) = match &report.error {
-                    Some(error) => (kind(error), error.message.as_str()),
+                    Some(error) => (failure::code(&error.kind), error.message.as_str()),
                     None => ("internal".to_owned(), "the run failed"),
                 };
                 return self.fail(&code, why, out);
             }
             RunOutcome::Cancelled => Ending::Cancelled,
-            RunOutcome::Completed | RunOutcome::Limited => Ending::Success,
+            RunOutcome::Completed | RunOutcome::Limited => Ending::Success {
+                pending_tool_call_ids: Vec::new(),
+            },
         };
         out.data(&Event::RunFinished {
             timestamp: self.time,
@@ -423,13 +425,6 @@ impl Words {
 
 fn step_name(step: u32) -> String {
     format!("step {step}")
-}
-
-fn kind(error: &RunError) -> String {
-    match serde_json::to_value(&error.kind) {
-        Ok(Value::String(word)) => word,
-        _ => "internal".to_owned(),
-    }
 }
 
 /// The id of a question: the run, the number of the last event that its reader has seen, and the call.
@@ -570,9 +565,15 @@ struct Custom<'a, V> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Ending {
-    Success,
+    Success {
+        /// The calls that the client is to make.
+        #[serde(rename = "pendingToolCallIds", skip_serializing_if = "Vec::is_empty")]
+        pending_tool_call_ids: Vec<String>,
+    },
     Cancelled,
-    Interrupt { interrupts: Vec<Interrupt> },
+    Interrupt {
+        interrupts: Vec<Interrupt>,
+    },
 }
 
 #[derive(Serialize)]
@@ -627,31 +628,5 @@ impl<'a> TokenUsage<'a> {
             cached_input_tokens: usage.cache_read_tokens,
             cache_write_input_tokens: usage.cache_write_tokens,
         }
-    }
-}
-
-impl Projection for AgUiStream {
-    fn event(&mut self, event: &RunEvent, out: &mut Frames) {
-        self.event(event, out);
-    }
-
-    fn goes_on(&mut self, out: &mut Frames) {
-        self.goes_on(out);
-    }
-
-    fn waits(&mut self, out: &mut Frames) {
-        self.waits(out);
-    }
-
-    fn breaks(&mut self, why: &str, out: &mut Frames) {
-        self.breaks(why, out);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closed()
-    }
-
-    fn asks(&self) -> bool {
-        self.telling.asked().next().is_some()
     }
 }

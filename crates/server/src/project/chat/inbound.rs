@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use switchboard_domain::{Message, Part, ReasoningEffort, Role, ToolChoice, ToolResult};
+use switchboard_orchestration::strategy::formatter::Form;
 use utoipa::ToSchema;
 
 use super::super::inbound::{self, Conversation, bad_messages, nothing_left, unsupported};
@@ -59,6 +60,11 @@ pub(crate) struct ChatRequest {
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Tool>>,
+    /// The form of the answer: `{"type": "json_schema", "json_schema": {"schema": …}}`, `{"type": "json_object"}` or
+    /// `{"type": "text"}`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    response_format: Option<Format>,
     /// What is Switchboard's own: `{"recipe", "approve", "max_steps", "tools"}`.
     #[serde(default)]
     pub(super) switchboard: Option<Own>,
@@ -119,6 +125,28 @@ enum Choice {
     },
     /// A form that is refused.
     Other(serde::de::IgnoredAny),
+}
+
+/// The form of the answer.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format {
+    Text,
+    JsonObject,
+    JsonSchema {
+        json_schema: FormatSchema,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// Its name and strictness say nothing here: every answer is held to the schema.
+#[derive(Debug, Deserialize)]
+struct FormatSchema {
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    schema: Option<Value>,
 }
 
 /// A tool that runs at the client.
@@ -311,6 +339,33 @@ impl ChatRequest {
             .collect()
     }
 
+    /// The form that the answer is to have, if it is another than text.
+    pub(super) fn form(&self) -> Result<Option<Form>, Problem> {
+        const FIELD: &str = "response_format";
+        let form = match &self.response_format {
+            None | Some(Format::Text) => return Ok(None),
+            Some(Format::JsonObject) => Form::any_object(),
+            Some(Format::JsonSchema { json_schema }) => {
+                let mut schema = json_schema.schema.clone().unwrap_or_else(|| json!({}));
+                if let (Some(fields), Some(said)) =
+                    (schema.as_object_mut(), &json_schema.description)
+                {
+                    let description = fields.entry("description");
+                    description.or_insert_with(|| said.as_str().into());
+                }
+                Form::new(schema)
+            }
+            Some(Format::Other) => {
+                return Err(unsupported(
+                    FIELD,
+                    "`response_format` has the type text, json_object or json_schema",
+                ));
+            }
+        };
+        let form = form.map_err(|why| unsupported(FIELD, &format!("`{FIELD}`: {why}")));
+        form.map(Some)
+    }
+
     /// The conversation.
     pub(super) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let mut conversation = Conversation::default();
@@ -333,7 +388,6 @@ fn says_nothing(field: &str, value: &Value) -> bool {
         "logit_bias" => value.as_object().is_some_and(Map::is_empty),
         "functions" => value.as_array().is_some_and(Vec::is_empty),
         "modalities" => value.as_array().is_some_and(|list| list == &["text"]),
-        "response_format" => value.get("type").and_then(Value::as_str) == Some("text"),
         "service_tier" => matches!(value.as_str(), Some("auto" | "default")),
         "verbosity" => value == "medium",
         // Who asks, what the vendor is to remember of it, and where it keeps its cache.

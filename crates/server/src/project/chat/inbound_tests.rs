@@ -43,7 +43,6 @@ fn what_cannot_is_refused_by_its_name() {
     for (field, value) in [
         ("n", json!(2)),
         ("functions", json!([{"name": "mine"}])),
-        ("response_format", json!({"type": "json_object"})),
         ("frequency_penalty", json!(0.5)),
         ("logprobs", json!(true)),
         ("logit_bias", json!({"50256": -100})),
@@ -98,6 +97,32 @@ fn what_says_nothing_may_be_said() {
 }
 
 #[test]
+fn an_answer_may_be_wanted_in_a_form() {
+    let form = |format: Value| request(json!({"response_format": format})).form();
+    assert!(form(json!({"type": "text"})).unwrap().is_none());
+    let any = form(json!({"type": "json_object"})).unwrap().unwrap();
+    assert!(any.fits("{}") && !any.fits("3"));
+    let schema = json!({"type": "object", "required": ["n"]});
+    let given = json!({"type": "json_schema", "json_schema": {
+        "name": "numbers", "strict": true, "description": "Numbers.", "schema": schema,
+    }});
+    let given = form(given).unwrap().unwrap();
+    assert!(given.fits(r#"{"n": 1}"#) && !given.fits("{}"));
+    assert_eq!(given.schema()["description"], "Numbers.");
+    for wrong in [
+        json!({"type": "grammar"}),
+        json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nothing"}}}),
+        json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"$ref": "https://schemas.invalid/x"}}}),
+    ] {
+        let problem = form(wrong).unwrap_err();
+        assert_eq!(
+            (problem.status.as_u16(), problem.field.as_deref()),
+            (400, Some("response_format"))
+        );
+    }
+}
+
+#[test]
 fn a_conversation_is_read_with_its_calls_and_files() {
     let messages = request(json!({"messages": [
         {"role": "system", "content": "Be brief."},
@@ -140,6 +165,7 @@ fn a_conversation_is_read_with_its_calls_and_files() {
 #[test]
 fn a_message_that_cannot_be_read_is_named() {
     for bad in [
+        json!({"role": "user", "content": "a\u{0}"}),
         json!({"role": "function", "name": "f", "content": "x"}),
         json!({"role": "tool", "content": "x"}),
         json!({"role": "tool", "tool_call_id": "nobody", "content": "x"}),

@@ -13,17 +13,17 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub(crate) use inbound::{ChatRequest, Own};
-pub use stream::ChatStream;
+pub(super) use stream::ChatStream;
 pub(super) use stream::Details;
-use stream::{Completion, ErrorBody};
+use stream::{Completion, ErrorBody, error_kind};
 
 use super::{
-    client_tools::Waiting,
     failure::Failure,
     loose::Asked,
     messages,
     respond::{Telling, name_run},
-    whole::Whole,
+    waiting::Waiting,
+    whole::Said,
 };
 use crate::{
     App, ModelInfo, Problem,
@@ -57,6 +57,7 @@ pub(crate) async fn completions(
         parameters: request.parameters()?,
         messages: request.conversation()?,
         tools: request.tools()?,
+        form: request.form()?,
         recipe: request
             .switchboard
             .as_ref()
@@ -74,22 +75,21 @@ async fn respond(telling: Telling<()>, request: ChatRequest) -> Response {
             .stream_options
             .as_ref()
             .is_some_and(|options| options.include_usage);
-        let projection = ChatStream::new(Some(request.model), with_usage).after(telling.seen());
+        let terms = telling.terms();
+        let projection = ChatStream::new(Some(request.model), with_usage, terms);
         return telling.by(projection).response();
     }
-    let seen = telling.seen();
-    let said = telling.by(Whole::after(seen)).finish().await.said();
-    let mut response = match &said.report {
-        Some(report) => match Failure::of(report) {
-            Some(failure) => error(failure.status, failure.message, None, Some(&failure.code)),
+    let terms = telling.terms();
+    let said = telling.by(Said::new(terms)).finish().await;
+    let mut response = match (&said.report, &said.broken) {
+        (Some(report), _) => match said.course.failure(report) {
+            Some(failure) => failed(&failure),
             None => Json(Completion::new(&said, report, &request.model)).into_response(),
         },
-        None => match &said.broken {
-            Some(why) => problem(&Problem::unavailable(why, None)),
-            None => Json(Completion::calls(&said, &request.model)).into_response(),
-        },
+        (None, Some(why)) => failed(&Failure::interrupted(why)),
+        (None, None) => Json(Completion::calls(&said, &request.model)).into_response(),
     };
-    name_run(&mut response, &said.run, None);
+    name_run(&mut response, said.course.run(), None);
     response
 }
 
@@ -201,13 +201,13 @@ pub(super) fn problem(problem: &Problem) -> Response {
     error(status, &problem.detail, field, Some(problem.kind))
 }
 
+fn failed(failure: &Failure<'_>) -> Response {
+    let mut response = error(failure.status, failure.message, None, Some(&failure.code));
+    failure.set_headers(&mut response);
+    response
+}
+
 fn error(status: StatusCode, message: &str, param: Option<&str>, code: Option<&str>) -> Response {
-    let kind = match status.as_u16() {
-        401 => "authentication_error",
-        403 => "permission_error",
-        429 => "rate_limit_error",
-        400..=499 => "invalid_request_error",
-        _ => "server_error",
-    };
+    let kind = error_kind(status);
     (status, Json(ErrorBody::new(kind, message, param, code))).into_response()
 }

@@ -7,28 +7,27 @@
 //! `switchboard` of a chunk, which SDKs keep aside or ignore. It holds an event of the run, as `GET /runs/{id}/events` tells it.
 //! A model's thinking is in `reasoning_content`, the name that compatible servers use.
 
+use axum::http::StatusCode;
 use serde::Serialize;
 use switchboard_domain::{FinishReason, Usage};
 use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport, ToolCallRecord};
 
 use super::super::{
-    client_tools::{ClientCall, ClientCalls},
+    client_tools::{ClientCall, call_id},
+    course::{Course, Terms},
     failure::Failure,
     frames::Frames,
-    respond::Projection,
-    telling::{Beat, PartKind, Telling},
-    whole::{Said, add_usage},
+    projection::Projection,
+    telling::{Beat, Call, PartKind},
+    whole::Said,
 };
 
-/// The projection: give it the events of a run in order, and it says what a client reads.
-#[derive(Debug)]
-pub struct ChatStream {
-    telling: Telling,
-    words: Words,
-}
+/// What the id of an answer begins with.
+const ID: &str = "chatcmpl-";
 
+/// The projection: it is given a run, and says what a client reads.
 #[derive(Debug)]
-struct Words {
+pub(in super::super) struct ChatStream {
     /// What the client asked for, which is what it expects to read; else the model that is asked.
     model: Option<String>,
     with_usage: bool,
@@ -37,69 +36,30 @@ struct Words {
     created: i64,
     has_said: bool,
     is_closed: bool,
-    run: String,
-    calls: ClientCalls,
-    /// What the models cost that were asked for this response.
-    usage: Usage,
-    /// The number of the last event that an earlier response told, if there was one.
-    goes_on_after: Option<u64>,
+    course: Course,
 }
 
 impl ChatStream {
     /// A stream for a client that asked for this model; `with_usage` is its `stream_options.include_usage`.
-    pub fn new(model: Option<String>, with_usage: bool) -> Self {
+    pub(in super::super) fn new(model: Option<String>, with_usage: bool, terms: Terms) -> Self {
         Self {
-            telling: Telling::default(),
-            words: Words {
-                model,
-                with_usage,
-                id: String::new(),
-                created: 0,
-                has_said: false,
-                is_closed: false,
-                run: String::new(),
-                calls: ClientCalls::default(),
-                usage: Usage::default(),
-                goes_on_after: None,
-            },
+            model,
+            with_usage,
+            id: String::new(),
+            created: 0,
+            has_said: false,
+            is_closed: false,
+            course: Course::new(terms),
         }
-    }
-
-    /// The events up to this number were told in an earlier response, and are not told to this one.
-    #[must_use]
-    pub fn after(mut self, seen: Option<u64>) -> Self {
-        self.words.goes_on_after = seen;
-        self
-    }
-
-    /// Tells an event.
-    pub fn event(&mut self, event: &RunEvent, out: &mut Frames) {
-        let Self { telling, words } = self;
-        telling.event(event, &mut |beat| words.say(&beat, out));
-    }
-
-    /// The response ends, and the run is not over: the server goes down, or it failed.
-    pub fn breaks(&mut self, why: &str, out: &mut Frames) {
-        let Self { telling, words } = self;
-        if !words.is_closed {
-            telling.rests(&mut |beat| words.say(&beat, out));
-            words.fail("interrupted", why, out);
-        }
-    }
-
-    /// Whether the client has the end of its answer.
-    pub fn is_closed(&self) -> bool {
-        self.words.is_closed
     }
 }
 
-impl Words {
+impl Projection for ChatStream {
     fn say(&mut self, beat: &Beat<'_>, out: &mut Frames) {
-        self.calls.follow(&self.run, beat);
+        self.course.follow(beat);
         match beat {
             Beat::Began { event, model } => {
-                self.run = event.run_id.to_string();
-                self.id = id(&event.run_id, self.goes_on_after);
+                self.id = self.course.id(ID);
                 self.created = event.time.as_second();
                 self.model.get_or_insert_with(|| model.to_string());
                 self.begin(Some(event), out);
@@ -122,28 +82,16 @@ impl Words {
                     self.chunk(delta, None, None, out);
                 }
             },
-            Beat::Note(event) => {
-                add_usage(&mut self.usage, event);
-                self.chunk(Delta::default(), None, Some(event), out);
-            }
+            Beat::Note(event) => self.chunk(Delta::default(), None, Some(event), out),
             Beat::Ended(report) => self.end(report, out),
             // Said by the events themselves, or no concern of this dialect.
             _ => {}
         }
     }
 
-    fn begin(&self, event: Option<&RunEvent>, out: &mut Frames) {
-        let delta = Delta {
-            role: Some("assistant"),
-            content: Some(""),
-            ..Delta::default()
-        };
-        self.chunk(delta, None, event, out);
-    }
-
     /// The client is to make calls, and the response ends.
-    fn wait(&mut self, out: &mut Frames) {
-        for (index, call) in (0..).zip(self.calls.asked()) {
+    fn waits(&mut self, _: &[&Call], out: &mut Frames) {
+        for (index, call) in (0..).zip(self.course.calls()) {
             let call = CallDelta::new(index, call);
             let delta = Delta {
                 tool_calls: Some(std::slice::from_ref(&call)),
@@ -151,7 +99,35 @@ impl Words {
             };
             self.chunk(delta, None, None, out);
         }
-        self.finish("tool_calls", &self.usage.clone(), out);
+        self.finish("tool_calls", self.course.usage_so_far(), out);
+        self.is_closed = true;
+    }
+
+    fn breaks(&mut self, why: &str, out: &mut Frames) {
+        self.fail(&Failure::interrupted(why), out);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    fn ends_at(&self, call: &Call) -> bool {
+        call.is_clients()
+    }
+
+    fn client_id(&self, call: &Call) -> String {
+        call_id(self.course.run(), &call.tool_use)
+    }
+}
+
+impl ChatStream {
+    fn begin(&self, event: Option<&RunEvent>, out: &mut Frames) {
+        let delta = Delta {
+            role: Some("assistant"),
+            content: Some(""),
+            ..Delta::default()
+        };
+        self.chunk(delta, None, event, out);
     }
 
     fn text(&self, text: &str, out: &mut Frames) {
@@ -163,8 +139,8 @@ impl Words {
     }
 
     fn end(&mut self, report: &RunReport, out: &mut Frames) {
-        if let Some(failure) = Failure::of(report) {
-            return self.fail(&failure.code, failure.message, out);
+        if let Some(failure) = self.course.failure(report) {
+            return self.fail(&failure, out);
         }
         if let Some(refusal) = refusal(report) {
             let delta = Delta {
@@ -173,14 +149,11 @@ impl Words {
             };
             self.chunk(delta, None, None, out);
         }
-        let usage = match self.goes_on_after {
-            None => report.usage,
-            Some(_) => self.usage,
-        };
-        self.finish(finish_reason(report), &usage, out);
+        self.finish(finish_reason(report), self.course.usage(report), out);
+        self.is_closed = true;
     }
 
-    fn finish(&mut self, reason: &str, usage: &Usage, out: &mut Frames) {
+    fn finish(&self, reason: &str, usage: &Usage, out: &mut Frames) {
         self.chunk(Delta::default(), Some(reason), None, out);
         if self.with_usage {
             out.data(&Chunk {
@@ -189,11 +162,12 @@ impl Words {
             });
         }
         out.words("[DONE]");
-        self.is_closed = true;
     }
 
-    fn fail(&mut self, code: &str, why: &str, out: &mut Frames) {
-        out.data(&ErrorBody::new("server_error", why, None, Some(code)));
+    fn fail(&mut self, failure: &Failure<'_>, out: &mut Frames) {
+        let kind = error_kind(failure.status);
+        let (why, code) = (failure.message, Some(&*failure.code));
+        out.data(&ErrorBody::new(kind, why, None, code));
         out.words("[DONE]");
         self.is_closed = true;
     }
@@ -231,11 +205,14 @@ impl Words {
     }
 }
 
-/// The id of an answer, from which the run can be found again; one that goes on after an event has another.
-pub(super) fn id(run: &str, after: Option<u64>) -> String {
-    match after {
-        None => format!("chatcmpl-{run}"),
-        Some(after) => format!("chatcmpl-{run}-{after}"),
+/// The type of an error for an HTTP status: what the package's `_exceptions.py` makes of the same status.
+pub(super) fn error_kind(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        429 => "rate_limit_error",
+        400..=499 => "invalid_request_error",
+        _ => "server_error",
     }
 }
 
@@ -337,10 +314,10 @@ impl<'a> Completion<'a> {
             reasoning_content: reasoning(said),
             tool_calls: Vec::new(),
         };
-        let usage = said.usage(report);
+        let usage = said.course.usage(report);
         Self {
             switchboard: Some(Details::of(report)),
-            ..Self::of(said, answer, finish_reason(report), &usage, model)
+            ..Self::of(said, answer, finish_reason(report), usage, model)
         }
     }
 
@@ -351,9 +328,15 @@ impl<'a> Completion<'a> {
             content: (!said.text.is_empty()).then_some(said.text.as_str()),
             refusal: None,
             reasoning_content: reasoning(said),
-            tool_calls: said.calls().map(CallOut::new).collect(),
+            tool_calls: said.course.calls().map(CallOut::new).collect(),
         };
-        Self::of(said, answer, "tool_calls", &said.usage, model)
+        Self::of(
+            said,
+            answer,
+            "tool_calls",
+            said.course.usage_so_far(),
+            model,
+        )
     }
 
     fn of(
@@ -364,7 +347,7 @@ impl<'a> Completion<'a> {
         model: &'a str,
     ) -> Self {
         Self {
-            id: id(&said.run, said.seen),
+            id: said.course.id(ID),
             object: "chat.completion",
             created: said.began,
             model,
@@ -537,36 +520,5 @@ impl<'a> ErrorBody<'a> {
                 code,
             },
         }
-    }
-}
-
-impl Projection for ChatStream {
-    fn event(&mut self, event: &RunEvent, out: &mut Frames) {
-        self.event(event, out);
-    }
-
-    fn waits(&mut self, out: &mut Frames) {
-        let Self { telling, words } = self;
-        if !words.is_closed {
-            telling.rests(&mut |beat| words.say(&beat, out));
-            words.wait(out);
-        }
-    }
-
-    fn breaks(&mut self, why: &str, out: &mut Frames) {
-        self.breaks(why, out);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closed()
-    }
-
-    fn asks(&self) -> bool {
-        self.words.calls.asked().next().is_some()
-    }
-
-    fn calls(&self) -> Vec<String> {
-        let calls = self.words.calls.asked();
-        calls.map(|call| call.tool_use.clone()).collect()
     }
 }

@@ -9,6 +9,7 @@ use switchboard_domain::{
     Document, Media, Message, Part, ReasoningEffort, Role, ToolChoice, ToolContent, ToolInput,
     ToolResult, ToolUse,
 };
+use switchboard_orchestration::strategy::formatter::Form;
 use utoipa::ToSchema;
 
 use super::super::{
@@ -48,7 +49,7 @@ pub(crate) struct MessagesRequest {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     thinking: Option<Thinking>,
-    /// `{"effort": "low" | "medium" | "high"}`.
+    /// `{"effort": "low" | "medium" | "high", "format": {"type": "json_schema", "schema": …}}`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     output_config: Option<OutputConfig>,
@@ -161,8 +162,22 @@ enum Thinking {
 struct OutputConfig {
     #[serde(default)]
     effort: Option<String>,
+    /// The form of the answer.
+    #[serde(default)]
+    format: Option<Format>,
     #[serde(flatten)]
     rest: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format {
+    JsonSchema {
+        #[serde(default)]
+        schema: Value,
+    },
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Debug, Deserialize)]
@@ -259,6 +274,24 @@ impl MessagesRequest {
                 )),
             })
             .collect()
+    }
+
+    /// The form that the answer is to have, if it is another than text.
+    pub(super) fn form(&self) -> Result<Option<Form>, Problem> {
+        const FIELD: &str = "output_config";
+        let refused = |why: &str| unsupported(FIELD, &format!("`{FIELD}.format`: {why}"));
+        match self
+            .output_config
+            .as_ref()
+            .and_then(|it| it.format.as_ref())
+        {
+            None => Ok(None),
+            Some(Format::JsonSchema { schema }) => {
+                let form = Form::new(schema.clone());
+                form.map(Some).map_err(|why| refused(&why.to_string()))
+            }
+            Some(Format::Other) => Err(refused("its type may be json_schema")),
+        }
     }
 
     /// The conversation.

@@ -63,8 +63,31 @@ fn what_cannot_is_refused_by_its_name() {
         assert_eq!(problem.status, 400);
         assert_eq!(problem.field.as_deref(), Some(field), "{problem:?}");
     }
-    let format = request(json!({"output_config": {"format": {"type": "json_schema"}}}));
-    assert!(format.parameters().is_err());
+}
+
+#[test]
+fn an_answer_may_be_wanted_in_a_form() {
+    let form = |format: Value| {
+        let asked = request(json!({"output_config": {"effort": "low", "format": format}}));
+        assert!(asked.parameters().is_ok());
+        asked.form()
+    };
+    let schema = json!({"type": "object", "required": ["n"]});
+    let given = form(json!({"type": "json_schema", "schema": schema})).unwrap();
+    let given = given.unwrap();
+    assert!(given.fits(r#"{"n": 1}"#) && !given.fits("{}"));
+    assert!(request(json!({})).form().unwrap().is_none());
+    for wrong in [
+        json!({"type": "json_schema"}),
+        json!({"type": "json_schema", "schema": {"type": "nothing"}}),
+        json!({"type": "grammar"}),
+    ] {
+        let problem = form(wrong).unwrap_err();
+        assert_eq!(
+            (problem.status.as_u16(), problem.field.as_deref()),
+            (400, Some("output_config"))
+        );
+    }
 }
 
 #[test]
@@ -126,6 +149,7 @@ fn a_conversation_is_read_with_its_calls_and_files() {
 #[test]
 fn a_message_that_cannot_be_read_is_named() {
     for bad in [
+        json!({"role": "user", "content": "a\u{0}"}),
         json!({"role": "tool", "content": "x"}),
         json!({"role": "user", "content": [{"type": "search_result"}]}),
         json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "nobody"}]}),

@@ -13,15 +13,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub(crate) use inbound::MessagesRequest;
-pub use stream::MessagesStream;
+pub(super) use stream::MessagesStream;
 use stream::{ErrorBody, Message, error_kind};
 
 use super::{
-    client_tools::Waiting,
     failure::Failure,
     loose::Asked,
     respond::{Telling, name_run},
-    whole::Whole,
+    waiting::Waiting,
+    whole::Said,
 };
 use crate::{App, ModelInfo, Problem, read::ReadJson, security::Caller};
 
@@ -51,6 +51,7 @@ pub(crate) async fn messages(
         parameters: request.parameters()?,
         messages: request.conversation()?,
         tools: request.tools()?,
+        form: request.form()?,
         recipe: request
             .switchboard
             .as_ref()
@@ -64,22 +65,21 @@ pub(crate) async fn messages(
 /// Says what a run says, at once or as it comes.
 async fn respond(telling: Telling<()>, request: MessagesRequest) -> Response {
     if request.stream == Some(true) {
-        let projection = MessagesStream::new(Some(request.model)).after(telling.seen());
+        let terms = telling.terms();
+        let projection = MessagesStream::new(Some(request.model), terms);
         return telling.by(projection).response();
     }
-    let seen = telling.seen();
-    let said = telling.by(Whole::after(seen)).finish().await.said();
-    let mut response = match &said.report {
-        Some(report) => match Failure::of(report) {
-            Some(failure) => error(failure.status, failure.message),
+    let terms = telling.terms();
+    let said = telling.by(Said::new(terms)).finish().await;
+    let mut response = match (&said.report, &said.broken) {
+        (Some(report), _) => match said.course.failure(report) {
+            Some(failure) => failed(&failure),
             None => Json(Message::new(&said, report, &request.model)).into_response(),
         },
-        None => match &said.broken {
-            Some(why) => problem(&Problem::unavailable(why, None)),
-            None => Json(Message::calls(&said, &request.model)).into_response(),
-        },
+        (None, Some(why)) => failed(&Failure::interrupted(why)),
+        (None, None) => Json(Message::calls(&said, &request.model)).into_response(),
     };
-    name_run(&mut response, &said.run, None);
+    name_run(&mut response, said.course.run(), None);
     response
 }
 
@@ -148,6 +148,12 @@ pub(super) fn problem(problem: &Problem) -> Response {
         status => status,
     };
     error(status, &problem.detail)
+}
+
+fn failed(failure: &Failure<'_>) -> Response {
+    let mut response = error(failure.status, failure.message);
+    failure.set_headers(&mut response);
+    response
 }
 
 fn error(status: StatusCode, message: &str) -> Response {

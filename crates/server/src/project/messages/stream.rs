@@ -15,143 +15,63 @@ use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
 
 use super::super::{
     chat::Details,
-    client_tools::ClientCalls,
+    client_tools::call_id,
+    course::{Course, Terms},
     failure::{self, Failure},
     frames::Frames,
-    respond::Projection,
-    telling::{Beat, PartKind, Telling},
-    whole::{Said, add_usage},
+    projection::Projection,
+    telling::{Beat, Call, PartKind},
+    whole::Said,
 };
 
-/// The projection: give it the events of a run in order, and it says what a client reads.
-#[derive(Debug)]
-pub struct MessagesStream {
-    telling: Telling,
-    words: Words,
-}
+/// What the id of a message begins with.
+const ID: &str = "msg_";
 
-#[derive(Debug, Default)]
-struct Words {
+/// The projection: it is given a run, and says what a client reads.
+#[derive(Debug)]
+pub(in super::super) struct MessagesStream {
     /// What the client asked for, which is what it expects to read; else the model that is asked.
     model: Option<String>,
     /// The index of the next block.
     next: u32,
     is_closed: bool,
-    run: String,
-    calls: ClientCalls,
-    /// What the models cost that were asked for this response.
-    usage: Usage,
-    /// The number of the last event that an earlier response told, if there was one.
-    goes_on_after: Option<u64>,
+    course: Course,
 }
 
 impl MessagesStream {
     /// A stream for a client that asked for this model.
-    pub fn new(model: Option<String>) -> Self {
+    pub(in super::super) fn new(model: Option<String>, terms: Terms) -> Self {
         Self {
-            telling: Telling::default(),
-            words: Words {
-                model,
-                ..Words::default()
-            },
+            model,
+            next: 0,
+            is_closed: false,
+            course: Course::new(terms),
         }
-    }
-
-    /// The events up to this number were told in an earlier response, and are not told to this one.
-    #[must_use]
-    pub fn after(mut self, seen: Option<u64>) -> Self {
-        self.words.goes_on_after = seen;
-        self
-    }
-
-    /// Tells an event.
-    pub fn event(&mut self, event: &RunEvent, out: &mut Frames) {
-        let Self { telling, words } = self;
-        telling.event(event, &mut |beat| words.say(&beat, out));
-    }
-
-    /// The response ends, and the run is not over: the server goes down, or it failed.
-    pub fn breaks(&mut self, why: &str, out: &mut Frames) {
-        let Self { telling, words } = self;
-        if !words.is_closed {
-            telling.rests(&mut |beat| words.say(&beat, out));
-            words.fail("api_error", why, out);
-        }
-    }
-
-    /// Whether the client has the end of its answer.
-    pub fn is_closed(&self) -> bool {
-        self.words.is_closed
     }
 }
 
-impl Words {
+impl Projection for MessagesStream {
     fn say(&mut self, beat: &Beat<'_>, out: &mut Frames) {
-        self.calls.follow(&self.run, beat);
-        match beat {
+        self.course.follow(beat);
+        match *beat {
             Beat::Began { event, model } => {
                 self.model.get_or_insert_with(|| model.to_string());
-                self.run = event.run_id.to_string();
                 self.begin(out);
                 ping(event, out);
             }
-            Beat::PartBegan(part) => event_frame(
-                &Event::ContentBlockStart {
-                    index: self.next,
-                    content_block: match part.kind {
-                        PartKind::Text => Block::Text { text: "" },
-                        PartKind::Reasoning => Block::Thinking {
-                            thinking: "",
-                            signature: "",
-                        },
-                    },
-                },
-                out,
-            ),
-            Beat::PartGrew(part, text) => event_frame(
-                &Event::ContentBlockDelta {
-                    index: self.next,
-                    delta: match part.kind {
-                        PartKind::Text => BlockDelta::TextDelta { text },
-                        PartKind::Reasoning => BlockDelta::ThinkingDelta { thinking: text },
-                    },
-                },
-                out,
-            ),
-            Beat::PartDone(_) => {
-                event_frame(&Event::ContentBlockStop { index: self.next }, out);
-                self.next += 1;
-            }
-            Beat::Note(event) => {
-                add_usage(&mut self.usage, event);
-                ping(event, out);
-            }
+            Beat::PartBegan(part) => self.block_begins(part.kind, out),
+            Beat::PartGrew(part, text) => self.block_grows(part.kind, text, out),
+            Beat::PartDone(_) => self.block_ends(out),
+            Beat::Note(event) => ping(event, out),
             Beat::Ended(report) => self.end(report, out),
             // Said by the events themselves, or no concern of this dialect.
             _ => {}
         }
     }
 
-    fn begin(&self, out: &mut Frames) {
-        let message = Message {
-            id: id(&self.run, self.goes_on_after),
-            kind: "message",
-            role: "assistant",
-            model: self.model.as_deref().unwrap_or_default(),
-            content: Vec::new(),
-            stop_reason: None,
-            stop_sequence: None,
-            stop_details: None,
-            // What the prompt costs is known when the run is over.
-            usage: MessageUsage::default(),
-            switchboard: None,
-        };
-        event_frame(&Event::MessageStart { message }, out);
-    }
-
     /// The client is to make calls, and the response ends.
-    fn wait(&mut self, out: &mut Frames) {
-        for (index, call) in (self.next..).zip(self.calls.asked()) {
+    fn waits(&mut self, _: &[&Call], out: &mut Frames) {
+        for (index, call) in (self.next..).zip(self.course.calls()) {
             let content_block = Block::ToolUse {
                 id: &call.id,
                 name: &call.name,
@@ -174,7 +94,7 @@ impl Words {
                 stop_sequence: None,
                 stop_details: None,
             },
-            usage: MessageUsage::of(&self.usage),
+            usage: MessageUsage::of(self.course.usage_so_far()),
             switchboard: None,
         };
         event_frame(&ended, out);
@@ -182,32 +102,92 @@ impl Words {
         self.is_closed = true;
     }
 
-    fn end(&mut self, report: &RunReport, out: &mut Frames) {
-        if let Some(failure) = Failure::of(report) {
-            return self.fail(error_kind(failure.status.as_u16()), failure.message, out);
-        }
-        let stop_reason = stop_reason(report);
-        event_frame(
-            &Event::MessageDelta {
-                delta: Delta {
-                    stop_reason,
-                    stop_sequence: None,
-                    stop_details: StopDetails::of(report),
-                },
-                usage: MessageUsage::of(&match self.goes_on_after {
-                    None => report.usage,
-                    Some(_) => self.usage,
-                }),
-                switchboard: Some(Details::of_told(report)),
+    fn breaks(&mut self, why: &str, out: &mut Frames) {
+        self.fail(&Failure::interrupted(why), out);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    fn ends_at(&self, call: &Call) -> bool {
+        call.is_clients()
+    }
+
+    fn client_id(&self, call: &Call) -> String {
+        call_id(self.course.run(), &call.tool_use)
+    }
+}
+
+impl MessagesStream {
+    fn block_begins(&self, kind: PartKind, out: &mut Frames) {
+        let content_block = match kind {
+            PartKind::Text => Block::Text { text: "" },
+            PartKind::Reasoning => Block::Thinking {
+                thinking: "",
+                signature: "",
             },
-            out,
-        );
+        };
+        let index = self.next;
+        let begun = Event::ContentBlockStart {
+            index,
+            content_block,
+        };
+        event_frame(&begun, out);
+    }
+
+    fn block_grows(&self, kind: PartKind, text: &str, out: &mut Frames) {
+        let delta = match kind {
+            PartKind::Text => BlockDelta::TextDelta { text },
+            PartKind::Reasoning => BlockDelta::ThinkingDelta { thinking: text },
+        };
+        let index = self.next;
+        event_frame(&Event::ContentBlockDelta { index, delta }, out);
+    }
+
+    fn block_ends(&mut self, out: &mut Frames) {
+        event_frame(&Event::ContentBlockStop { index: self.next }, out);
+        self.next += 1;
+    }
+
+    fn begin(&self, out: &mut Frames) {
+        let message = Message {
+            id: self.course.id(ID),
+            kind: "message",
+            role: "assistant",
+            model: self.model.as_deref().unwrap_or_default(),
+            content: Vec::new(),
+            stop_reason: None,
+            stop_sequence: None,
+            stop_details: None,
+            // What the prompt costs is known when the run is over.
+            usage: MessageUsage::default(),
+            switchboard: None,
+        };
+        event_frame(&Event::MessageStart { message }, out);
+    }
+
+    fn end(&mut self, report: &RunReport, out: &mut Frames) {
+        if let Some(failure) = self.course.failure(report) {
+            return self.fail(&failure, out);
+        }
+        let ended = Event::MessageDelta {
+            delta: Delta {
+                stop_reason: stop_reason(report),
+                stop_sequence: None,
+                stop_details: StopDetails::of(report),
+            },
+            usage: MessageUsage::of(self.course.usage(report)),
+            switchboard: Some(Details::of_told(report)),
+        };
+        event_frame(&ended, out);
         event_frame(&Event::MessageStop, out);
         self.is_closed = true;
     }
 
-    fn fail(&mut self, kind: &str, why: &str, out: &mut Frames) {
-        out.named("error", &ErrorBody::new(kind, why));
+    fn fail(&mut self, failure: &Failure<'_>, out: &mut Frames) {
+        let kind = error_kind(failure.status.as_u16());
+        out.named("error", &ErrorBody::new(kind, failure.message));
         self.is_closed = true;
     }
 }
@@ -228,14 +208,6 @@ fn event_frame(event: &Event<'_>, out: &mut Frames) {
 
 fn ping(event: &RunEvent, out: &mut Frames) {
     event_frame(&Event::Ping { switchboard: event }, out);
-}
-
-/// The id of an answer, from which the run can be found again; one that goes on after an event has another.
-fn id(run: &str, after: Option<u64>) -> String {
-    match after {
-        None => format!("msg_{run}"),
-        Some(after) => format!("msg_{run}-{after}"),
-    }
 }
 
 /// Whatever limit ended a run, the answer is cut short; which limit it was stands in `switchboard`.
@@ -322,18 +294,24 @@ pub(super) struct Message<'a> {
 impl<'a> Message<'a> {
     /// The answer of a run that has one.
     pub(super) fn new(said: &'a Said, report: &'a RunReport, model: &'a str) -> Self {
-        let usage = said.usage(report);
+        let usage = said.course.usage(report);
         Self {
             stop_details: StopDetails::of(report),
             switchboard: Some(Details::of(report)),
-            ..Self::of(said, &report.answer, stop_reason(report), &usage, model)
+            ..Self::of(said, &report.answer, stop_reason(report), usage, model)
         }
     }
 
     /// Calls that the client is to make.
     pub(super) fn calls(said: &'a Said, model: &'a str) -> Self {
-        let mut message = Self::of(said, &said.text, "tool_use", &said.usage, model);
-        let calls = said.calls().map(|call| Block::ToolUse {
+        let mut message = Self::of(
+            said,
+            &said.text,
+            "tool_use",
+            said.course.usage_so_far(),
+            model,
+        );
+        let calls = said.course.calls().map(|call| Block::ToolUse {
             id: &call.id,
             name: &call.name,
             input: Input::Whole(&call.input),
@@ -360,7 +338,7 @@ impl<'a> Message<'a> {
             content.push(Block::Text { text });
         }
         Self {
-            id: id(&said.run, said.seen),
+            id: said.course.id(ID),
             kind: "message",
             role: "assistant",
             model,
@@ -501,36 +479,5 @@ impl<'a> ErrorBody<'a> {
             kind: "error",
             error: ErrorDetails { kind, message },
         }
-    }
-}
-
-impl Projection for MessagesStream {
-    fn event(&mut self, event: &RunEvent, out: &mut Frames) {
-        self.event(event, out);
-    }
-
-    fn waits(&mut self, out: &mut Frames) {
-        let Self { telling, words } = self;
-        if !words.is_closed {
-            telling.rests(&mut |beat| words.say(&beat, out));
-            words.wait(out);
-        }
-    }
-
-    fn breaks(&mut self, why: &str, out: &mut Frames) {
-        self.breaks(why, out);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closed()
-    }
-
-    fn asks(&self) -> bool {
-        self.words.calls.asked().next().is_some()
-    }
-
-    fn calls(&self) -> Vec<String> {
-        let calls = self.words.calls.asked();
-        calls.map(|call| call.tool_use.clone()).collect()
     }
 }

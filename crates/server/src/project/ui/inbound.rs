@@ -10,7 +10,10 @@ use switchboard_domain::{
 };
 use utoipa::ToSchema;
 
-use super::super::inbound::{self, Conversation, bad_messages};
+use super::super::{
+    inbound::{self, Conversation, bad_messages},
+    kept::{Talks, Words, check_word},
+};
 use crate::{Parameters, Problem};
 
 /// What `useChat` posts. Fields beside the SDK's own come from its option `body`.
@@ -112,16 +115,6 @@ struct Approval {
     reason: Option<String>,
 }
 
-/// Words about calls of a run that waits for them.
-#[derive(Debug, PartialEq)]
-pub(super) struct Words {
-    pub(super) run: String,
-    /// The number of the last event that the client has seen.
-    pub(super) seen: u64,
-    /// By the ids of the calls.
-    pub(super) said: Vec<(String, ApprovalDecision)>,
-}
-
 impl UiRequest {
     /// The words that this request brings, if it is one that does.
     pub(super) fn words(&self) -> Result<Option<Words>, Problem> {
@@ -141,6 +134,10 @@ impl UiRequest {
         if words.is_empty() {
             return Ok(None);
         }
+        for (call, word) in &words {
+            check_word(&format!("the word about the tool call `{call}`"), word)
+                .map_err(bad_messages)?;
+        }
         let metadata = message.metadata.as_ref();
         let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));
         let run = field("runId").and_then(Value::as_str);
@@ -158,35 +155,62 @@ impl UiRequest {
             )),
         }
     }
+}
 
-    /// What is new, where the session is known: the last message, which the person said.
-    pub(super) fn newest(&self) -> Result<Vec<Arc<Message>>, Problem> {
-        let last = self.messages.last();
-        let Some(last) = last.filter(|message| message.role == UiRole::User) else {
+impl Talks for UiRequest {
+    fn again(&self) -> Result<Option<(Arc<Message>, usize)>, Problem> {
+        if self.trigger != Trigger::RegenerateMessage {
+            return Ok(None);
+        }
+        // Without the answer that is given anew, the conversation ends with its question.
+        let asked = self.newest()?;
+        let Some(question) = asked.into_iter().next_back() else {
+            return Ok(None);
+        };
+        let mut times = 0;
+        for message in self.messages.iter().filter(|it| it.role == UiRole::User) {
+            let mut alone = Conversation::default();
+            // What cannot be read is not the same.
+            if message.say_in(&mut alone).is_ok()
+                && let Ok(said) = alone.done()
+                && said.last() == Some(&question)
+            {
+                times += 1;
+            }
+        }
+        Ok(Some((question, times)))
+    }
+
+    /// The last message, which the person said.
+    fn newest(&self) -> Result<Vec<Arc<Message>>, Problem> {
+        let last = self.messages.iter().enumerate().next_back();
+        let Some((place, last)) = last.filter(|(_, message)| message.role == UiRole::User) else {
             return Err(bad_messages(
                 "the last message is not the person's, and brings no word about a tool call"
                     .to_owned(),
             ));
         };
         let mut conversation = Conversation::default();
-        last.add_to(&mut conversation).map_err(bad_messages)?;
+        last.add_to(&mut conversation, place)?;
         conversation.done().map_err(bad_messages)
     }
 
-    /// The whole conversation, where the session is not known.
-    pub(super) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
+    fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let mut conversation = Conversation::default();
         for (place, message) in self.messages.iter().enumerate() {
-            message
-                .add_to(&mut conversation)
-                .map_err(|why| bad_messages(format!("messages[{place}]: {why}")))?;
+            message.add_to(&mut conversation, place)?;
         }
         conversation.done().map_err(bad_messages)
     }
 }
 
 impl UiMessage {
-    fn add_to(&self, conversation: &mut Conversation) -> Result<(), String> {
+    fn add_to(&self, conversation: &mut Conversation, place: usize) -> Result<(), Problem> {
+        self.say_in(conversation)
+            .map_err(|why| bad_messages(format!("messages[{place}]: {why}")))
+    }
+
+    fn say_in(&self, conversation: &mut Conversation) -> Result<(), String> {
         match self.role {
             UiRole::System => conversation.say(Role::System, self.said()?),
             UiRole::User => conversation.say(Role::User, self.said()?),

@@ -117,3 +117,27 @@ fn a_history_that_only_the_client_has_is_read_whole() {
     let messages = self::request(body).conversation().unwrap();
     assert!(messages[2].results().next().unwrap().is_error);
 }
+
+/// What no store takes is refused, wherever it stands, and the place is named.
+#[test]
+fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
+    let said = json!({"id": "q", "role": "user", "parts": [{"type": "text", "text": "a\u{0}b"}]});
+    let body = json!({"id": "chat", "messages": [question(), said]});
+    let problem = request(body).newest().unwrap_err();
+    assert_eq!(
+        (problem.status.as_u16(), problem.field.as_deref()),
+        (400, Some("messages"))
+    );
+    assert!(
+        problem.detail.starts_with("messages[1]: ") && problem.detail.contains("U+0000"),
+        "{problem:?}"
+    );
+    let no = waiting(
+        "approval-responded",
+        &json!({"id": "a", "approved": false, "reason": "n\u{0}"}),
+    );
+    let body = json!({"id": "chat", "messages": [question(), no]});
+    let problem = request(body).words().unwrap_err();
+    assert_eq!(problem.status, 400);
+    assert!(problem.detail.contains("`a`"), "{problem:?}");
+}

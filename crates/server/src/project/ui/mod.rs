@@ -3,23 +3,20 @@
 mod inbound;
 mod stream;
 
-use std::collections::HashSet;
-
 use axum::{
+    Extension,
     extract::State,
     http::{HeaderName, HeaderValue, StatusCode},
     response::{IntoResponse as _, Response},
 };
-use switchboard_domain::{Principal, RunState, SessionId};
+use switchboard_domain::RunState;
 
 pub(crate) use inbound::UiRequest;
-use inbound::{Trigger, Words};
-pub use stream::UiStream;
+pub(super) use stream::UiStream;
 
-use super::{inbound::session_id, respond::Telling};
+use super::{inbound::session_id, kept::Asked, respond::Telling, waiting::Waiting};
 use crate::{
     App, Problem, Wish,
-    hub::{Start, Talk},
     problem::ProblemBody,
     read::{ReadJson, ReadPath},
     security::Caller,
@@ -52,91 +49,26 @@ const PROTOCOL: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-str
 pub(crate) async fn chat(
     State(app): State<App>,
     Caller(principal): Caller,
+    Extension(waiting): Extension<Waiting>,
     ReadJson(request): ReadJson<UiRequest>,
 ) -> Result<Response, Problem> {
     let session = session_id(&request.id, "id")?;
-    if let Some(words) = request.words()? {
-        return go_on(app, principal, session, words).await;
-    }
-    request.parameters.check()?;
-    let is_known = app.hub().sessions().get(&principal, &session).await?;
-    let messages = match is_known {
-        // The client's own copy of what was said is not read: the session has it, with all that models need back.
-        Some(_) => {
-            let newest = request.newest()?;
-            end_what_is_open(&app, &principal, &session).await?;
-            newest
-        }
-        None if request.trigger == Trigger::RegenerateMessage || request.messages.len() > 1 => {
-            request.conversation()?
-        }
-        None => request.newest()?,
-    };
-    let start = Start {
-        principal: principal.clone(),
+    let session = app.hub().session_named(&principal, session).await?;
+    let asked = Asked {
+        session: session.clone(),
         wish: Wish {
-            provider: request.provider,
-            model: request.model,
-            recipe: request.recipe,
-            parameters: request.parameters,
+            provider: request.provider.clone(),
+            model: request.model.clone(),
+            recipe: request.recipe.clone(),
+            parameters: request.parameters.clone(),
         },
-        talk: Talk::Session {
-            id: Some(session.clone()),
-            create: true,
-            messages,
-        },
-        shape: None,
+        words: request.words()?,
+        tools: Vec::new(),
+        talk: &request,
     };
-    let started = app.hub().start(start).await?;
+    let telling = asked.begin(app, principal, waiting).await?;
     let projection = UiStream::new(Some(session.0));
-    let telling = Telling::of(app, principal, &started, projection).until_waiting();
-    Ok(named(telling.response()))
-}
-
-/// Somebody said something new while a run was not over: they stopped it, or went on without it.
-pub(super) async fn end_what_is_open(
-    app: &App,
-    principal: &Principal,
-    session: &SessionId,
-) -> Result<(), Problem> {
-    if let Some(open) = app.hub().open_run(principal, session).await? {
-        app.hub().cancel(principal, &open.run).await?;
-    }
-    Ok(())
-}
-
-/// Says the words, and tells what comes of them.
-async fn go_on(
-    app: App,
-    principal: Principal,
-    session: SessionId,
-    words: Words,
-) -> Result<Response, Problem> {
-    let hub = app.hub();
-    hub.check(&principal, &words.run).await?;
-    let mut decided = HashSet::new();
-    for (call, word) in words.said {
-        match hub.decide(&principal, &words.run, &call, word).await {
-            Ok(_) => drop(decided.insert(call)),
-            // Somebody else had a word, or the run went on without: what came of it is told all the same.
-            Err(problem) if problem.status == StatusCode::CONFLICT => {}
-            Err(problem) => return Err(problem),
-        }
-    }
-    let reader = hub.reader(&principal, &words.run, 0).await?;
-    let projection = UiStream::new(Some(session.0.clone()));
-    let run = words.run.as_str().into();
-    let telling = Telling::all(
-        app.clone(),
-        principal,
-        run,
-        Some(session),
-        reader,
-        projection,
-    )
-    .after(words.seen, decided)
-    .until_waiting();
-    Ok(named(telling.response()))
+    Ok(named(telling.by(projection).response()))
 }
 
 /// Comes back to a chat's run, from its beginning, as `useChat` does with `resume: true`. 204 if none is under way.
@@ -162,6 +94,7 @@ pub(crate) async fn resume(
         return Ok(nothing());
     };
     let hub = app.hub();
+    let session = hub.session_named(&principal, session).await?;
     if hub.sessions().get(&principal, &session).await?.is_none() {
         return Ok(nothing());
     }

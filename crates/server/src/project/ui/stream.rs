@@ -16,21 +16,14 @@ use switchboard_orchestration::{
 
 use super::super::{
     frames::Frames,
-    respond::Projection,
-    telling::{self, Beat, Call, Outcome, Part, PartKind, Telling},
+    projection::Projection,
+    telling::{self, Beat, Call, Outcome, Part, PartKind},
     tool_output::{self, ToolOutput},
 };
 
-/// The projection: give it the events of a run in order, and it says what a client reads.
-#[derive(Debug)]
-pub struct UiStream {
-    telling: Telling,
-    words: Words,
-}
-
-/// What the words need to know.
+/// The projection: it is given a run, and says what a client reads.
 #[derive(Debug, Default)]
-struct Words {
+pub(in super::super) struct UiStream {
     session: Option<String>,
     run: String,
     model: Option<ModelId>,
@@ -42,59 +35,19 @@ struct Words {
 
 impl UiStream {
     /// A stream of a run of this session.
-    pub fn new(session: Option<String>) -> Self {
+    pub(in super::super) fn new(session: Option<String>) -> Self {
         Self {
-            telling: Telling::default(),
-            words: Words {
-                session,
-                ..Words::default()
-            },
+            session,
+            ..Self::default()
         }
-    }
-
-    /// Tells an event.
-    pub fn event(&mut self, event: &RunEvent, out: &mut Frames) {
-        let Self { telling, words } = self;
-        words.seq = event.seq;
-        telling.event(event, &mut |beat| words.say(&beat, out));
-    }
-
-    /// Goes on in another response where an earlier one stopped: the events before were told there.
-    pub fn goes_on(&mut self, out: &mut Frames) {
-        self.words.is_closed = false;
-        self.words.start(out);
-    }
-
-    /// The run waits for a person, and this response ends. The answer comes with a new request.
-    pub fn waits(&mut self, out: &mut Frames) {
-        let Self { telling, words } = self;
-        if !words.is_closed {
-            telling.rests(&mut |beat| words.say(&beat, out));
-            let metadata = words.metadata();
-            out.data(&Chunk::Finish {
-                finish_reason: "tool-calls",
-                message_metadata: Some(metadata),
-            });
-            words.close(out);
-        }
-    }
-
-    /// The response ends, and the run is not over: the server goes down, or its store failed.
-    pub fn breaks(&mut self, why: &str, out: &mut Frames) {
-        let Self { telling, words } = self;
-        if !words.is_closed {
-            telling.rests(&mut |beat| words.say(&beat, out));
-            words.fail(why, out);
-        }
-    }
-
-    /// Whether the client has the end of its message.
-    pub fn is_closed(&self) -> bool {
-        self.words.is_closed
     }
 }
 
-impl Words {
+impl Projection for UiStream {
+    fn hear(&mut self, event: &RunEvent) {
+        self.seq = event.seq;
+    }
+
     fn say(&mut self, beat: &Beat<'_>, out: &mut Frames) {
         match *beat {
             Beat::Began { event, model } => {
@@ -158,6 +111,35 @@ impl Words {
         }
     }
 
+    fn goes_on(&mut self, out: &mut Frames) {
+        self.is_closed = false;
+        self.start(out);
+    }
+
+    fn waits(&mut self, _: &[&Call], out: &mut Frames) {
+        let metadata = self.metadata();
+        out.data(&Chunk::Finish {
+            finish_reason: "tool-calls",
+            message_metadata: Some(metadata),
+        });
+        self.close(out);
+    }
+
+    fn breaks(&mut self, why: &str, out: &mut Frames) {
+        self.fail(why, out);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Somebody is asked in the chat, and the answer comes with a new request.
+    fn ends_at(&self, _: &Call) -> bool {
+        true
+    }
+}
+
+impl UiStream {
     fn start(&self, out: &mut Frames) {
         out.data(&Chunk::Start {
             message_id: &self.run,
@@ -505,31 +487,5 @@ impl UiUsage {
             },
             total_tokens: total.map(|(input, output)| input.saturating_add(output)),
         })
-    }
-}
-
-impl Projection for UiStream {
-    fn event(&mut self, event: &RunEvent, out: &mut Frames) {
-        self.event(event, out);
-    }
-
-    fn goes_on(&mut self, out: &mut Frames) {
-        self.goes_on(out);
-    }
-
-    fn waits(&mut self, out: &mut Frames) {
-        self.waits(out);
-    }
-
-    fn breaks(&mut self, why: &str, out: &mut Frames) {
-        self.breaks(why, out);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closed()
-    }
-
-    fn asks(&self) -> bool {
-        self.telling.asked().next().is_some()
     }
 }

@@ -1,0 +1,381 @@
+//! Connections and requests that are open: who holds them, how many, and for how long.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpSocket, TcpStream},
+};
+
+use crate::{
+    serving::{Serving, no_servers, place},
+    support::Place,
+};
+
+const ANN: &str = "ann-0123456789abcdef";
+const BOB: &str = "bob-0123456789abcdef";
+
+/// A connection of a client that keeps little of what it does not read.
+async fn connect(server: &Serving) -> TcpStream {
+    let address = server.base.trim_start_matches("http://");
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4 << 10).unwrap();
+    socket.connect(address.parse().unwrap()).await.unwrap()
+}
+
+/// A request that stays open, and of whose answer only the first line is read: its status.
+async fn open(server: &Serving, path: &str) -> (TcpStream, u16) {
+    let mut stream = connect(server).await;
+    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept-encoding: gzip\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut line = [0; "HTTP/1.1 200".len()];
+    stream.read_exact(&mut line).await.unwrap();
+    let status = std::str::from_utf8(&line[9..]).unwrap().parse().unwrap();
+    (stream, status)
+}
+
+/// The status of the answer to these bytes, and the whole of it.
+async fn exchange(server: &Serving, bytes: &str) -> (u16, String) {
+    let mut stream = connect(server).await;
+    // One that is refused before it was read to its end may be cut while we still write, or read.
+    let _ = stream.write_all(bytes.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8(answer).unwrap();
+    (answer[9..12].parse().unwrap(), answer)
+}
+
+/// The same for JSON that is posted: what came back.
+async fn post(server: &Serving, path: &str, body: &Value) -> Value {
+    let (_, answer) = exchange(server, &posting(path, body, "close")).await;
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap()
+}
+
+fn posting(path: &str, body: &Value, connection: &str) -> String {
+    let body = body.to_string();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: {connection}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// What `/metrics` says of something, asked on a connection of its own, which counts, too.
+async fn gauge(server: &Serving, name: &str) -> u64 {
+    let asked = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let (status, told) = exchange(server, asked).await;
+    assert_eq!(status, 200, "{told}");
+    let mut lines = told.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap().parse().unwrap()
+}
+
+/// Waits for it to say this.
+async fn until(server: &Serving, name: &str, wanted: u64) {
+    let waiting = async {
+        while gauge(server, name).await != wanted {
+            tokio::task::yield_now().await;
+        }
+    };
+    let done = tokio::time::timeout(Duration::from_secs(30), waiting).await;
+    // It is asked once more only to say what it is.
+    assert!(
+        done.is_ok(),
+        "{name} is {}, not {wanted}",
+        gauge(server, name).await
+    );
+}
+
+const REQUESTS: &str = "switchboard_http_requests_open";
+const CONNECTIONS: &str = "switchboard_http_connections_open";
+
+/// One that asks for a large file and takes none of it, and one that follows a session and takes nothing of what happens in it:
+/// neither keeps its connection, nor its place among the requests.
+#[tokio::test]
+async fn who_takes_nothing_of_what_it_is_sent_is_let_go() {
+    const WORDS: usize = 2_000;
+    let fake = FakeModel::start().await.unwrap();
+    let word = "x".repeat(1_000);
+    fake.answer(Answer::openai_chat(
+        (0..WORDS).map(|n| Say::text(format!("{n} {word}\n"))),
+    ));
+    let mut config = no_servers();
+    config["serve"] = json!({"write_time": 0.3});
+    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let session = post(&server, "/sessions", &json!({})).await["id"].clone();
+    let events = format!("/sessions/{}/events", session.as_str().unwrap());
+    let (mut file, status) = open(&server, "/assets/vendor/mermaid.js").await;
+    assert_eq!(status, 200);
+    let (mut follower, status) = open(&server, &events).await;
+    assert_eq!(status, 200);
+    let asked = json!({"message": "Count.", "session_id": session, "background": true});
+    post(&server, "/chat", &asked).await;
+    until(&server, "switchboard_runs_total{outcome=\"completed\"}", 1).await;
+    // What is left is the request that asks.
+    until(&server, REQUESTS, 1).await;
+    until(&server, CONNECTIONS, 1).await;
+    for stream in [&mut file, &mut follower] {
+        let mut rest = Vec::new();
+        let ended = stream.read_to_end(&mut rest).await;
+        assert!(
+            ended.is_err() && rest.len() < 700_000,
+            "it is no proper end: {ended:?} after {} bytes",
+            rest.len()
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_open_is_counted_while_it_is_open() {
+    let fake = FakeModel::start().await.unwrap();
+    let gate = Gate::new();
+    fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
+    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let session = post(&server, "/sessions", &json!({})).await["id"].clone();
+    let path = format!("/sessions/{}/events", session.as_str().unwrap());
+    until(&server, REQUESTS, 1).await;
+    until(&server, CONNECTIONS, 1).await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(open(&server, &path).await.0);
+    }
+    until(&server, REQUESTS, 4).await;
+    until(&server, CONNECTIONS, 4).await;
+    // One that goes away before its answer has begun.
+    let asked = json!({"message": "Hi", "session_id": session});
+    let mut vanishing = connect(&server).await;
+    let bytes = posting("/chat", &asked, "keep-alive");
+    vanishing.write_all(bytes.as_bytes()).await.unwrap();
+    until(&server, REQUESTS, 5).await;
+    drop((streams, vanishing));
+    until(&server, REQUESTS, 1).await;
+    until(&server, CONNECTIONS, 1).await;
+    gate.open();
+}
+
+#[tokio::test]
+async fn a_full_server_is_watched_and_told_what_makes_room() {
+    let fake = FakeModel::start().await.unwrap();
+    let gate = Gate::new();
+    fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
+    let mut config = no_servers();
+    config["serve"] = json!({"max_requests": 2});
+    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let (run, _) = server.begin(json!({"message": "Hi"})).await;
+    let path = format!("/runs/{run}/events");
+    let mut follower = server.follow(&path).await;
+    let (_other, _) = open(&server, &path).await;
+    for closed in [&path, "/sessions", "/", "/models"] {
+        assert_eq!(
+            server.get(closed).await.problem(503),
+            "unavailable",
+            "{closed}"
+        );
+    }
+    for probe in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(server.get(probe).await.status, 200, "{probe}");
+    }
+    let cancelled = server
+        .post(&format!("/runs/{run}/cancel"), &json!({}))
+        .await;
+    assert_eq!(cancelled.status, 202, "{cancelled:?}");
+    let end = follower.rest().await;
+    assert_eq!(end.last().unwrap().data["report"]["outcome"], "cancelled");
+}
+
+#[tokio::test]
+async fn one_principal_shuts_no_other_out() {
+    let fake = FakeModel::start().await.unwrap();
+    let gate = Gate::new();
+    fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
+    let mut config = no_servers();
+    config["serve"] = json!({
+        "max_requests_each": 2,
+        "tokens": [{"token": ANN, "user": "ann"}, {"token": BOB, "user": "bob"}],
+    });
+    let server = Serving::alone(place(&fake, &config), &[])
+        .await
+        .with_token(ANN);
+    let (run, _) = server.begin(json!({"message": "Hi"})).await;
+    let path = format!("/runs/{run}/events");
+    let mut follower = server.follow(&path).await;
+    let other = server.follow(&path).await;
+    let refused = server.get(&path).await;
+    assert_eq!(refused.problem(429), "too-many");
+    assert!(!refused.header("retry-after").is_empty(), "{refused:?}");
+    assert_eq!(
+        server
+            .post("/chat", &json!({"message": "Hi"}))
+            .await
+            .problem(429),
+        "too-many"
+    );
+    // In the dialects' own words.
+    let answered = server.get("/v1/models").await;
+    assert_eq!(answered.status, 429, "{answered:?}");
+    assert!(answered.json()["error"].is_object(), "{answered:?}");
+    // The page and the probes are nobody's.
+    for open in ["/", "/assets/app.css", "/healthz", "/metrics"] {
+        assert_ne!(server.get(open).await.status, 429, "{open}");
+    }
+    let server = server.with_token(BOB);
+    assert_eq!(server.get("/sessions").await.status, 200);
+    // It is given back with each stream, and what ends streams gets in.
+    let server = server.with_token(ANN);
+    drop(other);
+    while server.get("/sessions").await.status == 429 {
+        tokio::task::yield_now().await;
+    }
+    let _again = server.follow(&path).await;
+    let cancelled = server
+        .post(&format!("/runs/{run}/cancel"), &json!({}))
+        .await;
+    assert_eq!(cancelled.status, 202, "{cancelled:?}");
+    follower.rest().await;
+}
+
+#[tokio::test]
+async fn what_stands_before_a_body_has_its_limit() {
+    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+    let head = |target: &str, headers: &str| {
+        format!("GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n")
+    };
+    let most = 32 << 10;
+    let fits = |length: usize| head("/healthz", &format!("x: {}\r\n", "y".repeat(length)));
+    // To the byte, in one header or in many.
+    let rest = most - fits(0).len();
+    assert_eq!(exchange(&server, &fits(rest)).await.0, 200);
+    for (what, asked) in [
+        ("one byte more", fits(rest + 1)),
+        ("one large one", fits(40_000)),
+        (
+            "many",
+            head(
+                "/healthz",
+                &format!("x: {}\r\n", "y".repeat(993)).repeat(40),
+            ),
+        ),
+        (
+            "an address",
+            head(&format!("/healthz?{}", "y".repeat(40_000)), ""),
+        ),
+    ] {
+        let (status, answer) = exchange(&server, &asked).await;
+        assert_eq!(status, 431, "{what}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_host_and_an_origin_are_one_each_and_can_be_one() {
+    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+    let own = server.base.trim_start_matches("http://");
+    let port = own.rsplit_once(':').unwrap().1;
+    for (headers, expected) in [
+        (format!("host: {own}\r\norigin: http://{own}\r\n"), 200),
+        (
+            format!("host: {own}\r\norigin: http://{own}\r\norigin: http://{own}\r\n"),
+            400,
+        ),
+        (
+            format!("host: {own}\r\norigin: http://{own}\r\norigin: https://evil.example\r\n"),
+            400,
+        ),
+        (format!("host: {own}\r\norigin: http://evil@{own}\r\n"), 403),
+        (
+            format!("host: {own}\r\norigin: http://evil:word@{own}\r\n"),
+            403,
+        ),
+        (format!("host: {own}\r\norigin: http://{own}/\r\n"), 403),
+        (
+            "host: localhost\r\norigin: http://localhost:99999\r\n".to_owned(),
+            403,
+        ),
+        ("host: localhost:99999\r\n".to_owned(), 400),
+        ("host: localhost:+80\r\n".to_owned(), 400),
+        ("host: [localhost]\r\n".to_owned(), 400),
+        (format!("host: [127.0.0.1]:{port}\r\n"), 400),
+        (format!("host: [::1]:{port}\r\n"), 200),
+    ] {
+        let asked = format!("GET /sessions HTTP/1.1\r\nconnection: close\r\n{headers}\r\n");
+        let (status, answer) = exchange(&server, &asked).await;
+        assert_eq!(status, expected, "{headers}: {answer}");
+    }
+    let asked = format!(
+        "GET http://evil@{own}/sessions HTTP/1.1\r\nhost: {own}\r\nconnection: close\r\n\r\n"
+    );
+    assert_eq!(exchange(&server, &asked).await.0, 400);
+}
+
+#[tokio::test]
+async fn names_of_models_that_are_made_up_are_not_counted() {
+    let fake = FakeModel::start().await.unwrap();
+    let unknown =
+        json!({"error": {"message": "there is no such model", "code": "model_not_found"}});
+    fake.answer(Answer::json(404, &unknown));
+    fake.answer(Answer::json(401, &unknown));
+    fake.answer(Answer::openai_chat([Say::text("Hi.")]));
+    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let ask = |model: &str| json!({"message": "Hi", "model": model});
+    for model in [
+        "x".repeat(257),
+        format!("openai/{}", "x".repeat(250)),
+        "openai/a\nb".to_owned(),
+    ] {
+        let refused = server.post("/chat", &ask(&model)).await;
+        assert_eq!(refused.problem(422), "invalid");
+        assert_eq!(refused.json()["field"], "model", "{refused:?}");
+        let messages = json!([{"role": "user", "content": "Hi"}]);
+        let asked = json!({"model": model, "messages": messages});
+        let refused = server.post("/v1/chat/completions", &asked).await;
+        assert!([400, 404, 422].contains(&refused.status), "{refused:?}");
+    }
+    assert_eq!(fake.requests().len(), 0, "nobody was asked");
+    let report = server
+        .post("/chat", &ask("openai/made-up-by-somebody"))
+        .await;
+    assert_eq!(report.expect(200)["outcome"], "failed");
+    // One that is configured shows that it fails, and one that answers is there.
+    assert_eq!(
+        server
+            .post("/chat", &ask(crate::serving::MODEL))
+            .await
+            .expect(200)["outcome"],
+        "failed"
+    );
+    assert_eq!(
+        server
+            .post("/chat", &ask("openai/made-up-and-answers"))
+            .await
+            .expect(200)["outcome"],
+        "completed"
+    );
+    let told = server.get("/metrics").await.text;
+    assert!(!told.contains("by-somebody"), "{told}");
+    for counted in [
+        r#"{provider="(other)",model="(other)",result="failed"} 1"#,
+        r#"{provider="openai",model="gpt-4o-mini",result="failed"} 1"#,
+        r#"{provider="openai",model="made-up-and-answers",result="successful"} 1"#,
+    ] {
+        assert!(
+            told.contains(&format!("switchboard_model_requests_total{counted}")),
+            "{counted}: {told}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_pages_are_read_as_pages() {
+    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+    for uri in ["file:///etc/passwd", "ui:x", ""] {
+        // Nothing of these has another meaning in an address's query.
+        let path = format!("/mcp/apps/page?server=any&uri={uri}");
+        let answered = server.get(&path).await;
+        assert_eq!(answered.problem(404), "not-found");
+        let detail = answered.json()["detail"].clone();
+        let is_said = |detail: &Value| detail.as_str().unwrap().contains("ui://");
+        assert!(is_said(&detail), "{detail}");
+    }
+}

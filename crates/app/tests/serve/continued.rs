@@ -1,0 +1,256 @@
+//! A run that goes on in another process is what it was begun to be.
+
+use std::path::{Path, PathBuf};
+
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use switchboard_domain::{
+    Principal, RunRecord, RunState, RunStore as _, Session, SessionId, SessionStore as _,
+};
+use switchboard_sessions::{Store, StoreOptions};
+use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
+
+use crate::{
+    serving::{MODEL, Serving, place, with_server},
+    slow_server::SlowServer,
+    support::Place,
+};
+
+fn call() -> Answer {
+    Answer::openai_chat([Say::call("a", "slow__left", json!({"far": 1}))])
+}
+
+fn done() -> Answer {
+    Answer::openai_chat([Say::text("Done.")])
+}
+
+fn ask() -> Value {
+    json!({"approve": "ask", "max_steps": 3, "temperature": 0.25})
+}
+
+fn tools_of(request: &Value) -> usize {
+    request["tools"].as_array().map_or(0, Vec::len)
+}
+
+/// The store of the program that ran there.
+fn database(folder: &Path) -> PathBuf {
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                open.push(entry.path());
+            } else if entry.file_name() == "sessions.db" {
+                return entry.path();
+            }
+        }
+    }
+    panic!("no sessions are kept");
+}
+
+/// Begins a run as a process does that ends before it stores anything else of it.
+async fn begun_and_gone(place: &Place, wish: Option<Value>) -> String {
+    let options = StoreOptions::sqlite(database(place.path()));
+    let store = Store::open(options).await.unwrap();
+    let (owner, now) = (Principal::default(), "2026-11-21T12:00:00Z".to_owned());
+    let run = format!("bare-{}", wish.is_some());
+    let session = Session {
+        id: SessionId(format!("of-{run}")),
+        title: String::new(),
+        created_at: now.clone(),
+        messages: 0,
+    };
+    store.create(&owner, &session).await.unwrap();
+    let record = RunRecord {
+        id: run.clone(),
+        session: session.id,
+        state: RunState::Running,
+        model: MODEL.to_owned(),
+        created_at: now.clone(),
+        updated_at: now,
+        events_before: 0,
+        last_event: 0,
+        outcome: None,
+        wish,
+    };
+    let said = switchboard_domain::Message::user("Look.").into();
+    store.begin(&owner, &record, 0, &[said]).await.unwrap();
+    store.close().await;
+    run
+}
+
+/// The wish that the program stored with a run.
+async fn wish_of(place: &Place, run: &str) -> Option<Value> {
+    let options = StoreOptions::sqlite(database(place.path()));
+    let store = Store::open(options).await.unwrap();
+    let record = store.run(&Principal::default(), run).await.unwrap();
+    store.close().await;
+    record.unwrap().wish
+}
+
+async fn continued(server: &Serving, run: &str) {
+    let path = format!("/runs/{run}/continue");
+    let going = server.post(&path, &json!({})).await.expect(202);
+    assert_eq!(going["state"], "running");
+}
+
+async fn report(server: &Serving, run: &str) -> Value {
+    let events = server
+        .follow(&format!("/runs/{run}/events"))
+        .await
+        .rest()
+        .await;
+    events.last().unwrap().data["report"].clone()
+}
+
+/// The run waits for a word about its call, and the tool was not called before that.
+async fn is_asked(server: &Serving, slow: &mut SlowServer, run: &str) {
+    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    reader.until("tool_awaiting_approval").await;
+    let word = json!({"decision": "deny", "reason": "no"});
+    let path = format!("/runs/{run}/approvals/a");
+    server.post(&path, &word).await.expect(202);
+    let report = report(server, run).await;
+    assert_eq!(report["tool_calls"][0]["failure"], "denied", "{report}");
+    // The run is over: a call would have come by now.
+    let called = slow.called().now_or_never();
+    assert!(called.is_none(), "{called:?}");
+}
+
+#[tokio::test]
+async fn after_its_first_step_a_run_keeps_its_approvals_and_has_no_tools_if_it_had_none() {
+    let mut slow = SlowServer::start().await;
+    let fake = FakeModel::start().await.unwrap();
+    let mut config = with_server(&slow);
+    config["approve"] = json!("all");
+    let place = place(&fake, &config);
+    let server = Serving::start(&place, &[]).await;
+    // Both are stored by the time when the model is asked.
+    let held = Gate::new();
+    fake.answer(done().held_by(&held));
+    let without = json!({"message": "Look.", "parameters": {"tools": false}});
+    let (without, _) = server.begin(without).await;
+    assert_eq!(tools_of(fake.request(0).await.json()), 0);
+    fake.answer(call().held_by(&held));
+    let asks = json!({"message": "Look.", "parameters": ask()});
+    let (asks, _) = server.begin(asks).await;
+    assert_eq!(tools_of(fake.request(1).await.json()), 2);
+    server.kill().await;
+
+    let server = Serving::start(&place, &[]).await;
+    fake.answer(done());
+    continued(&server, &without).await;
+    assert_eq!(report(&server, &without).await["answer"], "Done.");
+    let request = fake.request(2).await;
+    assert_eq!(tools_of(request.json()), 0, "{}", request.json());
+    fake.answer(call());
+    fake.answer(done());
+    continued(&server, &asks).await;
+    is_asked(&server, &mut slow, &asks).await;
+    assert_eq!(fake.request(3).await.json()["temperature"], 0.25);
+}
+
+#[tokio::test]
+async fn before_its_first_step_a_run_begins_anew_as_it_was_begun() {
+    let mut slow = SlowServer::start().await;
+    let fake = FakeModel::start().await.unwrap();
+    let mut config = with_server(&slow);
+    config["approve"] = json!("all");
+    let place = place(&fake, &config);
+    // What the program stores for each wish.
+    let mut wishes = Vec::new();
+    let server = Serving::start(&place, &[]).await;
+    for parameters in [json!({"tools": false}), ask()] {
+        fake.answer(done());
+        let asked = json!({"message": "Look.", "parameters": parameters});
+        let report = server.post("/chat", &asked).await.expect(200);
+        let run = report["run_id"].as_str().unwrap().to_owned();
+        let shown = server.run(&run).await;
+        assert!(shown["run"].get("wish").is_none(), "{shown}");
+        wishes.push(run);
+    }
+    server.kill().await;
+    let (without, asks) = (
+        wish_of(&place, &wishes[0]).await,
+        wish_of(&place, &wishes[1]).await,
+    );
+    assert!(!asks.as_ref().unwrap().to_string().contains("sk-secret"));
+
+    let bare = begun_and_gone(&place, without).await;
+    let server = Serving::start(&place, &[]).await;
+    assert_eq!(server.run(&bare).await["run"]["state"], "interrupted");
+    fake.answer(done());
+    continued(&server, &bare).await;
+    assert_eq!(report(&server, &bare).await["answer"], "Done.");
+    let request = fake.request(2).await;
+    assert_eq!(tools_of(request.json()), 0, "{}", request.json());
+    let shown = server.get("/sessions/of-bare-true").await.expect(200);
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 2, "{shown}");
+    assert_eq!(server.delete("/sessions/of-bare-true").await.status, 204);
+    server.kill().await;
+
+    // One that another version stored says nothing of its approvals: it does not go on with others.
+    let unknown = begun_and_gone(&place, None).await;
+    let bare = begun_and_gone(&place, asks).await;
+    let server = Serving::start(&place, &[]).await;
+    let path = format!("/runs/{unknown}");
+    let refused = server.post(&format!("{path}/continue"), &json!({})).await;
+    assert_eq!(refused.problem(409), "conflict");
+    let detail = refused.json()["detail"].to_string();
+    assert!(
+        detail.contains("/cancel") && detail.contains("not known"),
+        "{detail}"
+    );
+    assert_eq!(server.run(&unknown).await["run"]["state"], "interrupted");
+    let ended = server.post(&format!("{path}/cancel"), &json!({})).await;
+    assert_eq!(ended.expect(202)["state"], "finished");
+
+    fake.answer(call());
+    fake.answer(done());
+    continued(&server, &bare).await;
+    is_asked(&server, &mut slow, &bare).await;
+    let request = fake.request(3).await;
+    assert_eq!(request.json()["temperature"], 0.25, "{}", request.json());
+}
+
+/// The terminal goes on with what a server began, and the other way round: there is one store.
+#[tokio::test]
+async fn the_terminal_goes_on_with_a_run_as_it_was_begun() {
+    let slow = SlowServer::start().await;
+    let fake = FakeModel::start().await.unwrap();
+    let place = place(&fake, &with_server(&slow));
+    fake.answer(done());
+    let ask = [
+        "ask",
+        "--session",
+        "first",
+        "--no-tools",
+        "--max-steps",
+        "3",
+        "Look.",
+    ];
+    let asked = place.run(ask).await;
+    assert_eq!(asked.code, 0, "{asked}");
+    assert_eq!(tools_of(fake.request(0).await.json()), 0);
+    let server = Serving::start(&place, &[]).await;
+    let shown = server.get("/sessions/first").await.expect(200);
+    let run = shown["runs"][0]["id"].as_str().unwrap().to_owned();
+    server.kill().await;
+    let wish = wish_of(&place, &run).await;
+    assert_eq!(wish.as_ref().unwrap()["without_tools"], true);
+    assert_eq!(wish.as_ref().unwrap()["options"]["limits"]["max_steps"], 3);
+
+    begun_and_gone(&place, wish).await;
+    fake.answer(done());
+    let chat = ["chat", "--session", "of-bare-true"];
+    let talked = place.run_with_input(chat, "/continue\n").await;
+    assert_eq!(talked.code, 0, "{talked}");
+    assert!(talked.stdout.contains("Done."), "{talked}");
+    let request = fake.request(1).await;
+    assert_eq!(tools_of(request.json()), 0, "{}", request.json());
+    begun_and_gone(&place, None).await;
+    let chat = ["chat", "--session", "of-bare-false"];
+    let talked = place.run_with_input(chat, "/continue\n/abandon\n").await;
+    assert!(talked.stderr.contains("is not known"), "{talked}");
+    assert!(talked.stderr.contains("the run is over"), "{talked}");
+}

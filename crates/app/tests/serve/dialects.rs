@@ -1,0 +1,378 @@
+//! The dialects, over HTTP: what their clients send that is out of the ordinary, and what they are told then.
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
+
+use crate::{
+    serving::{Answered, Serving, no_servers, place, with_server},
+    slow_server::SlowServer,
+};
+
+/// What a stream says, frame by frame; `null` is `[DONE]`.
+fn frames(answered: &Answered) -> Vec<Value> {
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let lines = answered.text.lines();
+    let data = lines.filter_map(|line| line.strip_prefix("data: "));
+    data.map(|data| match data {
+        "[DONE]" => Value::Null,
+        json => serde_json::from_str(json).unwrap(),
+    })
+    .collect()
+}
+
+/// Those of a type.
+fn of<'f>(frames: &'f [Value], kind: &str) -> Vec<&'f Value> {
+    frames.iter().filter(|it| it["type"] == kind).collect()
+}
+
+/// The text in a UI message stream.
+fn ui_text(frames: &[Value]) -> String {
+    let deltas = of(frames, "text-delta");
+    deltas
+        .iter()
+        .map(|it| it["delta"].as_str().unwrap())
+        .collect()
+}
+
+fn says(text: &str) -> Answer {
+    Answer::openai_chat([Say::text(text)])
+}
+
+fn user(id: &str, text: &str) -> Value {
+    json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
+}
+
+async fn alone(fake: &FakeModel) -> Serving {
+    Serving::alone(place(fake, &no_servers()), &[]).await
+}
+
+#[tokio::test]
+async fn the_character_that_cannot_be_stored_is_a_fault_of_the_request_in_every_dialect() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = alone(&fake).await;
+    let said = "a\u{0}b";
+    let messages = json!([{"role": "user", "content": said}]);
+    let openai = json!({"model": "default", "messages": messages});
+    let anthropic = json!({"model": "default", "max_tokens": 9, "messages": messages});
+    let ui = json!({"id": "chat", "messages": [user("1", said)]});
+    let ag_ui = json!({"threadId": "thread", "runId": "r", "messages": [{"id": "1", "role": "user", "content": said}]});
+    for (path, body) in [
+        ("/v1/chat/completions", openai),
+        ("/v1/messages", anthropic),
+        ("/api/chat", ui),
+        ("/ag-ui", ag_ui),
+    ] {
+        let answered = server.post(path, &body).await;
+        assert_eq!(answered.status, 400, "{path}: {answered:?}");
+        assert!(
+            answered.text.contains("messages[0]") && answered.text.contains("U+0000"),
+            "{path}: {answered:?}"
+        );
+    }
+    // Nothing was begun.
+    let sessions = server.get("/sessions").await.expect(200);
+    assert_eq!(sessions["sessions"], json!([]), "{sessions}");
+}
+
+#[tokio::test]
+async fn an_error_is_the_same_in_a_stream_and_in_a_whole_answer() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = alone(&fake).await;
+    let refused = || {
+        let error = json!({"error": {"message": "no such thing", "type": "invalid_request_error", "code": null}});
+        Answer::json(400, &error)
+    };
+    let ask = |stream: bool| json!({"model": "default", "max_tokens": 9, "stream": stream, "messages": [{"role": "user", "content": "?"}]});
+    for (path, fields) in [
+        ("/v1/chat/completions", &["type", "code"][..]),
+        ("/v1/messages", &["type"]),
+    ] {
+        fake.answer(refused());
+        let whole = server.post(path, &ask(false)).await.expect(400);
+        fake.answer(refused());
+        let streamed = server.post(path, &ask(true)).await;
+        let streamed = frames(&streamed);
+        let mut errors = streamed.iter().filter_map(|frame| frame.get("error"));
+        let error = errors.next_back().unwrap();
+        for field in fields {
+            assert_eq!(error[*field], whole["error"][*field], "{path}");
+        }
+        assert_eq!(error["type"], "invalid_request_error", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn results_that_come_too_late_are_a_conflict() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::call("a", "mine", json!({}))]));
+    let server = alone(&fake).await;
+    let tool =
+        json!({"type": "function", "function": {"name": "mine", "parameters": {"type": "object"}}});
+    let ask = |messages: Value| json!({"model": "default", "messages": messages, "tools": [tool]});
+    let question = json!({"role": "user", "content": "?"});
+    let begin = ask(json!([question]));
+    let first = server.post("/v1/chat/completions", &begin).await;
+    let run = first.header("x-switchboard-run-id").to_owned();
+    let message = first.expect(200)["choices"][0]["message"].clone();
+    let call = &message["tool_calls"][0]["id"];
+    // Somebody ends it while it waits for its client, which knows nothing of that.
+    let cancel = format!("/runs/{run}/cancel");
+    assert_eq!(server.post(&cancel, &json!({})).await.status, 202);
+    let result = json!({"role": "tool", "tool_call_id": call, "content": "17"});
+    let late = ask(json!([question, message, result]));
+    for _ in 0..2 {
+        let refused = server.post("/v1/chat/completions", &late).await;
+        let refused = refused.expect(409);
+        assert_eq!(refused["error"]["code"], "conflict", "{refused}");
+        assert_eq!(refused["error"]["param"], "messages", "{refused}");
+    }
+}
+
+/// A server whose tool needs a word, and the chat that has just heard of it.
+async fn asked(fake: &FakeModel, slow: &SlowServer) -> (Serving, Value) {
+    fake.answer(Answer::openai_chat([Say::call(
+        "a",
+        "slow__left",
+        json!({"far": 1}),
+    )]));
+    fake.answer(says("Done."));
+    let mut config = with_server(slow);
+    config["approve"] = json!("ask");
+    let server = Serving::alone(place(fake, &config), &[]).await;
+    let body = json!({"id": "chat", "messages": [user("1", "Look.")]});
+    let first = frames(&server.post("/api/chat", &body).await);
+    let end = of(&first, "finish");
+    assert_eq!(end[0]["finishReason"], "tool-calls", "{first:?}");
+    let metadata = end[0]["messageMetadata"].clone();
+    (server, metadata)
+}
+
+/// The request that `addToolApprovalResponse` makes.
+fn word(metadata: &Value) -> Value {
+    let part = json!({
+        "type": "dynamic-tool", "toolName": "slow__left", "toolCallId": "a", "state": "approval-responded",
+        "input": {"far": 1}, "approval": {"id": "a", "approved": true},
+    });
+    let message = json!({"id": metadata["runId"], "role": "assistant", "metadata": metadata, "parts": [part]});
+    json!({"id": "chat", "messages": [user("1", "Look."), message], "messageId": metadata["runId"]})
+}
+
+#[tokio::test]
+async fn a_client_that_says_it_has_seen_more_than_there_is_hears_the_rest() {
+    let fake = FakeModel::start().await.unwrap();
+    let mut slow = SlowServer::start().await;
+    slow.answer(1);
+    let (server, mut metadata) = asked(&fake, &slow).await;
+    let seen = metadata["lastEvent"].clone();
+    metadata["lastEvent"] = json!(1_000_000);
+    let rest = frames(&server.post("/api/chat", &word(&metadata)).await);
+    assert_eq!(ui_text(&rest), "Done.");
+    assert_eq!(of(&rest, "tool-output-available").len(), 1, "{rest:?}");
+    assert_eq!(rest.last(), Some(&Value::Null));
+    slow.called().await;
+
+    // The word once more, after the run's end: nothing is new, and the response still has an end.
+    let last = of(&rest, "finish")[0]["messageMetadata"]["lastEvent"].clone();
+    for seen in [seen, last, json!(u64::MAX)] {
+        metadata["lastEvent"] = seen;
+        let again = frames(&server.post("/api/chat", &word(&metadata)).await);
+        assert_eq!(again[0]["type"], "start", "{again:?}");
+        assert_eq!(of(&again, "finish").len(), 1, "{again:?}");
+        assert_eq!(again.last(), Some(&Value::Null));
+    }
+
+    // The same in AG-UI, whose interrupts say what was seen.
+    let run = metadata["runId"].as_str().unwrap();
+    let resume = json!([{"interruptId": format!("{run}/999999/a"), "status": "cancelled"}]);
+    let body = json!({"threadId": "chat", "runId": "r", "messages": [], "resume": resume});
+    let events = frames(&server.post("/ag-ui", &body).await);
+    assert_eq!(events[0]["type"], "RUN_STARTED");
+    assert_eq!(events.last().unwrap()["result"]["answer"], "Done.");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_given_anew_takes_the_place_of_the_first() {
+    let fake = FakeModel::start().await.unwrap();
+    for answer in ["One.", "First.", "Second.", "Third.", "Other.", "Fourth."] {
+        fake.answer(says(answer));
+    }
+    let server = alone(&fake).await;
+    let answer =
+        |id: &str| json!({"id": id, "role": "assistant", "parts": [{"type": "text", "text": "…"}]});
+    let (begin, ask) = (user("1", "Begin."), user("3", "Go on."));
+    let post = |messages: Value, trigger: &str| {
+        let body = json!({"id": "chat", "messages": messages, "trigger": trigger});
+        let server = &server;
+        async move { frames(&server.post("/api/chat", &body).await) }
+    };
+    let said = || async {
+        let shown = server.get("/sessions/chat").await.expect(200);
+        let messages = shown["messages"].as_array().unwrap().clone();
+        let texts = messages.iter().map(|it| it["parts"][0]["text"].clone());
+        texts.collect::<Vec<_>>()
+    };
+    post(json!([begin]), "submit-message").await;
+    let first = post(json!([begin, answer("2"), ask]), "submit-message").await;
+    assert_eq!(said().await, ["Begin.", "One.", "Go on.", "First."]);
+
+    let regenerate = json!([begin, answer("2"), ask]);
+    let second = post(regenerate.clone(), "regenerate-message").await;
+    assert_eq!(ui_text(&second), "Second.");
+    assert_eq!(said().await, ["Begin.", "One.", "Go on.", "Second."]);
+    // The model does not see what it answered the first time.
+    let request = fake.request(2).await.json().to_string();
+    assert!(
+        request.contains("One.") && !request.contains("First."),
+        "{request}"
+    );
+    // The first answer is still what happened.
+    let run = first[0]["messageId"].as_str().unwrap();
+    let record = server.run(run).await;
+    assert_eq!(record["report"]["answer"], "First.", "{record}");
+    assert_ne!(second[0]["messageId"], run);
+
+    // The same question again, whose answer alone is given anew; and then the first one of all.
+    let (again, more) = (
+        user("5", "Go on."),
+        json!(["Begin.", "One.", "Go on.", "Second."]),
+    );
+    let all = json!([begin, answer("2"), ask, answer("4"), again]);
+    post(all.clone(), "submit-message").await;
+    post(all, "regenerate-message").await;
+    let kept = said().await;
+    assert_eq!(json!(kept[..4]), more);
+    assert_eq!(kept[4..], ["Go on.", "Other."]);
+    post(json!([begin]), "regenerate-message").await;
+    assert_eq!(said().await, ["Begin.", "Fourth."]);
+
+    // What the session does not have is not answered anew, and nothing of it is lost.
+    let body = json!({"id": "chat", "messages": [user("1", "Something else.")], "trigger": "regenerate-message"});
+    let refused = server.post("/api/chat", &body).await;
+    assert_eq!(refused.problem(409), "conflict");
+    assert_eq!(said().await, ["Begin.", "Fourth."]);
+}
+
+#[tokio::test]
+async fn a_tool_of_an_ag_ui_client_is_called_by_it() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([
+        Say::text("I ask you."),
+        Say::call("a", "mine", json!({"city": "Paris"})),
+    ]));
+    fake.answer(says("It rains."));
+    let server = alone(&fake).await;
+    let tool = json!({"name": "mine", "description": "Mine.", "parameters": {"type": "object"}});
+    let question = json!({"id": "1", "role": "user", "content": "?"});
+    let run = |messages: Value| {
+        let body = json!({"threadId": "t", "runId": "r", "messages": messages, "tools": [tool]});
+        let server = &server;
+        async move { server.post("/ag-ui", &body).await }
+    };
+    let first = frames(&run(json!([question])).await);
+    let call = of(&first, "TOOL_CALL_START")[0];
+    assert_eq!(call["toolCallName"], "mine");
+    assert_eq!(of(&first, "TOOL_CALL_RESULT").len(), 0);
+    let end = first.last().unwrap();
+    assert_eq!(
+        end["outcome"],
+        json!({"type": "success", "pendingToolCallIds": ["a"]})
+    );
+    let calls = json!({"id": "2", "role": "assistant", "content": "I ask you.", "toolCalls": [
+        {"id": "a", "type": "function", "function": {"name": "mine", "arguments": "{\"city\":\"Paris\"}"}}]});
+    let result =
+        |text: &str| json!({"id": "3", "role": "tool", "toolCallId": "a", "content": text});
+    // What no store takes is refused, and the run waits on.
+    let refused = run(json!([question, calls, result("a\u{0}")])).await;
+    assert_eq!(refused.problem(400), "malformed");
+
+    let messages = json!([question, calls, result("17 degrees and rain")]);
+    let second = frames(&run(messages.clone()).await);
+    assert_eq!(second[0]["type"], "RUN_STARTED");
+    assert_eq!(of(&second, "TOOL_CALL_RESULT").len(), 0, "{second:?}");
+    assert_eq!(second.last().unwrap()["result"]["answer"], "It rains.");
+    let told = fake.request(1).await.json()["messages"].clone();
+    let told = told.as_array().unwrap().last().unwrap().to_string();
+    assert!(told.contains("17 degrees and rain"), "{told}");
+    // It waited once.
+    assert_eq!(run(messages).await.problem(409), "conflict");
+    // The session has the call with its result.
+    let shown = server.get("/sessions/t").await.expect(200).to_string();
+    assert!(shown.contains("17 degrees and rain"), "{shown}");
+}
+
+#[tokio::test]
+async fn an_ag_ui_client_that_says_something_else_ends_the_call_that_it_has() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::call("a", "mine", json!({}))]));
+    fake.answer(says("Something else."));
+    let server = alone(&fake).await;
+    let tool = json!({"name": "mine", "description": "Mine.", "parameters": {"type": "object"}});
+    let question = json!({"id": "1", "role": "user", "content": "?"});
+    let run = |messages: Value| json!({"threadId": "t", "runId": "r", "messages": messages, "tools": [tool]});
+    frames(&server.post("/ag-ui", &run(json!([question]))).await);
+    let other = json!({"id": "2", "role": "user", "content": "Never mind."});
+    let answered = server.post("/ag-ui", &run(json!([question, other]))).await;
+    let events = frames(&answered);
+    assert_eq!(
+        events.last().unwrap()["result"]["answer"],
+        "Something else."
+    );
+    let result = json!({"id": "3", "role": "tool", "toolCallId": "a", "content": "17"});
+    let late = server.post("/ag-ui", &run(json!([question, result]))).await;
+    assert_eq!(late.problem(409), "conflict");
+}
+
+#[tokio::test]
+async fn an_answer_has_the_form_that_was_asked_for() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = alone(&fake).await;
+    let schema = json!({
+        "type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": false,
+    });
+    let ask = |stream: bool| {
+        json!({
+            "model": "default", "stream": stream, "messages": [{"role": "user", "content": "1 + 2?"}],
+            "response_format": {"type": "json_schema", "json_schema": {"name": "sum", "strict": true, "schema": schema}},
+        })
+    };
+    let given = || Answer::openai_chat([Say::call("f", "response_formatter", json!({"sum": 3}))]);
+    fake.answer(says("I add them."));
+    fake.answer(given());
+    let whole = server.post("/v1/chat/completions", &ask(false)).await;
+    let content = whole.expect(200)["choices"][0]["message"]["content"].clone();
+    let content: Value = serde_json::from_str(content.as_str().unwrap()).unwrap();
+    assert_eq!(content, json!({"sum": 3}));
+    // The model is asked for it, once it has gathered.
+    let sent = fake.request(1).await.json()["tools"].clone();
+    let form = &sent[0]["function"]["parameters"];
+    assert_eq!(form["properties"]["sum"]["type"], "integer", "{sent}");
+
+    fake.answer(says("I add them."));
+    fake.answer(given());
+    let streamed = frames(&server.post("/v1/chat/completions", &ask(true)).await);
+    let pieces = streamed
+        .iter()
+        .filter_map(|frame| frame["choices"][0]["delta"]["content"].as_str());
+    let content: Value = serde_json::from_str(&pieces.collect::<String>()).unwrap();
+    assert_eq!(content, json!({"sum": 3}));
+
+    fake.answer(says("I add them."));
+    fake.answer(given());
+    let body = json!({
+        "model": "default", "max_tokens": 99, "messages": [{"role": "user", "content": "1 + 2?"}],
+        "output_config": {"format": {"type": "json_schema", "schema": schema}},
+    });
+    let message = server.post("/v1/messages", &body).await.expect(200);
+    // What was said on the way is thinking.
+    assert_eq!(message["content"][0]["thinking"], "I add them.");
+    let content = message["content"][1]["text"].as_str().unwrap();
+    let content: Value = serde_json::from_str(content).unwrap();
+    assert_eq!(content, json!({"sum": 3}));
+
+    // A model that does not is not said to have.
+    for said in ["I add them.", "Three.", "Three, I say."] {
+        fake.answer(says(said));
+    }
+    let failed = server.post("/v1/chat/completions", &ask(false)).await;
+    assert_eq!(failed.expect(502)["error"]["code"], "malformed_answer");
+}

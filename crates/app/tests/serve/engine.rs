@@ -1,0 +1,384 @@
+//! The server around an engine of the test's own, which waits and fails when the test says so.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures_util::{FutureExt as _, stream};
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatModel, ChatRequest, FinishReason, ModelCapabilities, ModelError, ModelEvent, ModelId,
+    ModelStream, Part, PartStart, Principal, Role, ToolCall, ToolCallError, ToolCatalog,
+    ToolDefinition, ToolHost, ToolHostChanges, ToolInput, ToolOrigin, ToolOutput, ToolUse,
+};
+use switchboard_orchestration::{Agent, RunEvent, RunEventKind};
+use switchboard_server::{
+    Engine, ModelInfo, Observer, RecipeInfo, Server, ServerOptions, Shutdown, Wish, WishError,
+};
+use switchboard_sessions::{Store, StoreOptions};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, mpsc, oneshot},
+    task::JoinHandle,
+};
+
+use crate::serving::{Answered, Events, read};
+
+/// A server in this process.
+struct Own {
+    base: String,
+    client: Client,
+    script: Arc<Script>,
+    /// Who asks for an agent, and which calls of the tool are under way.
+    news: mpsc::UnboundedReceiver<&'static str>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+    _folder: tempfile::TempDir,
+}
+
+/// What the test says.
+struct Script {
+    /// Agents are made, and tools answer, as far as there are permits.
+    agents: Semaphore,
+    results: Arc<Semaphore>,
+    told: mpsc::UnboundedSender<&'static str>,
+    /// Whoever watches a run panics at the next event of this kind.
+    panics_at: Arc<Mutex<Option<&'static str>>>,
+}
+
+impl Own {
+    async fn start(options: ServerOptions) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = StoreOptions::sqlite(folder.path().join("sessions.db"));
+        let store = Arc::new(Store::open(store).await.unwrap());
+        let (told, news) = mpsc::unbounded_channel();
+        let script = Arc::new(Script {
+            agents: Semaphore::new(0),
+            results: Arc::new(Semaphore::new(0)),
+            told,
+            panics_at: Arc::default(),
+        });
+        let engine = Arc::clone(&script) as Arc<dyn Engine>;
+        let server = Server::new(
+            engine,
+            Arc::clone(&store) as _,
+            Arc::clone(&store) as _,
+            options,
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = Shutdown {
+            first: stopped.map(drop).boxed(),
+            second: std::future::pending().boxed(),
+        };
+        let task = tokio::spawn(async move {
+            server.serve(listener, shutdown).await.unwrap();
+            store.close().await;
+        });
+        Self {
+            base,
+            client: Client::builder().no_proxy().build().unwrap(),
+            script,
+            news,
+            stop: Some(stop),
+            task,
+            _folder: folder,
+        }
+    }
+
+    fn posting(&self, path: &str, body: &Value) -> RequestBuilder {
+        let request = self.client.post(format!("{}{path}", self.base));
+        let request = request.header("content-type", "application/json");
+        request.body(body.to_string())
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answered {
+        read(self.posting(path, body).send().await.unwrap()).await
+    }
+
+    async fn get(&self, path: &str) -> Answered {
+        let request = self.client.get(format!("{}{path}", self.base));
+        read(request.send().await.unwrap()).await
+    }
+
+    async fn follow(&self, path: &str) -> Events {
+        let request = self.client.get(format!("{}{path}", self.base));
+        Events::of(request.send().await.unwrap()).await
+    }
+
+    async fn state(&self, run: &str) -> Value {
+        self.get(&format!("/runs/{run}")).await.expect(200)["run"]["state"].clone()
+    }
+
+    /// A number among the metrics.
+    async fn gauge(&self, name: &str) -> u64 {
+        let text = self.get("/metrics").await.text;
+        let mut lines = text.lines();
+        let line = lines.find(|line| line.starts_with(name) && !line.starts_with('#'));
+        let value = line.and_then(|line| line.rsplit(' ').next());
+        value
+            .unwrap_or_else(|| panic!("{name}: {text}"))
+            .parse()
+            .unwrap()
+    }
+
+    fn panic_at(&self, kind: &'static str) {
+        *self.script.panics_at.lock().unwrap() = Some(kind);
+    }
+
+    /// Lets whoever asks for agents, and calls tools, have them.
+    fn let_all(&self) {
+        self.script.agents.add_permits(100);
+        self.script.results.add_permits(100);
+    }
+
+    async fn heard(&mut self, news: &str) {
+        assert_eq!(self.news.recv().await, Some(news));
+    }
+
+    async fn end(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        (&mut self.task).await.unwrap();
+    }
+}
+
+#[async_trait]
+impl Engine for Script {
+    async fn agent(&self, _: &Wish, _: &Principal) -> Result<Agent, WishError> {
+        self.told.send("agent").unwrap();
+        self.agents.acquire().await.unwrap().forget();
+        let tools = Tools {
+            results: Arc::clone(&self.results),
+            told: self.told.clone(),
+        };
+        Ok(Agent::new(Arc::new(Worker::new())).with_tools(Arc::new(tools)))
+    }
+
+    async fn models(&self) -> Vec<ModelInfo> {
+        vec![ModelInfo::unknown(Worker::new().id())]
+    }
+
+    async fn recipes(&self) -> Vec<RecipeInfo> {
+        Vec::new()
+    }
+
+    async fn servers(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    async fn tools(&self) -> ToolCatalog {
+        ToolCatalog::default()
+    }
+
+    async fn readiness(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn observer(&self, _: &Principal, _: Option<&str>) -> Option<Box<dyn Observer>> {
+        Some(Box::new(Panics(Arc::clone(&self.panics_at))))
+    }
+}
+
+struct Panics(Arc<Mutex<Option<&'static str>>>);
+
+#[async_trait]
+impl Observer for Panics {
+    async fn observe(&mut self, event: &RunEvent) {
+        let kind = match &event.kind {
+            RunEventKind::ToolFinished { .. } => "tool_finished",
+            RunEventKind::ModelCallStarted { .. } => "model_call_started",
+            _ => return,
+        };
+        let is_now = self.0.lock().unwrap().take_if(|at| *at == kind).is_some();
+        assert!(!is_now, "as the test wants it");
+    }
+}
+
+/// A model that calls the tool once and is done with its result.
+struct Worker(ModelId, ModelCapabilities);
+
+impl Worker {
+    fn new() -> Self {
+        Self(ModelId::new("test", "worker"), ModelCapabilities::default())
+    }
+}
+
+#[async_trait]
+impl ChatModel for Worker {
+    fn id(&self) -> &ModelId {
+        &self.0
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.1
+    }
+
+    async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let is_done = request
+            .messages
+            .last()
+            .is_some_and(|it| it.role == Role::Tool);
+        let (part, reason) = if is_done {
+            (Part::text("Done."), FinishReason::Stop)
+        } else {
+            let call = ToolUse::new("call_1", "desk__work", ToolInput::parse("{}"));
+            (Part::ToolUse(call), FinishReason::ToolUse)
+        };
+        let part = PartStart::Whole {
+            part: Box::new(part),
+        };
+        let events = [
+            ModelEvent::PartStarted { index: 0, part },
+            ModelEvent::PartFinished { index: 0 },
+            ModelEvent::Finished { reason, raw: None },
+        ];
+        Ok(Box::pin(stream::iter(events.map(Ok))))
+    }
+}
+
+struct Tools {
+    results: Arc<Semaphore>,
+    told: mpsc::UnboundedSender<&'static str>,
+}
+
+#[async_trait]
+impl ToolHost for Tools {
+    async fn tools(&self) -> ToolCatalog {
+        let mut tool = ToolDefinition::new("desk__work", "Works.", json!({"type": "object"}));
+        tool.origin = Some(ToolOrigin {
+            server: "desk".to_owned(),
+            tool: "work".to_owned(),
+        });
+        ToolCatalog {
+            tools: vec![Arc::new(tool)],
+            problems: Vec::new(),
+        }
+    }
+
+    async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        self.told.send("call").unwrap();
+        self.results.acquire().await.unwrap().forget();
+        Ok(ToolOutput::text("worked"))
+    }
+
+    fn changes(&self) -> ToolHostChanges {
+        Box::pin(stream::pending())
+    }
+}
+
+fn one_each() -> ServerOptions {
+    let mut options = ServerOptions::default();
+    options.max_runs_each = 1;
+    options
+}
+
+#[tokio::test]
+async fn a_run_that_ends_in_a_panic_is_left_and_can_be_gone_on_with() {
+    let server = Own::start(one_each()).await;
+    server.let_all();
+    server.panic_at("tool_finished");
+    let left = server.post("/chat", &json!({"message": "Work."})).await;
+    assert_eq!(left.problem(503), "unavailable");
+    let run = left.json()["run_id"].as_str().unwrap().to_owned();
+    // It is nobody's at once, and its place is given back.
+    assert_eq!(server.state(&run).await, "interrupted");
+    assert_eq!(server.gauge("switchboard_runs_active").await, 0);
+    let path = format!("/runs/{run}");
+    let going = server.post(&format!("{path}/continue"), &json!({})).await;
+    assert_eq!(going.expect(202)["state"], "running");
+    let events = server.follow(&format!("{path}/events")).await.rest().await;
+    let report = &events.last().unwrap().data["report"];
+    assert_eq!(report["answer"], "Done.", "{report}");
+    assert_eq!(report["outcome"], "completed");
+    let calls = report["tool_calls"].as_array().unwrap();
+    assert_eq!((calls.len(), &calls[0]["is_error"]), (1, &json!(false)));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_run_that_ended_in_a_panic_is_ended() {
+    let server = Own::start(one_each()).await;
+    server.let_all();
+    server.panic_at("model_call_started");
+    let left = server.post("/chat", &json!({"message": "Work."})).await;
+    assert_eq!(left.problem(503), "unavailable");
+    let run = left.json()["run_id"].as_str().unwrap().to_owned();
+    let ended = server
+        .post(&format!("/runs/{run}/cancel"), &json!({}))
+        .await;
+    assert_eq!(ended.expect(202)["state"], "finished");
+    // Nothing is kept of those of other programs, and nobody waits for them in vain.
+    server.panic_at("tool_finished");
+    let asked = json!({"model": "default", "messages": [{"role": "user", "content": "Work."}]});
+    let answered = server.post("/v1/chat/completions", &asked).await;
+    assert!(answered.status >= 500, "{answered:?}");
+    let answered = server.post("/v1/chat/completions", &asked).await;
+    let answer = &answered.expect(200)["choices"][0]["message"]["content"];
+    assert_eq!(answer, "Done.");
+    server.end().await;
+}
+
+/// As a fault of the store would: the run hears of it, and is left before it is over.
+#[tokio::test]
+async fn a_run_that_is_left_while_it_is_cancelled_is_ended_all_the_same() {
+    let mut server = Own::start(one_each()).await;
+    server.script.agents.add_permits(2);
+    let asked = json!({"message": "Work.", "background": true});
+    let begun = server.post("/chat", &asked).await.expect(202);
+    let run = begun["run_id"].as_str().unwrap().to_owned();
+    server.heard("agent").await;
+    server.heard("call").await;
+    server.panic_at("tool_finished");
+    let ended = server
+        .post(&format!("/runs/{run}/cancel"), &json!({}))
+        .await;
+    assert_eq!(ended.expect(202)["state"], "finished");
+    let shown = server.get(&format!("/runs/{run}")).await.expect(200);
+    assert_eq!(shown["report"]["outcome"], "cancelled", "{shown}");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_run_of_a_dialect_begins_though_its_client_is_gone_by_then() {
+    let said = json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Work."}]});
+    let ui = json!({"id": "chat-1", "messages": [said]});
+    let said = json!({"id": "m1", "role": "user", "content": "Work."});
+    let ag_ui = json!({
+        "threadId": "chat-1", "runId": "r1", "messages": [said],
+        "tools": [], "context": [], "state": {}, "forwardedProps": {},
+    });
+    for (path, body) in [("/api/chat", ui), ("/ag-ui", ag_ui)] {
+        let mut server = Own::start(ServerOptions::default()).await;
+        let address = server.base.trim_start_matches("http://").to_owned();
+        let body = body.to_string();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut client = TcpStream::connect(&address).await.unwrap();
+        client.write_all(request.as_bytes()).await.unwrap();
+        // The run is about to begin, and cannot yet, when the client goes away and the server sees that.
+        server.heard("agent").await;
+        drop(client);
+        while server.gauge("switchboard_http_connections_open").await > 1 {
+            tokio::task::yield_now().await;
+        }
+        server.let_all();
+        server.heard("call").await;
+        let sessions = server.get("/sessions").await.expect(200)["sessions"].clone();
+        assert_eq!(sessions.as_array().unwrap().len(), 1, "{path}: {sessions}");
+        assert_eq!(sessions[0]["id"], "chat-1");
+        let shown = server.get("/sessions/chat-1").await.expect(200);
+        let run = shown["runs"][0]["id"].as_str().unwrap();
+        let events = server
+            .follow(&format!("/runs/{run}/events"))
+            .await
+            .rest()
+            .await;
+        let report = &events.last().unwrap().data["report"];
+        assert_eq!(report["answer"], "Done.", "{path}: {report}");
+        server.end().await;
+    }
+}

@@ -1,0 +1,85 @@
+//! Chats under ids that clients choose: everybody has all of them.
+
+use serde_json::{Value, json};
+
+use crate::{serving::Serving, support::Place};
+
+const ANN: &str = "ann-0123456789abcdef";
+const BOB: &str = "bob-0123456789abcdef";
+
+fn guarded() -> Place {
+    let config = json!({
+        "mcp_servers": {},
+        "serve": {"tokens": [{"token": ANN, "user": "ann"}, {"token": BOB, "user": "bob"}]},
+    });
+    Place::new().with_file("switchboard.json", &config.to_string())
+}
+
+fn ui(text: &str) -> Value {
+    let said = json!({"id": text, "role": "user", "parts": [{"type": "text", "text": text}]});
+    json!({"id": "default", "messages": [said]})
+}
+
+fn ag_ui(text: &str) -> Value {
+    json!({
+        "threadId": "default", "runId": text, "messages": [{"id": text, "role": "user", "content": text}],
+        "tools": [], "context": [], "state": {}, "forwardedProps": {},
+    })
+}
+
+/// The session that a chat is kept in, once its answer was read.
+async fn said(server: &Serving, path: &str, body: &Value) -> String {
+    let answered = server.post(path, body).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    // What the client is told is about the id of its own choice.
+    if path == "/ag-ui" {
+        assert!(
+            answered.text.contains("\"threadId\":\"default\""),
+            "{answered:?}"
+        );
+    }
+    answered.header("x-switchboard-session-id").to_owned()
+}
+
+#[tokio::test]
+async fn an_id_that_another_person_chose_is_as_free_as_any() {
+    for (path, asked) in [("/api/chat", ui as fn(&str) -> Value), ("/ag-ui", ag_ui)] {
+        let server = Serving::alone(guarded(), &[]).await.with_token(ANN);
+        let first = said(&server, path, &asked("one")).await;
+        let server = server.with_token(BOB);
+        let other = said(&server, path, &asked("two")).await;
+        assert_ne!(first, other);
+        // Neither learns of the other, and each comes back to their own.
+        for hidden in [&first, &"default".to_owned()] {
+            let shown = server.get(&format!("/sessions/{hidden}")).await;
+            assert_eq!(shown.problem(404), "not-found", "{hidden}");
+        }
+        assert_eq!(said(&server, path, &asked("three")).await, other);
+        let server = server.with_token(ANN);
+        assert_eq!(said(&server, path, &asked("four")).await, first);
+        let shown = server.get(&format!("/sessions/{first}")).await.expect(200);
+        let text = shown["messages"].to_string();
+        assert!(text.contains("one") && text.contains("four"), "{text}");
+        assert!(!text.contains("two") && !text.contains("three"), "{text}");
+        // By the id under which it is kept it is found as well.
+        let mut kept = asked("five");
+        kept[if path == "/ag-ui" { "threadId" } else { "id" }] = json!(first);
+        let answered = server.post(path, &kept).await;
+        assert_eq!(
+            answered.header("x-switchboard-session-id"),
+            first,
+            "{answered:?}"
+        );
+        let sessions = server.get("/sessions").await.expect(200);
+        assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_has_a_name_a_chat_is_the_session_of_its_id() {
+    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+    assert_eq!(said(&server, "/api/chat", &ui("one")).await, "default");
+    assert_eq!(said(&server, "/ag-ui", &ag_ui("two")).await, "default");
+    let shown = server.get("/sessions/default").await.expect(200);
+    assert_eq!(shown["runs"].as_array().unwrap().len(), 2);
+}

@@ -1,0 +1,48 @@
+//! How many runs of one person may be under way, whoever comes at the same moment.
+
+use futures_util::future::join_all;
+use serde_json::json;
+use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
+
+use crate::serving::{Serving, no_servers, place};
+
+#[tokio::test]
+async fn of_many_who_come_at_once_just_as_many_are_let_in_as_there_may_be() {
+    const MOST: usize = 4;
+    const AT_ONCE: usize = 60;
+    let mut config = no_servers();
+    config["serve"] = json!({"max_runs_each": MOST});
+    let gate = Gate::new();
+    let fake = FakeModel::start().await.unwrap();
+    for _ in 0..MOST {
+        fake.answer(Answer::openai_chat([Say::text("ok")]).held_by(&gate));
+    }
+    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let asked = json!({"message": "Hi", "background": true});
+    let answers = join_all((0..AT_ONCE).map(|_| server.post("/chat", &asked))).await;
+    let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|it| it.status == 202);
+    assert_eq!(taken.len(), MOST);
+    for answer in &refused {
+        assert_eq!(answer.problem(429), "too-many");
+    }
+    let sessions = server.get("/sessions").await.expect(200);
+    let sessions = sessions["sessions"].as_array().unwrap().len();
+    assert_eq!(sessions, MOST, "nothing is left of those that were refused");
+    // Each place is there again.
+    gate.open();
+    for answer in &taken {
+        let run = answer.json()["run_id"].as_str().unwrap().to_owned();
+        server
+            .follow(&format!("/runs/{run}/events"))
+            .await
+            .rest()
+            .await;
+    }
+    for _ in 0..MOST {
+        let gate = Gate::new();
+        fake.answer(Answer::openai_chat([Say::text("ok")]).held_by(&gate));
+        server.begin(json!({"message": "Hi"})).await;
+    }
+    let refused = server.post("/chat", &asked).await;
+    assert_eq!(refused.problem(429), "too-many");
+}

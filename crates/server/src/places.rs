@@ -1,0 +1,267 @@
+//! How many requests may be open at once: in all, and of one principal.
+//!
+//! A request is open until the last byte of its answer was sent or given up, so that a stream is open for long. Two
+//! sorts of requests are short and must get in when everything is full:
+//!
+//! - what watches over the server (`/healthz`, `/readyz`, `/metrics`): else a busy server is taken for a dead one, and
+//!   ended with its runs;
+//! - words about runs (`POST` below `/runs/`): what is decided, answered or cancelled ends runs and the streams that
+//!   follow them. For these some places are kept back.
+//!
+//! One principal has no more than its share of the others' places. This counts requests, not streams only: what waits
+//! for a run takes a place just as well, whatever the form of its answer.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::Method,
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use hyper::body::{Frame, SizeHint};
+use switchboard_domain::Principal;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+
+use crate::{App, Problem, ServerOptions};
+
+/// Places that are kept back for words about runs.
+const FOR_WORDS: usize = 64;
+
+/// What a request is, to those who give out places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    /// Needs none.
+    Probe,
+    /// May have one of those that are kept back.
+    Word,
+    Other,
+}
+
+impl Sort {
+    fn of(request: &Request) -> Self {
+        match request.uri().path() {
+            "/healthz" | "/readyz" | "/metrics" => Self::Probe,
+            path if path.starts_with("/runs/") && request.method() == Method::POST => Self::Word,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Places for requests.
+pub(crate) struct Places {
+    all: Arc<Semaphore>,
+    for_words: Arc<Semaphore>,
+    each: Arc<Each>,
+    most_each: usize,
+}
+
+/// How many each principal has; those that have none are not in it.
+#[derive(Default)]
+struct Each(Mutex<HashMap<Principal, usize>>);
+
+impl Each {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place of a principal, for as long as it is held.
+pub(crate) struct Share {
+    each: Arc<Each>,
+    principal: Principal,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut each = self.each.lock();
+        if let Some(open) = each.get_mut(&self.principal) {
+            *open -= 1;
+            if *open == 0 {
+                each.remove(&self.principal);
+            }
+        }
+    }
+}
+
+impl Places {
+    pub(crate) fn new(options: &ServerOptions) -> Self {
+        let all = options.max_requests.min(Semaphore::MAX_PERMITS);
+        Self {
+            all: Arc::new(Semaphore::new(all)),
+            for_words: Arc::new(Semaphore::new(FOR_WORDS)),
+            each: Arc::default(),
+            most_each: options.max_requests_each,
+        }
+    }
+
+    /// A place in all; `Err` if there is none, `None` if none is needed.
+    fn take(&self, sort: Sort) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
+        if sort == Sort::Probe {
+            return Ok(None);
+        }
+        let place = Arc::clone(&self.all).try_acquire_owned();
+        let place = match place {
+            Err(_) if sort == Sort::Word => Arc::clone(&self.for_words).try_acquire_owned(),
+            place => place,
+        };
+        place.map(Some)
+    }
+
+    fn take_for(&self, principal: &Principal) -> Option<Share> {
+        let mut each = self.each.lock();
+        let open = each.get(principal).copied().unwrap_or(0);
+        if open >= self.most_each {
+            return None;
+        }
+        each.insert(principal.clone(), open + 1);
+        Some(Share {
+            each: Arc::clone(&self.each),
+            principal: principal.clone(),
+        })
+    }
+}
+
+/// Takes no more requests at once than it may.
+pub(crate) async fn limit(State(app): State<App>, request: Request, next: Next) -> Response {
+    let Ok(place) = app.places().take(Sort::of(&request)) else {
+        let most = app.options().max_requests;
+        let detail =
+            format!("{most} requests are open, and the server takes no more at once: try again");
+        return Problem::unavailable(detail, None).into_response();
+    };
+    // Only `POST` waits for runs. Until an answer begins: it may be a stream.
+    let most = app.options().request_time;
+    let response = if request.method() == Method::POST {
+        next.run(request).await
+    } else if let Ok(response) = tokio::time::timeout(most, next.run(request)).await {
+        response
+    } else {
+        let detail = format!("this took longer than {} s: try again", most.as_secs_f64());
+        Problem::unavailable(detail, None).into_response()
+    };
+    held(response, place)
+}
+
+/// Takes no more of one principal's requests at once than it may.
+pub(crate) async fn limit_each(
+    app: &App,
+    principal: &Principal,
+    request: Request,
+    next: Next,
+) -> Response {
+    if Sort::of(&request) != Sort::Other {
+        return next.run(request).await;
+    }
+    let Some(share) = app.places().take_for(principal) else {
+        let most = app.options().max_requests_each;
+        return Problem::too_many(format!(
+            "{most} requests of yours are open, streams among them, and more are not taken: end one"
+        ))
+        .into_response();
+    };
+    held(next.run(request).await, share)
+}
+
+/// The response, with something that is let go when the last byte of its body was sent or given up.
+pub(crate) fn held(response: Response, hold: impl Send + Unpin + 'static) -> Response {
+    response.map(|body| Body::new(Held { body, _hold: hold }))
+}
+
+struct Held<T> {
+    body: Body,
+    _hold: T,
+}
+
+impl<T: Unpin> hyper::body::Body for Held<T> {
+    type Data = bytes::Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn principal(user: &str) -> Principal {
+        Principal {
+            user: user.to_owned(),
+            ..Principal::default()
+        }
+    }
+
+    #[test]
+    fn nobody_takes_what_is_anothers_or_kept_for_words() {
+        let places = Places::new(&ServerOptions {
+            max_requests: 3,
+            max_requests_each: 2,
+            ..ServerOptions::default()
+        });
+        let (ann, bob) = (principal("ann"), principal("bob"));
+        let hers = [places.take_for(&ann), places.take_for(&ann)];
+        assert!(hers.iter().all(Option::is_some) && places.take_for(&ann).is_none());
+        assert!(places.take_for(&bob).is_some(), "given back at once");
+        drop(hers);
+        assert!(
+            places.each.lock().is_empty(),
+            "nothing is kept of those who left"
+        );
+        assert!(places.take_for(&ann).is_some());
+
+        let all: Vec<_> = (0..3).map(|_| places.take(Sort::Other).unwrap()).collect();
+        assert!(places.take(Sort::Other).is_err());
+        assert!(places.take(Sort::Probe).unwrap().is_none(), "it needs none");
+        let words: Vec<_> = (0..FOR_WORDS)
+            .map(|_| places.take(Sort::Word).unwrap())
+            .collect();
+        assert!(places.take(Sort::Word).is_err(), "they have an end as well");
+        drop((all, words));
+        assert!(places.take(Sort::Other).is_ok());
+    }
+
+    #[test]
+    fn only_what_is_short_gets_in_beside_the_others() {
+        let sort = |method: Method, path: &'static str| {
+            let request = Request::builder().method(method).uri(path);
+            Sort::of(&request.body(Body::empty()).unwrap())
+        };
+        for probe in ["/healthz", "/readyz?x", "/metrics"] {
+            assert_eq!(sort(Method::GET, probe), Sort::Probe, "{probe}");
+        }
+        for word in [
+            "/runs/a/cancel",
+            "/runs/a/approvals/b",
+            "/runs/a/questions/b",
+        ] {
+            assert_eq!(sort(Method::POST, word), Sort::Word, "{word}");
+        }
+        for (method, path) in [
+            (Method::GET, "/runs/a/events"),
+            (Method::GET, "/healthz/x"),
+            (Method::POST, "/chat"),
+            (Method::POST, "/sessions/runs/a"),
+        ] {
+            assert_eq!(sort(method, path), Sort::Other, "{path}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Runs in a session, which go on without their client: those of the AI SDK's chat and of AG-UI.
+
+use std::{collections::HashSet, sync::Arc};
+
+use axum::http::StatusCode;
+use serde_json::Value;
+use switchboard_domain::{ApprovalDecision, Message, Principal, SessionId, ToolOutput};
+
+use super::{
+    client_tools::ClientTools,
+    inbound::{bad_messages, check_nul},
+    respond::Telling,
+    waiting::{Results, Waiting, too_late},
+};
+use crate::{
+    App, Problem, Wish,
+    hub::{Hub, Start, Talk},
+    read::check_id,
+};
+
+/// Words about calls of a run that waits for them.
+#[derive(Debug, PartialEq)]
+pub(super) struct Words {
+    pub(super) run: String,
+    /// The number of the last event that the client has seen.
+    pub(super) seen: u64,
+    /// By the ids of the calls.
+    pub(super) said: Vec<(String, ApprovalDecision)>,
+}
+
+/// What a client says of its conversation.
+pub(super) trait Talks {
+    /// What is new, where the session is known.
+    fn newest(&self) -> Result<Vec<Arc<Message>>, Problem>;
+
+    /// The whole conversation, where the session is not known.
+    fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem>;
+
+    /// What was said last, where the answer to it is wanted anew: the message, and how often the same was said, this time
+    /// among them.
+    fn again(&self) -> Result<Option<(Arc<Message>, usize)>, Problem> {
+        Ok(None)
+    }
+
+    /// What it ends with, if that is results of tools: by the ids of their calls.
+    fn results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
+        Ok(Vec::new())
+    }
+}
+
+/// What a request comes to.
+pub(super) struct Asked<'t, T> {
+    pub(super) session: SessionId,
+    pub(super) wish: Wish,
+    pub(super) words: Option<Words>,
+    /// The tools that run at the client: names, descriptions, schemas.
+    pub(super) tools: Vec<(String, String, Value)>,
+    pub(super) talk: &'t T,
+}
+
+impl<T: Talks> Asked<'_, T> {
+    /// Begins a run in the session, or goes on with the one that waits for what this request brings. The response ends where
+    /// the run waits.
+    pub(super) async fn begin(
+        self,
+        app: App,
+        principal: Principal,
+        waiting: Waiting,
+    ) -> Result<Telling<()>, Problem> {
+        let known = app.hub().sessions().get(&principal, &self.session).await?;
+        let results = match known {
+            Some(_) => self.talk.results()?,
+            // Of runs that were elsewhere.
+            None => Vec::new(),
+        };
+        if self.words.is_some() || !results.is_empty() {
+            let answers = Answers {
+                session: self.session,
+                words: self.words,
+                results,
+            };
+            return answers.go_on(app, principal, waiting).await;
+        }
+        self.wish.parameters.check()?;
+        let again = self.talk.again()?;
+        let messages = match (&known, &again) {
+            (None, _) => self.talk.conversation()?,
+            // What was said is in the session, and is answered once more.
+            (Some(_), Some(_)) => Vec::new(),
+            // The client's own copy of what was said is not read: the session has it, with all that models need back.
+            (Some(_), None) => self.talk.newest()?,
+        };
+        let tools = ClientTools::new(&app, self.tools).await?;
+        let keep = match again.filter(|_| known.is_some()) {
+            None => None,
+            Some((message, times)) => {
+                let said = app.hub().sessions();
+                let said = said.messages(&principal, &self.session, 0).await?;
+                Some(behind(&said, &message, times)?)
+            }
+        };
+        end_what_is_open(&app, &principal, &self.session).await?;
+        let start = Start {
+            principal: principal.clone(),
+            wish: self.wish,
+            talk: Talk::Session {
+                id: Some(self.session),
+                create: true,
+                keep,
+                messages,
+            },
+            shape: tools.as_ref().map(ClientTools::shape),
+        };
+        let started = app.hub().start(start).await?;
+        let telling = Telling::of(app, principal, &started, ());
+        Ok(telling.until_waiting().with_client(tools, waiting))
+    }
+}
+
+/// The position behind a message that was said so often.
+fn behind(said: &[Arc<Message>], message: &Message, times: usize) -> Result<u64, Problem> {
+    let places = (1_u64..).zip(said);
+    let mut same = places.filter(|(_, it)| ***it == *message);
+    let found = times.checked_sub(1).and_then(|before| same.nth(before));
+    found.map(|(behind, _)| behind).ok_or_else(|| {
+        Problem::conflict(
+            "the message whose answer is wanted anew is not in the session as the client has it: read the session again, or \
+             ask the question anew",
+        )
+        .at("messages")
+    })
+}
+
+/// Somebody said something new while a run was not over: they stopped it, or went on without it.
+async fn end_what_is_open(
+    app: &App,
+    principal: &Principal,
+    session: &SessionId,
+) -> Result<(), Problem> {
+    if let Some(open) = app.hub().open_run(principal, session).await? {
+        app.hub().cancel(principal, &open.run).await?;
+    }
+    Ok(())
+}
+
+/// What a run waits for: words about its calls, and results of those that its client makes.
+struct Answers {
+    session: SessionId,
+    words: Option<Words>,
+    results: Vec<(String, ToolOutput)>,
+}
+
+impl Answers {
+    /// Says the words and gives the results, and tells what comes of them.
+    async fn go_on(
+        self,
+        app: App,
+        principal: Principal,
+        waiting: Waiting,
+    ) -> Result<Telling<()>, Problem> {
+        let hub = app.hub();
+        let run = match &self.words {
+            Some(words) => words.run.clone(),
+            None => match hub.open_run(&principal, &self.session).await? {
+                Some(open) => open.run.to_string(),
+                None => return Err(too_late()),
+            },
+        };
+        check_id(&run, || Problem::no_run(&run))?;
+        // No client has seen more than there was before its word.
+        let last = hub.view(&principal, &run).await?.run.last_event;
+        let seen = self
+            .words
+            .as_ref()
+            .map_or(last, |words| words.seen.min(last));
+        let (tools, calls) = waiting.look(&principal, &run).unzip();
+        // The other results are those of the server's own tools, which the client has from it.
+        let mut results = self.results;
+        let is_asked = |id: &String| calls.iter().flatten().any(|call| call == id);
+        results.retain(|(id, _)| is_asked(id));
+        for (id, output) in &results {
+            let place = format!("the result of the tool call `{id}`");
+            check_nul(output).map_err(|why| bad_messages(format!("{place}: {why}")))?;
+        }
+        let all = Said {
+            hub: hub.clone(),
+            principal: principal.clone(),
+            waiting: waiting.clone(),
+            results: Results {
+                run: run.clone(),
+                results,
+            },
+            words: self.words,
+        };
+        // To its end, whether or not the client waits for it: a part of its answers would leave the run waiting.
+        let said = tokio::spawn(all.say()).await;
+        let (held_at, decided) = said.map_err(|_| Problem::internal())??;
+        let reader = hub.reader(&principal, &run, 0).await?;
+        let session = Some(self.session);
+        let telling = Telling::all(app, principal, run.as_str().into(), session, reader, ());
+        Ok(telling
+            .after(held_at.unwrap_or(seen), decided)
+            .until_waiting()
+            .with_client(tools, waiting))
+    }
+}
+
+/// What is said to a run, all of it.
+struct Said {
+    hub: Hub,
+    principal: Principal,
+    waiting: Waiting,
+    results: Results,
+    words: Option<Words>,
+}
+
+impl Said {
+    /// Gives the results, and then the words. Tells the number of the last event that the client was told of, if it brings
+    /// results alone, and the calls that go on.
+    async fn say(self) -> Result<(Option<u64>, HashSet<String>), Problem> {
+        let run = self.results.run.clone();
+        let mut decided = HashSet::new();
+        let mut held_at = None;
+        // A person may answer what they are asked before the client is done with its calls.
+        if self.words.is_none() || !self.results.results.is_empty() {
+            let held = self.waiting.take(&self.principal, &self.results)?;
+            if self.words.is_none() {
+                held_at = Some(held.seen);
+            }
+            held.let_go(&self.hub, self.results).await?;
+            decided.extend(held.calls.into_iter().map(|(_, call)| call));
+        }
+        for (call, word) in self.words.into_iter().flat_map(|words| words.said) {
+            match self.hub.decide(&self.principal, &run, &call, word).await {
+                Ok(_) => drop(decided.insert(call)),
+                // Somebody else had a word, or the run went on without: what came of it is told all the same.
+                Err(problem) if problem.status == StatusCode::CONFLICT => {}
+                Err(problem) => return Err(problem),
+            }
+        }
+        Ok((held_at, decided))
+    }
+}
+
+/// Refuses words that no store takes. `place` says which they are.
+pub(super) fn check_word(place: &str, word: &ApprovalDecision) -> Result<(), String> {
+    match word {
+        ApprovalDecision::Allow {
+            input: Some(input), ..
+        } => check_nul(input).map_err(|why| format!("{place}: its input: {why}")),
+        ApprovalDecision::Deny {
+            reason: Some(reason),
+            ..
+        } => check_nul(reason).map_err(|why| format!("{place}: its reason: {why}")),
+        _ => Ok(()),
+    }
+}
