@@ -91,8 +91,9 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
     let fits = |one: usize, call: usize| {
         ends[call] != CallEnd::Hallucinated && wanted[one].fits(&calls[call])
     };
+    let all: Vec<usize> = (0..wanted.len()).collect();
     let in_order = if turn.any_order {
-        pairs(wanted.len(), calls.len(), fits)
+        paired(&all, expected, calls.len(), fits)
     } else {
         aligned(
             wanted.len(),
@@ -106,8 +107,8 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
         .filter(|one| in_order[*one].is_none())
         .collect();
     let taken: HashSet<usize> = in_order.iter().flatten().copied().collect();
-    let out_of_order = pairs(left.len(), calls.len(), |one, call| {
-        !taken.contains(&call) && fits(left[one], call)
+    let out_of_order = paired(&left, expected, calls.len(), |one, call| {
+        !taken.contains(&call) && fits(one, call)
     });
     let strays: HashSet<usize> = out_of_order.iter().flatten().copied().collect();
 
@@ -117,14 +118,27 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
         .filter(|(_, call)| call.is_none())
         .map(|(one, _)| *one)
         .collect();
-    let mut attempted = strays.len();
+    // What is needed first: a call with other arguments was meant for it.
+    unmet.sort_by_key(|one| expected[*one].optional);
+    let found = left.iter().zip(&out_of_order);
+    let mut attempted = found
+        .filter(|(one, call)| call.is_some() && !expected[**one].optional)
+        .count();
     let mut seen: HashSet<(Option<&str>, &str, String)> = HashSet::new();
     for call in earlier.iter().filter(|call| !call.is_error) {
         seen.insert(key(call));
     }
+    let mut failed = HashSet::new();
     let mut judged = Vec::with_capacity(calls.len());
     for (at, call) in calls.iter().enumerate() {
-        let is_repeated = !seen.insert(key(call)) || call.failure == Some(ToolFailure::Repeated);
+        let is_repeated = seen.contains(&key(call)) || call.failure == Some(ToolFailure::Repeated);
+        // What failed may be tried again.
+        let is_retry = failed.contains(&key(call));
+        if call.is_error {
+            failed.insert(key(call));
+        } else {
+            seen.insert(key(call));
+        }
         let (worth, why) = if turn.forbidden.iter().any(|pattern| names(pattern, call)) {
             (
                 Worth::Forbidden,
@@ -152,7 +166,7 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
                 Worth::Unnecessary,
                 Some("its result was there already".to_owned()),
             )
-        } else if turn.calls.is_some() && !is_own(call) {
+        } else if turn.calls.is_some() && !is_own(call) && !is_retry {
             (
                 Worth::Unnecessary,
                 Some("no such call is expected".to_owned()),
@@ -302,6 +316,30 @@ impl<'a> Wanted<'a> {
         let further = self.call.exactly.then(further).flatten();
         further.map(|(name, _)| format!("`{name}` is not expected"))
     }
+}
+
+/// Pairs as many of these expected calls as can be, the needed ones before the optional ones: what each is paired
+/// with, in the order of `ones`.
+fn paired(
+    ones: &[usize],
+    expected: &[ExpectedCall],
+    calls: usize,
+    fits: impl Fn(usize, usize) -> bool,
+) -> Vec<Option<usize>> {
+    let mut order: Vec<usize> = (0..ones.len()).collect();
+    order.sort_by_key(|at| expected[ones[*at]].optional);
+    let found = pairs(ones.len(), calls, |at, call| fits(ones[order[at]], call));
+    let mut paired = vec![None; ones.len()];
+    for (at, call) in order.into_iter().zip(found) {
+        paired[at] = call;
+    }
+    paired
+}
+
+/// Calls that must be made in this turn, for people.
+pub(crate) fn needed(turn: &Turn) -> impl Iterator<Item = String> {
+    let calls = turn.calls.iter().flatten();
+    calls.filter(|call| !call.optional).map(in_words)
 }
 
 /// Pairs as many of `ones` with `others` as can be, each with one that fits: what each of the ones is paired with.

@@ -135,6 +135,32 @@ fn each_call_is_worth_what_it_is_worth() {
             (vec![Right], 0, 0),
         ),
         (
+            json!({"any_order": true, "calls": [{"tool": "a", "optional": true}, {"tool": "a", "input": {"id": 1}}]}),
+            vec![a()],
+            (vec![Right], 0, 0),
+        ),
+        // The stray is optional, so that the one that is missing is a fault of its own.
+        (
+            json!({"calls": [{"tool": "a"}, {"tool": "b", "optional": true}, {"tool": "c"}]}),
+            vec![b(), a()],
+            (vec![WrongOrder, Right], 1, 0),
+        ),
+        // What failed may be tried again.
+        (
+            json!({}),
+            vec![
+                failed("a", json!({"id": 1}), ToolFailure::Timeout),
+                a(),
+                a(),
+            ],
+            (vec![Unjudged, Unjudged, Unnecessary], 0, 0),
+        ),
+        (
+            json!({"calls": [{"tool": "a"}]}),
+            vec![failed("a", json!({"id": 1}), ToolFailure::Timeout), a()],
+            (vec![Right, Unjudged], 0, 0),
+        ),
+        (
             json!({"calls": [{"tool": "a", "optional": true}]}),
             vec![],
             (vec![], 0, 0),
@@ -208,6 +234,11 @@ fn the_argument_that_is_wrong_is_named() {
 fn matchers_mean_what_the_table_says() {
     let table = [
         (json!(42), json!(42.0), true),
+        (
+            json!(9_007_199_254_740_993_u64),
+            json!(9_007_199_254_740_992_u64),
+            false,
+        ),
         (json!("a"), json!(" a "), true),
         (json!("a"), json!("A"), false),
         (json!(null), Value::Null, true),

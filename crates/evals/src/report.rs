@@ -49,6 +49,9 @@ pub struct RunResult {
     pub error: Option<String>,
     /// The turns that were run.
     pub turns: Vec<TurnResult>,
+    /// Calls that were expected in the turns that were not, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_reached: Vec<String>,
 }
 
 /// One question and its answer.
@@ -208,6 +211,7 @@ impl Report {
         for run in self.runs.iter().filter(|run| run.model == *model) {
             summary.runs += 1;
             summary.passed += u64::from(run.passed);
+            summary.counts.judged += run.not_reached.len() as u64;
             let kind = summary.kinds.entry(run.kind.clone()).or_default();
             kind.0 += 1;
             kind.1 += u64::from(run.passed);
@@ -251,9 +255,18 @@ impl Report {
         summary
     }
 
-    /// What was to be reached and was not, one sentence each: for every model, each threshold.
+    /// What was to be reached and was not, one sentence each: for every model, each threshold; and whatever could
+    /// not be run at all.
     pub fn missed(&self) -> Vec<String> {
-        let mut missed = Vec::new();
+        let mut missed: Vec<String> = Vec::new();
+        for run in &self.runs {
+            if let Some(error) = &run.error {
+                missed.push(format!(
+                    "{}: `{}` could not be run: {error}",
+                    run.model, run.scenario
+                ));
+            }
+        }
         let Thresholds {
             passed,
             accuracy,

@@ -52,6 +52,7 @@ fn report(runs: Vec<(bool, Vec<TurnResult>)>) -> Report {
         passed,
         error: None,
         turns,
+        not_reached: Vec::new(),
     };
     Report {
         version: VERSION,
@@ -129,6 +130,21 @@ fn nothing_expected_and_nothing_done_is_no_share() {
     assert_eq!(
         (counts.accuracy(), counts.hallucinated_share()),
         (None, None)
+    );
+}
+
+#[test]
+fn what_was_not_reached_is_not_right() {
+    let right = call("a", CallEnd::Successful, Worth::Right, 1);
+    let mut report = report(vec![(false, vec![turn(vec![right], 0, 0, 1, None)])]);
+    report.runs[0].not_reached = vec!["b {}".to_owned(), "c {}".to_owned()];
+    assert_eq!(report.summary()[0].counts.accuracy(), Some(1.0 / 3.0));
+    // And what could not be run is no success, whatever was asked for.
+    assert_eq!(report.missed(), Vec::<String>::new());
+    report.runs[0].error = Some("there is no such recipe".to_owned());
+    assert_eq!(
+        report.missed(),
+        ["acme/one: `s` could not be run: there is no such recipe"]
     );
 }
 

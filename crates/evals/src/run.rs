@@ -14,7 +14,7 @@ use switchboard_orchestration::{
 };
 
 use crate::{
-    judge::{Worth, judge},
+    judge::{Worth, judge, needed},
     report::{RunResult, TurnResult},
     suite::{DeclaredTool, Scenario, Suite, Turn},
 };
@@ -96,7 +96,23 @@ impl Suite {
             passed: false,
             error: None,
             turns: Vec::with_capacity(scenario.turns.len()),
+            not_reached: Vec::new(),
         };
+        self.talk(engine, scenario, model, &mut result).await;
+        let not_run = scenario.turns.iter().skip(result.turns.len());
+        result.not_reached = not_run.flat_map(needed).collect();
+        result.passed = result.turns.len() == scenario.turns.len()
+            && result.turns.iter().all(|turn| turn.faults.is_empty());
+        result
+    }
+
+    async fn talk(
+        &self,
+        engine: &dyn Engine,
+        scenario: &Scenario,
+        model: &ModelId,
+        result: &mut RunResult,
+    ) {
         let declared = (!scenario.tools.is_empty())
             .then(|| Arc::new(Declared::new(&scenario.tools)) as Arc<dyn ToolHost>);
         let wish = Wish {
@@ -110,7 +126,7 @@ impl Suite {
             Ok(agent) => agent,
             Err(why) => {
                 result.error = Some(why);
-                return result;
+                return;
             }
         };
         let mut conversation: Vec<Arc<Message>> = Vec::new();
@@ -131,7 +147,7 @@ impl Suite {
             }
             let Some(report) = report else {
                 result.error = Some("the run waits for an approval that nobody here can give: approve its tools, or take another recipe".to_owned());
-                return result;
+                return;
             };
             let cost = engine.cost(model, &report.usage);
             result
@@ -142,9 +158,6 @@ impl Suite {
                 break;
             }
         }
-        result.passed = result.turns.len() == scenario.turns.len()
-            && result.turns.iter().all(|turn| turn.faults.is_empty());
-        result
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use switchboard_domain::{
     ApprovalScope, Elicitation, ElicitationAnswer, FinishReason, ModelId, ServerProblem,
     ToolChoice, ToolChoiceOutcome, ToolContent, ToolHostChange, ToolProgress, ToolRetry, Usage,
-    Warning,
+    Warning, WarningKind,
 };
 
 use crate::{RunReport, ToolFailure};
@@ -338,19 +338,29 @@ pub enum RunPhase {
 impl RunEventKind {
     /// Whether it may be told at any time between those of the driver: tools and servers say it.
     pub(crate) fn is_from_outside(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::ToolProgressed { .. }
-                | Self::ToolRetried { .. }
-                | Self::QuestionAsked { .. }
-                | Self::QuestionAnswered { .. }
-        )
+            | Self::ToolRetried { .. }
+            | Self::QuestionAsked { .. }
+            | Self::QuestionAnswered { .. } => true,
+            Self::Warning { warning } => warning.kind == WarningKind::QuestionNotAsked,
+            _ => false,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_makes_happen_may_come_at_any_time() {
+        let told = |kind| RunEventKind::Warning {
+            warning: Warning::new(kind, "why"),
+        };
+        assert!(told(WarningKind::QuestionNotAsked).is_from_outside());
+        assert!(!told(WarningKind::ToolChoiceRelaxed).is_from_outside());
+    }
 
     /// One is made for every word that a model writes, and handed on several times. What is big and rare is boxed.
     #[test]

@@ -319,7 +319,7 @@ async fn no_secret_is_written() {
             0 => calls(
                 "call_a",
                 "echo",
-                r#"{"password":"hunter2-is-mine","word":"Bearer abcdefgh12345678"}"#,
+                r#"{"password":"hunter2-is-mine","word":"Bearer abcdefgh12345678","data":{"token":"hunter3"}}"#,
             ),
             1 => says(&[
                 "The key is correct-ho",
@@ -351,6 +351,7 @@ async fn no_secret_is_written() {
     for secret in [
         KEY,
         "hunter2",
+        "hunter3",
         "abcdefgh12345678",
         "abcdefgh0123456789KLMNop",
         "0123456789abcdef0123",

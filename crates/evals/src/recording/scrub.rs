@@ -15,8 +15,11 @@ const MIN_SECRET_BYTES: usize = 8;
 /// Deeper values are not looked into, and left out.
 const MAX_DEPTH: usize = 128;
 
-/// What must come back to a provider byte by byte, and bytes: what only reads like a key there is none.
-const EXACT: [&str; 4] = ["provider_state", "state", "data", "blob"];
+/// What must come back to a provider byte by byte, whatever is in it: what only reads like a key is none.
+const OPAQUE: &str = "provider_state";
+
+/// The bytes of media and of resources, as base64.
+const BYTES: [&str; 2] = ["data", "blob"];
 
 /// Takes secrets out of a recording. Cheap to clone when nothing is known.
 #[derive(Clone)]
@@ -100,7 +103,10 @@ impl Scrubber {
             let value = if is_secret && !exact {
                 Value::String(REDACTED.to_owned())
             } else {
-                self.walk(value, exact || EXACT.contains(&name.as_str()), depth + 1)
+                {
+                    let is_bytes = value.is_string() && BYTES.contains(&name.as_str());
+                    self.walk(value, exact || is_bytes || name == OPAQUE, depth + 1)
+                }
             };
             (self.exact(&name), value)
         });

@@ -205,7 +205,10 @@ fn contains(argument: &Value, wanted: &Value) -> bool {
 /// Whether two values mean the same.
 fn same(argument: Option<&Value>, wanted: &Value) -> bool {
     match (argument.unwrap_or(&Value::Null), wanted) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        // Two whole numbers are the same only if they are: as fractions, large ones would lose their last digits.
+        (Value::Number(a), Value::Number(b)) => {
+            a == b || ((a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64())
+        }
         (Value::String(a), Value::String(b)) => a.trim() == b.trim(),
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(Some(a), b))

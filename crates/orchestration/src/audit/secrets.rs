@@ -53,13 +53,15 @@ pub(super) fn without_secrets(text: &str) -> String {
         } else {
             None
         };
-        // What was hidden before stays as it is.
-        if let Some((skip, length)) = hidden
-            && !after[skip..].starts_with(REDACTED)
-        {
-            clean.push_str(&after[..skip]);
-            clean.push_str(REDACTED);
-            rest = &after[skip + length..];
+        if let Some((skip, length)) = hidden {
+            let value = &after[skip..];
+            let length = hidden_before(value).map_or(length, |before| before.max(length));
+            // What was hidden before stays as it is, unless more of it is to be seen.
+            if &value[..length] != REDACTED {
+                clean.push_str(&after[..skip]);
+                clean.push_str(REDACTED);
+                rest = &value[length..];
+            }
         }
     }
     clean.push_str(rest);
@@ -99,6 +101,15 @@ fn after_scheme(after: &str) -> Option<(usize, usize)> {
     let token = after.strip_prefix(' ')?;
     let length = token.find(|c| !is_value(c)).unwrap_or(token.len());
     (length >= MIN_BEARER).then_some((1, length))
+}
+
+/// The length of a value whose beginning was hidden already.
+fn hidden_before(value: &str) -> Option<usize> {
+    let more = value.strip_prefix(REDACTED)?;
+    let more = more
+        .find(|c| !is_value(c) || c == '\\')
+        .unwrap_or(more.len());
+    Some(REDACTED.len() + more)
 }
 
 /// The length of `user:password` before the `@` of an address.
@@ -169,6 +180,12 @@ mod tests {
                 "max_tokens=5, token_count: 7",
             ),
             ("the password is long", "the password is long"),
+            // A part of it was known and hidden before.
+            (
+                r#"{"token": "[redacted].deadbeef"}"#,
+                r#"{"token": "[redacted]"}"#,
+            ),
+            ("token=[redacted].deadbeef, x", "token=[redacted], x"),
             ("password:", "password:"),
         ] {
             assert_eq!(without_secrets(text), expected, "{text}");
