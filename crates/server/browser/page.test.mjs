@@ -446,29 +446,84 @@ describe("the page", { concurrency: false }, () => {
     await fine(page);
   });
 
-  test("each answer stands under its question, also where another program had one answered again", async () => {
-    const page = await visit();
-    const session = crypto.randomUUID();
-    const messages = [];
-    const ask = async (words, answer, trigger = "submit-message") => {
+  /** A conversation that another program has through `/api/chat`, with all of its messages each time. */
+  const chat = (messages = []) => {
+    const id = crypto.randomUUID();
+    const say = (role, words) => messages.push({ id: String(messages.length), role, parts: [{ type: "text", text: words }] });
+    const ask = async (answer, trigger) => {
       model.say([answer]);
-      if (trigger === "submit-message") messages.push({ id: String(messages.length), role: "user", parts: [{ type: "text", text: words }] });
       const response = await fetch(`${program.url}/api/chat`, {
         method: "POST", headers: { "content-type": "application/json" },
-        body: JSON.stringify({ id: session, messages, trigger, model: SCRIPTED }),
+        body: JSON.stringify({ id, messages, trigger, model: SCRIPTED }),
       });
       assert.equal(response.status, 200);
       await response.text();
     };
-    await ask("First?", "One.");
-    await ask("Second?", "Two.");
-    await ask("Second?", "Two, again.", "regenerate-message");
-    await ask("Third?", "Three.");
-    await ask("Third?", "Three, again.", "regenerate-message");
-    await page.goto(`${program.url}/#/s/${session}`);
-    await waitText(page.locator(".text"), "Three, again.");
-    const turns = await page.locator(".turn").evaluateAll((all) => all.map((turn) => [turn.querySelector(".asked-by-person")?.textContent, turn.querySelector(".text")?.textContent.trim()]));
-    assert.deepEqual(turns, [["You: First?", "One."], ["You: Second?", "Two, again."], ["You: Third?", "Three, again."]]);
+    return {
+      id, say,
+      ask: (words, answer) => {
+        say("user", words);
+        return ask(answer, "submit-message");
+      },
+      again: (answer) => ask(answer, "regenerate-message"),
+    };
+  };
+  /** Opens a conversation, and waits for the words of its last answer. */
+  const show = async (page, { id }, last) => {
+    await page.goto(`${program.url}/#/s/${id}`);
+    await waitText(page.locator(".turn:last-child .text"), last);
+  };
+  const turns = (page) => page.locator(".turn").evaluateAll((all) => all.map((turn) => [turn.querySelector(".asked-by-person")?.textContent, ...[...turn.querySelectorAll(".text")].map((it) => it.textContent.trim())]));
+
+  test("each answer stands under its question, also where another program had one answered again", async () => {
+    const page = await visit();
+    const other = chat();
+    await other.ask("First?", "One.");
+    await other.ask("Second?", "Two.");
+    await other.again("Two, again.");
+    await other.ask("Third?", "Three.");
+    await other.again("Three, again.");
+    await show(page, other, "Three, again.");
+    assert.deepEqual(await turns(page), [["You: First?", "One."], ["You: Second?", "Two, again."], ["You: Third?", "Three, again."]]);
+    await fine(page);
+  });
+
+  test("an answer that was set aside is not shown, neither later nor at once", async () => {
+    const page = await visit();
+    const other = chat();
+    await other.ask("Only one?", "The first answer.");
+    await other.again("The second answer.");
+    await show(page, other, "The second answer.");
+    assert.deepEqual(await turns(page), [["You: Only one?", "The second answer."]]);
+    // While the page is open.
+    await other.again("The third answer.");
+    await waitText(page.locator(".turn:only-child .text"), "The third answer.");
+    assert.deepEqual(await turns(page), [["You: Only one?", "The third answer."]]);
+    await other.ask("One more?", "The fourth answer.");
+    await waitText(page.locator(".turn:last-child .text"), "The fourth answer.");
+    await waitText(page.locator(".turn:last-child"), "One more?");
+    assert.deepEqual(await turns(page), [["You: Only one?", "The third answer."], ["You: One more?", "The fourth answer."]]);
+    await fine(page);
+  });
+
+  test("what a program brought with it stays under its question where another answer was set aside", async () => {
+    const page = await visit();
+    const other = chat();
+    other.say("user", "First?");
+    other.say("assistant", "The program's own answer.");
+    await other.ask("Second?", "Set aside.");
+    await other.again("Two, again.");
+    other.say("assistant", "Two, again.");
+    // As many runs as questions.
+    await show(page, other, "Two, again.");
+    assert.deepEqual(await turns(page), [["You: First?", "The program's own answer."], ["You: Second?", "Two, again."]]);
+    await other.ask("Third?", "Three.");
+    await page.reload();
+    await waitText(page.locator(".turn:last-child .text"), "Three.");
+    assert.deepEqual(await turns(page), [["You: First?", "The program's own answer."], ["You: Second?", "Two, again."], ["You: Third?", "Three."]]);
+    // What turned out to be the answer is shown as it was, and the other from its messages.
+    await page.locator(".turn:nth-child(2) .run[data-run]").waitFor();
+    await page.locator(".turn:nth-child(1) .run:not([data-run])").waitFor();
     await fine(page);
   });
 

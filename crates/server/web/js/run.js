@@ -351,3 +351,16 @@ export function runOfMessages(id, messages) {
   run.state = "finished";
   return run;
 }
+
+/** Whether a run that is over said these messages of its session. */
+export function isRunOf(run, messages) {
+  const bare = (text) => text.replace(/\s+/g, "");
+  const parts = messages.flatMap((message) => message.parts ?? []);
+  const text = bare(parts.map((part) => (part.type === "text" ? part.text : "")).join(""));
+  const calls = parts.filter((part) => part.type === "tool_use");
+  if (calls.length && !calls.some((part) => run.calls.has(part.id))) return false;
+  const answer = bare(run.report?.answer ?? "");
+  if (run.report?.outcome === "completed" && answer) return text.endsWith(answer);
+  // Half an answer is shown, but is in no message.
+  return calls.length > 0 || bare(run.pieces.map((it) => it.text ?? "").join("")).includes(text);
+}

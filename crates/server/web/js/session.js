@@ -1,7 +1,7 @@
 // The open conversation: its turns, the line on which its events come, and what the person does with it.
 import { api, Refused } from "./api.js";
 import { Line, follow } from "./events.js";
-import { Run, runOfMessages } from "./run.js";
+import { Run, isRunOf, runOfMessages } from "./run.js";
 import { Model, announce } from "./view.js";
 
 /** More events than this are not replayed; the turns before are shown from their messages. */
@@ -18,6 +18,8 @@ export class Session extends Model {
   error = null;
   stop = new AbortController();
   #keys = 0;
+  /** Runs that are replayed: the turn that each may be of, and what is said there. */
+  #unsure = new Map();
 
   /** `onChange(what)` is told what concerns the list of sessions or the servers. */
   constructor(onChange = () => {}) {
@@ -76,27 +78,34 @@ export class Session extends Model {
     if (last && last.state !== "finished") this.#details(this.runs.get(last.id));
   }
 
-  /** Turns of messages and runs: each run answers one message of the person, the last one the last message. */
+  /**
+   * Turns of messages and runs. Only the last run is sure to answer the last message of the person: other questions may be of the
+   * client's own history, which no run answered, and other runs may be of questions that were asked again. Those questions are shown
+   * from their messages, until the events of a run turn out to be their answer.
+   */
   #build(messages, runs) {
     const asked = messages.flatMap((message, at) => (message.role === "user" ? [at] : []));
-    const total = runs.at(-1) ? runs.at(-1).events_before + runs.at(-1).last_event : 0;
-    const from = Math.max(0, total - MOST_EVENTS);
-    let after = 0;
+    // Runs that another program began, without a word of a person.
+    if (!asked.length) for (const record of runs) this.#turn(null, this.#run(record.id));
+    const end = (record) => record.events_before + record.last_event;
+    const from = Math.max(0, (runs.length ? end(runs.at(-1)) : 0) - MOST_EVENTS);
     const offset = asked.length - runs.length;
-    // Runs whose question was asked again are still among them, and which they are nobody says: then only the last one is sure.
-    const sure = offset < 0 ? asked.length - 1 : 0;
+    // With more runs than questions nobody says which of them were set aside, and only the last one is replayed.
+    let after = asked.length && offset < 0 ? end(runs.at(-2)) : runs[0]?.events_before ?? 0;
     asked.forEach((at, number) => {
       const record = runs[number - offset];
-      if (record && number >= sure && record.events_before >= from) {
+      const isLast = number === asked.length - 1;
+      const isReplayed = record && record.events_before >= from;
+      if (isLast && isReplayed) {
         this.#turn(messages[at], this.#run(record.id));
         return;
       }
-      if (record) after = record.events_before + record.last_event;
-      const end = asked[number + 1] ?? messages.length;
-      this.#turn(messages[at], runOfMessages(number >= sure ? record?.id ?? null : null, messages.slice(at + 1, end)));
+      const said = messages.slice(at + 1, asked[number + 1] ?? messages.length);
+      const turn = this.#turn(messages[at], runOfMessages(isLast ? record?.id ?? null : null, said));
+      if (!record || offset < 0) return;
+      if (isReplayed) this.#unsure.set(this.#run(record.id), { turn, said });
+      else after = end(record);
     });
-    // Runs that another program began, without a word of a person.
-    if (!asked.length) for (const record of runs) this.#turn(null, this.#run(record.id));
     return after;
   }
 
@@ -133,7 +142,12 @@ export class Session extends Model {
   async #adopt(turn) {
     try {
       const { messages } = await api.session(this.id);
-      turn.user = messages.findLast((message) => message.role === "user") ?? null;
+      const asked = messages.filter((message) => message.role === "user");
+      turn.user = asked.at(-1) ?? null;
+      // Where a question was asked again, its answer until now is set aside with all that came after it.
+      const before = this.turns.slice(0, this.turns.indexOf(turn)).filter((it) => it.user && !it.failed);
+      const aside = asked.length ? before.slice(asked.length - 1) : [];
+      this.turns = this.turns.filter((it) => !aside.includes(it));
       this.touch();
     } catch {
       // The answer is shown without its question.
@@ -151,6 +165,11 @@ export class Session extends Model {
   }
 
   #told(run, what) {
+    const place = what === "finished" && this.#unsure.get(run);
+    if (place) {
+      this.#unsure.delete(run);
+      if (isRunOf(run, place.said)) place.turn.run = run;
+    }
     if (what === "waiting") this.#details(run);
     if (what === "finished" || what === "servers") this.onChange(what);
     this.touch();
