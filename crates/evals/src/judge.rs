@@ -88,42 +88,13 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
     let expected = turn.calls.as_deref().unwrap_or_default();
     let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::of).collect();
     let ends: Vec<CallEnd> = calls.iter().map(end_of).collect();
-    let fits = |one: usize, call: usize| {
-        ends[call] != CallEnd::Hallucinated && wanted[one].fits(&calls[call])
-    };
-    let all: Vec<usize> = (0..wanted.len()).collect();
-    let in_order = if turn.any_order {
-        paired(&all, expected, calls.len(), fits)
-    } else {
-        aligned(
-            wanted.len(),
-            calls.len(),
-            |one| expected[one].optional,
-            fits,
-        )
-    };
-    // What is left may have been made, but not at its place.
-    let left: Vec<usize> = (0..wanted.len())
-        .filter(|one| in_order[*one].is_none())
-        .collect();
-    let taken: HashSet<usize> = in_order.iter().flatten().copied().collect();
-    let out_of_order = paired(&left, expected, calls.len(), |one, call| {
-        !taken.contains(&call) && fits(one, call)
-    });
-    let strays: HashSet<usize> = out_of_order.iter().flatten().copied().collect();
-
-    let mut unmet: Vec<usize> = left
-        .iter()
-        .zip(&out_of_order)
-        .filter(|(_, call)| call.is_none())
-        .map(|(one, _)| *one)
-        .collect();
-    // What is needed first: a call with other arguments was meant for it.
-    unmet.sort_by_key(|one| expected[*one].optional);
-    let found = left.iter().zip(&out_of_order);
-    let mut attempted = found
-        .filter(|(one, call)| call.is_some() && !expected[**one].optional)
-        .count();
+    let Assigned {
+        taken,
+        strays,
+        left,
+        mut unmet,
+        mut attempted,
+    } = assign(turn, &wanted, calls, &ends);
     let mut seen: HashSet<(Option<&str>, &str, String)> = HashSet::new();
     for call in earlier.iter().filter(|call| !call.is_error) {
         seen.insert(key(call));
@@ -189,6 +160,72 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
     Judgement {
         calls: judged,
         missing: missing.map(|one| in_words(&expected[*one])).collect(),
+        attempted,
+    }
+}
+
+/// Which calls are the expected ones.
+struct Assigned {
+    /// Calls at their place.
+    taken: HashSet<usize>,
+    /// Calls that are expected elsewhere.
+    strays: HashSet<usize>,
+    /// Expected calls without one at their place.
+    left: Vec<usize>,
+    /// Of these, those without any.
+    unmet: Vec<usize>,
+    /// Needed calls that were made elsewhere.
+    attempted: usize,
+}
+
+fn assign(
+    turn: &Turn,
+    wanted: &[Wanted<'_>],
+    calls: &[ToolCallRecord],
+    ends: &[CallEnd],
+) -> Assigned {
+    let expected = turn.calls.as_deref().unwrap_or_default();
+    let fits = |one: usize, call: usize| {
+        ends[call] != CallEnd::Hallucinated && wanted[one].fits(&calls[call])
+    };
+    let all: Vec<usize> = (0..wanted.len()).collect();
+    let in_order = if turn.any_order {
+        paired(&all, expected, calls.len(), fits)
+    } else {
+        aligned(
+            wanted.len(),
+            calls.len(),
+            |one| expected[one].optional,
+            fits,
+        )
+    };
+    // What is left may have been made, but not at its place.
+    let left: Vec<usize> = (0..wanted.len())
+        .filter(|one| in_order[*one].is_none())
+        .collect();
+    let taken: HashSet<usize> = in_order.iter().flatten().copied().collect();
+    let out_of_order = paired(&left, expected, calls.len(), |one, call| {
+        !taken.contains(&call) && fits(one, call)
+    });
+    let strays: HashSet<usize> = out_of_order.iter().flatten().copied().collect();
+
+    let mut unmet: Vec<usize> = left
+        .iter()
+        .zip(&out_of_order)
+        .filter(|(_, call)| call.is_none())
+        .map(|(one, _)| *one)
+        .collect();
+    // What is needed first: a call with other arguments was meant for it.
+    unmet.sort_by_key(|one| expected[*one].optional);
+    let found = left.iter().zip(&out_of_order);
+    let attempted = found
+        .filter(|(one, call)| call.is_some() && !expected[**one].optional)
+        .count();
+    Assigned {
+        taken,
+        strays,
+        left,
+        unmet,
         attempted,
     }
 }

@@ -169,6 +169,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     // A client that goes away in the middle ends this at any of its waits.
     let open = app.counts().open_requests.one_more();
     let mut response = next.run(request).instrument(span.clone()).await;
+    let route = response.extensions_mut().remove::<Route>();
     if let Some(problem) = response.extensions_mut().remove::<Problem>()
         && let Some(mut other) = project::problem(&path, &problem)
     {
@@ -185,7 +186,6 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     span.record("http.response.status_code", status.as_u16());
     // A stream goes on behind this.
     tracing::debug!(parent: &span, "answered");
-    let route = response.extensions_mut().remove::<Route>();
     let route = route.map_or_else(|| "other".to_owned(), |route| route.0);
     app.counts()
         .answered(method.as_str(), &route, status.as_u16(), began.elapsed());

@@ -8,7 +8,7 @@
 //! - words about runs (`POST` below `/runs/`): what is decided, answered or cancelled ends runs and the streams that
 //!   follow them. For these some places are kept back.
 //!
-//! One principal has no more than its share of the others' places. This counts requests, not streams only: what waits
+//! One principal has no more than its share of the others' places, and 32 words under way at once. This counts requests, not streams only: what waits
 //! for a run takes a place just as well, whatever the form of its answer.
 
 use std::{
@@ -34,8 +34,12 @@ use crate::{App, Problem, ServerOptions};
 /// Places that are kept back for words about runs.
 const FOR_WORDS: usize = 64;
 
+/// Words of one principal that may be under way at once, beside its other requests: a word whose body does not come
+/// holds its place for as long as a body may take.
+const WORDS_OF_ONE: usize = FOR_WORDS / 2;
+
 /// What a request is, to those who give out places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Sort {
     /// Needs none.
     Probe,
@@ -62,12 +66,12 @@ pub(crate) struct Places {
     most_each: usize,
 }
 
-/// How many each principal has; those that have none are not in it.
+/// How many of each sort each principal has; those that have none are not in it.
 #[derive(Default)]
-struct Each(Mutex<HashMap<Principal, usize>>);
+struct Each(Mutex<HashMap<(Principal, Sort), usize>>);
 
 impl Each {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(Principal, Sort), usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,16 +79,16 @@ impl Each {
 /// A place of a principal, for as long as it is held.
 pub(crate) struct Share {
     each: Arc<Each>,
-    principal: Principal,
+    whose: (Principal, Sort),
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
         let mut each = self.each.lock();
-        if let Some(open) = each.get_mut(&self.principal) {
+        if let Some(open) = each.get_mut(&self.whose) {
             *open -= 1;
             if *open == 0 {
-                each.remove(&self.principal);
+                each.remove(&self.whose);
             }
         }
     }
@@ -114,16 +118,24 @@ impl Places {
         place.map(Some)
     }
 
-    fn take_for(&self, principal: &Principal) -> Option<Share> {
+    fn most_of_one(&self, sort: Sort) -> usize {
+        match sort {
+            Sort::Word => WORDS_OF_ONE,
+            _ => self.most_each,
+        }
+    }
+
+    fn take_for(&self, principal: &Principal, sort: Sort) -> Option<Share> {
+        let whose = (principal.clone(), sort);
         let mut each = self.each.lock();
-        let open = each.get(principal).copied().unwrap_or(0);
-        if open >= self.most_each {
+        let open = each.get(&whose).copied().unwrap_or(0);
+        if open >= self.most_of_one(sort) {
             return None;
         }
-        each.insert(principal.clone(), open + 1);
+        each.insert(whose.clone(), open + 1);
         Some(Share {
             each: Arc::clone(&self.each),
-            principal: principal.clone(),
+            whose,
         })
     }
 }
@@ -156,11 +168,12 @@ pub(crate) async fn limit_each(
     request: Request,
     next: Next,
 ) -> Response {
-    if Sort::of(&request) != Sort::Other {
+    let sort = Sort::of(&request);
+    if sort == Sort::Probe {
         return next.run(request).await;
     }
-    let Some(share) = app.places().take_for(principal) else {
-        let most = app.options().max_requests_each;
+    let Some(share) = app.places().take_for(principal, sort) else {
+        let most = app.places().most_of_one(sort);
         return Problem::too_many(format!(
             "{most} requests of yours are open, streams among them, and more are not taken: end one"
         ))
@@ -218,15 +231,23 @@ mod tests {
             ..ServerOptions::default()
         });
         let (ann, bob) = (principal("ann"), principal("bob"));
-        let hers = [places.take_for(&ann), places.take_for(&ann)];
-        assert!(hers.iter().all(Option::is_some) && places.take_for(&ann).is_none());
-        assert!(places.take_for(&bob).is_some(), "given back at once");
-        drop(hers);
+        let hers = [(); 2].map(|()| places.take_for(&ann, Sort::Other));
+        assert!(hers.iter().all(Option::is_some));
+        assert!(places.take_for(&ann, Sort::Other).is_none());
+        assert!(
+            places.take_for(&bob, Sort::Other).is_some(),
+            "given back at once"
+        );
+        let words = [(); WORDS_OF_ONE].map(|()| places.take_for(&ann, Sort::Word));
+        assert!(words.iter().all(Option::is_some), "beside the others");
+        assert!(places.take_for(&ann, Sort::Word).is_none());
+        assert!(places.take_for(&bob, Sort::Word).is_some());
+        drop((hers, words));
         assert!(
             places.each.lock().is_empty(),
             "nothing is kept of those who left"
         );
-        assert!(places.take_for(&ann).is_some());
+        assert!(places.take_for(&ann, Sort::Other).is_some());
 
         let all: Vec<_> = (0..3).map(|_| places.take(Sort::Other).unwrap()).collect();
         assert!(places.take(Sort::Other).is_err());

@@ -354,6 +354,9 @@ async fn names_of_models_that_are_made_up_are_not_counted() {
     );
     let told = server.get("/metrics").await.text;
     assert!(!told.contains("by-somebody"), "{told}");
+    // What is refused in the words of another interface is counted where it was refused.
+    let refused = r#"{method="POST",route="/v1/chat/completions",status="4"#;
+    assert!(told.contains(refused), "{told}");
     for counted in [
         r#"{provider="(other)",model="(other)",result="failed"} 1"#,
         r#"{provider="openai",model="gpt-4o-mini",result="failed"} 1"#,

@@ -1,12 +1,14 @@
-//! Words about calls that the client makes itself, and words that end with their session.
+//! What is the client's own: its calls, its names of sessions, and what it has of a conversation.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
-    serving::{Serving, no_servers, place, with_server},
+    serving::{Answered, Serving, no_servers, place, with_server},
     slow_server::SlowServer,
 };
+
+const ANN: &str = "ann-0123456789abcdef";
 
 fn asked(messages: &Value) -> Value {
     json!({
@@ -100,4 +102,140 @@ async fn a_word_for_a_session_ends_with_it() {
         }
         assert_eq!(server.delete("/sessions/chat-1").await.status, 204);
     }
+}
+
+/// What a session's messages begin with.
+async fn said(server: &Serving) -> Vec<String> {
+    let shown = server.get("/sessions/chat").await.expect(200);
+    let messages = shown["messages"].as_array().unwrap().iter();
+    let texts = messages.map(|it| it["parts"][0]["text"].as_str().unwrap().to_owned());
+    texts.collect()
+}
+
+/// What the AI SDK posts of a chat: these messages of the person.
+async fn posted(server: &Serving, trigger: &str, texts: &[&str]) -> Answered {
+    let messages: Vec<_> = (0..)
+        .zip(texts)
+        .map(|(place, text): (u32, _)| {
+            let parts = json!([{"type": "text", "text": text}]);
+            json!({"id": place.to_string(), "role": "user", "parts": parts})
+        })
+        .collect();
+    let body = json!({"id": "chat", "messages": messages, "trigger": trigger});
+    server.post("/api/chat", &body).await
+}
+
+#[tokio::test]
+async fn what_is_answered_anew_is_sure_or_nothing_is_set_aside() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let mut answers = 0;
+    let mut ask = async |trigger: &str, texts: &[&str]| {
+        answers += 1;
+        let answer = format!("Answer {answers}.");
+        fake.answer(Answer::openai_chat([Say::text(&answer)]));
+        let answered = posted(&server, trigger, texts).await;
+        assert!(answered.text.contains(&answer), "{texts:?}: {answered:?}");
+        answer
+    };
+    for text in ["Yes.", "Important.", "Yes.", "More.", "Yes."] {
+        ask("submit-message", &[text]).await;
+    }
+    let all = said(&server).await;
+    // The last ones: nothing but the answer to the last of all stands behind it.
+    let answer = ask("regenerate-message", &["More.", "Yes."]).await;
+    let now = said(&server).await;
+    assert_eq!(now[..9], all[..9]);
+    assert_eq!(now[9..], [answer]);
+    // It could be the first of all, or any that is like it.
+    let before = said(&server).await;
+    let refused = posted(&server, "regenerate-message", &["Yes."]).await;
+    assert_eq!(refused.problem(409), "conflict");
+    let refused = refused.text;
+    assert!(refused.contains("send all messages"), "{refused}");
+    assert_eq!(said(&server).await, before);
+    // One that is there once needs nothing before it, nor need what is before it be as in the session.
+    let answer = ask("regenerate-message", &["Edited.", "More."]).await;
+    let now = said(&server).await;
+    assert_eq!(now[..7], all[..7]);
+    assert_eq!(now[7..], [answer]);
+    // All from the beginning tells which one is meant.
+    let answer = ask("regenerate-message", &["Yes.", "Important.", "Yes."]).await;
+    let now = said(&server).await;
+    assert_eq!(now[..5], all[..5]);
+    assert_eq!(now[5..], [answer]);
+}
+
+#[tokio::test]
+async fn a_tool_of_the_client_is_there_after_a_persons_word() {
+    let mut slow = SlowServer::start().await;
+    slow.answer(1);
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::call(
+        "a",
+        "slow__left",
+        json!({"far": 1}),
+    )]));
+    fake.answer(Answer::openai_chat([Say::call("b", "mine", json!({}))]));
+    fake.answer(Answer::openai_chat([Say::text("It rains.")]));
+    let mut config = with_server(&slow);
+    config["approve"] = json!("ask");
+    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let question = json!({"id": "1", "role": "user", "content": "?"});
+    let body = |messages: Value, resume: Value| {
+        json!({
+            "threadId": "t", "runId": "r", "messages": messages, "resume": resume,
+            "tools": [{"name": "mine", "description": "Mine.", "parameters": {"type": "object"}}],
+        })
+    };
+    let last = |answered: &Answered| -> Value {
+        let mut lines = answered.text.lines().rev();
+        let last = lines.find_map(|line| line.strip_prefix("data: ")).unwrap();
+        serde_json::from_str(last).unwrap()
+    };
+    let first = body(json!([question]), json!([]));
+    let asked = last(&server.post("/ag-ui", &first).await);
+    let interrupt = &asked["outcome"]["interrupts"][0]["id"];
+    assert!(interrupt.is_string(), "{asked}");
+    // It waits for no result of the client, and loses nothing by one.
+    let result = |call: &str| json!({"id": "3", "role": "tool", "toolCallId": call, "content": "17 degrees"});
+    let early = body(json!([question, result("b")]), json!([]));
+    assert_eq!(server.post("/ag-ui", &early).await.problem(409), "conflict");
+
+    let word =
+        json!([{"interruptId": interrupt, "status": "resolved", "payload": {"approved": true}}]);
+    let resumed = last(&server.post("/ag-ui", &body(json!([question]), word)).await);
+    assert_eq!(slow.called().await["name"], "left");
+    let pending = &resumed["outcome"]["pendingToolCallIds"];
+    assert_eq!(*pending, json!(["b"]), "{resumed}");
+
+    let given = body(json!([question, result("b")]), json!([]));
+    let answered = server.post("/ag-ui", &given).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    assert_eq!(last(&answered)["result"]["answer"], "It rains.");
+    let read = fake.request(2).await.json().to_string();
+    assert!(read.contains("17 degrees"), "{read}");
+}
+
+#[tokio::test]
+async fn an_ag_ui_client_learns_the_session_that_its_thread_is_kept_in() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    let mut config = no_servers();
+    config["serve"] = json!({"tokens": [{"token": ANN, "user": "ann"}]});
+    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = server.with_token(ANN);
+    let messages = json!([{"id": "1", "role": "user", "content": "?"}]);
+    let body = json!({"threadId": "th1", "runId": "r", "messages": messages});
+    let answered = server.post("/ag-ui", &body).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let mut lines = answered.text.lines();
+    let first = lines.find_map(|line| line.strip_prefix("data: ")).unwrap();
+    let begun: Value = serde_json::from_str(first).unwrap();
+    assert_eq!(begun["threadId"], "th1");
+    let session = &begun["metadata"]["switchboard"]["sessionId"];
+    assert_eq!(*session, answered.header("x-switchboard-session-id"));
+    let path = format!("/sessions/{}", session.as_str().unwrap());
+    let kept = server.get(&path).await.expect(200);
+    assert_eq!(kept["messages"].as_array().map(Vec::len), Some(2), "{kept}");
 }

@@ -83,8 +83,14 @@ impl Hub {
         owner: &Principal,
         run: &str,
     ) -> Result<Vec<ApprovalRequest>, Problem> {
-        let Some(snapshot) = self.shared.runs.snapshot(owner, run).await? else {
-            return Ok(Vec::new());
+        let snapshot = match self.shared.runs.snapshot(owner, run).await {
+            Ok(Some(snapshot)) => snapshot,
+            Ok(None) => return Ok(Vec::new()),
+            Err(error @ SessionStoreError::Unreadable { .. }) => {
+                tracing::warn!(run, %error, "a stored run cannot be read");
+                return Ok(Vec::new());
+            }
+            Err(error) => return Err(error.into()),
         };
         match Run::restore(snapshot) {
             Ok(run) => Ok(run.waiting().into_iter().cloned().collect()),

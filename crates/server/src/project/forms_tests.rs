@@ -133,7 +133,7 @@ fn an_error_in_a_stream_is_the_one_of_a_whole_answer() {
         assert_eq!(failure.code, code);
         let streamed = error(&told(messages(None), &events));
         assert_eq!(streamed["type"], anthropic);
-        let ag_ui = told(AgUiStream::new("t", "r"), &events);
+        let ag_ui = told(AgUiStream::new("t", "r", "t"), &events);
         assert_eq!(ag_ui.last().unwrap().data.as_ref().unwrap()["code"], code);
     }
 }
@@ -155,7 +155,7 @@ fn a_call_of_an_ag_ui_client_ends_its_run_with_success() {
     let mut responses = Vec::new();
     told_in_pieces(
         &events,
-        || AgUiStream::new("thread", "client"),
+        || AgUiStream::new("thread", "client", "thread"),
         |frames, _| responses.push(frames.to_vec()),
     );
     let [before, rest] = &responses[..] else {

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use axum::http::StatusCode;
 use serde_json::Value;
-use switchboard_domain::{ApprovalDecision, Message, Principal, SessionId, ToolOutput};
+use switchboard_domain::{ApprovalDecision, Message, Principal, Role, SessionId, ToolOutput};
 
 use super::{
     client_tools::ClientTools,
@@ -36,9 +36,8 @@ pub(super) trait Talks {
     /// The whole conversation, where the session is not known.
     fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
-    /// What was said last, where the answer to it is wanted anew: the message, and how often the same was said, this time
-    /// among them.
-    fn again(&self) -> Result<Option<(Arc<Message>, usize)>, Problem> {
+    /// What was said last, where the answer to it is wanted anew.
+    fn again(&self) -> Result<Option<Again>, Problem> {
         Ok(None)
     }
 
@@ -46,6 +45,14 @@ pub(super) trait Talks {
     fn results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
         Ok(Vec::new())
     }
+}
+
+/// A question whose answer is wanted anew.
+#[derive(Debug)]
+pub(super) struct Again {
+    pub(super) question: Arc<Message>,
+    /// What the person said before it, as far as the client has that. `None` is what cannot be read.
+    pub(super) before: Vec<Option<Arc<Message>>>,
 }
 
 /// What a request comes to.
@@ -93,10 +100,10 @@ impl<T: Talks> Asked<'_, T> {
         let tools = ClientTools::new(&app, self.tools).await?;
         let keep = match again.filter(|_| known.is_some()) {
             None => None,
-            Some((message, times)) => {
+            Some(again) => {
                 let said = app.hub().sessions();
                 let said = said.messages(&principal, &self.session, 0).await?;
-                Some(behind(&said, &message, times)?)
+                Some(again.behind(&said)?)
             }
         };
         end_what_is_open(&app, &principal, &self.session).await?;
@@ -117,18 +124,62 @@ impl<T: Talks> Asked<'_, T> {
     }
 }
 
-/// The position behind a message that was said so often.
-fn behind(said: &[Arc<Message>], message: &Message, times: usize) -> Result<u64, Problem> {
-    let places = (1_u64..).zip(said);
-    let mut same = places.filter(|(_, it)| ***it == *message);
-    let found = times.checked_sub(1).and_then(|before| same.nth(before));
-    found.map(|(behind, _)| behind).ok_or_else(|| {
-        Problem::conflict(
-            "the message whose answer is wanted anew is not in the session as the client has it: read the session again, or \
-             ask the question anew",
-        )
-        .at("messages")
-    })
+impl Again {
+    /// The position behind the question in a session.
+    ///
+    /// What stands behind it is set aside, so that it has to be sure which one is meant: a client may have all of the
+    /// session from its beginning, or only the last of it.
+    fn behind(&self, said: &[Arc<Message>]) -> Result<u64, Problem> {
+        let places = (1_u64..).zip(said);
+        let asked: Vec<(u64, &Message)> = places
+            .filter(|(_, message)| message.role == Role::User)
+            .map(|(behind, message)| (behind, &**message))
+            .collect();
+        let is_it = |it: &&(u64, &Message)| *it.1 == *self.question;
+        let mut same = asked.iter().filter(is_it);
+        let found = match (same.next(), same.next()) {
+            (None, _) => return Err(not_as_said()),
+            (Some(only), None) => Some(only),
+            _ => {
+                let mut fitting = asked
+                    .windows(self.before.len() + 1)
+                    .enumerate()
+                    .filter(|(_, these)| self.is_like(these));
+                match (fitting.next(), fitting.next()) {
+                    // The session's beginning, and nothing else in it.
+                    (Some((0, these)), None) => these.last(),
+                    // It could be this one or another.
+                    (Some((0, _)), Some(_)) => None,
+                    // Nothing is set aside but its own answer.
+                    _ => asked.last().filter(is_it),
+                }
+            }
+        };
+        found.map(|(behind, _)| *behind).ok_or_else(which_is_meant)
+    }
+
+    /// The client has these, which are as many as it has.
+    fn is_like(&self, these: &[(u64, &Message)]) -> bool {
+        let before = self.before.iter().map(Option::as_deref);
+        let all = before.chain([Some(&*self.question)]);
+        all.eq(these.iter().map(|(_, message)| Some(*message)))
+    }
+}
+
+fn not_as_said() -> Problem {
+    Problem::conflict(
+        "the message whose answer is wanted anew is not in the session as the client has it: read the session again, or \
+         ask the question anew",
+    )
+    .at("messages")
+}
+
+fn which_is_meant() -> Problem {
+    Problem::conflict(
+        "the message whose answer is wanted anew is in the session more than once, and the messages do not tell which one is \
+         meant: send all messages from the beginning of the session up to it, or ask the question anew",
+    )
+    .at("messages")
 }
 
 /// Somebody said something new while a run was not over: they stopped it, or went on without it.

@@ -136,7 +136,7 @@ fn assert_laws(events: &[RunEvent], is_whole: bool) {
     let mut texts = Vec::new();
     told_in_pieces(
         events,
-        || AgUiStream::new("thread", "client"),
+        || AgUiStream::new("thread", "client", "thread"),
         |frames, is_over| {
             texts.extend(ag_ui.read(frames, is_over));
         },
@@ -238,7 +238,7 @@ proptest! {
         prop_assert_eq!(grammar::chat(&chat), Err("interrupted".to_owned()));
         let messages = broken(messages(None), events);
         prop_assert_eq!(grammar::messages(&messages), Err("overloaded_error".to_owned()));
-        let ag_ui = broken(AgUiStream::new("t", "r"), events);
+        let ag_ui = broken(AgUiStream::new("t", "r", "t"), events);
         prop_assert_eq!(&last(&ag_ui, 1)["code"], "interrupted");
     }
 }
@@ -305,7 +305,7 @@ fn one_run_in_every_dialect() {
     };
     told_in_pieces(
         &events,
-        || AgUiStream::new("thread", "client-run"),
+        || AgUiStream::new("thread", "client-run", "thread"),
         &mut write,
     );
     insta::assert_snapshot!("one_run__ag_ui", pieces);
@@ -479,7 +479,7 @@ fn other_ends_in_every_dialect() {
         "error"
     );
     assert_eq!(
-        last(told(AgUiStream::new("t", "r"), &refused), 1)["code"],
+        last(told(AgUiStream::new("t", "r", "t"), &refused), 1)["code"],
         "refusal"
     );
 
@@ -497,7 +497,7 @@ fn other_ends_in_every_dialect() {
         "abort"
     );
     assert_eq!(
-        last(told(AgUiStream::new("t", "r"), &cancelled), 1)["outcome"]["type"],
+        last(told(AgUiStream::new("t", "r", "t"), &cancelled), 1)["outcome"]["type"],
         "cancelled"
     );
     assert_eq!(
@@ -525,7 +525,7 @@ fn other_ends_in_every_dialect() {
         "other"
     );
     assert_eq!(
-        last(told(AgUiStream::new("t", "r"), &limited), 1)["result"]["error"]["kind"],
+        last(told(AgUiStream::new("t", "r", "t"), &limited), 1)["result"]["error"]["kind"],
         "step_limit"
     );
 }

@@ -293,9 +293,8 @@ impl<P: Projection> Telling<P> {
 
     fn keep_for_client(&mut self) {
         let calls = self.told.client_calls();
-        if let Some((tools, waiting)) = self.client.take()
-            && !calls.is_empty()
-        {
+        // Where the run waits for a person alone, it is kept as well: it may call the client's tools later.
+        if let Some((tools, waiting)) = self.client.take() {
             let end = match self.guard.take() {
                 Some(guard) => End::Dropped(guard),
                 None => End::Cancelled(self.app.hub().clone()),

@@ -8,7 +8,7 @@ use std::{
 
 use axum::http::StatusCode;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, Message, Principal, ToolOutput, ToolResult,
+    ApprovalDecision, ApprovalScope, Message, Principal, RunState, ToolOutput, ToolResult,
 };
 use switchboard_orchestration::strategy::formatter::Form;
 use uuid::Uuid;
@@ -78,7 +78,7 @@ pub(super) struct Held {
     pub(super) tools: Arc<ClientTools>,
     /// The number of the last event that the client was told of.
     pub(super) seen: u64,
-    /// The calls that it has: its ids of them, and the run's.
+    /// The calls that it has: its ids of them, and the run's. There is none where the run waits for a person alone.
     pub(super) calls: Vec<(String, String)>,
     /// What ends the run if nobody comes.
     pub(super) end: End,
@@ -119,6 +119,10 @@ impl Held {
         let End::Cancelled(hub) = self.end else {
             return;
         };
+        if self.calls.is_empty() {
+            // It does not wait for its client.
+            return;
+        }
         if let Err(problem) = hub.cancel(&self.owner, &self.run).await {
             let run = self.run;
             tracing::warn!(run, %problem, "a run whose client stayed away could not be ended");
@@ -143,6 +147,20 @@ fn or_too_late(problem: Problem) -> Problem {
     }
 }
 
+/// Where somebody's runs are.
+struct Owned {
+    hub: Hub,
+    owner: Principal,
+}
+
+impl Owned {
+    async fn is_under_way(&self, run: &str) -> bool {
+        let view = self.hub.view(&self.owner, run).await;
+        // One that was put away goes on without its client's tools.
+        view.is_ok_and(|view| view.run.state == RunState::Running)
+    }
+}
+
 /// The runs that wait for their clients.
 #[derive(Clone, Default)]
 pub(crate) struct Waiting {
@@ -151,7 +169,8 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Keeps a run until its client comes back, or ends it when it does not. `patience` is how long a call of it may wait:
-    /// it ends before it would go on without, which nobody would read.
+    /// it ends before it would go on without, which nobody would read. A run that waits for a person alone is not ended, and
+    /// is kept as long as this process is at work on it.
     pub(super) fn put(&self, held: Held, patience: Duration) {
         let run = held.run.clone();
         let since = Instant::now();
@@ -159,17 +178,42 @@ impl Waiting {
         self.runs().insert(run.clone(), (since, held));
         let waiting = self.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(patience.mul_f32(0.9)).await;
-            let is_it = |(kept, _): &(Instant, Held)| *kept == since;
-            let gone = {
-                let mut runs = waiting.runs();
-                let is_there = runs.get(&run).is_some_and(is_it);
-                is_there.then(|| runs.remove(&run)).flatten()
-            };
-            if let Some((_, held)) = gone {
+            loop {
+                tokio::time::sleep(patience.mul_f32(0.9)).await;
+                let Some(person) = waiting.waits_for_person(&run, since) else {
+                    break;
+                };
+                if !person.is_under_way(&run).await {
+                    break;
+                }
+            }
+            if let Some(held) = waiting.remove(&run, since) {
                 held.gives_up().await;
             }
         });
+    }
+
+    /// Takes a run out, if it was put there then.
+    fn remove(&self, run: &str, since: Instant) -> Option<Held> {
+        let mut runs = self.runs();
+        let is_it = runs.get(run).is_some_and(|(kept, _)| *kept == since);
+        is_it
+            .then(|| runs.remove(run))
+            .flatten()
+            .map(|(_, held)| held)
+    }
+
+    /// Whom to ask about a run that was put there then, if it waits for a person alone.
+    fn waits_for_person(&self, run: &str, since: Instant) -> Option<Owned> {
+        let runs = self.runs();
+        let (kept, held) = runs.get(run)?;
+        match &held.end {
+            End::Cancelled(hub) if *kept == since && held.calls.is_empty() => Some(Owned {
+                hub: hub.clone(),
+                owner: held.owner.clone(),
+            }),
+            _ => None,
+        }
     }
 
     /// Gives a run that nobody keeps the results that it waits for, and gives it back to go on with.
@@ -192,7 +236,7 @@ impl Waiting {
         let mut runs = self.runs();
         let found = runs
             .get(&results.run)
-            .filter(|(_, held)| held.owner == *principal);
+            .filter(|(_, held)| held.owner == *principal && !held.calls.is_empty());
         let Some((_, held)) = found else {
             return Err(too_late());
         };

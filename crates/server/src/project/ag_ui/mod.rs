@@ -39,14 +39,15 @@ pub(crate) async fn run(
     ReadJson(input): ReadJson<RunInput>,
 ) -> Result<Response, Problem> {
     let session = session_id(&input.thread_id, "threadId")?;
+    let session = app.hub().session_named(&principal, session).await?;
     let asked = Asked {
-        session: app.hub().session_named(&principal, session).await?,
+        session: session.clone(),
         wish: input.wish()?,
         words: input.words()?,
         tools: input.tools(),
         talk: &input,
     };
     let telling = asked.begin(app, principal, waiting).await?;
-    let projection = AgUiStream::new(input.thread_id, input.run_id);
+    let projection = AgUiStream::new(input.thread_id, input.run_id, session.0);
     Ok(telling.by(projection).response())
 }

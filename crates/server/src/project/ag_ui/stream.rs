@@ -30,6 +30,8 @@ const PROTOCOL: &str = "1.0";
 #[derive(Debug, Default)]
 pub(in super::super) struct AgUiStream {
     thread: String,
+    /// The id under which the thread is kept.
+    session: String,
     /// The client's own name for this run.
     client_run: String,
     run: String,
@@ -46,10 +48,15 @@ pub(in super::super) struct AgUiStream {
 }
 
 impl AgUiStream {
-    /// A stream of a run in this thread, which the client calls `run`.
-    pub(in super::super) fn new(thread: impl Into<String>, run: impl Into<String>) -> Self {
+    /// A stream of a run in this thread, which the client calls `run`, and which is kept as this session.
+    pub(in super::super) fn new(
+        thread: impl Into<String>,
+        run: impl Into<String>,
+        session: impl Into<String>,
+    ) -> Self {
         Self {
             thread: thread.into(),
+            session: session.into(),
             client_run: run.into(),
             ..Self::default()
         }
@@ -216,7 +223,7 @@ impl AgUiStream {
             thread_id: &self.thread,
             run_id: &self.client_run,
             protocol_version: PROTOCOL,
-            metadata: json!({"switchboard": {"runId": self.run, "sessionId": self.thread}}),
+            metadata: json!({"switchboard": {"runId": self.run, "sessionId": self.session}}),
         });
     }
 

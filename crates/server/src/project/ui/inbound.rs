@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::super::{
     inbound::{self, Conversation, bad_messages},
-    kept::{Talks, Words, check_word},
+    kept::{Again, Talks, Words, check_word},
 };
 use crate::{Parameters, Problem};
 
@@ -158,27 +158,25 @@ impl UiRequest {
 }
 
 impl Talks for UiRequest {
-    fn again(&self) -> Result<Option<(Arc<Message>, usize)>, Problem> {
+    fn again(&self) -> Result<Option<Again>, Problem> {
         if self.trigger != Trigger::RegenerateMessage {
             return Ok(None);
         }
         // Without the answer that is given anew, the conversation ends with its question.
-        let asked = self.newest()?;
-        let Some(question) = asked.into_iter().next_back() else {
+        let Some(question) = self.newest()?.into_iter().next_back() else {
             return Ok(None);
         };
-        let mut times = 0;
-        for message in self.messages.iter().filter(|it| it.role == UiRole::User) {
+        let others = self.messages.iter().rev().skip(1).rev();
+        let mut before = Vec::new();
+        for message in others.filter(|it| it.role == UiRole::User) {
             let mut alone = Conversation::default();
-            // What cannot be read is not the same.
-            if message.say_in(&mut alone).is_ok()
-                && let Ok(said) = alone.done()
-                && said.last() == Some(&question)
-            {
-                times += 1;
+            match message.say_in(&mut alone) {
+                // One without anything in it is in no session.
+                Ok(()) => before.extend(alone.done().ok().map(|said| said.into_iter().next())),
+                Err(_) => before.push(None),
             }
         }
-        Ok(Some((question, times)))
+        Ok(Some(Again { question, before }))
     }
 
     /// The last message, which the person said.
