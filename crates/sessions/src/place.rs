@@ -10,13 +10,15 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions as _,
+    ConnectOptions as _, SqliteConnection,
+    error::DatabaseError,
     postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
     sqlite::{
         SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions,
         SqliteSynchronous,
     },
 };
+use tokio::time::{Instant, sleep};
 
 use crate::{
     Durability, OpenError, StoreOptions,
@@ -27,6 +29,9 @@ use crate::{
 /// How long a writer waits for another process that writes. Transactions take milliseconds, but those of a
 /// machine that is busy with something else are many.
 const BUSY: Duration = Duration::from_secs(20);
+
+/// How long it is left to whoever makes a new file.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// SQLite reads in parallel, and more would only wait for the same two or four cores.
 const SQLITE_READERS: u32 = 4;
@@ -80,7 +85,7 @@ impl Place {
     /// A connection that writes.
     pub(crate) async fn connect(&self) -> Result<Connection, sqlx::Error> {
         Ok(match self {
-            Self::Sqlite { writer, .. } => Connection::Sqlite(writer.connect().await?),
+            Self::Sqlite { writer, .. } => Connection::Sqlite(patiently(writer).await?),
             Self::Postgres { options, patience } => {
                 let connecting = Box::pin(options.connect());
                 let connection = within(CONNECT.min(*patience), connecting).await?;
@@ -149,6 +154,26 @@ impl Place {
             Self::Postgres { .. } => "BEGIN",
         }
     }
+}
+
+/// A connection that writes. SQLite does not wait, whatever its time for that, where two who open a new file both
+/// want it to have a log: one of them is told that it is locked, and then it is the other's turn to be done.
+async fn patiently(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let until = Instant::now() + BUSY;
+    loop {
+        match options.connect().await {
+            Err(error) if is_busy(&error) && Instant::now() < until => sleep(PAUSE).await,
+            connected => return connected,
+        }
+    }
+}
+
+/// Whether somebody else has the file: `SQLITE_BUSY` and what it has of extended codes
+/// (<https://sqlite.org/rescode.html#busy>).
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    let code = code.and_then(|code| code.parse::<u32>().ok());
+    code.is_some_and(|code| code & 0xff == 5)
 }
 
 /// Whoever names a certificate wants the server checked: `require` does not do that here as it does in PostgreSQL's
