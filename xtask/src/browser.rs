@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{peers, process};
+use crate::{
+    peers, process,
+    served::{self, Server},
+};
 
 /// What the tests are written with, in exact versions.
 const PACKAGES: &[(&str, &str)] = &[
@@ -105,18 +108,9 @@ fn script() -> Result<std::process::Command> {
     let chromium = chromium()?;
     let folder = folder();
     install(&folder, PACKAGES)?;
-    process::run(&mut process::cargo([
-        "build",
-        "-p",
-        "switchboard-app",
-        "--bin",
-        "switchboard",
-    ]))?;
-    let program = process::target_dir()
-        .join("debug")
-        .join(format!("switchboard{}", env::consts::EXE_SUFFIX));
+    let program = Server::program()?;
     let mut node = process::command("node");
-    node.env("SWITCHBOARD_PROGRAM", program)
+    node.env(served::PROGRAM, program)
         .env("SWITCHBOARD_BROWSER_PACKAGES", folder)
         .env("SWITCHBOARD_CHROMIUM", chromium);
     Ok(node)

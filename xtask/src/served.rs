@@ -13,6 +13,9 @@ use anyhow::{Context as _, Result};
 
 use crate::process;
 
+/// Names the program to test, such as a release build, instead of one that is built for the tests.
+pub(crate) const PROGRAM: &str = "SWITCHBOARD_PROGRAM";
+
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -30,8 +33,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The program, built as it is now.
+    /// The program, built as it is now, or the one that the variable names.
     pub(crate) fn program() -> Result<PathBuf> {
+        if let Some(named) = env::var_os(PROGRAM) {
+            return fs::canonicalize(&named)
+                .with_context(|| format!("{PROGRAM} names {}", Path::new(&named).display()));
+        }
         process::run(&mut process::cargo([
             "build",
             "-p",

@@ -285,3 +285,7 @@ impl fmt::Debug for Wish<'_> {
             .finish()
     }
 }
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

@@ -265,15 +265,8 @@ impl RunStore for Store {
         after: u64,
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError> {
-        let write = Begin {
-            owner: owner.clone(),
-            run: run.clone(),
-            wish: wish::text(run.wish.as_ref())?,
-            keep: after,
-            after,
-            messages: texts("begin a run", messages)?,
-        };
-        self.inner.queue.perform(write).await
+        // Behind everything that was said, nothing is set aside.
+        self.begin_again(owner, run, after, after, messages).await
     }
 
     async fn begin_again(
