@@ -18,6 +18,7 @@
 //! | [`local_ids`] | [`LocalIds`]: ids of tool uses where the server gives none |
 //! | [`tally`] | [`tallied`]: warnings, each said once |
 //! | [`mod@lenient`] | fields of answers that forgive a value of the wrong type |
+//! | [`plain`] | and those that do not, and copy nothing |
 //!
 //! An adapter joins them so:
 //!
@@ -49,6 +50,7 @@ pub mod lenient;
 pub mod local_ids;
 pub mod ndjson;
 mod outgoing;
+pub mod plain;
 pub mod prompted;
 pub mod recovery;
 mod repeated;

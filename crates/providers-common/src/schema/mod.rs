@@ -48,7 +48,7 @@ use serde_json::Value;
 pub use change::{Change, ChangeKind};
 pub use measure::{Measure, measure};
 pub use per_tool::{PerTool, Written};
-pub use restore::restore;
+pub use restore::{restore, restores};
 
 use rules::Rules;
 

@@ -26,8 +26,8 @@ const UNIONS: [&str; 2] = ["anyOf", "oneOf"];
 /// for JSON text if it reads as JSON. What cannot be read is left for the validator to complain of.
 pub fn restore(original: &Value, dialect: Dialect, answer: Value) -> Value {
     let rules = Rules::of(dialect);
-    let reads_text = rules.any == Any::JsonText;
-    if !reads_text && !rules.narrow_keys {
+    let reads_text = reads_text(rules);
+    if !restores(dialect) {
         return answer;
     }
     let normal = normalise(original, &mut Vec::new());
@@ -53,6 +53,16 @@ pub fn restore(original: &Value, dialect: Dialect, answer: Value) -> Value {
         takes_nulls: rules.all_required,
     };
     work.value(&normal.root, answer, 0)
+}
+
+/// Whether [`restore`] has anything to do for answers in that dialect; if not, they are as they came.
+pub fn restores(dialect: Dialect) -> bool {
+    let rules = Rules::of(dialect);
+    reads_text(rules) || rules.narrow_keys
+}
+
+fn reads_text(rules: &Rules) -> bool {
+    rules.any == Any::JsonText
 }
 
 /// Gives keys their own names back.

@@ -14,6 +14,7 @@ mod finish;
 mod names;
 mod native;
 mod parts;
+mod plain;
 pub mod request;
 pub mod response;
 mod results;

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::Value;
 use switchboard_domain::{ChatRequest, ToolDefinition};
 use switchboard_providers_common::{
-    schema::{Dialect, restore},
+    schema::{Dialect, restore, restores},
     tool_names::{NameRule, ToolNames},
 };
 
@@ -53,6 +53,11 @@ impl Declared {
             (Some(tool), Some(dialect)) => restore(&tool.input_schema, dialect, args),
             _ => args,
         }
+    }
+
+    /// Whether an input may come in another form than its tool's own schema has.
+    pub(crate) fn reshapes(&self) -> bool {
+        self.dialect.is_some_and(restores)
     }
 
     /// The tool of that name in the domain.

@@ -12,12 +12,16 @@ use super::{
     names::Declared,
     native::{data_field, medium, readable, text_of},
     parts::{BESIDE_CONTENT, ID, PIECE, SIGNATURE},
+    plain::{PlainChunk, PlainPart},
     usage::UsageReport,
 };
 use crate::{
     continuation::Continuation,
     error::{ApiError, is_error},
 };
+
+/// After so many chunks in a row that were not plain, a server is not expected to send any.
+const MAX_ODD: u8 = 32;
 
 /// The stream's state machine: chunks in, domain events out.
 ///
@@ -59,12 +63,23 @@ pub struct GenerateDecoder {
     /// Whether an answer came, or the reason why there is none.
     answered: bool,
     other_answers: bool,
+    /// Chunks in a row that were not plain.
+    odd: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
     Thought,
+}
+
+/// What a call is given.
+#[derive(Debug)]
+enum Input<'a> {
+    /// A JSON value.
+    Read(Value),
+    /// The text of one.
+    AsItStands(&'a str),
 }
 
 impl GenerateDecoder {
@@ -101,7 +116,15 @@ impl GenerateDecoder {
             done: false,
             answered: false,
             other_answers: false,
+            odd: 0,
         }
+    }
+
+    /// The same without the shorter way through plain chunks, which must come to the same.
+    #[cfg(test)]
+    fn the_long_way(mut self) -> Self {
+        self.odd = MAX_ODD;
+        self
     }
 
     /// The same for a request that declared these tools: their names and inputs are translated back.
@@ -162,16 +185,40 @@ impl GenerateDecoder {
             self.finish_message =
                 text_of(feedback, "blockReasonMessage").or(self.finish_message.take());
         }
-        if let Some(report) = chunk.get("usageMetadata") {
-            self.usage.update(report);
-            let mut usage = self.spent;
-            usage.add(self.usage.into());
-            if usage.is_known() {
-                let usage = Box::new(usage);
-                events.push(ModelEvent::Usage { usage });
-            }
+        if let Some(report) = chunk.get("usageMetadata").filter(|it| !it.is_null()) {
+            self.report(UsageReport::of(report), events);
         }
         Ok(())
+    }
+
+    /// A chunk in which nothing is odd, as [`chunk`](GenerateDecoder::chunk) takes it.
+    fn plain(&mut self, chunk: &PlainChunk<'_>, events: &mut Vec<ModelEvent>) {
+        self.next_hop();
+        if !self.started {
+            let said = |text: Option<&str>| text.map(str::to_owned);
+            self.start(said(chunk.response_id()), said(chunk.model()), events);
+        }
+        self.answered = true;
+        for part in chunk.parts() {
+            self.plain_part(part, events);
+        }
+        if let Some(word) = chunk.finish_reason() {
+            self.ended(word);
+        }
+        if let Some(report) = chunk.usage() {
+            self.report(report, events);
+        }
+    }
+
+    /// Tells what the answer cost so far.
+    fn report(&mut self, report: UsageReport, events: &mut Vec<ModelEvent>) {
+        self.usage.update(report);
+        let mut usage = self.spent;
+        usage.add(self.usage.into());
+        if usage.is_known() {
+            let usage = Box::new(usage);
+            events.push(ModelEvent::Usage { usage });
+        }
     }
 
     /// Notices when the chunks of another request begin.
@@ -230,12 +277,18 @@ impl GenerateDecoder {
         }
         self.finish_message = text_of(&candidate, "finishMessage").or(self.finish_message.take());
         self.token = text_of(&candidate, "continuationToken").or(self.token.take());
-        // A reason that says more than "stop" is not replaced.
-        if let Some(word) = text_of(&candidate, "finishReason").filter(|word| is_said(word))
+        if let Some(word) = text_of(&candidate, "finishReason") {
+            self.ended(&word);
+        }
+    }
+
+    /// Takes the reason of the end. One that says more than "stop" is not replaced.
+    fn ended(&mut self, word: &str) {
+        if is_said(word)
             && self.finish.as_deref().is_none_or(|said| said == "STOP")
-            && !self.asks_for_more(&word)
+            && !self.asks_for_more(word)
         {
-            self.finish = Some(word);
+            self.finish = Some(word.to_owned());
         }
     }
 
@@ -253,7 +306,32 @@ impl GenerateDecoder {
         asked
     }
 
-    fn part(&mut self, part: Map<String, Value>, events: &mut Vec<ModelEvent>) {
+    /// A piece with nothing odd, as [`part`](GenerateDecoder::part) takes it.
+    fn plain_part(&mut self, part: &PlainPart<'_>, events: &mut Vec<ModelEvent>) {
+        let signature = part.thought_signature.as_ref().and_then(|it| it.said());
+        if let Some(call) = &part.function_call {
+            let call = &call.0;
+            let name = call.name.as_deref().unwrap_or_default();
+            let id = call.id.as_ref().and_then(|id| id.said());
+            let input = call.args.map(|args| Input::AsItStands(args.get()));
+            self.whole_call(name, id, signature, input, events);
+            return;
+        }
+        let kind = if part.thought == Some(true) {
+            Kind::Thought
+        } else {
+            Kind::Text
+        };
+        // A signature with nothing to sign stands where an empty text would.
+        self.say(
+            kind,
+            part.text.as_deref().unwrap_or_default(),
+            signature,
+            events,
+        );
+    }
+
+    fn part(&mut self, mut part: Map<String, Value>, events: &mut Vec<ModelEvent>) {
         let signature = text_of(&part, SIGNATURE);
         let is_thought = part.get("thought") == Some(&Value::Bool(true));
         let kind = if is_thought {
@@ -261,8 +339,8 @@ impl GenerateDecoder {
         } else {
             Kind::Text
         };
-        if let Some(call) = part.get("functionCall").and_then(Value::as_object) {
-            self.call(call, signature, events);
+        if let Some(Value::Object(call)) = part.get_mut("functionCall") {
+            self.call(std::mem::take(call), signature.as_deref(), events);
             return;
         }
         if let Some(Value::String(text)) = part.get("text") {
@@ -292,35 +370,66 @@ impl GenerateDecoder {
 
     fn call(
         &mut self,
-        call: &Map<String, Value>,
-        signature: Option<String>,
+        mut call: Map<String, Value>,
+        signature: Option<&str>,
         events: &mut Vec<ModelEvent>,
     ) {
-        self.close(events);
-        let name = text_of(call, "name").map(|name| name.trim().to_owned());
+        let name = text_of(&call, "name").unwrap_or_default();
+        let id = text_of(&call, ID);
         // Arguments in pieces are given only to who asks for them; without their end nothing is run.
         let in_pieces = call.contains_key("partialArgs")
             || call.get("willContinue") == Some(&Value::Bool(true));
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
-            self.nameless += usize::from(!in_pieces);
-            return;
-        };
+        let input = call.remove("args").filter(|args| !args.is_null());
+        let input = input.map(Input::Read);
+        if in_pieces {
+            self.begin_call(&name, id.as_deref(), signature, input, events);
+        } else {
+            self.whole_call(&name, id.as_deref(), signature, input, events);
+        }
+    }
+
+    /// A call of which all is there.
+    fn whole_call(
+        &mut self,
+        name: &str,
+        id: Option<&str>,
+        signature: Option<&str>,
+        input: Option<Input<'_>>,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        match self.begin_call(name, id, signature, input, events) {
+            Some(index) => events.push(ModelEvent::PartFinished { index }),
+            None => self.nameless += 1,
+        }
+    }
+
+    /// A call, which stays open; `None` if it has no name.
+    fn begin_call(
+        &mut self,
+        name: &str,
+        id: Option<&str>,
+        signature: Option<&str>,
+        input: Option<Input<'_>>,
+        events: &mut Vec<ModelEvent>,
+    ) -> Option<u32> {
+        self.close(events);
+        let name = Some(name.trim()).filter(|name| !name.is_empty())?;
         self.calls += 1;
-        let name = self.declared.to_domain(&name).to_owned();
-        let wire_id = text_of(call, ID).filter(|id| !id.trim().is_empty());
+        let name = self.declared.to_domain(name).to_owned();
+        let wire_id = id.filter(|id| !id.trim().is_empty());
+        let json = input.map(|input| self.input(&name, input));
         let index = self.next_index();
         events.push(ModelEvent::PartStarted {
             index,
             part: PartStart::ToolUse {
-                id: self.ids.claim(wire_id.as_deref()),
-                name: name.clone(),
+                id: self.ids.claim(wire_id),
+                name,
             },
         });
         let mut state = Map::new();
-        let known = [(ID, wire_id), (SIGNATURE, signature)];
-        for (field, value) in known {
+        for (field, value) in [(ID, wire_id), (SIGNATURE, signature)] {
             if let Some(value) = value {
-                state.insert(field.to_owned(), Value::String(value));
+                state.insert(field.to_owned(), value.into());
             }
         }
         if !state.is_empty() {
@@ -328,13 +437,24 @@ impl GenerateDecoder {
             let state = Box::new(state);
             events.push(ModelEvent::PartState { index, state });
         }
-        if let Some(args) = call.get("args").filter(|args| !args.is_null()) {
-            let json = self.declared.input(&name, args.clone()).to_string();
+        if let Some(json) = json {
             events.push(ModelEvent::ToolInputDelta { index, json });
         }
-        if !in_pieces {
-            events.push(ModelEvent::PartFinished { index });
-        }
+        Some(index)
+    }
+
+    /// What the tool of that name in the domain is given, as JSON text.
+    fn input(&self, name: &str, input: Input<'_>) -> String {
+        let args = match input {
+            Input::Read(args) => args,
+            Input::AsItStands(text) if !self.declared.reshapes() => return text.to_owned(),
+            // It was read once: as text that is JSON.
+            Input::AsItStands(text) => match serde_json::from_str(text) {
+                Ok(args) => args,
+                Err(_) => return text.to_owned(),
+            },
+        };
+        self.declared.input(name, args).to_string()
     }
 
     fn say(
@@ -498,6 +618,14 @@ impl WireDecoder for GenerateDecoder {
         // Proxies to other wires close with a word of theirs.
         if self.done || data.is_empty() || data == "[DONE]" {
             return Ok(());
+        }
+        if self.odd < MAX_ODD && name != "error" {
+            if let Some(chunk) = PlainChunk::read(data) {
+                self.odd = 0;
+                self.plain(&chunk, events);
+                return Ok(());
+            }
+            self.odd += 1;
         }
         let unreadable = || {
             let message = format!("a chunk is not a JSON object: {}", excerpt(data.as_bytes()));

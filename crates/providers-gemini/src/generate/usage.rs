@@ -1,34 +1,50 @@
 //! What an answer cost, wire → domain.
 
+use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::Usage;
 
 /// The counts of `usageMetadata`, as far as they were said. Absent is not zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub(crate) struct UsageReport {
     /// Includes what came from a cache.
+    #[serde(rename = "promptTokenCount")]
     prompt: Option<u64>,
     /// What the provider's own tools fed back, which counts apart.
+    #[serde(rename = "toolUsePromptTokenCount")]
     tool_results: Option<u64>,
+    #[serde(rename = "cachedContentTokenCount")]
     cached: Option<u64>,
     /// Leaves the thoughts out.
+    #[serde(rename = "candidatesTokenCount")]
     candidates: Option<u64>,
+    #[serde(rename = "thoughtsTokenCount")]
     thoughts: Option<u64>,
 }
 
 impl UsageReport {
-    /// Takes over a later report of the same answer; what that leaves out stays as it was.
-    pub(crate) fn update(&mut self, report: &Value) {
+    /// What a report says; what is no count in it is left out.
+    pub(crate) fn of(report: &Value) -> Self {
         let count = |name: &str| report.get(name).and_then(Value::as_u64);
-        for (mine, name) in [
-            (&mut self.prompt, "promptTokenCount"),
-            (&mut self.tool_results, "toolUsePromptTokenCount"),
-            (&mut self.cached, "cachedContentTokenCount"),
-            (&mut self.candidates, "candidatesTokenCount"),
-            (&mut self.thoughts, "thoughtsTokenCount"),
-        ] {
-            *mine = count(name).or(*mine);
+        Self {
+            prompt: count("promptTokenCount"),
+            tool_results: count("toolUsePromptTokenCount"),
+            cached: count("cachedContentTokenCount"),
+            candidates: count("candidatesTokenCount"),
+            thoughts: count("thoughtsTokenCount"),
         }
+    }
+
+    /// Takes over a later report of the same answer; what that leaves out stays as it was.
+    pub(crate) fn update(&mut self, later: Self) {
+        *self = Self {
+            prompt: later.prompt.or(self.prompt),
+            tool_results: later.tool_results.or(self.tool_results),
+            cached: later.cached.or(self.cached),
+            candidates: later.candidates.or(self.candidates),
+            thoughts: later.thoughts.or(self.thoughts),
+        };
     }
 }
 
@@ -58,7 +74,7 @@ mod tests {
 
     fn usage(report: &Value) -> Usage {
         let mut read = UsageReport::default();
-        read.update(report);
+        read.update(UsageReport::of(report));
         read.into()
     }
 

@@ -1,11 +1,12 @@
 //! Chunks and whole bodies such as nearly all are, read without copying anything.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
     de::{self, IgnoredAny, SeqAccess, Visitor},
 };
+use switchboard_providers_common::plain::{Nothing, Words};
 
 use super::UsageReport;
 
@@ -197,51 +198,5 @@ impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
         }
 
         deserializer.deserialize_seq(AtMostOne)
-    }
-}
-
-/// `null`, and nothing else.
-#[derive(Debug, Default)]
-struct Nothing;
-
-impl<'de> Deserialize<'de> for Nothing {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <()>::deserialize(deserializer).map(|()| Self)
-    }
-}
-
-/// Text, borrowed if it stands in the chunk as it is. (serde borrows no `Option<Cow<str>>`.)
-#[derive(Debug)]
-pub(crate) struct Words<'a>(Cow<'a, str>);
-
-impl std::ops::Deref for Words<'_> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Words<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-
-        impl<'de> Visitor<'de> for Text {
-            type Value = Words<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a text")
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Words<'de>, E> {
-                Ok(Words(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Words<'de>, E> {
-                Ok(Words(Cow::Owned(text.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(Text)
     }
 }
