@@ -3,9 +3,13 @@
 use std::sync::LazyLock;
 
 use jiff::{Span, civil::Date};
-use regex::{Captures, Regex};
+use regex::Captures;
 
-use super::{Findings, Found, numbers::word_value};
+use super::{
+    Findings, Found,
+    form::{Form, Signs},
+    numbers::word_value,
+};
 
 const MONTHS: &[&str] = &[
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -14,74 +18,120 @@ const WEEKDAYS: &[&str] = &["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 type Make = fn(&Captures<'_>, Date) -> Option<Found>;
 
-static FORMS: LazyLock<Vec<(Regex, Make)>> = LazyLock::new(|| {
-    let month = "(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\\.?";
+/// Whether a month could be named.
+fn month(signs: &Signs<'_>) -> bool {
+    signs.has_any(MONTHS)
+}
+
+fn month_and_digit(signs: &Signs<'_>) -> bool {
+    signs.has_digit() && month(signs)
+}
+
+/// Whether there could be a year in digits with others beside it.
+fn year_among<const N: usize>(signs: &Signs<'_>, marks: [&str; N]) -> bool {
+    signs.has_exactly(&marks) && signs.has_run(4, char::is_numeric)
+}
+
+pub(super) static FORMS: LazyLock<Vec<Form<Make>>> = LazyLock::new(|| {
+    let name = "(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\\.?";
     let day = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?";
     let year = r"(?P<year>\d{4})";
     let weekday = "mon(?:day)?|tues?(?:day)?|wed(?:nesday)?|thu(?:rs)?(?:day)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?";
     let count =
         "(?P<count>\\d{1,4}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)";
     let unit = "(?P<unit>day|week|month|year)s?";
-    let forms: Vec<(String, Make)> = vec![
-        (
-            r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?"
-                .to_owned(),
+    let form = |pattern: &str, could_be_in: fn(&Signs<'_>) -> bool, make: Make| {
+        Form::new(format!(r"(?i)\b(?:{pattern})\b"), could_be_in, make)
+    };
+    vec![
+        form(
+            r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?",
+            |signs| year_among(signs, ["-"]),
             date_time,
         ),
-        (
-            r"(?P<year>\d{4})[-/.](?P<month_number>\d{1,2})[-/.](?P<day>\d{1,2})".to_owned(),
+        form(
+            r"(?P<year>\d{4})[-/.](?P<month_number>\d{1,2})[-/.](?P<day>\d{1,2})",
+            |signs| year_among(signs, ["-", "/", "."]),
             civil,
         ),
-        (
-            r"(?P<day>\d{1,2})\.(?P<month_number>\d{1,2})\.(?P<year>\d{4})".to_owned(),
+        form(
+            r"(?P<day>\d{1,2})\.(?P<month_number>\d{1,2})\.(?P<year>\d{4})",
+            |signs| year_among(signs, ["."]),
             civil,
         ),
-        (
-            r"(?P<one>\d{1,2})/(?P<two>\d{1,2})/(?P<year>\d{4})".to_owned(),
+        form(
+            r"(?P<one>\d{1,2})/(?P<two>\d{1,2})/(?P<year>\d{4})",
+            |signs| year_among(signs, ["/"]),
             slashed,
         ),
-        (
-            format!(r"{month}\s+(?:the\s+)?{day}(?:\s*,)?\s+(?:of\s+)?{year}"),
+        form(
+            &format!(r"{name}\s+(?:the\s+)?{day}(?:\s*,)?\s+(?:of\s+)?{year}"),
+            month_and_digit,
             civil,
         ),
-        (
-            format!(r"{day}\s+(?:of\s+)?{month}(?:\s*,)?\s+{year}"),
+        form(
+            &format!(r"{day}\s+(?:of\s+)?{name}(?:\s*,)?\s+{year}"),
+            month_and_digit,
             civil,
         ),
-        (format!(r"{month}\s+(?:the\s+)?{day}"), civil),
-        (format!(r"{day}\s+(?:of\s+)?{month}"), civil),
-        (format!(r"{month}\s+(?:of\s+)?{year}"), civil),
+        form(
+            &format!(r"{name}\s+(?:the\s+)?{day}"),
+            month_and_digit,
+            civil,
+        ),
+        form(
+            &format!(r"{day}\s+(?:of\s+)?{name}"),
+            month_and_digit,
+            civil,
+        ),
+        form(
+            &format!(r"{name}\s+(?:of\s+)?{year}"),
+            month_and_digit,
+            civil,
+        ),
         // Without a word before it, "may" and "march" are no months.
-        (
-            format!(r"(?:since|in|from|after|before|until)\s+{month}"),
+        form(
+            &format!(r"(?:since|in|from|after|before|until)\s+{name}"),
+            month,
             civil,
         ),
-        (r"today|yesterday|tomorrow".to_owned(), named_day),
-        (format!(r"{count}\s+{unit}\s+ago"), ago),
-        (format!(r"(?:last|past|previous)\s+{count}\s+{unit}"), ago),
-        (
-            r"(?P<which>last|past|previous|this)\s+(?P<unit>week|month|year)".to_owned(),
+        form(
+            "today|yesterday|tomorrow",
+            |signs| signs.has_any(&["today", "yesterday", "tomorrow"]),
+            named_day,
+        ),
+        form(
+            &format!(r"{count}\s+{unit}\s+ago"),
+            |signs| signs.has_any(&["ago"]),
+            ago,
+        ),
+        form(
+            &format!(r"(?:last|past|previous)\s+{count}\s+{unit}"),
+            |signs| signs.has_any(&["last", "past", "previous"]),
+            ago,
+        ),
+        form(
+            r"(?P<which>last|past|previous|this)\s+(?P<unit>week|month|year)",
+            |signs| signs.has_any(&["last", "past", "previous", "this"]),
             period,
         ),
-        (
-            format!(r"(?:last\s+|on\s+|since\s+|this\s+)(?P<weekday>{weekday})"),
+        form(
+            &format!(r"(?:last\s+|on\s+|since\s+|this\s+)(?P<weekday>{weekday})"),
+            |signs| signs.has_any(WEEKDAYS) && signs.has_any(&["last", "on", "since", "this"]),
             weekday_before,
         ),
-    ];
-    forms
-        .into_iter()
-        .filter_map(|(pattern, make)| {
-            Some((Regex::new(&format!(r"(?i)\b(?:{pattern})\b")).ok()?, make))
-        })
-        .collect()
+    ]
 });
 
 /// Finds dates.
-pub(super) fn find(text: &str, today: Date, findings: &mut Findings) {
-    for (regex, make) in FORMS.iter() {
-        for captures in regex.captures_iter(text) {
+pub(super) fn find(signs: &Signs<'_>, today: Date, findings: &mut Findings) {
+    for form in FORMS.iter() {
+        let Some(regex) = form.for_text(signs) else {
+            continue;
+        };
+        for captures in regex.captures_iter(signs.text()) {
             let Some(hit) = captures.get(0) else { continue };
-            if let Some(found) = make(&captures, today) {
+            if let Some(found) = (form.make)(&captures, today) {
                 findings.add(hit.start(), hit.end(), found);
             }
         }

@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
-
-use super::{Findings, Found};
+use super::{
+    Findings, Found,
+    form::{Form, Signs},
+};
 
 /// Cities whose IANA zone carries another city's name, or a name that people shorten.
 const CITY_ZONES: &[(&str, &str)] = &[
@@ -112,70 +113,94 @@ pub(crate) fn zone_of_city(city: &str) -> Option<&'static str> {
 type Make = fn(&str) -> Option<Found>;
 
 /// Forms in the order in which they are tried: the more telling first.
-static FORMS: LazyLock<Vec<(Regex, Make)>> = LazyLock::new(|| {
-    let forms: [(&str, Make); 10] = [
-        (r#"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s<>"'`]+"#, |s| {
-            Some(Found::Url(s.to_owned()))
-        }),
-        (r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", |s| {
-            Some(Found::Email(s.to_owned()))
-        }),
-        (
+pub(super) static FORMS: LazyLock<[Form<Make>; 10]> = LazyLock::new(|| {
+    let slash = |signs: &Signs<'_>| signs.has_exactly(&["/"]);
+    [
+        Form::new(
+            r#"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s<>"'`]+"#,
+            |signs| signs.has_exactly(&["://"]),
+            |s| Some(Found::Url(s.to_owned())),
+        ),
+        Form::new(
+            r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+            |signs| signs.has_exactly(&["@"]),
+            |s| Some(Found::Email(s.to_owned())),
+        ),
+        Form::new(
             r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
+            |signs| signs.has_exactly(&["-"]) && signs.has_run(12, |c| c.is_ascii_hexdigit()),
             |s| Some(Found::Uuid(s.to_owned())),
         ),
-        (
+        Form::new(
             r"\b\d{1,2}:\d{2}(?::\d{2})?\s?(?:[aApP]\.?[mM]\b)?|\b\d{1,2}\s?[aApP][mM]\b",
+            |signs| signs.has_digit() && signs.has_any(&[":", "am", "pm"]),
             time,
         ),
-        (
+        Form::new(
             r"\b(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|Etc)/[A-Z][A-Za-z_+-]+(?:/[A-Z][A-Za-z_]+)?\b|\b(?:UTC|GMT)\b",
+            |signs| signs.has_exactly(&["/", "UTC", "GMT"]),
             |s| Some(Found::Zone(s.to_owned())),
         ),
-        (r"[A-Za-z]:\\[^\s,;]+", path),
-        (r"(?:~|\.{1,2})?/[\w.@+*?\-]+(?:/[\w.@+*?\-]+)*/?", path),
-        (r"(?:[\w.@+\-]|\*)+(?:/(?:[\w.@+\-]|\*)+)+/?", path),
-        (r"\*+(?:\.\w+)+", path),
-        (
-            r"\b[\w-]{2,}(?:\.[\w-]+)*\.(?:[a-zA-Z][a-zA-Z0-9]{0,4})\b",
+        Form::new(
+            r"[A-Za-z]:\\[^\s,;]+",
+            |signs| signs.has_exactly(&[":\\"]),
             path,
         ),
-    ];
-    compile(&forms)
+        Form::new(
+            r"(?:~|\.{1,2})?/[\w.@+*?\-]+(?:/[\w.@+*?\-]+)*/?",
+            slash,
+            path,
+        ),
+        Form::new(r"(?:[\w.@+\-]|\*)+(?:/(?:[\w.@+\-]|\*)+)+/?", slash, path),
+        Form::new(r"\*+(?:\.\w+)+", |signs| signs.has_exactly(&["*"]), path),
+        Form::new(
+            r"\b[\w-]{2,}(?:\.[\w-]+)*\.(?:[a-zA-Z][a-zA-Z0-9]{0,4})\b",
+            |signs| signs.has_pair(|c| c == '.', |c| c.is_ascii_alphabetic()),
+            path,
+        ),
+    ]
 });
 
-static CODES: LazyLock<Vec<(Regex, Make)>> = LazyLock::new(|| {
-    let forms: [(&str, Make); 3] = [
-        (r"\b[A-Za-z]{2,}[-_][A-Za-z0-9_-]*\d[A-Za-z0-9_-]*\b", code),
-        (r"\b[A-Z]{1,}\d{2,}\b", |s| Some(Found::Code(s.to_owned()))),
-        (r"\b[0-9a-f]{7,40}\b", |s| {
-            let mixed = s.contains(|c: char| c.is_ascii_digit())
-                && s.contains(|c: char| c.is_ascii_alphabetic());
-            mixed.then(|| Found::Code(s.to_owned()))
-        }),
-    ];
-    compile(&forms)
+pub(super) static CODES: LazyLock<[Form<Make>; 3]> = LazyLock::new(|| {
+    [
+        Form::new(
+            r"\b[A-Za-z]{2,}[-_][A-Za-z0-9_-]*\d[A-Za-z0-9_-]*\b",
+            |signs| signs.has_digit() && signs.has_exactly(&["-", "_"]),
+            code,
+        ),
+        Form::new(
+            r"\b[A-Z]{1,}\d{2,}\b",
+            |signs| signs.has_pair(|c| c.is_ascii_uppercase(), char::is_numeric),
+            |s| Some(Found::Code(s.to_owned())),
+        ),
+        Form::new(
+            r"\b[0-9a-f]{7,40}\b",
+            |signs| signs.has_run(7, |c| matches!(c, '0'..='9' | 'a'..='f')),
+            |s| {
+                let mixed = s.contains(|c: char| c.is_ascii_digit())
+                    && s.contains(|c: char| c.is_ascii_alphabetic());
+                mixed.then(|| Found::Code(s.to_owned()))
+            },
+        ),
+    ]
 });
-
-fn compile(forms: &[(&str, Make)]) -> Vec<(Regex, Make)> {
-    forms
-        .iter()
-        .filter_map(|(pattern, make)| Some((Regex::new(pattern).ok()?, *make)))
-        .collect()
-}
 
 /// Finds what has the form of an address, a path, a zone or a time of day.
-pub(super) fn find(text: &str, findings: &mut Findings) {
-    scan(text, &FORMS, findings);
+pub(super) fn find(signs: &Signs<'_>, findings: &mut Findings) {
+    scan(signs, &*FORMS, findings);
 }
 
 /// Finds ids of letters and digits. After the dates, which may look alike.
-pub(super) fn find_codes(text: &str, findings: &mut Findings) {
-    scan(text, &CODES, findings);
+pub(super) fn find_codes(signs: &Signs<'_>, findings: &mut Findings) {
+    scan(signs, &*CODES, findings);
 }
 
-fn scan(text: &str, forms: &[(Regex, Make)], findings: &mut Findings) {
-    for (regex, make) in forms {
+fn scan(signs: &Signs<'_>, forms: &[Form<Make>], findings: &mut Findings) {
+    let text = signs.text();
+    for form in forms {
+        let Some(regex) = form.for_text(signs) else {
+            continue;
+        };
         for hit in regex.find_iter(text) {
             let value = hit
                 .as_str()
@@ -187,7 +212,7 @@ fn scan(text: &str, forms: &[(Regex, Make)], findings: &mut Findings) {
             if value.is_empty() || glued {
                 continue;
             }
-            if let Some(found) = make(value) {
+            if let Some(found) = (form.make)(value) {
                 findings.add(hit.start(), hit.start() + value.len(), found);
             }
         }

@@ -1,6 +1,7 @@
 //! What a question mentions: numbers, dates, quotes, names, ids, and where they stand.
 
 mod dates;
+mod form;
 mod ids;
 mod names;
 mod numbers;
@@ -9,6 +10,7 @@ mod quotes;
 use jiff::civil::Date;
 use serde_json::Number;
 
+use self::form::Signs;
 use crate::text::{Word, words};
 
 pub(crate) use dates::whole_date;
@@ -88,10 +90,11 @@ impl<'t> Reading<'t> {
         let words = words(text);
         let mut found = Findings::default();
         quotes::find(text, &mut found);
-        ids::find(text, &mut found);
-        dates::find(text, today, &mut found);
-        ids::find_codes(text, &mut found);
-        numbers::find(text, &words, &mut found);
+        let signs = Signs::of(text);
+        ids::find(&signs, &mut found);
+        dates::find(&signs, today, &mut found);
+        ids::find_codes(&signs, &mut found);
+        numbers::find(&signs, &words, &mut found);
         names::find(text, &words, &mut found);
         let mut reading = Self {
             text,
