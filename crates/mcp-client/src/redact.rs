@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::config::{ServerConfig, ServerTransport, hidden_of_url, hidden_values};
+use crate::config::ServerConfig;
 
 /// Replaces the configured values of one server wherever they turn up in text from outside.
 #[derive(Clone)]
@@ -18,21 +18,10 @@ impl Redactor {
 
     pub(crate) fn new(config: &ServerConfig) -> Self {
         let mut secrets: Vec<String> = Vec::new();
-        let further = config.secrets.iter().chain(config.authorization.secrets());
-        let configured = config.transport.secrets().iter().map(|(_, value)| value);
-        for value in configured.chain(further) {
+        for value in config.hidden_values() {
             let value = value.expose_secret();
-            secrets.push(value.to_owned());
-            // `Bearer …`: servers repeat the token without its scheme.
-            if let Some((_, token)) = value.split_once(' ') {
-                secrets.push(token.trim().to_owned());
-            }
             secrets.extend(in_address(value));
-        }
-        match &config.transport {
-            ServerTransport::Stdio { args, .. } => secrets.extend(hidden_values(args)),
-            ServerTransport::StreamableHttp { url, .. } => secrets.extend(hidden_of_url(url)),
-            ServerTransport::Unusable { .. } => {}
+            secrets.push(value.to_owned());
         }
         secrets.retain(|secret| secret.len() >= Self::SHORTEST);
         // The longest first, so that no tail of one that contains another stays.
@@ -62,6 +51,7 @@ fn in_address(secret: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ServerTransport;
 
     #[test]
     fn secrets_of_headers_environment_and_address_are_struck_out() {

@@ -73,6 +73,21 @@ pub fn estimate_content(content: &[ToolContent]) -> u64 {
     content.iter().map(piece).sum()
 }
 
+/// Whether [`estimate_content`] is at most so many tokens. Most results are far from any limit: that is seen from
+/// their length, without a look at each character.
+pub(crate) fn content_fits(content: &[ToolContent], tokens: u64) -> bool {
+    // No byte weighs more than a digit.
+    const BYTES_PER_TOKEN: u64 = 2;
+    let most = |piece: &ToolContent| match piece {
+        ToolContent::Text { text } => u64::try_from(text.len())
+            .ok()
+            .map(|bytes| bytes.div_ceil(BYTES_PER_TOKEN)),
+        _ => None,
+    };
+    let most: Option<u64> = content.iter().map(most).sum();
+    most.is_some_and(|most| most <= tokens) || estimate_content(content) <= tokens
+}
+
 /// The tokens of a tool's declaration: name, description and input schema.
 pub fn estimate_tool(tool: &ToolDefinition) -> u64 {
     let text = weigh(&tool.name) + weigh(&tool.description) + weigh_value(&tool.input_schema);
@@ -315,6 +330,14 @@ mod tests {
         fn a_whole_is_its_parts_within_one(a in ".{0,200}", b in ".{0,200}") {
             let (parts, whole) = (estimate(&a) + estimate(&b), estimate(&format!("{a}{b}")));
             prop_assert!(whole <= parts && parts <= whole + 1);
+        }
+
+        #[test]
+        fn what_fits_is_what_weighs_no_more(texts in prop::collection::vec(".{0,60}", 0..4), tokens in 0_u64..160) {
+            let mut content: Vec<_> = texts.iter().map(ToolContent::text).collect();
+            prop_assert_eq!(content_fits(&content, tokens), estimate_content(&content) <= tokens);
+            content.push(ToolContent::Unknown { value: Value::Null });
+            prop_assert_eq!(content_fits(&content, tokens), estimate_content(&content) <= tokens);
         }
 
         #[test]

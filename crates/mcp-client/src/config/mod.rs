@@ -15,12 +15,13 @@ mod show;
 
 use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 pub use error::ConfigError;
 pub use select::{select, select_servers};
-pub(crate) use show::{hidden_of_url, hidden_values, shown_command, shown_url};
+use show::{hidden_of_url, hidden_values};
+pub(crate) use show::{shown_command, shown_url};
 
 use crate::{
     asks::{Root, SamplingLimits},
@@ -168,6 +169,32 @@ impl ServerConfig {
             headers: Vec::new(),
         };
         Self::new(name, transport)
+    }
+
+    /// All that must not be shown of it: the values of its environment and headers, alone and without the
+    /// scheme before them (`Bearer`), [`secrets`](Self::secrets), those of its login, what follows options
+    /// like `--api-key`, and the password and query of an address. Many are ordinary settings (`8080`): short
+    /// ones hide nothing.
+    pub fn hidden_values(&self) -> Vec<SecretString> {
+        let further = self.secrets.iter().chain(self.authorization.secrets());
+        let configured = self.transport.secrets().iter().map(|(_, value)| value);
+        let mut hidden = Vec::new();
+        for value in configured.chain(further) {
+            let text = value.expose_secret();
+            // Servers repeat a token without its scheme, and the login of an address without the address.
+            if let Some((_, token)) = text.split_once(' ') {
+                hidden.push(token.trim().into());
+            }
+            hidden.extend(hidden_of_url(text).into_iter().map(SecretString::from));
+            hidden.push(value.clone());
+        }
+        let of_transport = match &self.transport {
+            ServerTransport::Stdio { args, .. } => hidden_values(args),
+            ServerTransport::StreamableHttp { url, .. } => hidden_of_url(url),
+            ServerTransport::Unusable { .. } => Vec::new(),
+        };
+        hidden.extend(of_transport.into_iter().map(SecretString::from));
+        hidden
     }
 }
 

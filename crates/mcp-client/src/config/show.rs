@@ -76,7 +76,9 @@ pub(crate) fn hidden_of_url(url: &str) -> Vec<String> {
     let Ok(parsed) = Url::parse(url) else {
         return Vec::new();
     };
-    let mut values: Vec<String> = parsed.password().map(str::to_owned).into_iter().collect();
+    // `https://TOKEN@…`: a user without a password is one.
+    let login = parsed.password().unwrap_or(parsed.username());
+    let mut values = vec![login.to_owned()];
     values.extend(parsed.query_pairs().map(|(_, value)| value.into_owned()));
     values.extend(parsed.query().map(str::to_owned));
     values

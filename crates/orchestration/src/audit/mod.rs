@@ -5,12 +5,14 @@
 //! holds what the person or the model said; inputs of tools are in it without what [`Redactor`] takes
 //! for a secret, and cut to a size.
 
+mod known;
 mod names;
 mod projection;
 mod record;
 mod redact;
 mod secrets;
 
+pub use known::KnownSecrets;
 pub use projection::{AuditOptions, AuditProjection, CostOf};
 pub use record::{
     Approval, AuditKind, AuditRecord, Decider, Decision, ModelCall, ModelCallEnd, QuestionEntry,

@@ -1,17 +1,14 @@
 //! Takes what must not be kept out of what is kept.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use serde_json::{Map, Value};
 use switchboard_domain::ToolContent;
 
-use super::{names, secrets::without_secrets};
+use super::{known::KnownSecrets, names, secrets::without_secrets};
 
 /// What stands where a secret stood.
 pub(super) const REDACTED: &str = "[redacted]";
-
-/// Shorter values are placeholders (`ollama`, `none`), and words of every text too.
-const MIN_SECRET_BYTES: usize = 8;
 
 /// Deeper values are not looked into.
 const MAX_DEPTH: usize = 32;
@@ -45,21 +42,16 @@ impl Default for SizeLimits {
 /// this can know every secret there is. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// The longest first, so that none hides in another.
-    known: Arc<[String]>,
+    known: KnownSecrets,
     limits: SizeLimits,
 }
 
 impl Redactor {
-    /// Also hides these texts wherever they stand. Those shorter than 8 bytes are left out.
+    /// Also hides these texts wherever they stand, in the spellings that [`KnownSecrets`] knows. Those shorter
+    /// than 8 bytes are left out.
     #[must_use]
     pub fn with_secrets<S: Into<String>>(mut self, secrets: impl IntoIterator<Item = S>) -> Self {
-        let mut known: Vec<String> = self.known.iter().cloned().collect();
-        known.extend(secrets.into_iter().map(Into::into));
-        known.retain(|secret| secret.trim().len() >= MIN_SECRET_BYTES);
-        known.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        known.dedup();
-        self.known = known.into();
+        self.known = self.known.with(secrets);
         self
     }
 
@@ -172,15 +164,13 @@ impl Redactor {
     fn cut(&self, text: &str, limit: usize) -> String {
         // Of a text of megabytes only the part that is shown is looked at, and so much more that no
         // known secret is cut at its end.
-        let longest = self.known.first().map_or(0, String::len);
-        let looked_at = &text[..text.floor_char_boundary(limit.saturating_add(longest + 256))];
-        let mut clean = looked_at.to_owned();
-        for secret in self.known.iter() {
-            if clean.contains(secret.as_str()) {
-                clean = clean.replace(secret.as_str(), REDACTED);
-            }
-        }
-        let mut clean = without_secrets(&clean);
+        let looked_at = if text.len() <= limit {
+            text
+        } else {
+            let longest = self.known.longest();
+            &text[..text.floor_char_boundary(limit.saturating_add(longest + 256))]
+        };
+        let mut clean = without_secrets(&self.known.strike_out(looked_at));
         let unseen = text.len() - looked_at.len();
         if clean.len() <= limit && unseen == 0 {
             return clean;
@@ -196,7 +186,7 @@ impl Redactor {
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor")
-            .field("known", &self.known.len())
+            .field("known", &self.known.count())
             .field("limits", &self.limits)
             .finish()
     }

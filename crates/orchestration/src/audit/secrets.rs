@@ -134,12 +134,36 @@ fn value_after_name(after: &str) -> Option<(usize, usize)> {
         .split_once(' ')
         .filter(|(first, _)| is_scheme(first))
         .map_or(unquoted, |(_, token)| token);
-    let length = if quoted {
+    let is_json = after.starts_with('"') && !quoted;
+    let length = if is_json && body.starts_with(['[', '{']) {
+        bracketed(body)
+    } else if quoted {
         body.find(['"', '\'', '\\', '\n']).unwrap_or(body.len())
     } else {
         body.find(|c| !is_value(c)).unwrap_or(body.len())
     };
     (length > 0).then_some((after.len() - body.len(), length))
+}
+
+/// The length of a list or an object of JSON, which may be cut off.
+fn bracketed(json: &str) -> usize {
+    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    for (at, c) in json.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = in_text,
+            '"' => in_text = !in_text,
+            '[' | '{' if !in_text => depth += 1,
+            ']' | '}' if !in_text => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at + c.len_utf8();
+                }
+            }
+            _ => {}
+        }
+    }
+    json.len()
 }
 
 #[cfg(test)]
@@ -187,6 +211,19 @@ mod tests {
             ),
             ("token=[redacted].deadbeef, x", "token=[redacted], x"),
             ("password:", "password:"),
+            (
+                r#"{"tokens": 1, "token": ["a]", {"b": 2}], "n": 1}"#,
+                r#"{"tokens": 1, "token": [redacted], "n": 1}"#,
+            ),
+            (
+                r#"{"credentials":{"user":"u","value":"cut o"#,
+                r#"{"credentials":[redacted]"#,
+            ),
+            // Code, and no JSON.
+            (
+                "let token = { read() };",
+                "let token = [redacted] read() };",
+            ),
         ] {
             assert_eq!(without_secrets(text), expected, "{text}");
             assert_eq!(without_secrets(expected), expected, "twice is once");

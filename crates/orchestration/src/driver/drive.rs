@@ -85,6 +85,7 @@ impl Driver {
     ) -> Box<Run> {
         self.resumed = resumed;
         run.shares_validators(self.agent.validators.clone());
+        run.shares_weights(Arc::clone(&self.agent.weights));
         if let Some(decisions) = &self.agent.decisions {
             run.shares_decisions(decisions.clone());
         }

@@ -21,6 +21,7 @@ use crate::{
     checkpoint::Checkpoints,
     functions::ToolSet,
     limits::Pricing,
+    per_definition::PerDefinition,
     questions::Questions,
     recipe::Recipe,
     results::{OutputSchemas, ResultCache},
@@ -64,6 +65,8 @@ struct Settings {
     options: RunOptions,
     clock: Clock,
     validators: Validators,
+    /// The tokens of each tool definition.
+    weights: Arc<PerDefinition<u64>>,
     outputs: OutputSchemas,
 }
 
@@ -89,6 +92,7 @@ impl Agent {
             options: RunOptions::default(),
             clock: publish::system_clock(),
             validators: Validators::default(),
+            weights: Arc::default(),
             outputs: OutputSchemas::default(),
         };
         Self {
@@ -185,6 +189,11 @@ impl Agent {
     #[must_use]
     pub fn with_tools(self, tools: Arc<dyn ToolHost>) -> Self {
         self.with(|settings| settings.tools = Some(tools))
+    }
+
+    /// What offers its tools, where it has some.
+    pub fn tools(&self) -> Option<&Arc<dyn ToolHost>> {
+        self.settings.tools.as_ref()
     }
 
     /// Gives it the tools of one more server, beside those it has. Whatever else is configured, each of their calls

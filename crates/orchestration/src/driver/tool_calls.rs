@@ -35,8 +35,8 @@ struct Outgoing {
     planned: PlannedCall,
     /// The tool as its host declares it, where anything depends on that.
     original: Option<Arc<ToolDefinition>>,
-    /// What the host gets: the input with what is injected.
-    input: JsonObject,
+    /// What the host gets in place of what is told: the input with what is injected.
+    injected: Option<JsonObject>,
     key: Option<CacheKey>,
     /// Whose the run is, where a server may ask them something.
     person: Option<Principal>,
@@ -174,23 +174,24 @@ impl Driver {
 
     fn outgoing(&self, run: &Run, planned: PlannedCall) -> Box<Outgoing> {
         let original = self.original(&planned.name).cloned();
-        let input = match &original {
+        let injected = match &original {
             // What is told of a call is told of the input without what is injected.
             Some(original) if !self.agent.context.is_empty() => {
                 let input = planned.input.clone();
-                self.agent.context.inject(original, input)
+                Some(self.agent.context.inject(original, input))
             }
-            _ => planned.input.clone(),
+            _ => None,
         };
+        let input = injected.as_ref().unwrap_or(&planned.input);
         let key = match (&self.agent.cache, &original) {
-            (Some(cache), Some(original)) => cache.key(run.principal(), original, &input),
+            (Some(cache), Some(original)) => cache.key(run.principal(), original, input),
             _ => None,
         };
         let questions = self.agent.questions.as_ref();
         Box::new(Outgoing {
             planned,
             original,
-            input,
+            injected,
             key,
             person: questions.map(|_| run.principal().clone()),
         })
@@ -210,7 +211,7 @@ impl Driver {
         let Outgoing {
             planned,
             original,
-            input,
+            injected,
             key,
             person,
         } = *call;
@@ -244,7 +245,7 @@ impl Driver {
         let attempts = Arc::new(AtomicU32::new(1));
         let call = ToolCall {
             name: name.clone(),
-            input,
+            input: injected.unwrap_or(told),
             deadline: timeout,
             idempotency_key: Some(idempotency_key),
             progress: self.listener(&id, &attempts),

@@ -45,11 +45,11 @@ impl ResultLimit {
         tool: &str,
         output: ToolOutput,
     ) -> (ToolOutput, Option<KeptResult>) {
-        let of_content = tokens::estimate_content(&output.content);
         let of_data = output.structured.as_ref().map_or(0, tokens::estimate_value);
-        if of_content.max(of_data) <= self.max_tokens {
+        if of_data <= self.max_tokens && tokens::content_fits(&output.content, self.max_tokens) {
             return (output, None);
         }
+        let of_content = tokens::estimate_content(&output.content);
         let preview = self.preview_tokens.min(self.max_tokens);
         let whole = whole_text(&output);
         let total = tokens::estimate(&whole);

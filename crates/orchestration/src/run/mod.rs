@@ -31,6 +31,7 @@ use crate::{
     arguments::Validators,
     history::History,
     limits::{Ledger, Limits, Pricing},
+    per_definition::PerDefinition,
     recipe::Recipe,
     results::{KeptResults, Sensed},
     search::{ToolIndex, ToolSelection},
@@ -378,6 +379,11 @@ impl Run {
     /// Shares compiled schemas with other runs.
     pub(crate) fn shares_validators(&mut self, validators: Validators) {
         self.validators = validators;
+    }
+
+    /// Shares the weights of tool definitions with other runs.
+    pub(crate) fn shares_weights(&mut self, weights: Arc<PerDefinition<u64>>) {
+        self.index.shares_weights(weights);
     }
 
     /// The run waits for a person: its own time stands still until the next [`Run::tick`].

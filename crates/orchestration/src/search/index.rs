@@ -12,7 +12,7 @@ use serde_json::Value;
 use switchboard_domain::{ToolDefinition, nearest::nearest};
 
 use super::words::Words;
-use crate::{approval::only_reads, tokens::estimate_tool};
+use crate::{approval::only_reads, per_definition::PerDefinition, tokens::estimate_tool};
 
 /// Words of a query that are looked at.
 const QUERY: usize = 64;
@@ -36,6 +36,8 @@ pub struct ToolIndex {
     /// Where a name is, if there are more than [`FEW`].
     places: HashMap<String, usize>,
     tokens: Vec<u64>,
+    /// The tokens of definitions that were weighed before, also for other indexes.
+    weights: Arc<PerDefinition<u64>>,
     /// The stems of each tool by name, once they were needed.
     documents: HashMap<String, String>,
     search: Option<Search>,
@@ -97,6 +99,11 @@ impl Tokenizer for Spaces {
 }
 
 impl ToolIndex {
+    /// Shares the weights of definitions with other indexes.
+    pub(crate) fn shares_weights(&mut self, weights: Arc<PerDefinition<u64>>) {
+        self.weights = weights;
+    }
+
     /// Takes the catalog as it is now; returns whether it is another one than before. The same catalog
     /// again costs a comparison of pointers.
     pub fn update(&mut self, tools: &[Arc<ToolDefinition>]) -> bool {
@@ -116,7 +123,7 @@ impl ToolIndex {
                 Some(place) if self.tools[place] == *tool => self.tokens[place],
                 _ => {
                     self.documents.remove(&tool.name);
-                    estimate_tool(tool)
+                    *self.weights.of(tool, estimate_tool)
                 }
             })
             .collect();

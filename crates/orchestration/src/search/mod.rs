@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 use crate::pattern::Pattern;
 
 pub use index::{Found, ToolIndex};
-pub use selection::{SearchAnswer, ToolSelection};
+pub use selection::{SEARCH_TOOL, SearchAnswer, ToolSelection};
 
 /// When tools are searched for instead of shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,8 @@ use switchboard_domain::{JsonObject, ToolAnnotations, ToolDefinition, ToolOutput
 
 use super::{SearchPolicy, ToolIndex};
 
-const NAME: &str = "search_tools";
+/// The name of the tool that searches for tools, with a number behind it where a server has such a tool too.
+pub const SEARCH_TOOL: &str = "search_tools";
 /// Servers that the tool's description names.
 const SERVERS: usize = 30;
 /// Characters of a tool's one-line description.
@@ -194,10 +195,10 @@ impl ToolSelection {
 }
 
 fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> ToolDefinition {
-    let mut name = NAME.to_owned();
+    let mut name = SEARCH_TOOL.to_owned();
     let mut n = 2;
     while index.get(&name).is_some() {
-        name = format!("{NAME}_{n}");
+        name = format!("{SEARCH_TOOL}_{n}");
         n += 1;
     }
     let shown: HashSet<&str> = shown.iter().map(String::as_str).collect();

@@ -13,7 +13,7 @@ use switchboard_domain::{
     ChatRequest, ChatResponse, JsonObject, ModelError, ModelId, ToolCallError, ToolChoice,
     ToolChoiceOutcome, ToolOutput, Usage,
 };
-use tracing::{Span, field::Empty};
+use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
 use super::{SPANS, content};
 use crate::{Outcome, RunReport};
@@ -23,6 +23,13 @@ const AGENT: &str = "switchboard";
 
 /// `error.type` of what was dropped before it ended.
 const CANCELLED: &str = "cancelled";
+
+/// Whether somebody may listen. It is the first thing that the macros ask too; but where nobody does, theirs is a
+/// span that `tracing` offers to the crate `log` at each of its fields and whenever it is entered, if any crate of
+/// the program switched that feature on.
+fn is_watched() -> bool {
+    LevelFilter::current() >= Level::INFO
+}
 
 /// A span that says `cancelled` if nothing else was said.
 #[derive(Debug)]
@@ -74,6 +81,9 @@ impl AgentTrace {
         model: &ModelId,
         session_id: Option<&str>,
     ) -> Self {
+        if !is_watched() {
+            return Self(Open::new(Span::none()));
+        }
         let name = agent_name.unwrap_or(AGENT);
         let span = tracing::info_span!(
             target: SPANS,
@@ -109,6 +119,9 @@ impl AgentTrace {
     /// The run is over.
     pub fn ended(self, report: &RunReport) {
         let span = &self.0.span;
+        if span.is_disabled() {
+            return;
+        }
         if let Some(finish) = &report.finish_reason {
             span.record("gen_ai.response.finish_reasons", finish.as_str());
         }
@@ -143,6 +156,9 @@ impl ChatTrace {
         request: &ChatRequest,
         session_id: Option<&str>,
     ) -> Self {
+        if !is_watched() {
+            return Self::of(Span::none());
+        }
         let span = tracing::info_span!(
             target: SPANS,
             "chat",
@@ -174,6 +190,10 @@ impl ChatTrace {
             switchboard.tool_choice.outcome = Empty,
         );
         content::asked(&span, &request.messages);
+        Self::of(span)
+    }
+
+    fn of(span: Span) -> Self {
         Self {
             open: Open::new(span),
             since: Instant::now(),
@@ -210,6 +230,9 @@ impl ChatTrace {
     /// The answer is there.
     pub fn answered(self, answer: &ChatResponse) {
         let span = &self.open.span;
+        if span.is_disabled() {
+            return;
+        }
         span.record("gen_ai.response.finish_reasons", answer.finish.as_str());
         if let Some(id) = &answer.response_id {
             span.record("gen_ai.response.id", id.as_str());
@@ -245,6 +268,9 @@ impl ToolTrace {
     /// Begins the span, within that of the run if the caller is in it. `tool` is the tool's own name,
     /// `server` where it lives.
     pub fn begin(id: &str, server: Option<&str>, tool: &str, input: &JsonObject) -> Self {
+        if !is_watched() {
+            return Self(Open::new(Span::none()));
+        }
         let span = tracing::info_span!(
             target: SPANS,
             "execute_tool",
@@ -270,6 +296,9 @@ impl ToolTrace {
 
     /// The tool answered, or there is no answer. `attempts` is how often it was tried.
     pub fn ended(self, result: &Result<ToolOutput, ToolCallError>, attempts: u32) {
+        if self.0.span.is_disabled() {
+            return;
+        }
         self.0.span.record("switchboard.tool.attempts", attempts);
         match result {
             Ok(output) => {
