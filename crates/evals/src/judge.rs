@@ -1,12 +1,17 @@
 //! Whether the calls of a model are those that were expected.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use switchboard_orchestration::{ToolCallRecord, ToolFailure};
+use switchboard_orchestration::{
+    ToolCallRecord, ToolFailure, results::READ_TOOL, search::SEARCH_TOOL,
+};
 
-use crate::suite::{ExpectedCall, Matcher, Turn};
+use crate::suite::{ExpectedCall, Forbidden, Matcher, Turn};
 
 /// How a call ended, whatever was expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -28,17 +33,17 @@ pub enum CallEnd {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Worth {
-    /// The right tool with the right arguments at the right place.
+    /// The right tool with the right arguments at the right place. Whether it ran says its end.
     Right,
     /// The right tool with the right arguments, but not in the order that was expected.
     WrongOrder,
-    /// An expected tool with other arguments than expected: the model made them up.
+    /// A tool that was needed with other arguments than expected: the model made them up.
     WrongInput,
     /// A tool or arguments that do not exist.
     Hallucinated,
     /// The tool must not be called.
     Forbidden,
-    /// Nobody expected it, or its result was there already.
+    /// Where it is said which calls are right, nobody expected it, or its result was there already.
     Unnecessary,
     /// Nothing was said about it.
     Unjudged,
@@ -51,7 +56,8 @@ pub struct JudgedCall {
     pub server: Option<String>,
     /// The tool's own name.
     pub tool: String,
-    /// What the model wrote.
+    /// The input that the tool got: what the model wrote, after the loop mended what did not fit the schema and could
+    /// be mended, such as a number in quotes. Where [`Scoring::Bfcl`](crate::suite::Scoring::Bfcl) judges, what it wrote.
     pub input: Value,
     /// How it ended.
     pub end: CallEnd,
@@ -77,6 +83,10 @@ pub struct Judgement {
     /// further faults.
     #[serde(default)]
     pub attempted: usize,
+    /// Needed calls that were made at their place and did not run, and why, for people: the model did right, and
+    /// nothing was done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_executed: Vec<String>,
 }
 
 /// Bytes of a result that a report shows.
@@ -95,22 +105,24 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
         mut unmet,
         mut attempted,
     } = assign(turn, &wanted, calls, &ends);
-    let mut seen: HashSet<(Option<&str>, &str, String)> = HashSet::new();
-    for call in earlier.iter().filter(|call| !call.is_error) {
-        seen.insert(key(call));
-    }
+    let not_executed = not_executed(expected, &wanted, &taken, calls, &ends);
+    let forbidden: Vec<Forbidden> = turn.forbidden.iter().map(|it| Forbidden::of(it)).collect();
+    let earlier = earlier.iter().filter(|call| !call.is_error);
+    let mut seen: HashSet<Key<'_>> = earlier.map(Key::of).collect();
     let mut failed = HashSet::new();
     let mut judged = Vec::with_capacity(calls.len());
     for (at, call) in calls.iter().enumerate() {
-        let is_repeated = seen.contains(&key(call)) || call.failure == Some(ToolFailure::Repeated);
+        let key = Key::of(call);
+        let is_repeated = seen.contains(&key) || call.failure == Some(ToolFailure::Repeated);
         // What failed may be tried again.
-        let is_retry = failed.contains(&key(call));
+        let is_retry = failed.contains(&key);
         if call.is_error {
-            failed.insert(key(call));
+            failed.insert(key);
         } else {
-            seen.insert(key(call));
+            seen.insert(key);
         }
-        let (worth, why) = if turn.forbidden.iter().any(|pattern| names(pattern, call)) {
+        let is_forbidden = |it: &Forbidden| it.names(call.server.as_deref(), &call.tool);
+        let (worth, why) = if forbidden.iter().any(is_forbidden) {
             (
                 Worth::Forbidden,
                 Some("this tool must not be called here".to_owned()),
@@ -121,7 +133,7 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
                 call.failure
                     .map(|failure| failure.as_str().replace('_', " ")),
             )
-        } else if taken.contains(&at) {
+        } else if taken.contains_key(&at) {
             (Worth::Right, None)
         } else if strays.contains(&at) {
             (
@@ -130,14 +142,17 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
             )
         } else if let Some(place) = unmet.iter().position(|one| wanted[*one].is_of(call)) {
             let one = unmet.remove(place);
-            attempted += usize::from(!expected[one].optional);
+            attempted += 1;
             (Worth::WrongInput, wanted[one].difference(call))
+        } else if turn.calls.is_none() {
+            // Whether it was needed is not said, and who asks for the time twice is told two times.
+            (Worth::Unjudged, None)
         } else if is_repeated {
             (
                 Worth::Unnecessary,
                 Some("its result was there already".to_owned()),
             )
-        } else if turn.calls.is_some() && !is_own(call) && !is_retry {
+        } else if !is_own(call) && !is_retry {
             (
                 Worth::Unnecessary,
                 Some("no such call is expected".to_owned()),
@@ -161,18 +176,56 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
         calls: judged,
         missing: missing.map(|one| in_words(&expected[*one])).collect(),
         attempted,
+        not_executed,
     }
+}
+
+/// Needed calls that were made and did not run, and why. One that was made again and ran then is done.
+fn not_executed(
+    expected: &[ExpectedCall],
+    wanted: &[Wanted<'_>],
+    taken: &HashMap<usize, usize>,
+    calls: &[ToolCallRecord],
+    ends: &[CallEnd],
+) -> Vec<String> {
+    let ran = |call: usize| matches!(ends[call], CallEnd::Successful | CallEnd::Failed);
+    let mut others: Vec<usize> = (0..calls.len())
+        .filter(|call| ran(*call) && !taken.contains_key(call))
+        .collect();
+    let mut found = Vec::new();
+    for (call, record) in calls.iter().enumerate() {
+        let Some(&one) = taken.get(&call) else {
+            continue;
+        };
+        if ends[call] != CallEnd::NotExecuted || expected[one].optional {
+            continue;
+        }
+        if let Some(place) = others.iter().position(|it| wanted[one].fits(&calls[*it])) {
+            others.remove(place);
+            continue;
+        }
+        let why = record.failure.map_or_else(
+            || "it never began".to_owned(),
+            |it| it.as_str().replace('_', " "),
+        );
+        let way_out = match record.failure {
+            Some(ToolFailure::NotApproved | ToolFailure::Denied) => ": `approve` says what may run",
+            _ => "",
+        };
+        found.push(format!("{} ({why}{way_out})", in_words(&expected[one])));
+    }
+    found
 }
 
 /// Which calls are the expected ones.
 struct Assigned {
-    /// Calls at their place.
-    taken: HashSet<usize>,
+    /// Calls at their place, and which of those that were expected they are.
+    taken: HashMap<usize, usize>,
     /// Calls that are expected elsewhere.
     strays: HashSet<usize>,
     /// Expected calls without one at their place.
     left: Vec<usize>,
-    /// Of these, those without any.
+    /// Of these, the needed ones without any: a call with other arguments was meant for one of them.
     unmet: Vec<usize>,
     /// Needed calls that were made elsewhere.
     attempted: usize,
@@ -203,20 +256,21 @@ fn assign(
     let left: Vec<usize> = (0..wanted.len())
         .filter(|one| in_order[*one].is_none())
         .collect();
-    let taken: HashSet<usize> = in_order.iter().flatten().copied().collect();
+    let pairs = in_order.iter().enumerate();
+    let taken: HashMap<usize, usize> = pairs
+        .filter_map(|(one, call)| Some(((*call)?, one)))
+        .collect();
     let out_of_order = paired(&left, expected, calls.len(), |one, call| {
-        !taken.contains(&call) && fits(one, call)
+        !taken.contains_key(&call) && fits(one, call)
     });
     let strays: HashSet<usize> = out_of_order.iter().flatten().copied().collect();
 
-    let mut unmet: Vec<usize> = left
+    let unmet = left
         .iter()
         .zip(&out_of_order)
-        .filter(|(_, call)| call.is_none())
+        .filter(|(one, call)| call.is_none() && !expected[**one].optional)
         .map(|(one, _)| *one)
         .collect();
-    // What is needed first: a call with other arguments was meant for it.
-    unmet.sort_by_key(|one| expected[*one].optional);
     let found = left.iter().zip(&out_of_order);
     let attempted = found
         .filter(|(one, call)| call.is_some() && !expected[**one].optional)
@@ -231,7 +285,7 @@ fn assign(
 }
 
 /// How a call ended.
-fn end_of(call: &ToolCallRecord) -> CallEnd {
+pub(crate) fn end_of(call: &ToolCallRecord) -> CallEnd {
     match call.failure {
         Some(failure) if failure.is_hallucination() => CallEnd::Hallucinated,
         Some(ToolFailure::Repeated) if !call.is_error => CallEnd::Successful,
@@ -256,25 +310,71 @@ fn is_own(call: &ToolCallRecord) -> bool {
     call.server.is_none()
 }
 
-fn key(call: &ToolCallRecord) -> (Option<&str>, &str, String) {
-    (
-        call.server.as_deref(),
-        call.tool.as_str(),
-        call.input.to_string(),
-    )
+/// Whether it stands for one of the [tools of the program itself](is_own), which are in no server's list.
+pub(crate) fn is_own_name(pattern: &Forbidden) -> bool {
+    [SEARCH_TOOL, READ_TOOL]
+        .iter()
+        .any(|tool| pattern.names(None, tool))
 }
 
-/// Whether `*`, `tool` or `server/tool` is this one.
-fn names(pattern: &str, call: &ToolCallRecord) -> bool {
-    match pattern.split_once('/') {
-        Some((server, tool)) => {
-            call.server.as_deref() == Some(server) && (tool == "*" || tool == call.tool)
+/// What is the same of a call that is made again.
+#[derive(PartialEq, Eq, Hash)]
+struct Key<'a> {
+    server: Option<&'a str>,
+    tool: &'a str,
+    input: String,
+}
+
+impl<'a> Key<'a> {
+    fn of(call: &'a ToolCallRecord) -> Self {
+        let mut input = String::new();
+        match &call.input {
+            Value::Null => input.push_str("{}"),
+            value => write_same(value, &mut input),
         }
-        None => pattern == "*" || pattern == call.tool,
+        Self {
+            server: call.server.as_deref(),
+            tool: &call.tool,
+            input,
+        }
     }
 }
 
-fn excerpt(call: &ToolCallRecord) -> String {
+/// Writes a value so that two that mean the same are the same text: names in their order, and `1` for `1.0`.
+fn write_same(value: &Value, text: &mut String) {
+    // Above this a fraction stands for several whole numbers.
+    const WHOLE: f64 = 9_007_199_254_740_992.0;
+    // Writing to a `String` does not fail.
+    let _ = match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            text.push('{');
+            for (name, value) in fields {
+                let _ = write!(text, "{name:?}:");
+                write_same(value, text);
+                text.push(',');
+            }
+            text.write_char('}')
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_same(item, text);
+                text.push(',');
+            }
+            text.write_char(']')
+        }
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            // Added to nothing, since there is a zero with a sign.
+            Some(it) if it.fract() == 0.0 && it.abs() < WHOLE => write!(text, "{:.0}", it + 0.0),
+            _ => write!(text, "{number}"),
+        },
+        other => write!(text, "{other}"),
+    };
+}
+
+pub(crate) fn excerpt(call: &ToolCallRecord) -> String {
     let texts = call
         .result
         .content
@@ -288,18 +388,39 @@ fn excerpt(call: &ToolCallRecord) -> String {
     text
 }
 
-fn in_words(call: &ExpectedCall) -> String {
-    let input = Value::Object(call.input.clone());
-    match &call.server {
-        Some(server) => format!("{server}/{} {input}", call.tool),
-        None => format!("{} {input}", call.tool),
+pub(crate) fn in_words(call: &ExpectedCall) -> String {
+    let arguments = call.input.iter();
+    let input: Map<String, Value> = arguments
+        .map(|(name, wanted)| (name.clone(), readable(wanted)))
+        .collect();
+    let input = Value::Object(input);
+    let mut words = format!("{} {input}", call.name());
+    for other in &call.or {
+        words.push_str(", or ");
+        words.push_str(&in_words(other));
+    }
+    words
+}
+
+/// What is expected of an argument, as a person would write it.
+fn readable(wanted: &Value) -> Value {
+    match wanted.pointer("/$bfcl/allowed") {
+        Some(Value::Array(allowed)) => match allowed.as_slice() {
+            [one] => one.clone(),
+            several => serde_json::json!({ "$one_of": several }),
+        },
+        _ => wanted.clone(),
     }
 }
 
 /// An expected call that is ready to be compared.
-struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     call: &'a ExpectedCall,
     arguments: Vec<(&'a str, Matcher)>,
+    /// Whether an argument that is null is there.
+    counts_null: bool,
+    /// What is as right in its place.
+    others: Vec<Self>,
 }
 
 impl<'a> Wanted<'a> {
@@ -313,21 +434,42 @@ impl<'a> Wanted<'a> {
         Self {
             call,
             arguments: arguments.collect(),
+            counts_null: false,
+            others: call.or.iter().map(Self::of).collect(),
         }
     }
 
-    /// Whether it is the tool.
-    fn is_of(&self, call: &ToolCallRecord) -> bool {
+    /// The same, where null is a value like any other.
+    pub(crate) fn with_null(call: &'a ExpectedCall) -> Self {
+        Self {
+            counts_null: true,
+            ..Self::of(call)
+        }
+    }
+
+    /// Whether it is the tool, or one of those that are as right.
+    pub(crate) fn is_of(&self, call: &ToolCallRecord) -> bool {
+        self.is_itself(call) || self.others.iter().any(|other| other.is_itself(call))
+    }
+
+    fn is_itself(&self, call: &ToolCallRecord) -> bool {
         self.call.tool == call.tool
             && (self.call.server.is_none() || self.call.server == call.server)
     }
 
-    fn fits(&self, call: &ToolCallRecord) -> bool {
-        self.is_of(call) && self.difference(call).is_none()
+    pub(crate) fn fits(&self, call: &ToolCallRecord) -> bool {
+        let fits = |it: &Self| it.is_itself(call) && it.own_difference(call).is_none();
+        fits(self) || self.others.iter().any(fits)
     }
 
-    /// The first argument that is not as expected, in words.
-    fn difference(&self, call: &ToolCallRecord) -> Option<String> {
+    /// The first argument that is not as expected, in words: expected of this tool, if it is one of several.
+    pub(crate) fn difference(&self, call: &ToolCallRecord) -> Option<String> {
+        let mut all = std::iter::once(self).chain(&self.others);
+        let of = all.find(|it| it.is_itself(call)).unwrap_or(self);
+        of.own_difference(call)
+    }
+
+    fn own_difference(&self, call: &ToolCallRecord) -> Option<String> {
         let nothing = Map::new();
         let Some(input) = call
             .input
@@ -338,7 +480,7 @@ impl<'a> Wanted<'a> {
         };
         for (name, matcher) in &self.arguments {
             if !matcher.fits(input.get(*name)) {
-                let wanted = &self.call.input[*name];
+                let wanted = readable(&self.call.input[*name]);
                 return Some(match input.get(*name) {
                     Some(found) => format!("`{name}` is {found}, expected {wanted}"),
                     None => format!("`{name}` is missing, expected {wanted}"),
@@ -346,9 +488,10 @@ impl<'a> Wanted<'a> {
             }
         }
         let further = || {
-            input
+            let mut there = input
                 .iter()
-                .find(|(name, value)| !value.is_null() && !self.call.input.contains_key(*name))
+                .filter(|(_, value)| self.counts_null || !value.is_null());
+            there.find(|(name, _)| !self.call.input.contains_key(*name))
         };
         let further = self.call.exactly.then(further).flatten();
         further.map(|(name, _)| format!("`{name}` is not expected"))

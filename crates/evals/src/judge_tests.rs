@@ -109,9 +109,10 @@ fn each_call_is_worth_what_it_is_worth() {
         ),
         (json!({"calls": []}), vec![a()], (vec![Unnecessary], 0, 0)),
         (
+            // Nothing is said about calls, and so nothing of them is judged.
             json!({}),
             vec![a(), b(), b()],
-            (vec![Unjudged, Unjudged, Unnecessary], 0, 0),
+            (vec![Unjudged, Unjudged, Unjudged], 0, 0),
         ),
         (
             json!({"forbidden": ["shop/a", "c"]}),
@@ -122,6 +123,16 @@ fn each_call_is_worth_what_it_is_worth() {
             json!({"forbidden": ["*"]}),
             vec![a()],
             (vec![Forbidden], 0, 0),
+        ),
+        (
+            json!({"forbidden": ["s*/?"], "calls": [{"tool": "a"}]}),
+            vec![a(), call("create", json!({}))],
+            (vec![Forbidden, Unnecessary], 0, 0),
+        ),
+        (
+            json!({"forbidden": ["cr*_ticket"]}),
+            vec![call("create_ticket", json!({})), call("create", json!({}))],
+            (vec![Forbidden, Unjudged], 0, 0),
         ),
         (
             json!({"calls": [{"tool": "a", "server": "other"}]}),
@@ -145,15 +156,26 @@ fn each_call_is_worth_what_it_is_worth() {
             vec![b(), a()],
             (vec![WrongOrder, Right], 1, 0),
         ),
-        // What failed may be tried again.
+        // What failed may be tried again, and once it is there it need not be asked again.
         (
-            json!({}),
+            json!({"calls": [{"tool": "a"}]}),
             vec![
                 failed("a", json!({"id": 1}), ToolFailure::Timeout),
                 a(),
                 a(),
             ],
-            (vec![Unjudged, Unjudged, Unnecessary], 0, 0),
+            (vec![Right, Unjudged, Unnecessary], 0, 0),
+        ),
+        // Nobody needed the optional call, so that another one is not one with wrong arguments.
+        (
+            json!({"calls": [{"tool": "a", "input": {"id": 7}, "optional": true}]}),
+            vec![a()],
+            (vec![Unnecessary], 0, 0),
+        ),
+        (
+            json!({"calls": [{"tool": "a", "input": {"id": 7}, "optional": true}, {"tool": "a", "input": {"id": 8}}]}),
+            vec![a()],
+            (vec![WrongInput], 1, 1),
         ),
         (
             json!({"calls": [{"tool": "a"}]}),
@@ -164,6 +186,27 @@ fn each_call_is_worth_what_it_is_worth() {
             json!({"calls": [{"tool": "a", "optional": true}]}),
             vec![],
             (vec![], 0, 0),
+        ),
+        // One of several is enough, and the others are not needed then.
+        (
+            json!({"calls": [{"tool": "a", "input": {"id": 1}, "or": [{"tool": "b"}]}]}),
+            vec![b()],
+            (vec![Right], 0, 0),
+        ),
+        (
+            json!({"calls": [{"tool": "a", "or": [{"tool": "b"}]}]}),
+            vec![b(), a()],
+            (vec![Right, Unnecessary], 0, 0),
+        ),
+        (
+            json!({"calls": [{"tool": "a", "or": [{"tool": "b"}]}]}),
+            vec![c()],
+            (vec![Unnecessary], 1, 0),
+        ),
+        (
+            json!({"calls": [{"tool": "c", "or": [{"tool": "b", "input": {"id": 3}}]}]}),
+            vec![b()],
+            (vec![WrongInput], 1, 1),
         ),
         (
             json!({"calls": [{"tool": "a", "exactly": true}]}),
@@ -207,10 +250,93 @@ fn what_was_learnt_in_an_earlier_turn_need_not_be_asked_again() {
         judged.calls[0].why.as_deref(),
         Some("its result was there already")
     );
-    // But a failed one may be tried again.
+    // A failed one had none.
     let before = failed("a", json!({"id": 1}), ToolFailure::Timeout);
-    let judged = judge(&turn(json!({})), &[first], &[before]);
-    assert_eq!(judged.calls[0].worth, Worth::Unjudged);
+    let judged = judge(&turn(json!({"calls": []})), &[first], &[before]);
+    assert_eq!(
+        judged.calls[0].why.as_deref(),
+        Some("no such call is expected")
+    );
+}
+
+#[test]
+fn a_call_is_the_same_however_it_is_written() {
+    let why = |first: Value, second: Value| {
+        let judged = judge(
+            &turn(json!({"calls": []})),
+            &[call("a", first), call("a", second)],
+            &[],
+        );
+        judged.calls[1].why.clone().unwrap()
+    };
+    let parsed = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
+    for (first, second) in [
+        (r#"{"id": 1, "b": 2}"#, r#"{"b": 2, "id": 1}"#),
+        (
+            r#"{"a": [{"x": 1, "y": -0.0}]}"#,
+            r#"{"a": [{"y": 0, "x": 1.0}]}"#,
+        ),
+        ("null", "{}"),
+    ] {
+        let why = why(parsed(first), parsed(second));
+        assert_eq!(why, "its result was there already", "{first} {second}");
+    }
+    for (first, second) in [
+        (r#"{"id": 1}"#, r#"{"id": "1"}"#),
+        (r#"{"id": 1.5}"#, r#"{"id": 1}"#),
+        (r#"{"a": 1, "b": 2}"#, r#"{"a": 2, "b": 1}"#),
+        (r#"{"a": [1, 2]}"#, r#"{"a": [2, 1]}"#),
+        (r#"{"a": [12]}"#, r#"{"a": [1, 2]}"#),
+        (r#"{"id": 9007199254740993}"#, r#"{"id": 9007199254740992}"#),
+        // A name is no way to look like two.
+        (r#"{"a\":1,\"b": 1}"#, r#"{"a": 1, "b": 1}"#),
+    ] {
+        let why = why(parsed(first), parsed(second));
+        assert_eq!(why, "no such call is expected", "{first} {second}");
+    }
+}
+
+#[test]
+fn what_was_right_and_did_not_run_is_told() {
+    let told = |value: Value, calls: &[ToolCallRecord]| {
+        let judged = judge(&turn(value), calls, &[]);
+        assert_eq!(judged.calls[0].worth, Worth::Right);
+        judged.not_executed
+    };
+    let one = || json!({"calls": [{"tool": "a", "input": {"id": 1}}]});
+    let held = |failure| failed("a", json!({"id": 1}), failure);
+    for (failure, why) in [
+        (ToolFailure::NotApproved, "not approved: `approve` says"),
+        (ToolFailure::Denied, "denied: `approve` says"),
+        (ToolFailure::Skipped, "skipped"),
+        (ToolFailure::LimitReached, "limit reached"),
+        (ToolFailure::Withheld, "withheld"),
+        (ToolFailure::Cancelled, "cancelled"),
+    ] {
+        let found = told(one(), &[held(failure)]);
+        let expected = format!(r#"a {{"id":1}} ({why}"#);
+        assert!(
+            found.len() == 1 && found[0].starts_with(&expected),
+            "{found:?}"
+        );
+    }
+    // The tool failed: it ran, and the model did what was to be done.
+    let nothing: [String; 0] = [];
+    assert_eq!(told(one(), &[held(ToolFailure::ToolError)]), nothing);
+    // It ran at last, or need not run at all.
+    let again = [held(ToolFailure::Skipped), call("a", json!({"id": 1}))];
+    assert_eq!(told(one(), &again), nothing);
+    let mut optional = one();
+    optional["calls"][0]["optional"] = json!(true);
+    assert_eq!(told(optional, &[held(ToolFailure::Denied)]), nothing);
+    // One that ran stands for one.
+    let two = json!({"any_order": true, "calls": [one()["calls"][0], one()["calls"][0]]});
+    let calls = [
+        held(ToolFailure::Skipped),
+        held(ToolFailure::Skipped),
+        call("a", json!({"id": 1})),
+    ];
+    assert_eq!(told(two, &calls).len(), 1);
 }
 
 #[test]
@@ -227,6 +353,20 @@ fn the_argument_that_is_wrong_is_named() {
         r#"`name` is missing, expected "x""#
     );
     assert_eq!(why(json!({"id": 2, "name": "x", "more": 1})), None);
+    // Of several tools, what is expected of this one.
+    let several = serde_json::from_value(
+        json!({"tool": "b", "input": {"x": 1}, "or": [{"tool": "a", "input": {"id": 4}}]}),
+    );
+    let either = Turn {
+        calls: Some(vec![several.unwrap()]),
+        ..turn.clone()
+    };
+    let judged = judge(&either, &[call("a", json!({"id": 5}))], &[]);
+    assert_eq!(
+        judged.calls[0].why.as_deref(),
+        Some("`id` is 5, expected 4")
+    );
+    assert_eq!(judged.missing, [r#"b {"x":1}, or a {"id":4}"#]);
     assert_eq!(why(json!("text")).unwrap(), "the input is no object");
 }
 
@@ -298,6 +438,14 @@ fn matchers_mean_what_the_table_says() {
         (json!({"$between": [1]}), "`$between` takes two numbers"),
         (json!({"$matches": "("}), "`$matches`:"),
         (json!([{"$one_of": 1}]), "`$one_of` takes a list"),
+        (
+            json!({"$one_of": []}),
+            "`$one_of` takes a list with something in it",
+        ),
+        (
+            json!({"$between": [5, 1]}),
+            "`$between` takes two numbers, the lower one first",
+        ),
     ] {
         let error = Matcher::read(&matcher).unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");

@@ -1,4 +1,16 @@
 //! What came out: every run, and what they add up to.
+//!
+//! The figures in the words of those who ask for them:
+//!
+//! | asked for | where it is |
+//! |---|---|
+//! | calls, successful, failed | [`Counts::calls`], [`successful`](Counts::successful), [`failed`](Counts::failed) |
+//! | hallucinated: invalid or invented arguments | [`Counts::hallucinated`]; [`Counts::invalid`] are those that never ran |
+//! | unnecessary | [`Counts::unnecessary`]; what must not be called is counted apart ([`Counts::forbidden`]) |
+//! | accuracy: right tool, right arguments, right order | [`Counts::accuracy`] |
+//! | latency | [`ModelSummary::turn_ms`], [`ToolSummary::call_ms`] |
+//! | tokens, cost | [`ModelSummary::usage`], [`ModelSummary::cost_usd`] |
+//! | success rate | [`ModelSummary::passed`] of [`ModelSummary::runs`] |
 
 use std::collections::BTreeMap;
 
@@ -7,11 +19,16 @@ use switchboard_domain::{ModelId, Usage};
 use switchboard_orchestration::Outcome;
 
 use crate::{
-    judge::{CallEnd, JudgedCall, Judgement, Worth},
-    suite::Thresholds,
+    judge::Judgement,
+    run::Ran,
+    suite::{Suite, Thresholds},
+    transcript::Transcript,
 };
 
-/// The form of a report that this program writes.
+pub use crate::summary::{Counts, ModelSummary, ToolSummary, share};
+
+/// The form of a report that this program writes. It grows when an older program would misread a newer report; a
+/// field more is no reason.
 pub const VERSION: u32 = 1;
 
 /// Everything that came out of a suite, as it is written to a file.
@@ -27,6 +44,9 @@ pub struct Report {
     pub made: String,
     /// What was to be reached.
     pub thresholds: Thresholds,
+    /// Runs that were planned and not made, because somebody stopped the evaluation. 0 if it is finished.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_run: u64,
     /// Every run, in the order of the suite.
     pub runs: Vec<RunResult>,
 }
@@ -40,16 +60,22 @@ pub struct RunResult {
     pub kind: String,
     /// The model that was asked.
     pub model: ModelId,
+    /// The recipe that was followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<String>,
     /// From 1.
     pub repetition: u32,
     /// Everything that was expected was done, and nothing forbidden.
     pub passed: bool,
-    /// Why it could not be run at all.
+    /// Why it could not be run, or not to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The turns that were run.
     pub turns: Vec<TurnResult>,
-    /// Calls that were expected in the turns that were not, for people.
+    /// The turn in which it stopped without an end, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken_off: Option<BrokenOff>,
+    /// Calls that were expected in the turns that were not run, or that did not end, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_reached: Vec<String>,
 }
@@ -73,115 +99,109 @@ pub struct TurnResult {
     pub judgement: Judgement,
     /// Calls of the model.
     pub steps: u32,
-    /// Tokens.
+    /// Tokens, as far as the provider told them.
     pub usage: Usage,
-    /// What it cost in US dollars, if the prices are known.
+    /// Calls of the model whose tokens are not in `usage`, or not all of them: the provider did not tell, or the
+    /// answer broke off.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unmetered: u32,
+    /// What it cost in US dollars; `None` if a price is not known, or not all tokens of a model that is not free.
     pub cost_usd: Option<f64>,
-    /// How long it took, in milliseconds.
+    /// How long it took from the question to the end of the answer, in milliseconds.
     pub duration_ms: u64,
+    /// Its whole course.
+    #[serde(default, skip_serializing_if = "Transcript::is_empty")]
+    pub transcript: Transcript,
 }
 
-/// How many calls ended how and were worth what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Counts {
-    /// All that were made.
-    pub calls: u64,
-    /// The tool did its work.
-    pub successful: u64,
-    /// The tool or its server failed.
-    pub failed: u64,
-    /// Tools or arguments that do not exist, and arguments that were made up.
-    pub hallucinated: u64,
-    /// Denied, skipped or over a limit.
-    pub not_executed: u64,
-    /// Nobody expected them, or their result was there already.
-    pub unnecessary: u64,
-    /// Of tools that must not be called.
-    pub forbidden: u64,
-    /// The right tool with the right arguments at the right place.
-    pub right: u64,
-    /// Calls about which something was expected, made or not: what `right` is a share of.
-    pub judged: u64,
+/// A turn that has no end: it waits for somebody.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BrokenOff {
+    /// What was said.
+    pub said: String,
+    /// Its course until there.
+    #[serde(default)]
+    pub transcript: Transcript,
 }
 
-impl Counts {
-    fn take(&mut self, call: &JudgedCall) {
-        self.calls += 1;
-        match call.end {
-            CallEnd::Successful => self.successful += 1,
-            CallEnd::Failed => self.failed += 1,
-            CallEnd::NotExecuted => self.not_executed += 1,
-            CallEnd::Hallucinated => {}
-        }
-        let is_made_up = call.end == CallEnd::Hallucinated || call.worth == Worth::WrongInput;
-        self.hallucinated += u64::from(is_made_up);
-        self.unnecessary += u64::from(call.worth == Worth::Unnecessary);
-        self.forbidden += u64::from(call.worth == Worth::Forbidden);
-        self.right += u64::from(call.worth == Worth::Right);
-        self.judged += u64::from(call.worth != Worth::Unjudged);
-    }
-
-    /// The share of calls that were right: the right tool, the right arguments, the right order. A call that
-    /// is missing counts as one that is not. `None` if nothing was expected and nothing done.
-    pub fn accuracy(&self) -> Option<f64> {
-        share(self.right, self.judged)
-    }
-
-    /// The share of calls that were made up.
-    pub fn hallucinated_share(&self) -> Option<f64> {
-        share(self.hallucinated, self.calls)
-    }
-
-    /// The share of calls that were not needed.
-    pub fn unnecessary_share(&self) -> Option<f64> {
-        share(self.unnecessary, self.calls)
-    }
-}
-
-/// `part` of `whole` as a number from 0 to 1; `None` of nothing.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a share, of counts far below 2^52"
-)]
-pub fn share(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-/// What a model's runs add up to.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ModelSummary {
-    /// The model.
-    pub model: ModelId,
-    /// Its runs.
-    pub runs: u64,
-    /// Those that did all that was expected.
-    pub passed: u64,
-    /// Its calls.
-    pub counts: Counts,
-    /// Milliseconds of a turn: half took no longer than the first, 19 of 20 no longer than the second.
-    pub turn_ms: Option<(u64, u64)>,
-    /// Tokens of all turns.
-    pub usage: Usage,
-    /// US dollars, if the price of every turn is known.
-    pub cost_usd: Option<f64>,
-    /// By kind of scenario: runs, and those that passed.
-    pub kinds: BTreeMap<String, (u64, u64)>,
-    /// By tool, as `server/tool`: its calls, and their time in milliseconds as [`turn_ms`](Self::turn_ms).
-    pub tools: BTreeMap<String, ToolSummary>,
-}
-
-/// What the calls of a tool add up to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct ToolSummary {
-    /// Its calls.
-    pub counts: Counts,
-    /// Their time in milliseconds.
-    pub call_ms: Option<(u64, u64)>,
+/// Why a report cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// A newer program wrote it.
+    #[error(
+        "the report is of version {found}, and this program reads up to version {VERSION}: take a newer switchboard"
+    )]
+    Newer {
+        /// Its version.
+        found: u64,
+    },
+    /// It is no report.
+    #[error("this is no report of an evaluation: {reason}")]
+    Shape {
+        /// What is wrong, with its place.
+        reason: String,
+    },
 }
 
 impl Report {
-    /// What it adds up to, by model, in the order in which they were asked.
-    pub fn summary(&self) -> Vec<ModelSummary> {
+    /// What came out of a suite. `program` is who made it, `made` when (RFC 3339, UTC).
+    pub fn new(
+        suite: &Suite,
+        program: impl Into<String>,
+        made: impl Into<String>,
+        ran: Ran,
+    ) -> Self {
+        Self {
+            version: VERSION,
+            title: suite.title.clone(),
+            program: program.into(),
+            made: made.into(),
+            thresholds: suite.thresholds,
+            not_run: ran.not_run,
+            runs: ran.runs,
+        }
+    }
+
+    /// Reads a report from its JSON. Fields that are not known are left out.
+    ///
+    /// ```
+    /// use switchboard_evals::report::{Report, ReportError};
+    ///
+    /// let newer = Report::read(r#"{"version": 1000, "of": "what is to come"}"#);
+    /// assert!(matches!(newer, Err(ReportError::Newer { found: 1000 })));
+    /// ```
+    pub fn read(text: &str) -> Result<Self, ReportError> {
+        #[derive(Deserialize)]
+        struct Head {
+            version: u64,
+        }
+        let shape = |fault: serde_json::Error| ReportError::Shape {
+            reason: fault.to_string(),
+        };
+        // The version first: the rest may have any form.
+        let Head { version: found } = serde_json::from_str(text).map_err(shape)?;
+        if found > u64::from(VERSION) {
+            return Err(ReportError::Newer { found });
+        }
+        serde_json::from_str(text).map_err(shape)
+    }
+
+    /// Its JSON, as a file of its own: indented, with a new line at its end.
+    pub fn to_json(&self) -> String {
+        // Only maps with keys that are no texts and failing writers are errors, and there are none of these.
+        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
+        json.push('\n');
+        json
+    }
+
+    /// Whether somebody stopped the evaluation before all runs were made.
+    pub fn is_unfinished(&self) -> bool {
+        self.not_run > 0
+    }
+
+    /// The models, in the order in which they were asked.
+    pub fn models(&self) -> Vec<&ModelId> {
         let mut models: Vec<&ModelId> = Vec::new();
         for run in &self.runs {
             if !models.contains(&&run.model) {
@@ -189,132 +209,114 @@ impl Report {
             }
         }
         models
-            .into_iter()
-            .map(|model| self.of_model(model))
-            .collect()
     }
 
-    fn of_model(&self, model: &ModelId) -> ModelSummary {
-        let mut summary = ModelSummary {
-            model: model.clone(),
-            runs: 0,
-            passed: 0,
-            counts: Counts::default(),
-            turn_ms: None,
-            usage: Usage::default(),
-            cost_usd: Some(0.0),
-            kinds: BTreeMap::new(),
-            tools: BTreeMap::new(),
-        };
-        let mut turn_times = Vec::new();
-        let mut call_times: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for run in self.runs.iter().filter(|run| run.model == *model) {
-            summary.runs += 1;
-            summary.passed += u64::from(run.passed);
-            summary.counts.judged += run.not_reached.len() as u64;
-            let kind = summary.kinds.entry(run.kind.clone()).or_default();
-            kind.0 += 1;
-            kind.1 += u64::from(run.passed);
-            for turn in &run.turns {
-                turn_times.push(turn.duration_ms);
-                summary.usage.add(turn.usage);
-                summary.cost_usd = summary
-                    .cost_usd
-                    .zip(turn.cost_usd)
-                    .map(|(sum, cost)| sum + cost);
-                for call in &turn.judgement.calls {
-                    summary.counts.take(call);
-                    let name = match &call.server {
-                        Some(server) => format!("{server}/{}", call.tool),
-                        None => call.tool.clone(),
-                    };
-                    summary
-                        .tools
-                        .entry(name.clone())
-                        .or_default()
-                        .counts
-                        .take(call);
-                    if call.end != CallEnd::Hallucinated && call.end != CallEnd::NotExecuted {
-                        call_times.entry(name).or_default().push(call.duration_ms);
-                    }
-                }
-                let missing = turn
-                    .judgement
-                    .missing
-                    .len()
-                    .saturating_sub(turn.judgement.attempted);
-                summary.counts.judged += missing as u64;
-            }
-        }
-        summary.turn_ms = times(turn_times);
-        for (name, list) in call_times {
-            if let Some(tool) = summary.tools.get_mut(&name) {
-                tool.call_ms = times(list);
-            }
-        }
-        summary
+    /// What it adds up to, by model, in the order in which they were asked.
+    pub fn summary(&self) -> Vec<ModelSummary> {
+        let of = |model| ModelSummary::of(model, self.runs.iter().filter(|it| it.model == *model));
+        self.models().into_iter().map(of).collect()
     }
 
-    /// What was to be reached and was not, one sentence each: for every model, each threshold; and whatever could
-    /// not be run at all.
+    /// What was to be reached and was not, one sentence each: runs that were not made or could not be, and for
+    /// every model each threshold.
+    ///
+    /// A threshold is not held by default:
+    /// - `accuracy` is missed if no call was expected and none made: a suite of which this is right asks for `passed`.
+    /// - `hallucinated` and `unnecessary` are missed if no call was made though some were expected. Where none was
+    ///   expected and none made, as in a suite in which tools are of no use, they are held.
     pub fn missed(&self) -> Vec<String> {
         let mut missed: Vec<String> = Vec::new();
-        for run in &self.runs {
-            if let Some(error) = &run.error {
-                missed.push(format!(
-                    "{}: `{}` could not be run: {error}",
-                    run.model, run.scenario
-                ));
-            }
+        if self.runs.is_empty() {
+            missed.push("no run was made".to_owned());
         }
+        if self.is_unfinished() {
+            missed.push(format!(
+                "the evaluation was stopped: {} of {} runs were not made",
+                self.not_run,
+                self.not_run.saturating_add(self.runs.len() as u64),
+            ));
+        }
+        missed.extend(self.not_runnable());
+        for it in self.summary() {
+            self.missed_by(&it, &mut missed);
+        }
+        missed
+    }
+
+    /// Runs with an error, those of one model with the same one together.
+    fn not_runnable(&self) -> Vec<String> {
+        let mut order = Vec::new();
+        let mut found: BTreeMap<(String, &str), (&str, usize)> = BTreeMap::new();
+        for run in &self.runs {
+            let Some(error) = run.error.as_deref() else {
+                continue;
+            };
+            let key = (run.model.to_string(), error);
+            let entry = found.entry(key.clone()).or_insert_with(|| {
+                order.push(key);
+                (run.scenario.as_str(), 0)
+            });
+            entry.1 += 1;
+        }
+        let told = order.into_iter().filter_map(|key| {
+            let (first, count) = *found.get(&key)?;
+            let (model, error) = key;
+            let more = match count {
+                1 => String::new(),
+                many => format!(" and {} more", many - 1),
+            };
+            Some(format!(
+                "{model}: `{first}`{more} could not be run: {error}"
+            ))
+        });
+        told.collect()
+    }
+
+    fn missed_by(&self, it: &ModelSummary, missed: &mut Vec<String>) {
         let Thresholds {
             passed,
             accuracy,
             hallucinated,
             unnecessary,
         } = self.thresholds;
-        for it in self.summary() {
-            let least = [
-                ("passed", passed, share(it.passed, it.runs)),
-                ("accuracy", accuracy, it.counts.accuracy()),
-            ];
-            for (name, least, found) in least {
-                if let (Some(least), Some(found)) = (least, found)
-                    && found < least
-                {
-                    missed.push(format!(
-                        "{}: {name} is {found:.3}, at least {least} is asked for",
-                        it.model
-                    ));
-                }
-            }
-            let most = [
-                ("hallucinated", hallucinated, it.counts.hallucinated_share()),
-                ("unnecessary", unnecessary, it.counts.unnecessary_share()),
-            ];
-            for (name, most, found) in most {
-                if let (Some(most), Some(found)) = (most, found)
-                    && found > most
-                {
-                    missed.push(format!(
-                        "{}: {name} is {found:.3}, at most {most} is allowed",
-                        it.model
-                    ));
-                }
+        let model = &it.model;
+        let least = [
+            ("passed", passed, share(it.passed, it.runs)),
+            ("accuracy", accuracy, it.counts.accuracy()),
+        ];
+        for (name, least, found) in least {
+            match (least, found) {
+                (Some(least), Some(found)) if found < least => missed.push(format!(
+                    "{model}: {name} is {found:.3}, at least {least} is asked for"
+                )),
+                (Some(least), None) => missed.push(format!(
+                    "{model}: {name} is not known, since no call was expected and none made; at least {least} is asked for"
+                )),
+                _ => {}
             }
         }
-        missed
+        let most = [
+            ("hallucinated", hallucinated, it.counts.hallucinated_share()),
+            ("unnecessary", unnecessary, it.counts.unnecessary_share()),
+        ];
+        for (name, most, found) in most {
+            match (most, found) {
+                (Some(most), Some(found)) if found > most => missed.push(format!(
+                    "{model}: {name} is {found:.3}, at most {most} is allowed"
+                )),
+                (Some(most), None) if it.counts.judged > 0 => missed.push(format!(
+                    "{model}: {name} is not known, since none of the {} calls that were expected was made; at most {most} is allowed",
+                    it.counts.judged
+                )),
+                _ => {}
+            }
+        }
     }
 }
 
-/// The median and what 95 of 100 do not exceed (by the nearest rank).
-fn times(mut list: Vec<u64>) -> Option<(u64, u64)> {
-    list.sort_unstable();
-    let at = |hundredths: usize| {
-        list.get((list.len() * hundredths).div_ceil(100).saturating_sub(1))
-            .copied()
-    };
-    at(50).zip(at(95))
+/// Whether a number need not be written.
+pub(crate) fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 #[cfg(test)]

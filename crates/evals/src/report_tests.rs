@@ -1,6 +1,10 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::{
+    figure::Figure,
+    judge::{CallEnd, JudgedCall, Worth},
+};
 
 fn call(tool: &str, end: CallEnd, worth: Worth, duration_ms: u64) -> JudgedCall {
     JudgedCall {
@@ -32,14 +36,17 @@ fn turn(
             calls,
             missing: vec!["z".to_owned(); missing],
             attempted,
+            not_executed: Vec::new(),
         },
         steps: 1,
         usage: Usage {
             input_tokens: Some(10),
             ..Usage::default()
         },
+        unmetered: 0,
         cost_usd,
         duration_ms,
+        transcript: Transcript::default(),
     }
 }
 
@@ -48,10 +55,12 @@ fn report(runs: Vec<(bool, Vec<TurnResult>)>) -> Report {
         scenario: "s".to_owned(),
         kind: "k".to_owned(),
         model: ModelId::new("acme", "one"),
+        recipe: None,
         repetition: 1,
         passed,
         error: None,
         turns,
+        broken_off: None,
         not_reached: Vec::new(),
     };
     Report {
@@ -60,6 +69,7 @@ fn report(runs: Vec<(bool, Vec<TurnResult>)>) -> Report {
         program: "p".to_owned(),
         made: "2026-01-01T00:00:00Z".to_owned(),
         thresholds: Thresholds::default(),
+        not_run: 0,
         runs: runs.into_iter().map(run).collect(),
     }
 }
@@ -175,5 +185,174 @@ fn a_threshold_that_is_missed_is_named_with_both_numbers() {
             "acme/one: accuracy is 0.750, at least 0.8 is asked for",
             "acme/one: unnecessary is 0.250, at most 0.2 is allowed",
         ]
+    );
+}
+
+#[test]
+fn a_threshold_with_nothing_to_judge_is_not_held_by_that() {
+    let all = json!({"passed": 0.5, "accuracy": 0.5, "hallucinated": 0, "unnecessary": 0});
+    // Nothing was expected and nothing done: no call was made up, and none can have been right.
+    let mut casual = report(vec![(true, vec![turn(Vec::new(), 0, 0, 1, None)])]);
+    casual.thresholds = serde_json::from_value(all.clone()).unwrap();
+    assert_eq!(
+        casual.missed(),
+        [
+            "acme/one: accuracy is not known, since no call was expected and none made; at least 0.5 is asked for"
+        ]
+    );
+    // Two calls were expected and none made: nothing is known of calls, whatever is allowed.
+    let mut silent = report(vec![(true, vec![turn(Vec::new(), 2, 0, 1, None)])]);
+    silent.thresholds = serde_json::from_value(all.clone()).unwrap();
+    assert_eq!(
+        silent.missed(),
+        [
+            "acme/one: accuracy is 0.000, at least 0.5 is asked for",
+            "acme/one: hallucinated is not known, since none of the 2 calls that were expected was made; at most 0 is allowed",
+            "acme/one: unnecessary is not known, since none of the 2 calls that were expected was made; at most 0 is allowed",
+        ]
+    );
+    // And nothing at all is no success.
+    let mut nothing = report(Vec::new());
+    assert_eq!(nothing.missed(), ["no run was made"]);
+    nothing.not_run = 4;
+    nothing.thresholds = serde_json::from_value(all).unwrap();
+    assert_eq!(
+        nothing.missed(),
+        [
+            "no run was made",
+            "the evaluation was stopped: 4 of 4 runs were not made"
+        ]
+    );
+}
+
+#[test]
+fn runs_with_the_same_error_are_told_together() {
+    let mut report = report(vec![
+        (false, Vec::new()),
+        (false, Vec::new()),
+        (false, Vec::new()),
+    ]);
+    for (run, error) in report
+        .runs
+        .iter_mut()
+        .zip(["no key", "no server", "no key"])
+    {
+        run.error = Some(error.to_owned());
+    }
+    assert_eq!(
+        report.missed(),
+        [
+            "acme/one: `s` and 1 more could not be run: no key",
+            "acme/one: `s` could not be run: no server"
+        ]
+    );
+}
+
+#[test]
+fn tokens_that_were_told_in_part_are_no_whole_sum() {
+    let mut partly = turn(Vec::new(), 0, 0, 1, None);
+    partly.unmetered = 1;
+    let report = report(vec![(
+        true,
+        vec![turn(Vec::new(), 0, 0, 1, Some(0.5)), partly],
+    )]);
+    let summary = report.summary().remove(0);
+    assert_eq!((summary.turns, summary.unmetered_turns), (2, 1));
+    assert_eq!(
+        (summary.usage.input_tokens, summary.cost_usd),
+        (Some(20), None)
+    );
+    assert_eq!(
+        (Figure::InputTokens.of(&summary), Figure::Cost.of(&summary)),
+        (None, None)
+    );
+}
+
+#[test]
+fn times_are_those_of_the_nearest_rank() {
+    let turns = |count: u64| {
+        (1..=count)
+            .map(|ms| turn(Vec::new(), 0, 0, ms, None))
+            .collect()
+    };
+    let found = |count| report(vec![(true, turns(count))]).summary()[0].turn_ms;
+    assert_eq!(found(0), None);
+    assert_eq!(
+        [1, 2, 20, 21, 100].map(found),
+        [
+            Some((1, 1)),
+            Some((1, 2)),
+            Some((10, 19)),
+            Some((11, 20)),
+            Some((50, 95))
+        ]
+    );
+}
+
+#[test]
+fn a_report_is_read_by_whoever_is_not_older() {
+    let right = call("a", CallEnd::Successful, Worth::Right, 1);
+    let report = report(vec![(true, vec![turn(vec![right], 1, 1, 1, Some(0.5))])]);
+    let json = report.to_json();
+    assert_eq!(Report::read(&json).unwrap(), report);
+    // A newer program of the same version says more.
+    let mut value: Value = serde_json::from_str(&json).unwrap();
+    value["mood"] = json!("good");
+    value["runs"][0]["turns"][0]["mood"] = json!({"is": "good"});
+    value["runs"][0]["turns"][0]["transcript"] =
+        json!({"entries": [{"at_ms": 1, "type": "sung", "by": "the model"}]});
+    let read = Report::read(&value.to_string()).unwrap();
+    let entry = &read.runs[0].turns[0].transcript.entries[0];
+    assert_eq!(entry.event, crate::transcript::Event::Unknown);
+    assert_eq!(
+        read.runs[0].turns[0].judgement,
+        report.runs[0].turns[0].judgement
+    );
+    value["version"] = json!(VERSION + 1);
+    value["runs"] = json!("elsewhere");
+    let newer = Report::read(&value.to_string()).unwrap_err().to_string();
+    assert_eq!(
+        newer,
+        "the report is of version 2, and this program reads up to version 1: take a newer switchboard"
+    );
+    for (text, part) in [
+        ("", "EOF"),
+        ("[]", "invalid length"),
+        (r#"{"version": 1}"#, "missing field `title`"),
+        (r#"{"version": "x"}"#, "u64"),
+    ] {
+        let fault = Report::read(text).unwrap_err().to_string();
+        assert!(
+            fault.starts_with("this is no report of an evaluation: ") && fault.contains(part),
+            "{fault}"
+        );
+    }
+}
+
+#[test]
+fn figures_of_a_report_may_be_any() {
+    let counts = Counts {
+        calls: 3,
+        successful: u64::MAX,
+        failed: u64::MAX,
+        not_executed: 1,
+        ..Counts::default()
+    };
+    assert_eq!(counts.invalid(), 0);
+    let turns = |tokens| {
+        let mut turn = turn(Vec::new(), 0, usize::MAX, u64::MAX, None);
+        turn.usage.input_tokens = Some(tokens);
+        turn
+    };
+    let mut report = report(vec![(true, vec![turns(u64::MAX), turns(7)])]);
+    report.not_run = u64::MAX;
+    let summary = &report.summary()[0];
+    assert_eq!(summary.usage.input_tokens, Some(u64::MAX));
+    assert_eq!(summary.turn_ms, Some((u64::MAX, u64::MAX)));
+    assert_eq!(summary.counts.judged, 0);
+    let missed = report.missed();
+    assert!(
+        missed[0].contains("18446744073709551615 of 18446744073709551615"),
+        "{missed:?}"
     );
 }

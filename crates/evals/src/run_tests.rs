@@ -2,18 +2,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use switchboard_domain::{
-    ChatModel, ChatRequest, FinishReason, ModelCapabilities, ModelError, ModelErrorKind,
-    ModelEvent, ModelStream, PartStart, Role,
+    ApprovalDecision, ApprovalRequest, Approver, ChatModel, ChatRequest, FinishReason,
+    ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelStream, PartStart, Role,
 };
 use switchboard_orchestration::ApprovalPolicy;
 
 use super::*;
+use crate::transcript::{Event, Piece};
 
 /// A model that calls the first tool with the number that is asked for, and then says what the tool gave. Asked for
 /// nothing with a number it says hello; asked for the end of the world it fails.
 struct Obliging {
     id: ModelId,
     capabilities: ModelCapabilities,
+    is_metered: bool,
 }
 
 fn texts(message: &Message) -> String {
@@ -62,6 +64,15 @@ impl ChatModel for Obliging {
             events.push(ModelEvent::TextDelta { index: 0, text });
         }
         events.push(ModelEvent::PartFinished { index: 0 });
+        if self.is_metered {
+            let (input_tokens, output_tokens) = (Some(100), Some(10));
+            let usage = Box::new(Usage {
+                input_tokens,
+                output_tokens,
+                ..Usage::default()
+            });
+            events.push(ModelEvent::Usage { usage });
+        }
         let reason = FinishReason::Stop.given_tool_uses(asks);
         events.push(ModelEvent::Finished { reason, raw: None });
         Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
@@ -73,6 +84,21 @@ impl ChatModel for Obliging {
 struct Workshop {
     agents: AtomicUsize,
     policy: ApprovalPolicy,
+    /// Each call waits for a word that comes later.
+    parks: bool,
+    /// The tools of the server `shop`, of which nobody says that they change nothing.
+    shop: Vec<DeclaredTool>,
+    events: AtomicUsize,
+    secret: Option<&'static str>,
+}
+
+struct Later;
+
+#[async_trait]
+impl Approver for Later {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        ApprovalDecision::Later
+    }
 }
 
 #[async_trait]
@@ -84,18 +110,50 @@ impl Engine for Workshop {
         }
         let capabilities = ModelCapabilities::default();
         let id = wish.model.clone();
-        let mut agent = Agent::new(Arc::new(Obliging { id, capabilities }));
-        if let Some(tools) = wish.tools {
-            agent = agent.with_tools(tools);
+        // The others do not tell their tokens.
+        let is_metered = matches!(&*id.name, "one" | "two");
+        let mut agent = Agent::new(Arc::new(Obliging {
+            id,
+            capabilities,
+            is_metered,
+        }));
+        match wish.tools {
+            Some(tools) if self.parks => {
+                agent = agent.with_asked_tools(DECLARED, tools);
+                agent = agent.with_approver(Arc::new(Later));
+            }
+            Some(tools) => agent = agent.with_tools(tools),
+            None if self.shop.is_empty() => {}
+            None => agent = agent.with_tools(Arc::new(shop(&self.shop))),
         }
         let mut options = agent.options().clone();
-        options.approval = self.policy.into();
+        if !self.parks {
+            options.approval = self.policy.into();
+        }
         Ok(agent.with_options(options))
     }
 
     fn cost(&self, _: &ModelId, _: &Usage) -> Option<f64> {
         Some(0.5)
     }
+
+    fn scrubber(&self) -> Scrubber {
+        Scrubber::new(self.secret)
+    }
+
+    async fn heard(&self, _: &RunEvent) {
+        self.events.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn shop(tools: &[DeclaredTool]) -> Declared {
+    let mut declared = Declared::new(tools);
+    for tool in &mut declared.tools {
+        let tool = Arc::make_mut(tool);
+        tool.annotations.read_only = None;
+        tool.origin.as_mut().unwrap().server = "shop".to_owned();
+    }
+    declared
 }
 
 fn suite(value: Value) -> Suite {
@@ -109,9 +167,11 @@ fn look_up() -> Value {
 async fn run(suite: &Suite, engine: &Workshop, models: &[&str]) -> Vec<RunResult> {
     let models: Vec<ModelId> = models.iter().map(|it| it.parse().unwrap()).collect();
     let mut told = 0;
-    let results = suite.run(engine, &models, 3, |_| told += 1).await;
-    assert_eq!(told, results.len());
-    results
+    let never = std::future::pending();
+    let ran = suite.run(engine, &models, 3, never, |_| told += 1).await;
+    assert_eq!((told, ran.not_run), (ran.runs.len(), 0));
+    assert_eq!(told, suite.planned(models.len()));
+    ran.runs
 }
 
 #[tokio::test]
@@ -152,7 +212,7 @@ async fn every_scenario_is_run_with_every_model_and_told_in_order() {
     let known = &results[0].turns;
     assert_eq!(
         (known[0].steps, known[0].cost_usd, known[1].steps),
-        (2, Some(0.5), 1)
+        (2, Some(1.0), 1)
     );
     assert_eq!(known[0].judgement.calls[0].worth, Worth::Right);
     assert_eq!(known[0].judgement.calls[0].result, r#"{"name":"Ann"}"#);
@@ -200,6 +260,9 @@ async fn what_comes_after_a_failure_is_not_reached() {
         "{:?}",
         failed.turns[0].faults
     );
+    // That a model cannot be asked says nothing of how well it does.
+    let error = failed.error.as_deref().unwrap_or_default();
+    assert!(error.contains("not that"), "{error}");
     assert_eq!(failed.not_reached, [r#"look_up {"id":7}"#]);
     assert_eq!(
         unmade.error.as_deref(),
@@ -218,4 +281,211 @@ async fn tools_of_a_scenario_change_nothing_and_need_no_word() {
         ..Workshop::default()
     };
     assert!(run(&suite, &engine, &["acme/one"]).await[0].passed);
+}
+
+/// What happened in a turn, in words.
+fn told(transcript: &Transcript) -> Vec<String> {
+    let entries = transcript.entries.iter();
+    let told = entries.map(|entry| match &entry.event {
+        Event::Asked { model, tools, .. } => format!("{model} is asked with {tools}"),
+        Event::Text(text) => format!("says {}", text.text),
+        Event::Answered { reason, .. } => format!("ends with {reason}"),
+        Event::Call(call) => {
+            let course: Vec<&str> = call.course.iter().map(|note| &*note.about).collect();
+            let result = call.result.as_ref().map(|it| match &it.content[..] {
+                [Piece::Text(text)] => text.text.clone(),
+                other => format!("{other:?}"),
+            });
+            let (input, result) = (&call.input.text, result.as_deref().unwrap_or("nothing"));
+            format!("calls {} {input} {course:?} {result}", call.tool)
+        }
+        other => format!("{other:?}"),
+    });
+    told.collect()
+}
+
+#[tokio::test]
+async fn the_whole_course_of_a_turn_is_told() {
+    let suite = suite(
+        json!({"recipe": "known", "scenarios": [{"name": "a", "tools": look_up(), "turns": [{"say": "Who is 42?"}]}]}),
+    );
+    let engine = Workshop::default();
+    let results = run(&suite, &engine, &["acme/one"]).await;
+    let turn = &results[0].turns[0];
+    assert_eq!(
+        told(&turn.transcript),
+        [
+            "acme/one is asked with 1",
+            "ends with tool_use",
+            r#"calls look_up {"id":42} [] {"name":"Ann"}"#,
+            "acme/one is asked with 1",
+            r#"says Hello, {"name":"Ann"}, after 3"#,
+            "ends with stop",
+        ]
+    );
+    let Event::Call(call) = &turn.transcript.entries[2].event else {
+        panic!("{:?}", turn.transcript)
+    };
+    assert_eq!(
+        (call.judged, call.server.as_deref()),
+        (Some(0), Some(DECLARED))
+    );
+    assert_eq!(results[0].recipe.as_deref(), Some("known"));
+    assert!(engine.events.load(Ordering::Relaxed) > turn.transcript.entries.len());
+    assert_eq!((turn.usage.input_tokens, turn.unmetered), (Some(200), 0));
+}
+
+#[tokio::test]
+async fn what_is_done_is_kept_when_it_is_stopped() {
+    let suite =
+        suite(json!({"repetitions": 5, "scenarios": [{"name": "a", "turns": [{"say": "Hi"}]}]}));
+    let engine = Workshop::default();
+    let done = AtomicUsize::new(0);
+    let stop = std::future::poll_fn(|_| match done.load(Ordering::Relaxed) {
+        2 => std::task::Poll::Ready(()),
+        _ => std::task::Poll::Pending,
+    });
+    let count = |_: &RunResult| {
+        done.fetch_add(1, Ordering::Relaxed);
+    };
+    let ran = suite
+        .run(&engine, &["acme/one".parse().unwrap()], 1, stop, count)
+        .await;
+    let repetitions: Vec<u32> = ran.runs.iter().map(|it| it.repetition).collect();
+    assert_eq!((repetitions, ran.not_run), (vec![1, 2], 3));
+    let report = crate::report::Report::new(&suite, "p", "2026-01-01T00:00:00Z", ran);
+    assert!(report.is_unfinished());
+    assert_eq!(
+        report.missed(),
+        ["the evaluation was stopped: 3 of 5 runs were not made"]
+    );
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_a_word_is_told_as_far_as_it_came() {
+    let turns = json!([{"say": "Who is 7?", "calls": [{"tool": "look_up"}]}, {"say": "Bye"}]);
+    let suite = suite(json!({"scenarios": [{"name": "a", "tools": look_up(), "turns": turns}]}));
+    let engine = Workshop {
+        parks: true,
+        ..Workshop::default()
+    };
+    let result = run(&suite, &engine, &["acme/one"]).await.remove(0);
+    assert!(!result.passed && result.turns.is_empty(), "{result:?}");
+    assert!(result.error.unwrap().contains("waits for an approval"));
+    assert_eq!(result.not_reached, ["look_up {}"]);
+    let broken_off = result.broken_off.unwrap();
+    assert_eq!(broken_off.said, "Who is 7?");
+    let told = told(&broken_off.transcript);
+    assert_eq!(
+        told[2],
+        r#"calls look_up {"id":7} ["tool_awaiting_approval"] nothing"#
+    );
+    assert!(told[3].contains("run_parked"), "{told:?}");
+}
+
+#[tokio::test]
+async fn tokens_that_nobody_told_have_no_price() {
+    let suite = suite(json!({"scenarios": [{"name": "a", "turns": [{"say": "Hi"}]}]}));
+    let results = run(&suite, &Workshop::default(), &["acme/silent", "acme/one"]).await;
+    let turns: Vec<_> = results.iter().map(|it| &it.turns[0]).collect();
+    assert_eq!((turns[0].unmetered, turns[0].cost_usd), (1, None));
+    assert_eq!((turns[1].unmetered, turns[1].cost_usd), (0, Some(0.5)));
+}
+
+#[tokio::test]
+async fn secrets_are_in_no_result() {
+    let secret = "tango-4711-foxtrot";
+    let tools = json!([{"name": "look_up", "result": {"note": secret}}]);
+    let suite = suite(
+        json!({"scenarios": [{"name": "a", "tools": tools, "turns": [
+            {"say": format!("{secret} 4711"), "calls": [{"tool": "look_up", "input": {"id": secret}}], "answer": {"contains": [secret]}},
+        ]}]}),
+    );
+    let engine = Workshop {
+        secret: Some(secret),
+        ..Workshop::default()
+    };
+    let results = run(&suite, &engine, &["acme/one"]).await;
+    let written = serde_json::to_string(&results).unwrap();
+    assert!(!written.contains(secret), "{written}");
+    assert!(
+        written.contains(r#"Hello, {\"note\":\"[redacted]\"}"#),
+        "{written}"
+    );
+    // What was asked for was found all the same: the judge sees what was said.
+    let faults = &results[0].turns[0].faults;
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(
+        faults[0].starts_with("no such call at its place"),
+        "{faults:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_no_tool_is_called_is_told() {
+    let engine = Workshop {
+        shop: serde_json::from_value(look_up()).unwrap(),
+        ..Workshop::default()
+    };
+    let scenarios = json!([
+        {"name": "typos", "turns": [{"say": "Who is 7?",
+            "calls": [{"tool": "look_upp"}, {"tool": "look_upp", "optional": true}, {"tool": "look_up", "server": "store", "or": [{"tool": "find"}]}],
+            "forbidden": ["delete_*", "shop/*_down", "shop__look_up", "Look_up", "delete_*"],
+        }]},
+        {"name": "all there", "turns": [{"say": "Who is 7?",
+            "calls": [{"tool": "look_up", "server": "shop", "or": [{"tool": "find"}]}, {"tool": "find", "optional": true}],
+            "forbidden": ["read_tool_result", "*rch_tools"],
+        }]},
+        {"name": "forbidden", "turns": [{"say": "Who is 7?", "forbidden": ["sh?p/look_*"]}]},
+    ]);
+    let suite = suite(json!({"scenarios": scenarios}));
+    let results = run(&suite, &engine, &["acme/one"]).await;
+    let faults = |at: usize| &results[at].turns[0].faults;
+    assert_eq!(
+        faults(0)[2..],
+        [
+            "there is no tool `look_upp`",
+            "there is no tool `store/look_up` or `find`",
+            "`delete_*` forbids nothing: there is no such `tool` or `server/tool`",
+            "`shop/*_down` forbids nothing: there is no such `tool` or `server/tool`",
+            "`shop__look_up` forbids nothing: there is no such `tool` or `server/tool`",
+            "`Look_up` forbids nothing: there is no such `tool` or `server/tool`",
+        ],
+        "{:?}",
+        faults(0)
+    );
+    assert!(results[1].passed, "{:?}", faults(1));
+    assert_eq!(
+        *faults(2),
+        ["`look_up` was called: this tool must not be called here"]
+    );
+    // Without any tool nothing can be called, whatever it is.
+    let results = run(&suite, &Workshop::default(), &["acme/one"]).await;
+    assert!(results[2].passed);
+    let none = &results[1].turns[0].faults;
+    assert_eq!(none[1..], ["there is no tool `shop/look_up` or `find`"]);
+}
+
+#[tokio::test]
+async fn a_right_call_that_did_not_run_does_not_pass() {
+    let suite = suite(
+        json!({"scenarios": [{"name": "a", "turns": [{"say": "Who is 7?", "calls": [{"tool": "look_up", "input": {"id": 7}}]}]}]}),
+    );
+    let engine = |policy| Workshop {
+        shop: serde_json::from_value(look_up()).unwrap(),
+        policy,
+        ..Workshop::default()
+    };
+    assert!(run(&suite, &engine(ApprovalPolicy::All), &["acme/one"]).await[0].passed);
+    for policy in [ApprovalPolicy::None, ApprovalPolicy::Ask] {
+        let results = run(&suite, &engine(policy), &["acme/one"]).await;
+        let turn = &results[0].turns[0];
+        let call = &turn.judgement.calls[0];
+        assert_eq!((call.worth, call.end), (Worth::Right, CallEnd::NotExecuted));
+        assert!(!results[0].passed);
+        assert_eq!(turn.faults.len(), 1, "{:?}", turn.faults);
+        let said = r#"the right call was not executed: look_up {"id":7} ("#;
+        assert!(turn.faults[0].starts_with(said), "{:?}", turn.faults);
+        assert!(turn.faults[0].contains("approve"), "{:?}", turn.faults);
+    }
 }

@@ -7,14 +7,17 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, JsonObject, Message, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent,
     ModelId, ServerProblem, TimeoutPhase, ToolCallError, ToolDefinition, ToolOutput,
 };
 
-use super::RecordingError;
+use super::{
+    RecordingError,
+    matching::{Form, Said},
+};
 
 /// What this program writes.
 pub(super) const VERSION: u32 = 1;
@@ -42,6 +45,13 @@ pub(super) enum Line {
 /// A model was asked, and answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Exchange {
+    /// The conversation that it belongs to, where several were recorded at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) track: Option<Arc<str>>,
+    /// How many catalogs had been written when the model was asked: the last of them was in force. 0 where
+    /// nobody knows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) catalogs: usize,
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
     /// Numbers of messages.
@@ -98,6 +108,12 @@ pub(super) struct Catalog {
 /// A tool was called.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Call {
+    /// As that of an exchange.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) track: Option<Arc<str>>,
+    /// How many calls had begun then, with it. Lines are in the order in which calls ended. 0 where nobody knows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) began: usize,
     pub(super) name: String,
     pub(super) input: JsonObject,
     pub(super) took_ms: u64,
@@ -141,6 +157,11 @@ pub(super) enum CallFault {
         tool: String,
         reason: String,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 pub(super) fn millis(time: Duration) -> u64 {
@@ -194,6 +215,18 @@ impl From<&ToolCallError> for CallFault {
                 reason: other.to_string(),
             },
         }
+    }
+}
+
+impl CallFault {
+    /// What a server may have written.
+    pub(super) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let text = match self {
+            Self::UnknownTool { .. } | Self::Timeout { .. } => None,
+            Self::Refused { message, .. } => Some(message),
+            Self::Unavailable { reason, .. } | Self::Broken { reason, .. } => Some(reason),
+        };
+        text.into_iter()
     }
 }
 
@@ -329,9 +362,10 @@ pub(super) struct Contents {
 /// An exchange with what it names put in.
 #[derive(Debug)]
 pub(super) struct Asked {
+    /// Without its events.
     pub(super) exchange: Exchange,
-    /// The whole request as it stands in the file.
-    pub(super) request: Value,
+    /// The request, in the form in which two are compared. Messages and tools are there once for all that name them.
+    pub(super) form: Form,
     pub(super) events: Vec<(u64, ModelEvent)>,
 }
 
@@ -339,10 +373,13 @@ pub(super) fn read(mut from: impl BufRead) -> Result<Contents, RecordingError> {
     let mut messages = BTreeMap::new();
     let mut tools = BTreeMap::new();
     let mut contents = Contents::default();
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     for line in 1_usize.. {
-        text.clear();
-        let read = from.by_ref().take(MOST_BYTES).read_line(&mut text);
+        bytes.clear();
+        let read = from
+            .by_ref()
+            .take(MOST_BYTES + 1)
+            .read_until(b'\n', &mut bytes);
         let read = read.map_err(|source| RecordingError::Io {
             writing: false,
             source,
@@ -353,15 +390,21 @@ pub(super) fn read(mut from: impl BufRead) -> Result<Contents, RecordingError> {
             }
             break;
         }
-        if text.trim().is_empty() {
+        let damaged = |reason: String| RecordingError::Damaged { line, reason };
+        if read as u64 > MOST_BYTES {
+            return Err(damaged(format!(
+                "it is longer than {} MiB",
+                MOST_BYTES >> 20
+            )));
+        }
+        if bytes.trim_ascii().is_empty() {
             continue;
         }
-        let damaged = |reason: String| RecordingError::Damaged { line, reason };
-        let found: Line = match serde_json::from_str(&text) {
+        let found: Line = match serde_json::from_slice(&bytes) {
             Ok(found) => found,
             Err(_) if line == 1 => return Err(RecordingError::NotOne),
-            // The program was killed while it wrote this: what stands before it holds.
-            Err(_) if !text.ends_with('\n') => break,
+            // The program was killed while it wrote this, within a character maybe: what stands before it holds.
+            Err(_) if !bytes.ends_with(b"\n") => break,
             Err(error) => return Err(damaged(error.to_string())),
         };
         match found {
@@ -374,13 +417,15 @@ pub(super) fn read(mut from: impl BufRead) -> Result<Contents, RecordingError> {
             _ if line == 1 => return Err(RecordingError::NotOne),
             Line::Recording { .. } => return Err(damaged("a second beginning".to_owned())),
             Line::Message { number, message } => {
-                messages.insert(number, message);
+                checked::<Message>("message", &message).map_err(damaged)?;
+                messages.insert(number, Arc::new(Said::new(message)));
             }
             Line::Tools {
                 number,
                 tools: list,
             } => {
-                tools.insert(number, list);
+                checked::<Vec<ToolDefinition>>("tools", &list).map_err(damaged)?;
+                tools.insert(number, Arc::new(list));
             }
             Line::Answer(exchange) => {
                 contents
@@ -391,44 +436,50 @@ pub(super) fn read(mut from: impl BufRead) -> Result<Contents, RecordingError> {
             Line::Call(call) => contents.calls.push(*call),
         }
     }
+    contents.calls.sort_by_key(|call| call.began);
     Ok(contents)
 }
 
+/// That a value is what it must be: what is damaged is told when the file is read, not in the middle of a run.
+fn checked<T: DeserializeOwned>(name: &str, value: &Value) -> Result<(), String> {
+    let read = T::deserialize(value);
+    read.map(drop).map_err(|it| format!("`{name}`: {it}"))
+}
+
 fn assemble(
-    exchange: Exchange,
-    messages: &BTreeMap<usize, Value>,
-    tools: &BTreeMap<usize, Value>,
+    mut exchange: Exchange,
+    messages: &BTreeMap<usize, Arc<Said>>,
+    tools: &BTreeMap<usize, Arc<Value>>,
 ) -> Result<Asked, String> {
-    let mut request = exchange.request.clone();
-    let Value::Object(fields) = &mut request else {
+    let mut rest = std::mem::take(&mut exchange.request);
+    let Value::Object(fields) = &mut rest else {
         return Err("`request` is no object".to_owned());
     };
     let mut history = Vec::with_capacity(exchange.messages.len());
     for number in &exchange.messages {
         let message = messages.get(number);
-        history.push(
-            message
-                .ok_or_else(|| format!("there is no message {number} before it"))?
-                .clone(),
-        );
+        history.push(Arc::clone(
+            message.ok_or_else(|| format!("there is no message {number} before it"))?,
+        ));
     }
     let list = tools.get(&exchange.tools);
     let list = list.ok_or_else(|| format!("there are no tools {} before it", exchange.tools))?;
-    fields.insert("messages".to_owned(), Value::Array(history));
-    fields.insert("tools".to_owned(), list.clone());
-    // It must be one: what is damaged is told when the file is read, not in the middle of a run.
-    serde_json::from_value::<ChatRequest>(request.clone())
-        .map_err(|it| format!("`request`: {it}"))?;
-    let events = exchange.events.iter().enumerate();
-    let events = events.map(|(at, (when, event))| {
-        let event = serde_json::from_value(event.clone());
+    fields.insert("messages".to_owned(), Value::Array(Vec::new()));
+    checked::<ChatRequest>("request", &rest)?;
+    if let Value::Object(fields) = &mut rest {
+        fields.shift_remove("messages");
+        fields.shift_remove("tools");
+    }
+    let events = std::mem::take(&mut exchange.events).into_iter();
+    let events = events.enumerate().map(|(at, (when, event))| {
+        let event = serde_json::from_value(event);
         event
-            .map(|event| (*when, event))
+            .map(|event| (when, event))
             .map_err(|it| format!("`events[{at}]`: {it}"))
     });
     Ok(Asked {
         events: events.collect::<Result<_, _>>()?,
-        request,
+        form: Form::new(history, Arc::clone(list), rest),
         exchange,
     })
 }

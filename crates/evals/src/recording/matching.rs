@@ -1,8 +1,11 @@
 //! Which recorded answer belongs to a request.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::Value;
+use switchboard_domain::JsonObject;
+
+use super::scrub::REDACTED;
 
 /// How recorded answers are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,47 +20,249 @@ pub enum Matching {
     Order,
 }
 
-/// A request in the form in which two are compared: tool uses are called `call-1`, `call-2`, … in the order of
-/// their first appearance.
-pub(super) fn form(mut request: Value) -> Value {
-    let mut names = HashMap::new();
-    if let Some(messages) = request.get_mut("messages") {
-        rename(messages, &mut names);
-    }
-    request
+/// A message without the ids of its tool uses, which may differ.
+#[derive(Debug)]
+pub(super) struct Said {
+    message: Value,
+    /// These, in the order in which they stand there.
+    ids: Vec<String>,
 }
 
-fn rename(value: &mut Value, names: &mut HashMap<String, String>) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, names)),
-        Value::Object(fields) => {
-            let field = match fields.get("type").and_then(Value::as_str) {
-                Some("tool_use") => Some("id"),
-                Some("tool_result") => Some("tool_use_id"),
-                _ => None,
-            };
-            if let Some(Value::String(id)) = field.and_then(|field| fields.get_mut(field)) {
-                let next = names.len() + 1;
-                let name = names
-                    .entry(id.clone())
-                    .or_insert_with(|| format!("call-{next}"));
-                id.clone_from(name);
-            }
-            // Parts are where tool uses are; what stands in an input or a result is data.
-            if let Some(parts) = fields.get_mut("parts") {
-                rename(parts, names);
-            }
-        }
-        _ => {}
+impl Said {
+    pub(super) fn new(mut message: Value) -> Self {
+        let mut ids = Vec::new();
+        each_id(&mut message, &mut |id| ids.push(std::mem::take(id)));
+        Self { message, ids }
     }
+
+    /// The message where tool uses are called `call-1`, `call-2`, …
+    fn named(&self, uses: &[usize]) -> Value {
+        let mut uses = uses.iter();
+        let mut message = self.message.clone();
+        each_id(&mut message, &mut |id| {
+            if let Some(number) = uses.next() {
+                *id = format!("call-{number}");
+            }
+        });
+        message
+    }
+}
+
+/// The ids of tool uses in a message, in their order. Parts are where they are; what stands in an input or a result
+/// is data.
+fn each_id(message: &mut Value, visit: &mut impl FnMut(&mut String)) {
+    let parts = message.get_mut("parts").and_then(Value::as_array_mut);
+    for part in parts.into_iter().flatten() {
+        let field = match part.get("type").and_then(Value::as_str) {
+            Some("tool_use") => "id",
+            Some("tool_result") => "tool_use_id",
+            _ => continue,
+        };
+        if let Some(Value::String(id)) = part.get_mut(field) {
+            visit(id);
+        }
+    }
+}
+
+/// A request in the form in which two are compared: tool uses are told by the order of their first appearance.
+#[derive(Debug)]
+pub(super) struct Form {
+    messages: Vec<Arc<Said>>,
+    /// Which tool use each id is, in all messages.
+    uses: Vec<usize>,
+    tools: Arc<Value>,
+    /// The request but for both.
+    rest: Value,
+}
+
+impl Form {
+    pub(super) fn new(messages: Vec<Arc<Said>>, tools: Arc<Value>, rest: Value) -> Self {
+        let uses = {
+            let mut known = HashMap::new();
+            let ids = messages.iter().flat_map(|it| &it.ids);
+            let uses = ids.map(|id| {
+                let next = known.len() + 1;
+                *known.entry(id.as_str()).or_insert(next)
+            });
+            uses.collect()
+        };
+        Self {
+            messages,
+            uses,
+            tools,
+            rest,
+        }
+    }
+
+    /// That of a whole request.
+    pub(super) fn of(mut request: Value) -> Self {
+        let mut messages = Vec::new();
+        let mut tools = Value::Null;
+        if let Value::Object(fields) = &mut request {
+            if let Some(Value::Array(all)) = fields.shift_remove("messages") {
+                messages.extend(all.into_iter().map(|it| Arc::new(Said::new(it))));
+            }
+            tools = fields.shift_remove("tools").unwrap_or_default();
+        }
+        Self::new(messages, Arc::new(tools), request)
+    }
+
+    /// Whether two are the same, by this comparison of what a recording has with what is asked now.
+    pub(super) fn is(&self, now: &Self, fits: fn(&Value, &Value) -> bool) -> bool {
+        self.messages.len() == now.messages.len()
+            && self.uses == now.uses
+            && fits(&self.rest, &now.rest)
+            && self.common(now, fits) == now.messages.len()
+            && fits(&self.tools, &now.tools)
+    }
+
+    /// How many messages two have in common from the beginning, to find the most similar one.
+    pub(super) fn common(&self, now: &Self, fits: fn(&Value, &Value) -> bool) -> usize {
+        let pairs = self.messages.iter().zip(&now.messages);
+        pairs
+            .take_while(|(a, b)| fits(&a.message, &b.message))
+            .count()
+    }
+
+    /// Whether it may be the request that was made then, although it is another: a tool's input was struck out, so
+    /// that the call went another way. Everything before it is the same, and there is as much after it.
+    pub(super) fn is_after_struck_out(&self, now: &Self) -> bool {
+        now.struck_out().is_some_and(|at| {
+            self.messages.len() == now.messages.len()
+                && same(&self.rest, &now.rest)
+                && same(&self.tools, &now.tools)
+                && self.common(now, same_but_for_reasons) > at
+        })
+    }
+
+    /// Where the first message is with an input of a tool out of which something was struck.
+    pub(super) fn struck_out(&self) -> Option<usize> {
+        self.messages.iter().position(|said| {
+            let parts = said.message.get("parts").and_then(Value::as_array);
+            let mut inputs = parts.into_iter().flatten().filter_map(|it| it.get("input"));
+            inputs.any(is_struck_out)
+        })
+    }
+
+    /// Where the first difference is, and what stands there. Only the messages in which it is are copied.
+    pub(super) fn difference(&self, now: &Self) -> Option<String> {
+        let (mut before, mut before_now) = (0, 0);
+        for at in 0..self.messages.len().max(now.messages.len()) {
+            let (recorded, said) = (self.messages.get(at), now.messages.get(at));
+            let uses = self.uses_of(recorded, &mut before);
+            let uses_now = now.uses_of(said, &mut before_now);
+            if let (Some(recorded), Some(said)) = (recorded, said)
+                && uses == uses_now
+                && same(&recorded.message, &said.message)
+            {
+                continue;
+            }
+            let recorded = recorded.map_or(Value::Null, |it| it.named(uses));
+            let said = said.map_or(Value::Null, |it| it.named(uses_now));
+            return difference(&format!("messages[{at}]"), &recorded, &said);
+        }
+        difference("tools", &self.tools, &now.tools)
+            .or_else(|| difference("", &self.rest, &now.rest))
+    }
+
+    /// Which tool uses the ids of the next message are.
+    fn uses_of(&self, message: Option<&Arc<Said>>, before: &mut usize) -> &[usize] {
+        let from = *before;
+        *before += message.map_or(0, |it| it.ids.len());
+        self.uses.get(from..*before).unwrap_or_default()
+    }
+
+    /// Its end in words: its last text or result.
+    pub(super) fn end(&self) -> String {
+        let last = self.messages.last().map(|it| &it.message);
+        let parts = last
+            .and_then(|it| it.get("parts"))
+            .and_then(Value::as_array);
+        let part = parts.and_then(|all| all.last());
+        let text = part.and_then(|part| {
+            let of_result = || part.pointer("/content/0/text");
+            part.get("text").or_else(of_result).or(Some(part))
+        });
+        excerpt(text.unwrap_or(&Value::Null))
+    }
+}
+
+/// Whether something was struck out of a value: then nobody knows what it was.
+pub(crate) fn is_struck_out(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(REDACTED),
+        Value::Array(items) => items.iter().any(is_struck_out),
+        Value::Object(fields) => fields.values().any(is_struck_out),
+        _ => false,
+    }
+}
+
+/// [`same`], where it does not matter what is wrong with an input that is malformed: a line and a column are told,
+/// and those are others if something was struck out before them.
+fn same_but_for_reasons(recorded: &Value, now: &Value) -> bool {
+    match (recorded, now) {
+        (Value::Array(recorded), Value::Array(now)) => {
+            let mut pairs = recorded.iter().zip(now);
+            recorded.len() == now.len() && pairs.all(|(a, b)| same_but_for_reasons(a, b))
+        }
+        (Value::Object(recorded), Value::Object(now)) => {
+            recorded.len() == now.len()
+                && recorded.iter().all(|(name, value)| {
+                    let is_reason = name == "reason" && recorded.contains_key("raw");
+                    let now = now.get(name);
+                    now.is_some_and(|now| is_reason || same_but_for_reasons(value, now))
+                })
+        }
+        (recorded, now) => same(recorded, now),
+    }
+}
+
+/// Whether a value is the recorded one, where anything may stand in place of what was struck out: whoever has it again
+/// need not know the secrets, nor have the same.
+pub(super) fn same(recorded: &Value, now: &Value) -> bool {
+    match (recorded, now) {
+        // Numbers and lists are struck out as well.
+        (Value::String(recorded), now) if recorded == REDACTED => !now.is_null(),
+        (Value::String(recorded), Value::String(now)) => same_text(recorded, now),
+        (Value::Array(recorded), Value::Array(now)) => {
+            recorded.len() == now.len() && recorded.iter().zip(now).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(recorded), Value::Object(now)) => same_fields(recorded, now),
+        (recorded, now) => recorded == now,
+    }
+}
+
+/// The same of the fields of two objects.
+pub(super) fn same_fields(recorded: &JsonObject, now: &JsonObject) -> bool {
+    let is_same = |(name, value)| now.get(name).is_some_and(|it| same(value, it));
+    recorded.len() == now.len() && recorded.iter().all(is_same)
+}
+
+fn same_text(recorded: &str, now: &str) -> bool {
+    let Some((first, after)) = recorded.split_once(REDACTED) else {
+        return recorded == now;
+    };
+    let (between, last) = after.rsplit_once(REDACTED).unwrap_or(("", after));
+    let inside = now.strip_prefix(first);
+    let Some(mut rest) = inside.and_then(|rest| rest.strip_suffix(last)) else {
+        return false;
+    };
+    // The first place of each piece leaves the most for those after it.
+    between.split(REDACTED).all(|piece| match rest.find(piece) {
+        Some(at) => {
+            rest = &rest[at + piece.len()..];
+            true
+        }
+        None => false,
+    })
 }
 
 /// Longer excerpts tell no more.
 const EXCERPT: usize = 80;
 
-/// Where two values differ first, and what stands there; `None` if they do not.
-pub(super) fn difference(recorded: &Value, now: &Value) -> Option<String> {
-    let mut path = String::new();
+/// Where two values differ first below this place, and what stands there; `None` if they do not.
+fn difference(place: &str, recorded: &Value, now: &Value) -> Option<String> {
+    let mut path = place.to_owned();
     let (recorded, now) = first(recorded, now, &mut path)?;
     let place = if path.is_empty() {
         "at the top"
@@ -69,23 +274,6 @@ pub(super) fn difference(recorded: &Value, now: &Value) -> Option<String> {
         excerpt(recorded),
         excerpt(now)
     ))
-}
-
-/// How many messages two requests have in common from the beginning, to find the most similar one.
-pub(super) fn common(recorded: &Value, now: &Value) -> usize {
-    let messages = |value: &'_ Value| {
-        value
-            .get("messages")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let (recorded, now) = (messages(recorded), messages(now));
-    recorded
-        .iter()
-        .zip(&now)
-        .take_while(|(a, b)| a == b)
-        .count()
 }
 
 fn first<'a>(a: &'a Value, b: &'a Value, path: &mut String) -> Option<(&'a Value, &'a Value)> {
@@ -127,11 +315,11 @@ fn first<'a>(a: &'a Value, b: &'a Value, path: &mut String) -> Option<(&'a Value
             }
             None
         }
-        (a, b) => (a != b).then_some((a, b)),
+        (a, b) => (!same(a, b)).then_some((a, b)),
     }
 }
 
-fn excerpt(value: &Value) -> String {
+pub(super) fn excerpt(value: &Value) -> String {
     if value.is_null() {
         return "nothing".to_owned();
     }
@@ -160,28 +348,67 @@ mod tests {
 
     #[test]
     fn ids_of_tool_uses_do_not_count_and_data_does() {
-        let form_of = |id: &str| form(conversation(id, "7"));
-        assert_eq!(form_of("call_a"), form_of("toolu_01"));
+        let form = |id: &str, said: &str| Form::of(conversation(id, said));
+        let is = |a: &Form, b: &Form| a.is(b, |a, b| a == b);
+        let one = form("call_a", "7");
+        assert!(is(&one, &form("toolu_01", "7")));
+        assert!(!is(&one, &form("call_a", "8")));
+        // The result of another use.
+        let mut other = conversation("a", "7");
+        other["messages"][2]["parts"][0]["tool_use_id"] = json!("b");
+        let other = Form::of(other);
+        assert!(!is(&one, &other));
         assert_eq!(
-            form_of("x").pointer("/messages/1/parts/0/input/object/id"),
-            Some(&json!("data"))
+            one.difference(&other).unwrap(),
+            "messages[2].parts[0].tool_use_id: recorded `\"call-1\"`, now `\"call-2\"`"
         );
-        assert_ne!(form(conversation("a", "7")), form(conversation("a", "8")));
+        // What stands in an input is data.
+        let mut other = conversation("a", "7");
+        other["messages"][1]["parts"][0]["input"]["object"]["id"] = json!("b");
+        assert!(!is(&one, &Form::of(other)));
+    }
+
+    #[test]
+    fn anything_may_stand_where_something_was_struck_out() {
+        let recorded = json!({"a": ["My [redacted] is [redacted]!", 1], "b": "[redacted]"});
+        let now = |text: &str| json!({"b": "x", "a": [text, 1]});
+        for (text, expected) in [
+            ("My key is sk-[redacted]!", true),
+            ("My [redacted] is [redacted]!", true),
+            ("My is is is!", true),
+            ("My  is !", true),
+            ("My key is it", false),
+            ("My key was it!", false),
+            ("My is!", false),
+            ("", false),
+        ] {
+            assert_eq!(same(&recorded, &now(text)), expected, "{text}");
+            assert_eq!(
+                difference("", &recorded, &now(text)).is_none(),
+                expected,
+                "{text}"
+            );
+        }
+        assert!(!same(&json!("sk-1"), &json!("[redacted]")));
+        assert!(same(&json!("[redacted]"), &json!([1])));
+        assert!(!same(&json!("[redacted]"), &Value::Null));
+        assert!(!same(&recorded, &json!({"a": [], "c": "x"})));
     }
 
     #[test]
     fn the_first_difference_is_named_by_its_place() {
-        let said = difference(&conversation("a", "7"), &conversation("a", "8")).unwrap();
+        let form = |said: &str| Form::of(conversation("a", said));
+        let said = form("7").difference(&form("8")).unwrap();
         assert_eq!(
             said,
             "messages[2].parts[0].content[0].text: recorded `\"7\"`, now `\"8\"`"
         );
         assert_eq!(
-            difference(&json!({"a": 1}), &json!({"a": 1, "b": [2]})).unwrap(),
+            difference("", &json!({"a": 1}), &json!({"a": 1, "b": [2]})).unwrap(),
             "b: recorded nothing, now `[2]`"
         );
-        assert_eq!(difference(&json!(1), &json!(1)), None);
-        let long = difference(&json!("é".repeat(90)), &json!("")).unwrap();
+        assert_eq!(difference("", &json!(1), &json!(1)), None);
+        let long = difference("", &json!("é".repeat(90)), &json!("")).unwrap();
         assert!(
             long.starts_with("at the top: recorded `\"é") && long.contains("…`, now `\"\"`"),
             "{long}"

@@ -7,13 +7,17 @@
 //!
 //! **Secrets** are taken out before anything is written: the values that the recorder was told of, what stands
 //! under a name like `token` in a tool's input or result, and what reads like a key. A secret that a stream
-//! cut in two is found as well.
+//! cut in two is found as well. In a request that is looked for later, anything may stand where something was taken
+//! out: it need not be known any more, and may be another. A call whose input was struck out may be refused now, or
+//! end in another way: the answers after it come in their order. What the host gives to tools behind the model's back
+//! ([`Recorder::hiding`]) is not written either.
 //!
 //! **Matching**: a request is answered by the recorded answer to the same request: the same messages, tools,
 //! choice and settings. The ids of tool uses may differ, since some providers draw them anew; what a provider
 //! wants back unchanged, such as signatures of thinking, must be the same. If there is none, the error says
 //! where the most similar one differs. [`Matching::Order`] takes the recorded answers in their order
-//! instead, for requests that hold a date.
+//! instead, for requests that hold a date. Conversations that go on at once are recorded as tracks
+//! ([`Recorder::track`], [`Player::track`]), so that each gets its own again whoever is first.
 
 mod error;
 mod file;

@@ -11,15 +11,16 @@ use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use switchboard_domain::{
-    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ModelStream,
-    ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
+    ChatModel, ChatRequest, JsonObject, ModelCapabilities, ModelError, ModelErrorKind, ModelId,
+    ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
 };
+use switchboard_orchestration::arguments::ContextInjection;
 use tokio::time::{Instant, sleep_until};
 
 use super::{
     Matching, RecordingError, Scrubber,
     file::{self, Asked, Call, Contents, End, Outcome},
-    matching,
+    matching::{self, Form},
 };
 
 /// How fast recorded answers come.
@@ -48,25 +49,29 @@ pub struct Player {
     shared: Arc<Shared>,
     matching: Matching,
     pace: Pace,
+    /// The conversation that is had again.
+    track: Option<Arc<str>>,
+    /// What tools are given now that nobody else is to see.
+    hidden: ContextInjection,
 }
 
 struct Shared {
     /// Requests are looked for in the form in which they were written.
     scrubber: Scrubber,
-    catalog: ToolCatalog,
-    has_tools: bool,
+    /// In the order in which they came into force.
+    catalogs: Vec<ToolCatalog>,
     tape: Mutex<Tape>,
 }
 
 struct Tape {
     answers: Vec<Answer>,
     calls: Vec<(Call, bool)>,
+    /// What was asked for and is not there.
+    missed: Vec<String>,
 }
 
 struct Answer {
     asked: Arc<Asked>,
-    /// The request as requests are compared.
-    form: Value,
     is_given: bool,
 }
 
@@ -84,31 +89,55 @@ impl Player {
             calls,
         } = file::read(from)?;
         let answers = exchanges.into_iter().map(|asked| Answer {
-            form: matching::form(asked.request.clone()),
             asked: Arc::new(asked),
             is_given: false,
         });
         let tape = Tape {
             answers: answers.collect(),
             calls: calls.into_iter().map(|call| (call, false)).collect(),
+            missed: Vec::new(),
         };
-        let has_tools = !catalogs.is_empty();
-        let last = catalogs.into_iter().next_back();
-        let catalog = last.map(|it| ToolCatalog {
+        let catalogs = catalogs.into_iter().map(|it| ToolCatalog {
             tools: it.tools,
             problems: it.problems,
         });
         let shared = Shared {
             scrubber,
-            catalog: catalog.unwrap_or_default(),
-            has_tools,
+            catalogs: catalogs.collect(),
             tape: Mutex::new(tape),
         };
         Ok(Self {
             shared: Arc::new(shared),
             matching: Matching::default(),
             pace: Pace::default(),
+            track: None,
+            hidden: ContextInjection::new(),
         })
+    }
+
+    /// Looks for calls without what the host gives to tools behind the model's back, as
+    /// [`Recorder::hiding`](super::Recorder::hiding) has written them.
+    #[must_use]
+    pub fn hiding(mut self, hidden: ContextInjection) -> Self {
+        self.hidden = hidden;
+        self
+    }
+
+    /// One of the conversations that were recorded at once: what was recorded for the others is not there, so that
+    /// the same question gets its own answer in each. What was recorded for none is there for all.
+    #[must_use]
+    pub fn track(&self, name: &str) -> Self {
+        Self {
+            track: Some(name.into()),
+            ..self.clone()
+        }
+    }
+
+    fn is_mine(&self, track: Option<&str>) -> bool {
+        match (self.track.as_deref(), track) {
+            (Some(mine), Some(its)) => mine == its,
+            _ => true,
+        }
     }
 
     /// How recorded answers are found.
@@ -151,11 +180,16 @@ impl Player {
         }))
     }
 
-    /// The tools that were there last, with their recorded results; `None` if no tool host was recorded.
+    /// The tools that were there, with their recorded results; `None` if no tool host was recorded. Where they
+    /// changed, it is those that were there when the next answer was asked for.
     pub fn tools(&self) -> Option<Arc<dyn ToolHost>> {
-        self.shared
-            .has_tools
-            .then(|| Arc::new(self.clone()) as Arc<dyn ToolHost>)
+        let has_tools = !self.shared.catalogs.is_empty();
+        has_tools.then(|| Arc::new(self.clone()) as Arc<dyn ToolHost>)
+    }
+
+    /// What was asked for and is not in the recording, one sentence each. The run that asked was told the same.
+    pub fn missed(&self) -> Vec<String> {
+        self.tape().missed.clone()
     }
 
     /// How many answers of models and tools were not asked for. A replay that is the same run leaves none.
@@ -177,29 +211,41 @@ impl Player {
             ModelError::new(&model.provider, ModelErrorKind::Configuration, message)
         };
         let wanted = serde_json::to_value(request).map_err(|it| fault(it.to_string()))?;
-        let wanted = matching::form(self.shared.scrubber.value(wanted));
+        let wanted = Form::of(self.shared.scrubber.request(wanted));
         let mut tape = self.tape();
-        let mine =
-            || |answer: &&mut Answer| answer.asked.exchange.model == *model && !answer.is_given;
-        let found = tape
-            .answers
-            .iter_mut()
-            .filter(mine())
-            .find(|answer| self.matching == Matching::Order || answer.form == wanted);
-        if let Some(found) = found {
-            found.is_given = true;
-            return Ok(Arc::clone(&found.asked));
+        let mine = || {
+            |answer: &&mut Answer| {
+                let exchange = &answer.asked.exchange;
+                exchange.model == *model
+                    && !answer.is_given
+                    && self.is_mine(exchange.track.as_deref())
+            }
+        };
+        let fits: [fn(&Form, &Form) -> bool; 3] = [
+            |recorded, now| recorded.is(now, |recorded, now| recorded == now),
+            // Only then one with something struck out, in whose place anything may stand.
+            |recorded, now| recorded.is(now, matching::same),
+            Form::is_after_struck_out,
+        ];
+        for fits in fits {
+            let mut left = tape.answers.iter_mut().filter(mine());
+            let found =
+                left.find(|it| self.matching == Matching::Order || fits(&it.asked.form, &wanted));
+            if let Some(found) = found {
+                found.is_given = true;
+                return Ok(Arc::clone(&found.asked));
+            }
         }
         let similar = tape.answers.iter_mut().filter(mine()).map(|it| &*it);
         let similar = similar.max_by_key(|it| {
             (
-                matching::common(&it.form, &wanted),
+                it.asked.form.common(&wanted, matching::same),
                 std::cmp::Reverse(it.asked.exchange.messages.len()),
             )
         });
         let why = match similar {
             Some(similar) => {
-                let difference = matching::difference(&similar.form, &wanted);
+                let difference = similar.asked.form.difference(&wanted);
                 format!(
                     "the most similar one that is left differs in {}",
                     difference.unwrap_or_default()
@@ -207,10 +253,21 @@ impl Player {
             }
             None => "all its answers were given".to_owned(),
         };
-        Err(fault(format!(
-            "the recording has no answer of {model} to this request: {why}. Record the run anew, or take \
-             the answers in their order if only such things as a date differ"
-        )))
+        let way_out = if wanted.struck_out().is_some() {
+            "A secret was struck out of a tool's input before that, so that the run goes another way; recording \
+             it anew does not help: take the answers in their order (`--match order`)"
+        } else {
+            "Record it anew, or take the answers in their order (`--match order`) if only such things as a date \
+             differ"
+        };
+        let of_track = self.track.as_deref().map(|name| format!(" of `{name}`"));
+        let missed = format!(
+            "the recording has no answer of {model} to the request{} that ends with {}: {why}. {way_out}",
+            of_track.unwrap_or_default(),
+            wanted.end(),
+        );
+        tape.missed.push(missed.clone());
+        Err(fault(missed))
     }
 }
 
@@ -275,33 +332,59 @@ async fn wait(pace: Pace, began: Instant, ms: u64) {
 #[async_trait]
 impl ToolHost for Player {
     async fn tools(&self) -> ToolCatalog {
-        self.shared.catalog.clone()
+        let catalogs = &self.shared.catalogs;
+        let next = {
+            let tape = self.tape();
+            let mut left = tape.answers.iter().filter(|it| !it.is_given);
+            left.find(|it| self.is_mine(it.asked.exchange.track.as_deref()))
+                .map(|it| it.asked.exchange.catalogs)
+        };
+        let in_force = next.and_then(|count| catalogs.get(count.checked_sub(1)?));
+        in_force.or(catalogs.last()).cloned().unwrap_or_default()
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let began = Instant::now();
-        let input = self.shared.scrubber.value(Value::Object(call.input));
+        let mut tools = self.shared.catalogs.iter().rev().flat_map(|it| &it.tools);
+        let input = match tools.find(|tool| tool.name == call.name) {
+            Some(tool) => self.hidden.without(tool, call.input),
+            None => call.input,
+        };
+        let input = self.shared.scrubber.value(Value::Object(input));
+        let name = self.shared.scrubber.name(&call.name);
         let found = {
             let mut tape = self.tape();
-            let mut left = tape
-                .calls
-                .iter_mut()
-                .filter(|(it, is_given)| !is_given && it.name == call.name);
-            let found = left.find(|(it, _)| {
-                self.matching == Matching::Order || input.as_object() == Some(&it.input)
+            let is_left = |(it, is_given): &(Call, bool)| {
+                !is_given && it.name == name && self.is_mine(it.track.as_deref())
+            };
+            let fits: [fn(&JsonObject, &JsonObject) -> bool; 3] = [
+                |recorded, now| recorded == now,
+                matching::same_fields,
+                |_, _| true,
+            ];
+            // Only in their order any other one will do.
+            let count = fits.len() - usize::from(self.matching != Matching::Order);
+            let at = fits.iter().take(count).find_map(|fits| {
+                let input = input.as_object()?;
+                let mut calls = tape.calls.iter();
+                calls.position(|it| is_left(it) && fits(&it.0.input, input))
             });
+            let found = at.and_then(|at| tape.calls.get_mut(at));
             found.map(|(it, is_given)| {
                 *is_given = true;
                 it.clone()
             })
         };
         let Some(found) = found else {
+            let reason = format!(
+                "it has no (further) result of `{}` with the input {}; record the run anew",
+                call.name,
+                matching::excerpt(&input)
+            );
+            self.tape().missed.push(format!("the recording: {reason}"));
             return Err(ToolCallError::Unavailable {
                 server: "recording".to_owned(),
-                reason: format!(
-                    "it has no (further) result of `{}` with this input; record the run anew",
-                    call.name
-                ),
+                reason,
             });
         };
         wait(self.pace, began, found.took_ms).await;
@@ -330,6 +413,7 @@ impl fmt::Debug for Player {
             .field("left", &self.left())
             .field("matching", &self.matching)
             .field("pace", &self.pace)
+            .field("track", &self.track)
             .finish_non_exhaustive()
     }
 }

@@ -13,13 +13,15 @@ use async_trait::async_trait;
 use futures_core::Stream;
 use serde_json::Value;
 use switchboard_domain::{
-    ChatModel, ChatRequest, Message, ModelCapabilities, ModelError, ModelEvent, ModelId,
-    ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
+    ChatModel, ChatRequest, JsonObject, Message, ModelCapabilities, ModelError, ModelEvent,
+    ModelId, ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges,
+    ToolOutput,
 };
+use switchboard_orchestration::arguments::ContextInjection;
 
 use super::{
     RecordingError, Scrubber,
-    file::{self, Call, Catalog, End, Exchange, Line, Outcome, VERSION, millis},
+    file::{self, Call, CallFault, Catalog, End, Exchange, Line, Outcome, VERSION, millis},
 };
 
 /// Stands before models and tool hosts and writes down what passes. Clones write into the same recording.
@@ -29,6 +31,10 @@ use super::{
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
+    /// The conversation that is written down.
+    track: Option<Arc<str>>,
+    /// What tools are given that nobody else is to see.
+    hidden: ContextInjection,
 }
 
 struct Shared {
@@ -44,8 +50,12 @@ struct Writer {
     /// Numbers of what is written, by its text.
     texts: HashMap<String, usize>,
     next: usize,
-    /// The catalog that was written last.
+    /// The catalog that was seen last, and that was written last, and how many were.
+    seen: Option<ToolCatalog>,
     catalog: Option<Catalog>,
+    catalogs: usize,
+    /// How many calls began.
+    calls: usize,
     fault: Option<RecordingError>,
 }
 
@@ -61,7 +71,10 @@ impl Recorder {
             messages: HashMap::new(),
             texts: HashMap::new(),
             next: 0,
+            seen: None,
             catalog: None,
+            catalogs: 0,
+            calls: 0,
             fault: None,
         };
         writer.line(&Line::Recording {
@@ -73,7 +86,41 @@ impl Recorder {
                 scrubber,
                 file: Mutex::new(writer),
             }),
+            track: None,
+            hidden: ContextInjection::new(),
         })
+    }
+
+    /// The same recording, without what the host gives to tools behind the model's back: neither inputs nor results
+    /// have it.
+    #[must_use]
+    pub fn hiding(mut self, hidden: ContextInjection) -> Self {
+        self.hidden = hidden;
+        self
+    }
+
+    /// The same recording, for one of several conversations that go on at once: the
+    /// [`track`](super::Player::track) of this name has its answers and results, and no other's.
+    #[must_use]
+    pub fn track(&self, name: &str) -> Self {
+        Self {
+            track: Some(name.into()),
+            ..self.clone()
+        }
+    }
+
+    /// The input of a call as the model wrote it.
+    fn visible(&self, name: &str, input: JsonObject) -> JsonObject {
+        if self.hidden.is_empty() {
+            return input;
+        }
+        let writer = self.writer();
+        let mut tools = writer.seen.iter().flat_map(|seen| &seen.tools);
+        match tools.find(|tool| tool.name == name) {
+            Some(tool) => self.hidden.without(tool, input),
+            // Nobody knows what of it is the model's.
+            None => JsonObject::new(),
+        }
     }
 
     /// The same model, written down.
@@ -132,25 +179,21 @@ impl Recorder {
                 .map(|message| writer.message(message, scrubber))
                 .collect();
             let tools = serde_json::to_value(&request.tools).map_err(RecordingError::Unwritable)?;
-            let tools = writer.tools(scrubber.value(tools))?;
+            let tools = writer.tools(scrubber.tools(tools))?;
             let rest = file::without_history(&request).map_err(RecordingError::Unwritable)?;
             let events = events.into_iter().map(|(when, event)| {
                 let event = serde_json::to_value(event).map_err(RecordingError::Unwritable)?;
                 // Texts were looked at as a whole.
-                Ok((
-                    when,
-                    match event.get("type").and_then(Value::as_str) {
-                        Some("text_delta" | "reasoning_delta" | "tool_input_delta") => event,
-                        _ => scrubber.value(event),
-                    },
-                ))
+                Ok((when, scrubber.event(event)))
             });
             writer.line(&Line::Answer(Box::new(Exchange {
+                track: self.track.clone(),
+                catalogs: heard.catalogs,
                 model: heard.model.clone(),
                 capabilities: heard.capabilities.clone(),
                 messages: messages?,
                 tools,
-                request: scrubber.value(rest),
+                request: scrubber.request(rest),
                 events: events.collect::<Result<_, RecordingError>>()?,
                 end: end.map(|end| match end {
                     End::Failed(mut fault) => {
@@ -191,7 +234,7 @@ impl Writer {
             return Ok(*number);
         }
         let value = file::message_value(message).map_err(RecordingError::Unwritable)?;
-        let value = scrubber.value(value);
+        let value = scrubber.message(value);
         let number = self.numbered(value, |number, message| Line::Message { number, message })?;
         self.messages.insert(address, (number, Arc::clone(message)));
         Ok(number)
@@ -235,6 +278,7 @@ impl ChatModel for RecordedModel {
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let heard = Heard {
+            catalogs: self.recorder.writer().catalogs,
             model: self.model.id().clone(),
             capabilities: self.model.capabilities().clone(),
             request: Arc::new(request.clone()),
@@ -262,6 +306,7 @@ impl ChatModel for RecordedModel {
 
 /// What was said until now.
 struct Heard {
+    catalogs: usize,
     model: ModelId,
     capabilities: ModelCapabilities,
     request: Arc<ChatRequest>,
@@ -332,12 +377,17 @@ impl ToolHost for RecordedTools {
     async fn tools(&self) -> ToolCatalog {
         let found = self.host.tools().await;
         self.recorder.write(|writer, scrubber| {
+            // It is asked for before each request, and looking for secrets takes time.
+            if writer.seen.as_ref() == Some(&found) {
+                return Ok(());
+            }
+            writer.seen = Some(found.clone());
             let tools = serde_json::to_value(&found.tools).map_err(RecordingError::Unwritable)?;
-            let tools = serde_json::from_value(scrubber.value(tools))
+            let tools = serde_json::from_value(scrubber.tools(tools))
                 .map_err(RecordingError::Unwritable)?;
             let problems =
                 serde_json::to_value(&found.problems).map_err(RecordingError::Unwritable)?;
-            let problems = serde_json::from_value(scrubber.value(problems))
+            let problems = serde_json::from_value(scrubber.problems(problems))
                 .map_err(RecordingError::Unwritable)?;
             let catalog = Catalog { tools, problems };
             if writer.catalog.as_ref() == Some(&catalog) {
@@ -345,23 +395,41 @@ impl ToolHost for RecordedTools {
             }
             writer.line(&Line::Catalog(Box::new(catalog.clone())))?;
             writer.catalog = Some(catalog);
+            writer.catalogs += 1;
             Ok(())
         });
         found
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        let number = {
+            let mut writer = self.recorder.writer();
+            writer.calls += 1;
+            writer.calls
+        };
         let mut heard = HeardCall {
             recorder: self.recorder.clone(),
+            number,
             name: call.name.clone(),
-            input: Value::Object(call.input.clone()),
+            input: Value::Object(self.recorder.visible(&call.name, call.input.clone())),
             began: Instant::now(),
             is_told: false,
         };
         let answer = self.host.call(call).await;
+        let hidden = &self.recorder.hidden;
         heard.tell(match &answer {
-            Ok(output) => Outcome::Output(output.clone()),
-            Err(error) => Outcome::Failed(error.into()),
+            Ok(output) => {
+                let mut output = output.clone();
+                hidden.scrub(&mut output);
+                Outcome::Output(output)
+            }
+            Err(error) => {
+                let mut fault = CallFault::from(error);
+                for text in fault.texts_mut() {
+                    *text = hidden.scrub_text(text).into_owned();
+                }
+                Outcome::Failed(fault)
+            }
         });
         answer
     }
@@ -374,6 +442,8 @@ impl ToolHost for RecordedTools {
 /// A call under way.
 struct HeardCall {
     recorder: Recorder,
+    /// How many calls began until then.
+    number: usize,
     name: String,
     input: Value,
     began: Instant,
@@ -389,10 +459,12 @@ impl HeardCall {
                 return Ok(());
             };
             let outcome = serde_json::to_value(outcome).map_err(RecordingError::Unwritable)?;
-            let outcome = serde_json::from_value(scrubber.value(outcome))
+            let outcome = serde_json::from_value(scrubber.outcome(outcome))
                 .map_err(RecordingError::Unwritable)?;
-            let name = std::mem::take(&mut self.name);
+            let name = scrubber.name(&self.name);
             writer.line(&Line::Call(Box::new(Call {
+                track: self.recorder.track.clone(),
+                began: self.number,
                 name,
                 input,
                 took_ms,
@@ -415,6 +487,7 @@ impl std::fmt::Debug for Recorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recorder")
             .field("scrubber", &self.shared.scrubber)
+            .field("track", &self.track)
             .finish_non_exhaustive()
     }
 }

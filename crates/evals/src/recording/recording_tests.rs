@@ -310,75 +310,24 @@ async fn what_was_sent_often_is_written_once() {
 
 const KEY: &str = "correct-horse-battery";
 
-#[tokio::test]
-async fn no_secret_is_written() {
-    let (paper, ran) = (Paper::default(), Arc::new(AtomicUsize::new(0)));
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::new([KEY])).unwrap();
-    let model = Scripted::saying(|_, asked| {
-        Ok(match asked {
-            0 => calls(
-                "call_a",
-                "echo",
-                r#"{"password":"hunter2-is-mine","word":"Bearer abcdefgh12345678","data":{"token":"hunter3"}}"#,
-            ),
-            1 => says(&[
-                "The key is correct-ho",
-                "rse-bat",
-                "tery, and sk-proj-",
-                "abcdefgh0123456789KLMNop",
-                ".",
-            ]),
-            _ => {
-                return Err(ModelError::new(
-                    "acme",
-                    ModelErrorKind::Authentication,
-                    format!("no key {KEY}"),
-                ));
-            }
-        })
-    });
-    let model = recorder.model(model);
-    let one = agent(Arc::clone(&model), recorder.tools(tools(&ran)));
-    events(&one, &format!("Use {KEY} and api_key=0123456789abcdef0123")).await;
-    assert!(
-        model
-            .stream(&ChatRequest::new([Message::user("again")]))
-            .await
-            .is_err()
-    );
-    recorder.finish().unwrap();
-    let text = paper.text();
-    for secret in [
-        KEY,
-        "hunter2",
-        "hunter3",
-        "abcdefgh12345678",
-        "abcdefgh0123456789KLMNop",
-        "0123456789abcdef0123",
-        "battery",
-        "correct-ho",
-    ] {
-        assert!(!text.contains(secret), "{secret} in {text}");
+/// A message that many requests name is there once.
+#[test]
+fn a_long_conversation_takes_no_more_memory_than_its_recording() {
+    let first = r#"{"type":"recording","version":1,"program":"t"}"#;
+    let long = "x".repeat(100_000);
+    let message = json!({"type": "message", "number": 1, "message": Message::user(long.as_str())});
+    let tools = json!({"type": "tools", "number": 1, "tools": []});
+    let mut text = format!("{first}\n{message}\n{tools}\n");
+    // As values of their own these were 100 GB.
+    for _ in 0..500 {
+        let answer = json!({
+            "type": "answer", "model": "a/b", "capabilities": {},
+            "messages": vec![1; 2_000], "tools": 1, "request": {}, "events": [], "took_ms": 0,
+        });
+        text.push_str(&answer.to_string());
+        text.push('\n');
     }
-    assert!(text.matches("[redacted]").count() >= 8, "{text}");
-    // The schema has a field of that name, which is no secret.
-    assert!(text.contains(r#""password":{"type":"string"}"#), "{text}");
-    // And it is found again when the same secret is asked with.
-    let player =
-        Player::with_scrubber(BufReader::new(text.as_bytes()), Scrubber::new([KEY])).unwrap();
-    let again = agent(
-        player.model(&player.models()[0]).unwrap(),
-        player.tools().unwrap(),
-    );
-    let replayed = events(
-        &again,
-        &format!("Use {KEY} and api_key=0123456789abcdef0123"),
-    )
-    .await;
-    let RunEventKind::RunFinished { report } = &replayed.last().unwrap().kind else {
-        panic!()
-    };
-    assert_eq!(report.answer, "The key is [redacted], and sk-[redacted].");
+    assert_eq!(Player::read(text.as_bytes()).unwrap().left(), 500);
 }
 
 #[tokio::test]
@@ -663,6 +612,24 @@ fn what_is_no_recording_is_refused_and_what_was_cut_is_read() {
     assert_eq!(read(&format!("{first}\n{call}\n{}", &call[..20])), Ok(1));
     let damaged = read(&format!("{first}\n{}\n{call}\n", &call[..20])).unwrap_err();
     assert!(damaged.contains("line 2"), "{damaged}");
+    // Within a character.
+    let told = call.replace("left", "é");
+    let cut = told.find('é').unwrap() + 1;
+    let mut bytes = format!("{first}\n{call}\n").into_bytes();
+    bytes.extend(&told.as_bytes()[..cut]);
+    assert_eq!(Player::read(bytes.as_slice()).unwrap().left(), 1);
+    bytes.push(b'\n');
+    let damaged = Player::read(bytes.as_slice()).unwrap_err().to_string();
+    assert!(damaged.contains("line 3"), "{damaged}");
+    let message = format!(
+        "{first}\n{}\n",
+        r#"{"type":"message","number":1,"message":{}}"#
+    );
+    let damaged = read(&message).unwrap_err();
+    assert!(
+        damaged.contains("line 2") && damaged.contains("`message`"),
+        "{damaged}"
+    );
     let lost = r#"{"type":"answer","model":"a/b","capabilities":{},"messages":[7],"tools":1,"request":{},"events":[],"took_ms":0}"#;
     let lost = read(&format!("{first}\n{lost}\n")).unwrap_err();
     assert!(
@@ -740,3 +707,6 @@ proptest! {
 }
 
 const REDACTED_MARK: &str = "[redacted]";
+
+#[path = "secrets_tests.rs"]
+mod secrets;

@@ -1,7 +1,10 @@
 //! What an argument must be like.
 
 use regex::Regex;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
+
+use crate::bfcl;
 
 /// What one argument of a call must be like.
 ///
@@ -17,10 +20,11 @@ use serde_json::{Map, Value};
 /// | `{$matches: "^A.*"}` | is a text that the regular expression finds |
 /// | `{$contains: "x"}` | is a text with this in it, upper and lower case alike, or a list with such an item |
 /// | `{$ignoring_case: "x"}` | is this text, upper and lower case alike |
-/// | `{$between: [1, 5]}` | is a number from the first to the second |
+/// | `{$between: [1, 5]}` | is a number from the first, which is not larger, to the second |
 /// | `{$optional: x}` | is not there, or like this |
 /// | `{$exactly: x}` | is this value, with no field more |
 /// | `{$unordered: [a, b]}` | is a list of as many items in any order |
+/// | `{$bfcl: {type: integer, allowed: [5]}}` | is right by the rules of the [Berkeley Function Calling Leaderboard](bfcl::Parameter) |
 #[derive(Debug, Clone)]
 pub enum Matcher {
     /// `$any`.
@@ -43,6 +47,8 @@ pub enum Matcher {
     Exactly(Value),
     /// `$unordered`.
     Unordered(Vec<Matcher>),
+    /// `$bfcl`.
+    Bfcl(bfcl::Parameter),
     /// A plain value.
     Value(Value),
     /// A list, item by item.
@@ -57,7 +63,7 @@ pub enum Matcher {
 pub enum InvalidMatcher {
     /// The name is not known.
     #[error(
-        "`{0}` is no matcher; there are $any, $absent, $one_of, $matches, $contains, $ignoring_case, $between, $optional, $exactly and $unordered"
+        "`{0}` is no matcher; there are $any, $absent, $one_of, $matches, $contains, $ignoring_case, $between, $optional, $exactly, $unordered and $bfcl"
     )]
     Unknown(String),
     /// A field beside a matcher.
@@ -118,7 +124,10 @@ impl Matcher {
         Ok(match name {
             "$any" => yes().map(|()| Self::Any)?,
             "$absent" => yes().map(|()| Self::Absent)?,
-            "$one_of" => Self::OneOf(Self::list(items()?)?),
+            "$one_of" => match items()?.as_slice() {
+                [] => return Err(takes("a list with something in it")),
+                several => Self::OneOf(Self::list(several)?),
+            },
             "$matches" => Self::Matches(
                 Regex::new(&text()?).map_err(|fault| InvalidMatcher::Regex(fault.to_string()))?,
             ),
@@ -127,13 +136,20 @@ impl Matcher {
             "$between" => match items()?.as_slice() {
                 [low, high] => {
                     let number = |it: &Value| it.as_f64().ok_or_else(|| takes("two numbers"));
-                    Self::Between(number(low)?, number(high)?)
+                    let (low, high) = (number(low)?, number(high)?);
+                    if low > high {
+                        return Err(takes("two numbers, the lower one first"));
+                    }
+                    Self::Between(low, high)
                 }
                 _ => return Err(takes("two numbers")),
             },
             "$optional" => Self::Optional(Box::new(Self::read(value)?)),
             "$exactly" => Self::Exactly(value.clone()),
             "$unordered" => Self::Unordered(Self::list(items()?)?),
+            "$bfcl" => Self::Bfcl(bfcl::Parameter::deserialize(value).map_err(|_| {
+                takes("an object with `allowed` and, of a parameter that is declared, its `type`")
+            })?),
             other => return Err(InvalidMatcher::Unknown(other.to_owned())),
         })
     }
@@ -163,6 +179,7 @@ impl Matcher {
                 Some(Value::Array(items)) => items.len() == wanted.len() && assigned(wanted, items),
                 _ => false,
             },
+            Self::Bfcl(parameter) => parameter.fits(argument),
             Self::Value(wanted) => same(argument, wanted),
             Self::List(wanted) => match there {
                 Some(Value::Array(items)) => {

@@ -22,16 +22,26 @@
 //! ```
 
 mod answer;
+mod declared;
+mod forbidden;
 mod matcher;
+mod said;
+mod scoring;
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Component, Path},
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use switchboard_domain::ModelId;
 
 pub use answer::AnswerCheck;
+pub(crate) use forbidden::Forbidden;
 pub use matcher::{InvalidMatcher, Matcher};
+pub use said::{Said, Speaker};
+pub use scoring::Scoring;
 
 /// Scenarios that are run and judged together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +59,13 @@ pub struct Suite {
     /// The only servers whose tools are there; all that are configured if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
+    /// Servers that are run for this suite instead of the configured ones: what stands under `mcp_servers` of a
+    /// configuration. This crate does not look into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<Map<String, Value>>,
+    /// Text files that are there for these servers, by their paths in a folder of the evaluation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// How often each scenario is run with each model. 1.
     #[serde(default = "once")]
     pub repetitions: u32,
@@ -92,6 +109,10 @@ pub struct Scenario {
     /// Its own servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
+    /// Whether each of its conversations has servers and files of its own, which are started for it: for scenarios
+    /// that change something.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh_servers: bool,
     /// Tools that are declared and answered by the evaluation itself: the model's calls of them are judged, and
     /// nothing runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -99,6 +120,9 @@ pub struct Scenario {
     /// Fields of the run: `max_steps`, `tool_choice`, `temperature` and what else a request may have.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
+    /// What was said before the first turn, such as instructions of the system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<Said>,
     /// What is said to the model, one after the other in one conversation.
     pub turns: Vec<Turn>,
 }
@@ -107,7 +131,7 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeclaredTool {
-    /// Its name.
+    /// Its name, of which there is one: letters, digits, `_`, `-` and `.`.
     pub name: String,
     /// What it does, for the model.
     #[serde(default)]
@@ -126,18 +150,23 @@ pub struct DeclaredTool {
 pub struct Turn {
     /// What is said.
     pub say: String,
-    /// The calls that are right; an empty list expects none. Left out, no call is right or wrong.
+    /// The calls that are right; an empty list expects none. Left out, no call is right or wrong, but for those that
+    /// are forbidden and those that nobody could make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Vec<ExpectedCall>>,
     /// Whether the calls may come in any order. By default they come in the order given.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_order: bool,
-    /// Tools that must not be called, as `tool` or `server/tool`; `*` is any.
+    /// Tools that must not be called, as `tool` or `server/tool`. In both `*` stands for any characters or none and
+    /// `?` for one; capitals count. One that no tool of the run has is a fault: it would forbid nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
     /// What the answer must be like.
     #[serde(default, skip_serializing_if = "AnswerCheck::is_empty")]
     pub answer: AnswerCheck,
+    /// By whose rules the calls are judged.
+    #[serde(default, skip_serializing_if = "Scoring::is_default")]
+    pub scoring: Scoring,
 }
 
 /// A call that is right.
@@ -158,6 +187,9 @@ pub struct ExpectedCall {
     /// Whether it is as right to leave the call out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
+    /// Calls that are as right in its place. Only this call itself can be optional and have others in its place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub or: Vec<ExpectedCall>,
 }
 
 fn once() -> u32 {
@@ -210,7 +242,8 @@ impl Suite {
         Ok(suite)
     }
 
-    fn check(&self) -> Result<(), SuiteError> {
+    /// Whether it can be meant. [`read`](Self::read) does it too; for a suite that was read in another way, or changed.
+    pub fn check(&self) -> Result<(), SuiteError> {
         let wrong = |place: String, reason: &str| {
             Err(SuiteError::Meaning {
                 place,
@@ -242,6 +275,16 @@ impl Suite {
                 return wrong(format!("thresholds.{name}"), "is a share, from 0 to 1");
             }
         }
+        for name in self.files.keys() {
+            let mut parts = Path::new(name).components();
+            let is_inside = parts.all(|part| matches!(part, Component::Normal(_)));
+            if name.is_empty() || !is_inside || name.contains('\\') {
+                return wrong(
+                    format!("files.{name}"),
+                    "is a path below the folder of the suite's files, with `/` between its parts",
+                );
+            }
+        }
         let mut names = BTreeSet::new();
         for (at, scenario) in self.scenarios.iter().enumerate() {
             let place = format!("scenarios[{at}]");
@@ -250,6 +293,12 @@ impl Suite {
             }
             if !names.insert(scenario.name.as_str()) {
                 return wrong(format!("{place}.name"), "another scenario has this name");
+            }
+            if scenario.fresh_servers && !scenario.tools.is_empty() {
+                return wrong(
+                    format!("{place}.fresh_servers"),
+                    "tools that the scenario declares take the place of all servers: leave one of both out",
+                );
             }
             if scenario.turns.is_empty() {
                 return wrong(
@@ -260,6 +309,7 @@ impl Suite {
             for (number, turn) in scenario.turns.iter().enumerate() {
                 turn.check(&format!("{place}.turns[{number}]"))?;
             }
+            declared::check(scenario, &place)?;
         }
         Ok(())
     }
@@ -272,11 +322,12 @@ impl Turn {
             return Err(SuiteError::Meaning { place, reason });
         }
         for (at, call) in self.calls.iter().flatten().enumerate() {
-            for (name, wanted) in &call.input {
-                Matcher::read(wanted).map_err(|fault| SuiteError::Meaning {
-                    place: format!("{place}.calls[{at}].input.{name}"),
-                    reason: fault.to_string(),
-                })?;
+            call.check(&format!("{place}.calls[{at}]"))?;
+        }
+        for (at, pattern) in self.forbidden.iter().enumerate() {
+            if let Some(fault) = Forbidden::fault(pattern) {
+                let (place, reason) = (format!("{place}.forbidden[{at}]"), fault.to_owned());
+                return Err(SuiteError::Meaning { place, reason });
             }
         }
         self.answer
@@ -285,6 +336,40 @@ impl Turn {
                 place: format!("{place}.answer.{field}"),
                 reason,
             })
+    }
+}
+
+impl ExpectedCall {
+    /// The tool as people know it, with its server if that matters.
+    pub(crate) fn name(&self) -> String {
+        match &self.server {
+            Some(server) => format!("{server}/{}", self.tool),
+            None => self.tool.clone(),
+        }
+    }
+
+    fn check(&self, place: &str) -> Result<(), SuiteError> {
+        if self.tool.trim().is_empty() {
+            let (place, reason) = (format!("{place}.tool"), "is empty".to_owned());
+            return Err(SuiteError::Meaning { place, reason });
+        }
+        for (name, wanted) in &self.input {
+            Matcher::read(wanted).map_err(|fault| SuiteError::Meaning {
+                place: format!("{place}.input.{name}"),
+                reason: fault.to_string(),
+            })?;
+        }
+        for (at, other) in self.or.iter().enumerate() {
+            let place = format!("{place}.or[{at}]");
+            if other.optional || !other.or.is_empty() {
+                let reason =
+                    "neither `optional` nor `or` can stand here: they are said of the call itself"
+                        .to_owned();
+                return Err(SuiteError::Meaning { place, reason });
+            }
+            other.check(&place)?;
+        }
+        Ok(())
     }
 }
 

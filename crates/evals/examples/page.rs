@@ -1,0 +1,21 @@
+//! Makes a page of a report: `page REPORT.json [EARLIER.json] > page.html`.
+//!
+//! The tests of the page in a browser do so with reports that want to do harm.
+
+use std::{env, error::Error, fs, io::Write as _};
+
+use switchboard_evals::{page, report::Report};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut files = env::args_os().skip(1);
+    let report = files
+        .next()
+        .ok_or("which report? page REPORT.json [EARLIER.json]")?;
+    let report = Report::read(&fs::read_to_string(report)?)?;
+    let earlier = match files.next() {
+        Some(file) => Some(Report::read(&fs::read_to_string(file)?)?),
+        None => None,
+    };
+    let page = page::html(&report, earlier.as_ref());
+    Ok(std::io::stdout().write_all(page.as_bytes())?)
+}

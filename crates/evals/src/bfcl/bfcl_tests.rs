@@ -1,0 +1,417 @@
+use serde_json::{Value, json};
+use switchboard_orchestration::{RecordedResult, ToolCallRecord, ToolFailure};
+
+use super::*;
+use crate::{
+    judge::{CallEnd, Worth},
+    suite::{Scenario, Speaker, Turn},
+};
+
+fn question(id: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut question = json!({
+        "id": id,
+        "question": [[{"role": "user", "content": "Area of a triangle with base 10 and height 5?"}]],
+        "function": [
+            {"name": "geometry.area", "description": "Area.", "parameters": {
+                "type": "dict",
+                "properties": {
+                    "base": {"type": "integer", "description": "The base."},
+                    "height": {"type": "float", "description": "The height."},
+                    "unit": {"type": "string", "enum": ["cm", "m"]},
+                    "points": {"type": "tuple", "items": {"type": "float"}},
+                    "options": {"type": "dict", "properties": {"exact": {"type": "any"}, "digits": {"type": "float"}}},
+                },
+                "required": ["base", "height"],
+            }},
+            {"name": "geometry.volume", "description": "Volume.", "parameters": {"type": "dict", "properties": {}, "required": []}},
+        ],
+    });
+    change(&mut question);
+    question.to_string()
+}
+
+fn area(base: i64) -> Value {
+    json!({"geometry.area": {"base": [base], "height": [5.0], "unit": ["cm", ""]}})
+}
+
+fn answer(id: &str, calls: &Value) -> String {
+    json!({"id": id, "ground_truth": calls}).to_string()
+}
+
+/// One entry of a category.
+fn scenario(category: &str, calls: &Value) -> Scenario {
+    let id = format!("{category}_0");
+    let suite = read(&question(&id, |_| {}), Some(&answer(&id, calls))).unwrap();
+    suite.scenarios.into_iter().next().unwrap()
+}
+
+fn call(tool: &str, input: Value) -> ToolCallRecord {
+    ToolCallRecord {
+        id: String::new(),
+        server: Some("scenario".to_owned()),
+        tool: tool.to_owned(),
+        input,
+        is_error: false,
+        failure: None,
+        cached: false,
+        attempts: 1,
+        duration_ms: 0,
+        result: RecordedResult::default(),
+    }
+}
+
+fn right(base: i64) -> ToolCallRecord {
+    call("geometry.area", json!({"base": base, "height": 5}))
+}
+
+fn failed(call: ToolCallRecord, failure: ToolFailure) -> ToolCallRecord {
+    ToolCallRecord {
+        failure: Some(failure),
+        is_error: true,
+        ..call
+    }
+}
+
+/// What each call is worth, and how many expected ones are missing.
+fn worth(turn: &Turn, calls: &[ToolCallRecord]) -> (Vec<Worth>, usize) {
+    let judged = judge(turn, calls);
+    let worth = judged.calls.iter().map(|it| it.worth).collect();
+    (worth, judged.missing.len())
+}
+
+#[test]
+fn an_entry_is_a_scenario_with_its_functions_as_tools() {
+    let scenario = scenario("simple_python", &json!([area(10)]));
+    assert_eq!(
+        (scenario.name.as_str(), scenario.kind.as_str()),
+        ("simple_python_0", "simple_python")
+    );
+    assert_eq!(
+        serde_json::to_value(&scenario.parameters).unwrap(),
+        json!({"max_steps": 1})
+    );
+    let tool = &scenario.tools[0];
+    assert_eq!(
+        (tool.name.as_str(), tool.description.as_str()),
+        (
+            "geometry.area",
+            "Area. Note that the provided function is in Python 3 syntax."
+        )
+    );
+    let float = "This is a float type value.";
+    assert_eq!(
+        tool.input_schema,
+        json!({
+            "type": "object",
+            "properties": {
+                "base": {"type": "integer", "description": "The base."},
+                "height": {"type": "number", "description": format!("The height. {float}")},
+                "unit": {"type": "string", "enum": ["cm", "m"]},
+                "points": {"type": "array", "items": {"type": "number"}},
+                "options": {"type": "object", "properties": {
+                    "exact": {"type": "string"},
+                    "digits": {"type": "number", "description": float},
+                }},
+            },
+            "required": ["base", "height"],
+        })
+    );
+    let turn = &scenario.turns[0];
+    assert!(!turn.any_order);
+    let call = &turn.calls.as_deref().unwrap()[0];
+    assert_eq!(
+        (call.tool.as_str(), call.exactly, call.optional),
+        ("geometry.area", true, false)
+    );
+    assert_eq!(
+        Value::Object(call.input.clone()),
+        json!({
+            "base": {"$bfcl": {"type": "integer", "allowed": [10], "required": true}},
+            "height": {"$bfcl": {"type": "float", "allowed": [5.0], "required": true}},
+            "unit": {"$bfcl": {"type": "string", "allowed": ["cm", ""]}},
+        })
+    );
+}
+
+#[test]
+fn what_is_imported_can_be_written_and_read_as_a_suite() {
+    let suite = read(
+        &question("multiple_0", |_| {}),
+        Some(&answer("multiple_0", &json!([area(10)]))),
+    )
+    .unwrap();
+    let written = serde_json::to_value(&suite).unwrap();
+    assert_eq!(Suite::read(written).unwrap(), suite);
+}
+
+#[test]
+fn what_was_said_before_comes_before_the_turn() {
+    let questions = question("live_irrelevance_7-1-0", |it| {
+        it["question"] = json!([[
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": "Hello!"},
+            {"role": "user", "content": "Sing."},
+        ]]);
+    });
+    let suite = read(&questions, None).unwrap();
+    let scenario = &suite.scenarios[0];
+    assert_eq!(scenario.kind, "live_irrelevance");
+    assert_eq!(scenario.turns[0].say, "Sing.");
+    assert_eq!(scenario.turns[0].calls.as_deref(), Some(&[][..]));
+    let before = scenario.before.iter();
+    assert_eq!(
+        before
+            .map(|said| (said.role, said.text.as_str()))
+            .collect::<Vec<_>>(),
+        [
+            (Speaker::System, "Be brief."),
+            (Speaker::User, "Hello"),
+            (Speaker::Assistant, "Hello!")
+        ]
+    );
+}
+
+#[test]
+fn a_file_is_lines_or_a_list() {
+    let lines = format!(
+        "{}\n\n{}\n",
+        question("irrelevance_0", |_| {}),
+        question("live_irrelevance_1-0-0", |_| {})
+    );
+    let list = format!("[{}]", lines.trim().replace("\n\n", ","));
+    let suite = read(&lines, None).unwrap();
+    assert_eq!(
+        suite.title,
+        "Berkeley Function Calling Leaderboard: irrelevance, live_irrelevance"
+    );
+    assert_eq!(read(&list, None).unwrap(), suite);
+}
+
+#[test]
+fn simple_entries_have_one_function_whatever_the_answer_calls_it() {
+    let renamed = json!([{"area": {"base": [10], "height": [5.0]}}]);
+    let simple = scenario("simple", &renamed);
+    assert_eq!(
+        simple.turns[0].calls.as_deref().unwrap()[0].tool,
+        "geometry.area"
+    );
+    // One call, and no other.
+    let turn = &simple.turns[0];
+    assert_eq!(worth(turn, &[right(10)]), (vec![Worth::Right], 0));
+    assert_eq!(worth(turn, &[right(9)]), (vec![Worth::WrongInput], 1));
+    let judged = judge(turn, &[right(9)]);
+    assert_eq!(
+        judged.missing,
+        [r#"geometry.area {"base":10,"height":5.0}"#]
+    );
+    assert_eq!(
+        judged.calls[0].why.as_deref(),
+        Some("`base` is 9, expected 10")
+    );
+    assert_eq!(
+        worth(turn, &[right(10), right(10)]),
+        (vec![Worth::Right, Worth::Unnecessary], 0)
+    );
+    assert_eq!(
+        worth(turn, &[call("geometry.volume", json!({}))]),
+        (vec![Worth::Unnecessary], 1)
+    );
+    assert_eq!(worth(turn, &[]), (vec![], 1));
+    let unknown = failed(call("area", json!({})), ToolFailure::UnknownTool);
+    assert_eq!(worth(turn, &[unknown]), (vec![Worth::Hallucinated], 1));
+    let null = call(
+        "geometry.area",
+        json!({"base": 10, "height": 5, "options": null}),
+    );
+    let judged = judge(turn, &[null]);
+    assert_eq!(
+        judged.calls[0].why.as_deref(),
+        Some("`options` is not expected")
+    );
+}
+
+#[test]
+fn parallel_calls_come_in_any_order_and_each_takes_the_first_that_fits() {
+    let parallel = scenario("parallel", &json!([area(10), area(20)]));
+    let turn = &parallel.turns[0];
+    assert!(turn.any_order);
+    assert_eq!(
+        worth(turn, &[right(20), right(10)]),
+        (vec![Worth::Right, Worth::Right], 0)
+    );
+    assert_eq!(
+        worth(turn, &[right(10), right(10)]),
+        (vec![Worth::Right, Worth::WrongInput], 1)
+    );
+    // The first answer takes the call that the second one needs, as in the benchmark.
+    let either = json!({"geometry.area": {"base": [10, 20], "height": [5.0], "unit": ["cm", ""]}});
+    let greedy = scenario("parallel_multiple", &json!([either, area(10)]));
+    assert_eq!(
+        worth(&greedy.turns[0], &[right(10), right(20)]),
+        (vec![Worth::Right, Worth::WrongInput], 1)
+    );
+    assert_eq!(
+        worth(&greedy.turns[0], &[right(20), right(10)]),
+        (vec![Worth::Right, Worth::Right], 0)
+    );
+}
+
+#[test]
+fn the_answers_decide_and_not_the_schema() {
+    let variable = json!([{"geometry.area": {"base": ["b"], "height": [5.0]}}]);
+    let multiple = scenario("multiple", &variable);
+    let refused = failed(
+        call("geometry.area", json!({"base": "b", "height": 5.0})),
+        ToolFailure::InvalidInput,
+    );
+    let judged = judge(&multiple.turns[0], &[refused]);
+    assert_eq!(
+        (judged.calls[0].worth, judged.calls[0].end),
+        (Worth::Right, CallEnd::NotExecuted)
+    );
+}
+
+#[test]
+fn a_parameter_that_no_answer_knows_makes_every_call_wrong() {
+    let multiple = scenario("multiple", &json!([{"geometry.area": {"base": [10]}}]));
+    for input in [json!({"base": 10}), json!({"base": 10, "height": 5.0})] {
+        let calls = [call("geometry.area", input)];
+        assert_eq!(
+            worth(&multiple.turns[0], &calls),
+            (vec![Worth::WrongInput], 1)
+        );
+    }
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn what_cannot_be_imported_is_refused() {
+    let id = "multiple_0";
+    let with = |calls: Value| answer(id, &calls);
+    let fine = with(json!([area(10)]));
+    let table: Vec<(String, Option<String>, &str)> = vec![
+        (String::new(), None, "the question file has no entry"),
+        ("[]".to_owned(), None, "the question file has no entry"),
+        (
+            "{}".to_owned(),
+            None,
+            "entry 1 of the question file: missing field `id`",
+        ),
+        (
+            format!("{}\n{{", question("irrelevance_0", |_| {})),
+            None,
+            "entry 2 of the question file: EOF",
+        ),
+        (
+            question(id, |_| {}),
+            Some("x".to_owned()),
+            "entry 1 of the answer file: expected value",
+        ),
+        (
+            question("simple_java_0", |_| {}),
+            None,
+            "`simple_java_0` is of the category `simple_java`, which is not imported; there are: simple_python, multiple",
+        ),
+        (
+            question("multi_turn_base_0", |_| {}),
+            None,
+            "`multi_turn_base_0` is of the category `multi_turn_base`",
+        ),
+        (
+            // They have none.
+            question("multi_turn_base_1", |it| {
+                it.as_object_mut().unwrap().remove("function");
+            }),
+            None,
+            "`multi_turn_base_1` is of the category `multi_turn_base`",
+        ),
+        (
+            question("irrelevance_1", |it| {
+                it.as_object_mut().unwrap().remove("function");
+            }),
+            None,
+            "`irrelevance_1`: it has no `function`",
+        ),
+        (question("odd", |_| {}), None, "`odd` is of the category ``"),
+        (
+            question(id, |_| {}),
+            None,
+            "there is no answer to `multiple_0`: entries of `multiple` need the file",
+        ),
+        (
+            question(id, |_| {}),
+            Some(answer("multiple_1", &json!([area(10)]))),
+            "there is no answer to `multiple_0`",
+        ),
+        (
+            format!("{}\n{}", question(id, |_| {}), question(id, |_| {})),
+            Some(fine.clone()),
+            "`multiple_0`: another entry has this id",
+        ),
+        (
+            question(id, |it| it["question"] = json!([[], []])),
+            Some(fine.clone()),
+            "`multiple_0`: it has several turns",
+        ),
+        (
+            question(id, |it| it["question"] = json!([[]])),
+            Some(fine.clone()),
+            "`multiple_0`: nothing is said",
+        ),
+        (
+            question(id, |it| {
+                it["question"] = json!([[{"role": "assistant", "content": "x"}]]);
+            }),
+            Some(fine.clone()),
+            "`multiple_0`: its last message is not what a person says",
+        ),
+        (
+            question(id, |_| {}),
+            Some(with(json!([area(10), area(20)]))),
+            "`multiple_0`: its category has one right call",
+        ),
+        (
+            question(id, |_| {}),
+            Some(with(json!([{"a": {}, "b": {}}]))),
+            "`multiple_0`: a right call is one function",
+        ),
+        (
+            question(id, |_| {}),
+            Some(with(json!([{"geometry.length": {}}]))),
+            "`multiple_0`: there is no function `geometry.length`",
+        ),
+        (
+            question(id, |_| {}),
+            Some(with(json!([{"geometry.area": {"base": 10}}]))),
+            "`multiple_0`: the right values of `base` are no list",
+        ),
+        (
+            question(id, |it| {
+                it["function"][0]["parameters"]["properties"]["base"]["type"] = json!("HashMap");
+            }),
+            Some(fine.clone()),
+            "`multiple_0`: `base` is of an unknown type, \"HashMap\"",
+        ),
+        (
+            question(id, |it| {
+                it["function"][0]["parameters"]["properties"]["base"] = json!({});
+            }),
+            Some(fine.clone()),
+            "`multiple_0`: `base` has no type",
+        ),
+        (
+            question(id, |it| {
+                it["function"][0]["parameters"]["properties"]["base"] = json!({"type": "array"});
+            }),
+            Some(fine),
+            "`multiple_0`: it is not said what the items of `base` are",
+        ),
+    ];
+    for (questions, answers, said) in table {
+        let error = read(&questions, answers.as_deref())
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+}

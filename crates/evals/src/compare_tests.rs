@@ -1,0 +1,164 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A report of runs: model, scenario, whether it passed, and its calls as their worth.
+fn report(runs: &[(&str, &str, bool, &[&str])]) -> Report {
+    let run = |(model, scenario, passed, calls): &(&str, &str, bool, &[&str])| {
+        let calls = calls.iter().map(|worth| {
+            json!({"server": "s", "tool": "t", "input": {}, "end": "successful", "worth": worth, "duration_ms": 5, "result": ""})
+        });
+        json!({
+            "scenario": scenario, "kind": "k", "model": model, "repetition": 1, "passed": passed,
+            "turns": [{"said": "x", "answer": "y", "outcome": "completed", "faults": [], "calls": calls.collect::<Value>(), "missing": [],
+                "steps": 1, "usage": {"input_tokens": 10}, "cost_usd": 0.25, "duration_ms": 40}],
+        })
+    };
+    let value = json!({"version": 1, "title": "t", "program": "p", "made": "now", "thresholds": {}, "runs": runs.iter().map(run).collect::<Value>()});
+    Report::read(&value.to_string()).unwrap()
+}
+
+fn changes(it: &ModelComparison) -> Vec<(&str, Change, String, String)> {
+    let scenarios = it.scenarios.iter();
+    scenarios
+        .map(|it| (&*it.scenario, it.change, it.earlier_text(), it.later_text()))
+        .collect()
+}
+
+fn figure(it: &ModelComparison, figure: Figure) -> (Change, String, String, String) {
+    let found = it.figures.iter().find(|it| it.figure == figure).unwrap();
+    (
+        found.change,
+        found.earlier_text(),
+        found.later_text(),
+        found.difference_text(),
+    )
+}
+
+#[test]
+fn scenarios_are_matched_by_name_and_repetitions_are_pooled() {
+    let earlier = report(&[
+        ("a/one", "up", false, &[]),
+        ("a/one", "up", true, &[]),
+        ("a/one", "down", true, &[]),
+        ("a/one", "even", true, &[]),
+        ("a/one", "even", false, &[]),
+        ("a/one", "gone", true, &[]),
+        ("a/old", "up", true, &[]),
+    ]);
+    let later = report(&[
+        ("b/new", "up", true, &[]),
+        ("a/one", "down", false, &[]),
+        ("a/one", "new", false, &[]),
+        ("a/one", "up", true, &[]),
+        ("a/one", "even", true, &[]),
+        ("a/one", "even", false, &[]),
+        ("a/one", "even", true, &[]),
+        ("a/one", "even", false, &[]),
+    ]);
+    let found = Comparison::of(&earlier, &later);
+    let names = |models: &[ModelId]| models.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        (names(&found.only_earlier), names(&found.only_later)),
+        (vec!["a/old".to_owned()], vec!["b/new".to_owned()])
+    );
+    let [model] = &found.models[..] else {
+        panic!("{found:?}")
+    };
+    let text = |it: &str| it.to_owned();
+    assert_eq!(
+        changes(model),
+        [
+            ("down", Change::Worse, text("1 of 1"), text("0 of 1")),
+            ("new", Change::New, text("–"), text("0 of 1")),
+            ("up", Change::Better, text("1 of 2"), text("1 of 1")),
+            ("even", Change::Same, text("1 of 2"), text("2 of 4")),
+            ("gone", Change::Gone, text("1 of 1"), text("–")),
+        ]
+    );
+    // What only one of them has counts for nothing: 3 of 5 were, 3 of 6 are.
+    assert!(model.partial);
+    let passed = figure(model, Figure::Passed);
+    assert_eq!(
+        passed,
+        (
+            Change::Worse,
+            text("60.0 %"),
+            text("50.0 %"),
+            text("−10.0 points")
+        )
+    );
+    assert_eq!(
+        found.worse(),
+        [
+            "a/one: passed: 60.0 % before, 50.0 % now",
+            "a/one: `down` passed 1 of 1 before, 0 of 1 now"
+        ]
+    );
+    assert!(found.is_worse() && !found.is_empty());
+    let written = serde_json::to_string(&found).unwrap();
+    assert_eq!(serde_json::from_str::<Comparison>(&written).unwrap(), found);
+}
+
+#[test]
+fn figures_are_better_or_worse_by_what_they_mean() {
+    let earlier = report(&[("a/one", "s", true, &["right", "unnecessary"])]);
+    let mut later = report(&[(
+        "a/one",
+        "s",
+        true,
+        &["right", "wrong_input", "right", "forbidden"],
+    )]);
+    later.runs[0].turns[0].duration_ms = 90;
+    later.runs[0].turns[0].cost_usd = None;
+    let found = Comparison::of(&earlier, &later);
+    let model = &found.models[0];
+    let change = |which| figure(model, which).0;
+    assert_eq!(change(Figure::Passed), Change::Same);
+    assert_eq!(change(Figure::Accuracy), Change::Same);
+    assert_eq!(change(Figure::Unnecessary), Change::Better);
+    assert_eq!(change(Figure::Hallucinated), Change::Worse);
+    assert_eq!(change(Figure::Forbidden), Change::Worse);
+    assert_eq!(change(Figure::Calls), Change::Changed);
+    // Neither time nor tokens nor costs make a model worse.
+    assert_eq!(
+        figure(model, Figure::MedianTurn),
+        (
+            Change::Changed,
+            "40 ms".into(),
+            "90 ms".into(),
+            "+50 ms".into()
+        )
+    );
+    assert_eq!(
+        figure(model, Figure::Cost),
+        (Change::Changed, "$0.2500".into(), "–".into(), "–".into())
+    );
+    assert_eq!(
+        figure(model, Figure::OutputTokens),
+        (Change::Same, "–".into(), "–".into(), "–".into())
+    );
+    assert_eq!(
+        found.worse(),
+        [
+            "a/one: hallucinated calls: 0.0 % before, 25.0 % now",
+            "a/one: forbidden calls: 0.0 % before, 25.0 % now"
+        ]
+    );
+}
+
+#[test]
+fn a_report_is_like_itself_and_like_none_that_shares_nothing() {
+    let one = report(&[
+        ("a/one", "s", true, &["right"]),
+        ("a/two", "s", false, &["unnecessary"]),
+    ]);
+    let same = Comparison::of(&one, &one);
+    let all = same.models.iter().flat_map(|it| &it.figures);
+    assert!(all.clone().count() == 26 && all.into_iter().all(|it| it.change == Change::Same));
+    assert!(!same.is_worse() && !same.is_empty());
+    let other = report(&[("a/one", "t", false, &[])]);
+    let found = Comparison::of(&one, &other);
+    assert!(found.is_empty() && !found.is_worse(), "{found:?}");
+    assert!(Comparison::of(&one, &report(&[])).is_empty());
+}

@@ -1,0 +1,182 @@
+use std::time::Instant;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::*;
+
+/// A report in which every text is `text`, and every place where one may stand has one.
+fn report(text: &str) -> Report {
+    let excerpt = |left_out: u64| json!({"text": text, "left_out": left_out});
+    let call = |worth: &str, end: &str| json!({"server": text, "tool": text, "input": {text: text}, "end": end, "worth": worth, "why": text, "duration_ms": 12, "result": text});
+    let course = json!([
+        {"at_ms": 0, "type": "asked", "step": 1, "model": format!("acme/{text}"), "tools": 3},
+        {"at_ms": 5, "type": "reasoning", "text": text},
+        {"at_ms": 6, "type": "text", "text": text, "left_out": 12},
+        {"at_ms": 7, "type": "provider", "kind": text, "text": text},
+        {"at_ms": 8, "type": "answered", "step": 1, "model": text, "reason": text, "usage": {"input_tokens": 100, "output_tokens": 20}},
+        {"at_ms": 9, "type": "call", "id": "1", "server": text, "tool": text, "judged": 0, "input": {"text": json!({"a": text}).to_string()},
+            "course": [{"at_ms": 10, "about": text, "text": text}],
+            "result": {"at_ms": 20, "is_error": true, "failure": text, "cached": true, "attempts": 2, "duration_ms": 12, "left_out": 1, "content": [
+                {"type": "text", "text": text, "left_out": 3},
+                {"type": "bytes", "kind": text, "media_type": text, "address": excerpt(0), "bytes": 1_234},
+                {"type": "sung"},
+            ]}},
+        {"at_ms": 21, "type": "call", "id": "2", "tool": text, "input": excerpt(0)},
+        {"at_ms": 22, "type": "note", "about": text, "text": text},
+        {"at_ms": 23, "type": "sung"},
+    ]);
+    let turn = json!({
+        "said": text, "answer": format!("{text}!"), "outcome": "limited", "error": text, "faults": [text],
+        "calls": [call("wrong_input", "failed"), call("right", "successful")], "missing": [text], "attempted": 1, "steps": 2,
+        "usage": {"input_tokens": 1_234, "output_tokens": 56}, "unmetered": 1, "cost_usd": 0.0012, "duration_ms": 1_240,
+        "transcript": {"entries": course, "left_out": 4},
+    });
+    let fine = json!({"said": text, "answer": text, "outcome": "completed", "faults": [], "calls": [], "missing": [], "steps": 1, "usage": {},
+        "cost_usd": null, "duration_ms": 300});
+    let run = |model: &str, passed: bool, turns: Value| json!({"scenario": text, "kind": text, "model": format!("{model}{text}"), "recipe": text, "repetition": 1, "passed": passed, "turns": turns});
+    let mut stopped = run("acme/", false, json!([]));
+    stopped["error"] = json!(text);
+    stopped["broken_off"] = json!({"said": text, "transcript": {"entries": course}});
+    stopped["not_reached"] = json!([text]);
+    let value = json!({
+        "version": 1, "title": text, "program": text, "made": text, "not_run": 2, "thresholds": {"passed": 0.9, "hallucinated": 0.1},
+        "runs": [run("acme/", false, json!([turn])), run("acme/two-", true, json!([fine])), stopped],
+    });
+    Report::read(&value.to_string()).unwrap()
+}
+
+/// An earlier one in which everything went well, and of which something is gone.
+fn earlier(text: &str) -> Report {
+    let mut earlier = report(text);
+    earlier.runs[0].passed = true;
+    earlier.runs[0].turns[0].judgement.calls.truncate(1);
+    earlier.runs[1].scenario.push('x');
+    let mut old = earlier.runs[1].clone();
+    old.model = format!("old/{text}").parse().unwrap();
+    earlier.runs.push(old);
+    earlier
+}
+
+/// The markup of a page without what stands between its tags and in its attributes.
+fn skeleton(page: &str) -> String {
+    let mut tags = String::new();
+    let (mut in_tag, mut in_value) = (false, false);
+    for c in page.chars() {
+        match c {
+            '<' if !in_tag => in_tag = true,
+            '>' if in_tag && !in_value => {
+                in_tag = false;
+                tags.push_str(">\n");
+            }
+            '"' if in_tag => in_value = !in_value,
+            _ => {}
+        }
+        if in_tag && !in_value {
+            tags.push(c);
+        }
+    }
+    tags
+}
+
+#[test]
+fn a_page_has_everything_that_the_report_has() {
+    let page = html(&report("Ann & Bob"), Some(&earlier("Ann & Bob")));
+    // Style and script are files of their own.
+    let page = page.replace(STYLE, "…").replace(SCRIPT, "…");
+    insta::assert_snapshot!(page);
+}
+
+#[test]
+fn a_page_of_nothing_is_a_page() {
+    let mut nothing = report("x");
+    nothing.runs.clear();
+    nothing.title.clear();
+    let page = html(&nothing, Some(&nothing));
+    assert!(
+        page.contains("<h1><bdi>Evaluation</bdi></h1>")
+            && page.contains("<li>no run was made</li>")
+    );
+    assert!(!page.contains("<svg role"), "{page}");
+}
+
+#[test]
+fn the_policy_names_the_style_and_the_script() {
+    for (directive, source) in [("style-src", STYLE), ("script-src", SCRIPT)] {
+        let hash = STANDARD.encode(Sha256::digest(source));
+        assert!(
+            POLICY.contains(&format!("{directive} 'sha256-{hash}';")),
+            "{directive} must be 'sha256-{hash}'"
+        );
+        // The one thing that ends them early.
+        assert!(!source.contains("</"), "{directive}");
+    }
+}
+
+#[test]
+fn two_thousand_runs_are_one_page() {
+    let mut large = report("some words of an answer, as they come ".repeat(20).trim());
+    let run = large.runs[0].clone();
+    large.runs = (0..2_000)
+        .map(|at| {
+            let mut run = run.clone();
+            run.scenario = format!("scenario {}", at / 4);
+            run.kind = format!("kind {}", at % 7);
+            run.model = format!("acme/{}", at % 4).parse().unwrap();
+            run.passed = at % 3 == 0;
+            run
+        })
+        .collect();
+    let began = Instant::now();
+    let page = html(&large, Some(&large));
+    let took = began.elapsed();
+    assert_eq!(page.matches("<details class=\"run\"").count(), 2_000);
+    assert!(page.len() < 40 << 20, "{} bytes", page.len());
+    // Some tenths of a second in a debug build; what is quadratic takes minutes.
+    assert!(took.as_secs() < 30, "{took:?}");
+}
+
+#[test]
+fn a_page_ends_before_a_browser_does() {
+    let long = "<b>".repeat(30_000);
+    let mut large = report(&long);
+    large.runs.truncate(1);
+    large.runs[0].scenario.clear();
+    let run = large.runs[0].clone();
+    large.runs = vec![run; 60];
+    let page = html(&large, None);
+    assert!(page.contains("The page is long enough"));
+    // That, and the last run that had room.
+    assert!(
+        (64 << 20..72 << 20).contains(&page.len()),
+        "{} bytes",
+        page.len()
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_text_of_a_report_becomes_markup(text in hostile()) {
+        let tags = |text: &str| skeleton(&html(&report(text), Some(&earlier(text))));
+        // The same names are needed for the same rows, and an empty text has no place of its own.
+        prop_assert_eq!(tags(&text), tags("words"));
+    }
+}
+
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("</details>".to_owned()),
+        Just("<script>alert(1)</script>".to_owned()),
+        Just("\"><img src=x onerror=alert(1)>".to_owned()),
+        Just("' onmouseover='x".to_owned()),
+        Just("</style></title></textarea><!-- ".to_owned()),
+        Just("&lt;b&gt;&#60;".to_owned()),
+        Just("\u{202e}\u{0}\u{1b}]8;;x\u{7}".to_owned()),
+        any::<String>(),
+    ];
+    // A word at both ends, since names are trimmed.
+    prop::collection::vec(piece, 1..5).prop_map(|pieces| format!("a{}z", pieces.concat()))
+}

@@ -1,0 +1,178 @@
+use serde_json::{Value, json};
+use switchboard_orchestration::RunEventKind;
+
+use super::*;
+use crate::recording::Scrubber;
+
+/// The transcript of these events, one after each other millisecond.
+fn of(scrubber: &Scrubber, events: impl IntoIterator<Item = Value>) -> Transcript {
+    let mut scribe = Scribe::new(scrubber);
+    for (at, event) in events.into_iter().enumerate() {
+        let event: RunEventKind = serde_json::from_value(event).unwrap();
+        scribe.take(&event, at as u64);
+    }
+    scribe.finish(&[])
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text_delta", "text": text})
+}
+
+fn planned(id: &str, input: &Value) -> Value {
+    json!({"type": "tool_planned", "id": id, "server": "shop", "tool": "look_up", "input": input})
+}
+
+fn finished(id: &str, content: &Value) -> Value {
+    json!({"type": "tool_finished", "id": id, "is_error": false, "cached": false, "attempts": 2, "duration_ms": 7, "content": content})
+}
+
+fn excerpt(text: &str, left_out: u64) -> Excerpt {
+    let text = text.to_owned();
+    Excerpt { text, left_out }
+}
+
+#[test]
+fn pieces_of_a_text_are_one_and_calls_hold_what_became_of_them() {
+    let transcript = of(
+        &Scrubber::default(),
+        [
+            json!({"type": "reasoning_delta", "text": "I think"}),
+            json!({"type": "reasoning_delta", "text": " so"}),
+            text("Let me "),
+            text("see"),
+            json!({"type": "tool_input_started", "id": "1", "name": "look_up"}),
+            json!({"type": "tool_input_delta", "id": "1", "json": "{}"}),
+            planned("1", &json!({"id": "7"})),
+            planned("2", &json!({})),
+            json!({"type": "tool_input_repaired", "id": "1", "repairs": ["`id` made a number"], "input": {"id": 7}}),
+            json!({"type": "tool_awaiting_approval", "id": "2"}),
+            json!({"type": "tool_denied", "id": "2", "reason": "not now"}),
+            json!({"type": "tool_started", "id": "1"}),
+            json!({"type": "tool_retried", "id": "1", "attempt": 2, "reason": "it broke"}),
+            json!({"type": "warning", "kind": "option_dropped", "message": "no temperature"}),
+            json!({"type": "question_asked", "id": "q", "question": {"server": "shop", "message": "Sure?", "form": "fields", "schema": {}}}),
+            json!({"type": "question_answered", "id": "q", "action": "decline"}),
+            finished("1", &json!([{"type": "text", "text": "Ann"}])),
+            json!({"type": "model_call_failed", "step": 2, "error": {"kind": "overloaded", "message": "later"}}),
+            text("done"),
+        ],
+    );
+    let told = serde_json::to_value(&transcript.entries).unwrap();
+    assert_eq!(
+        told,
+        json!([
+            {"at_ms": 0, "type": "reasoning", "text": "I think so"},
+            {"at_ms": 2, "type": "text", "text": "Let me see"},
+            {"at_ms": 6, "type": "call", "id": "1", "server": "shop", "tool": "look_up", "input": {"text": "{\"id\":\"7\"}"},
+                "course": [
+                    {"at_ms": 8, "about": "tool_input_repaired", "text": "`id` made a number: {\"id\":7}"},
+                    {"at_ms": 12, "about": "tool_retried", "text": "attempt 2, since it broke"},
+                ],
+                "result": {"at_ms": 16, "is_error": false, "cached": false, "attempts": 2, "duration_ms": 7, "content": [{"type": "text", "text": "Ann"}]}},
+            {"at_ms": 7, "type": "call", "id": "2", "server": "shop", "tool": "look_up", "input": {"text": "{}"},
+                "course": [
+                    {"at_ms": 9, "about": "tool_awaiting_approval", "text": ""},
+                    {"at_ms": 10, "about": "tool_denied", "text": "not now"},
+                ]},
+            {"at_ms": 13, "type": "note", "about": "warning", "text": "option dropped: no temperature"},
+            {"at_ms": 14, "type": "note", "about": "question_asked", "text": "shop: Sure?"},
+            {"at_ms": 15, "type": "note", "about": "question_answered", "text": "decline"},
+            {"at_ms": 17, "type": "note", "about": "model_call_failed", "text": "later"},
+            {"at_ms": 18, "type": "text", "text": "done"},
+        ])
+    );
+    let written = serde_json::to_string(&transcript).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Transcript>(&written).unwrap(),
+        transcript
+    );
+}
+
+#[test]
+fn what_is_no_text_is_told_by_kind_and_size() {
+    let content = json!([
+        {"type": "image", "media_type": "image/png", "source": {"base64": "AAAAAA=="}},
+        {"type": "audio", "media_type": "audio/wav", "source": {"url": "https://a.example/x.wav"}},
+        {"type": "resource", "uri": "file:///a", "blob": "AAAA"},
+        {"type": "resource", "uri": "file:///b", "text": "words"},
+        {"type": "resource_link", "uri": "file:///c", "name": "c"},
+    ]);
+    let transcript = of(
+        &Scrubber::default(),
+        [planned("1", &json!({})), finished("1", &content)],
+    );
+    let Event::Call(call) = &transcript.entries[0].event else {
+        panic!("{transcript:?}")
+    };
+    let told = serde_json::to_value(&call.result.as_ref().unwrap().content).unwrap();
+    assert_eq!(
+        told,
+        json!([
+            {"type": "bytes", "kind": "image", "media_type": "image/png", "bytes": 4},
+            {"type": "bytes", "kind": "audio", "media_type": "audio/wav", "address": {"text": "https://a.example/x.wav"}},
+            {"type": "bytes", "kind": "resource", "address": {"text": "file:///a"}, "bytes": 3},
+            {"type": "text", "text": "words"},
+            {"type": "text", "text": "[resource c: file:///c]"},
+        ])
+    );
+}
+
+#[test]
+fn what_is_long_is_cut_and_counted() {
+    let scrubber = Scrubber::default();
+    let long = "é".repeat(50_000);
+    let result = json!([{"type": "text", "text": long}]);
+    let transcript = of(
+        &scrubber,
+        [
+            text(&long),
+            planned("1", &json!({})),
+            finished("1", &result),
+        ],
+    );
+    assert_eq!(
+        transcript.entries[0].event,
+        Event::Text(excerpt(&long[..65_536], 34_464))
+    );
+    let Event::Call(call) = &transcript.entries[1].event else {
+        panic!("{transcript:?}")
+    };
+    let content = &call.result.as_ref().unwrap().content;
+    assert_eq!(content[..], [Piece::Text(excerpt(&long[..16_384], 83_616))]);
+
+    // All texts of a turn together, and all entries.
+    let warning = |_| json!({"type": "warning", "kind": "option_dropped", "message": long});
+    let transcript = of(&scrubber, (0..2_005).map(warning));
+    assert_eq!((transcript.entries.len(), transcript.left_out), (2_000, 5));
+    let sizes: usize = transcript
+        .entries
+        .iter()
+        .map(|entry| match &entry.event {
+            Event::Note { text, .. } => {
+                assert_eq!(text.text.len() as u64 + text.left_out, 100_016);
+                text.text.len()
+            }
+            other => panic!("{other:?}"),
+        })
+        .sum();
+    assert_eq!(sizes, 256 << 10);
+}
+
+#[test]
+fn a_secret_that_came_in_pieces_is_not_told() {
+    let scrubber = Scrubber::new(["tango-4711-foxtrot"]);
+    let transcript = of(
+        &scrubber,
+        [
+            text("It is tango-47"),
+            text("11-foxtrot."),
+            planned("1", &json!({"password": "x"})),
+        ],
+    );
+    let written = serde_json::to_string(&transcript).unwrap();
+    assert!(written.contains("It is [redacted]."), "{written}");
+    assert!(
+        written.contains(r#"{\"password\":\"[redacted]\"}"#),
+        "{written}"
+    );
+}
