@@ -19,11 +19,13 @@ use switchboard_orchestration::{
 
 use super::{Approve, Failure, context::Context};
 use crate::{
+    config::Config,
     decisions::KeptDecisions,
     environment::Environment,
     model::{Chosen, list_price},
     recipes,
     runs::StoredRuns,
+    tape::Tape,
     terminal::{self, PresetAnswer, PresetApprover, Screen, TerminalApprover},
 };
 
@@ -198,9 +200,25 @@ pub(crate) async fn models(
     };
     let mut fallbacks = Vec::new();
     for name in wanted {
-        fallbacks.push(context.choose_model(Some(name)).await?.model);
+        // One that was not needed when a run was recorded has no part in it.
+        if !context.tape.lacks(name) {
+            fallbacks.push(context.choose_model(Some(name)).await?.model);
+        }
     }
     Ok((chosen, fallbacks))
+}
+
+/// The recipe of this name or file. What means nothing in it is told.
+pub(crate) fn recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failure> {
+    let found = recipes::find(name, &context.environment).map_err(Failure::usage)?;
+    if !found.recipe.ignored.is_empty() {
+        terminal::say_warning(&format!(
+            "recipe {}: these keys mean nothing here: {}",
+            found.recipe.name,
+            found.recipe.ignored.join(", ")
+        ));
+    }
+    Ok(Arc::new(found.recipe))
 }
 
 /// What was settled before anything is started.
@@ -222,24 +240,23 @@ impl AgentArgs {
     /// server is started.
     pub(crate) async fn plan(&self, context: &Context) -> Result<Plan, Failure> {
         let config = &context.config.run;
-        let recipe = match self.recipe.as_deref().or(config.recipe.as_deref()) {
-            None => None,
-            Some(name) => {
-                let found = recipes::find(name, &context.environment).map_err(Failure::usage)?;
-                if !found.recipe.ignored.is_empty() {
-                    terminal::say_warning(&format!(
-                        "recipe {}: these keys mean nothing here: {}",
-                        found.recipe.name,
-                        found.recipe.ignored.join(", ")
-                    ));
-                }
-                Some(Arc::new(found.recipe))
-            }
-        };
+        let named = self.recipe.as_deref().or(config.recipe.as_deref());
+        let recipe = named.map(|name| recipe(name, context)).transpose()?;
         let of_recipe = recipe.as_ref().and_then(|recipe| recipe.model.as_deref());
         let named = self.model.as_deref().or(of_recipe);
         let (chosen, fallbacks) = models(context, named, &self.fallback).await?;
-        Ok(Plan {
+        Ok(self.settle(context, recipe, chosen, fallbacks))
+    }
+
+    /// The plan with these models and this recipe, whatever the options name.
+    pub(crate) fn settle(
+        &self,
+        context: &Context,
+        recipe: Option<Arc<Recipe>>,
+        chosen: Chosen,
+        fallbacks: Vec<Arc<dyn ChatModel>>,
+    ) -> Plan {
+        Plan {
             options: self.options(context, recipe.as_deref()),
             no_tools: self.no_tools || recipe.as_ref().is_some_and(|it| !it.tools.enabled),
             later: self.approve == Some(Approve::Later),
@@ -248,7 +265,7 @@ impl AgentArgs {
             chosen,
             fallbacks,
             recipe,
-        })
+        }
     }
 
     /// The recipe that is followed, as it is named.
@@ -332,6 +349,23 @@ pub(crate) struct AgentParts<'p> {
 }
 
 impl Plan {
+    /// Writes down what its models say.
+    pub(crate) fn record(&mut self, tape: &Tape) {
+        self.chosen.model = tape.recorded(Arc::clone(&self.chosen.model));
+        for model in &mut self.fallbacks {
+            *model = tape.recorded(Arc::clone(model));
+        }
+    }
+
+    /// The tools of a host, as they are recorded or had again.
+    fn tools(&self, context: &Context, host: &Arc<McpHost>) -> Arc<dyn ToolHost> {
+        let host = Arc::clone(host) as Arc<dyn ToolHost>;
+        if self.no_tools {
+            return host;
+        }
+        context.tape.tools(host)
+    }
+
     /// The agent for one question at the terminal, with everything it needs.
     pub(crate) fn agent(
         mut self,
@@ -342,7 +376,7 @@ impl Plan {
     ) -> Agent {
         let mut approver = TerminalApprover::new(screen.clone());
         if context.config.run.context.is_none() {
-            approver = approver.checking(Arc::clone(host) as Arc<dyn ToolHost>);
+            approver = approver.checking(self.tools(context, host));
         }
         let approver: Arc<dyn Approver> = Arc::new(if self.later {
             approver.who_decides_later()
@@ -377,9 +411,10 @@ impl Plan {
         parts: AgentParts<'_>,
     ) -> Agent {
         let config = &context.config;
+        let tools = self.tools(context, host);
         let mut agent = Agent::new(self.chosen.model)
             .named("switchboard")
-            .with_tools(Arc::clone(host) as Arc<dyn ToolHost>)
+            .with_tools(tools)
             .with_redefined_tools(host.redefined_tools())
             .with_options(self.options)
             .with_approver(parts.approver)
@@ -397,21 +432,7 @@ impl Plan {
         if let Some(checkpoints) = parts.checkpoints {
             agent = agent.with_checkpoints(checkpoints);
         }
-        if let Some(values) = &config.run.context {
-            let injected =
-                values
-                    .iter()
-                    .fold(ContextInjection::new(), |injected, (name, value)| {
-                        // It was JSON when it was read.
-                        match serde_json::from_str(value.expose_secret()) {
-                            Ok(value) => injected.with(name, value),
-                            Err(_) => injected,
-                        }
-                    });
-            let injected = match &config.run.context_servers {
-                Some(servers) => injected.only_for(servers.iter().cloned()),
-                None => injected,
-            };
+        if let Some(injected) = injection(config) {
             agent = agent.with_context(injected);
         }
         if let Some(lifetime) = config.run.cache_results.filter(|it| !it.is_zero()) {
@@ -422,4 +443,22 @@ impl Plan {
         }
         agent
     }
+}
+
+/// What tools are given that the model neither sees nor writes, if something is.
+pub(crate) fn injection(config: &Config) -> Option<ContextInjection> {
+    let values = config.run.context.as_ref()?;
+    let injected = values
+        .iter()
+        .fold(ContextInjection::new(), |injected, (name, value)| {
+            // It was JSON when it was read.
+            match serde_json::from_str(value.expose_secret()) {
+                Ok(value) => injected.with(name, value),
+                Err(_) => injected,
+            }
+        });
+    Some(match &config.run.context_servers {
+        Some(servers) => injected.only_for(servers.iter().cloned()),
+        None => injected,
+    })
 }

@@ -18,6 +18,7 @@ use switchboard_domain::{
 use switchboard_mcp_client::{Answering, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
     Agent, BegunWith, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
+    arguments::Validators,
     journal::{KeptEnd, TakenRun},
 };
 use uuid::Uuid;
@@ -42,6 +43,7 @@ use crate::{
     runs::StoredRuns,
     sampler::ModelSampler,
     servers::Servers,
+    tape::TapeArgs,
     terminal::{self, PresetAnswer, Screen, TerminalElicitor},
 };
 
@@ -57,6 +59,8 @@ pub(super) struct AskArgs {
     agent: AgentArgs,
     #[command(flatten)]
     shown: Shown,
+    #[command(flatten)]
+    tape: TapeArgs,
 }
 
 /// How an answer is shown, and where everything else is configured.
@@ -86,14 +90,31 @@ pub(super) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(&args.shown.global, environment)?;
-    let plan = args.agent.plan(&context).await?;
+    let mut context = Context::load_for(&args.shown.global, &args.tape, environment)?;
+    context.tape = args.tape.replay(&context)?;
+    let mut plan = args.agent.plan(&context).await?;
     let question = question(&args.question)?;
     say_choice(&plan.chosen, &context);
+    // A recording that is there already is replaced only when nothing can be wrong any more.
+    if let Some(tape) = args.tape.record(&context)? {
+        plan.record(&tape);
+        context.tape = tape;
+    }
+    let result = answer(args, question, plan, &context, interrupts).await;
+    context.tape.finish(result)
+}
+
+async fn answer(
+    args: AskArgs,
+    question: String,
+    plan: Plan,
+    context: &Context,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
     let keeps = args.session.is_some() || context.config.sessions.keep == Some(true);
     if !keeps {
         let start = Start::Question(question);
-        return carry_out(plan, args.shown.output, &context, interrupts, start).await;
+        return carry_out(plan, args.shown.output, context, interrupts, start).await;
     }
     let talks = Talks::open(&context.config, &context.environment)
         .await
@@ -101,7 +122,7 @@ pub(super) async fn run(
     let result = match session_of(&talks, args.session.as_deref(), &question).await {
         Ok(session) => {
             let start = Start::InSession(talks.clone(), session.id, question, Box::new(args.agent));
-            carry_out(plan, args.shown.output, &context, interrupts, start).await
+            carry_out(plan, args.shown.output, context, interrupts, start).await
         }
         Err(failure) => Err(failure),
     };
@@ -307,6 +328,8 @@ pub(crate) async fn ready(
     interrupts: &Interrupts,
 ) -> Result<(), Early> {
     screen.wait_for("starting MCP servers");
+    // Before the first call of a tool, and while nothing else is to be done.
+    tokio::task::spawn_blocking(Validators::prepare);
     let result = tokio::select! {
         () = interrupts.first() => Err(Early::Interrupted),
         ready = started(host, patience) => ready.map_err(Early::Server),

@@ -33,12 +33,13 @@ pub(super) async fn run(
         session: args.session,
         resume: args.resume,
     };
-    chat::run(
+    // Too much for the stack.
+    Box::pin(chat::run(
         args.agent,
         args.shown.output,
         beginning,
         context,
         interrupts,
-    )
+    ))
     .await
 }

@@ -1,5 +1,7 @@
 //! What most commands begin with.
 
+use std::path::PathBuf;
+
 use anyhow::anyhow;
 use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_mcp_client::{McpHost, ServerStatus};
@@ -11,6 +13,7 @@ use crate::{
     model::{Chosen, Providers},
     observe,
     servers::Servers,
+    tape::{Tape, TapeArgs},
     terminal,
 };
 
@@ -20,13 +23,25 @@ pub(crate) struct Context {
     pub(crate) environment: Environment,
     pub(crate) config: Config,
     pub(crate) providers: Providers,
+    /// What models and tools say is written down, or had again.
+    pub(crate) tape: Tape,
 }
 
 impl Context {
     pub(crate) fn load(global: &Global, environment: Environment) -> Result<Self, Failure> {
+        Self::load_for(global, &TapeArgs::default(), environment)
+    }
+
+    /// The same for a command that may have a recording again: that needs no variable of what it does not start.
+    pub(crate) fn load_for(
+        global: &Global,
+        tape: &TapeArgs,
+        environment: Environment,
+    ) -> Result<Self, Failure> {
         let sources = Sources {
             config: global.config.clone(),
             mcp_configs: global.mcp_config.clone(),
+            nothing_starts: tape.is_replay(),
         };
         let config = config::load(&sources, &environment).map_err(Failure::usage)?;
         observe::start(&config, &environment);
@@ -35,27 +50,28 @@ impl Context {
             environment,
             config,
             providers,
+            tape: Tape::default(),
         })
     }
 
-    /// The model that `flag` or the configuration names, or the first that can be asked.
+    /// The model that `flag` or the configuration names, or the first that can be asked. Of a recording that is
+    /// had again, one that is in it.
     pub(crate) async fn choose_model(&self, flag: Option<&str>) -> Result<Chosen, Failure> {
+        if let Some(chosen) = self.tape.choose(flag, self.config.model.as_deref()) {
+            return chosen;
+        }
         self.providers
             .choose(flag.or(self.config.model.as_deref()))
             .await
             .map_err(Failure::usage)
     }
 
+    /// The servers to start; none where a recording answers for them.
     pub(crate) fn servers(&self) -> Result<Servers, Failure> {
-        let program = std::env::current_exe()
-            .map_err(|error| Failure::run(error).context("this program cannot find itself"))?;
-        // After an update the file is another one; the kernel still has this one.
-        let replaced = cfg!(target_os = "linux") && !program.exists();
-        let program = if replaced {
-            "/proc/self/exe".into()
-        } else {
-            program
-        };
+        if self.tape.is_replay() {
+            return Ok(Servers::none());
+        }
+        let program = this_program()?;
         let mut servers = Servers::of(&self.config, &program, &self.environment);
         self.check_context_servers(&servers)?;
         // A server may say what it was given, on its standard error too.
@@ -81,6 +97,19 @@ impl Context {
             _ => Ok(()),
         }
     }
+}
+
+/// This program, to be started once more.
+pub(crate) fn this_program() -> Result<PathBuf, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::run(error).context("this program cannot find itself"))?;
+    // After an update the file is another one; the kernel still has this one.
+    let replaced = cfg!(target_os = "linux") && !program.exists();
+    Ok(if replaced {
+        "/proc/self/exe".into()
+    } else {
+        program
+    })
 }
 
 /// Starts servers. They come up in the background.

@@ -149,7 +149,9 @@ fn variables(environment: &Environment) -> Vec<Finding> {
     ]
     .map(str::to_owned)
     .to_vec();
-    let command = Cli::command();
+    let mut command = Cli::command();
+    // With the arguments of all commands.
+    command.build();
     for command in std::iter::once(&command).chain(command.get_subcommands()) {
         known.extend(
             command

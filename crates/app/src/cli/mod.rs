@@ -5,7 +5,9 @@ pub(crate) mod ask;
 pub(crate) mod changed;
 mod chat;
 pub(crate) mod context;
+mod deferred;
 mod doctor;
+mod eval;
 mod failure;
 pub(crate) mod interrupt;
 mod login;
@@ -34,6 +36,7 @@ use clap::{
 use switchboard_orchestration::ApprovalPolicy;
 
 use crate::{environment::Environment, observe, terminal};
+use deferred::Deferred;
 pub use failure::{Code, Failure};
 use interrupt::Interrupts;
 
@@ -79,31 +82,33 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Answer one question, with the tools of the MCP servers
-    Ask(ask::AskArgs),
+    Ask(Deferred<ask::AskArgs>),
     /// Talk with a model and its tools, in a conversation that is kept
-    Chat(chat::ChatArgs),
+    Chat(Deferred<chat::ChatArgs>),
     /// List the conversations that are kept, show, export, import or delete them
-    Sessions(sessions::SessionsArgs),
+    Sessions(Deferred<sessions::SessionsArgs>),
     /// Serve the web page and the HTTP interface
-    Serve(serve::ServeArgs),
+    Serve(Deferred<serve::ServeArgs>),
+    /// Measure how well models use tools: run scenarios, print the table, write a report
+    Eval(Deferred<Box<eval::EvalArgs>>),
     /// Show runs that wait for your word, go on with one, or count what runs did
-    Runs(runs::RunsArgs),
+    Runs(Deferred<runs::RunsArgs>),
     /// List the tools that the MCP servers offer, or call one by hand
-    Tools(tools::ToolsArgs),
+    Tools(Deferred<tools::ToolsArgs>),
     /// List what the MCP servers let read, or read it
-    Resources(resources::ResourcesArgs),
+    Resources(Deferred<resources::ResourcesArgs>),
     /// List the prompts that the MCP servers have written, or get one
-    Prompts(prompts::PromptsArgs),
+    Prompts(Deferred<prompts::PromptsArgs>),
     /// Show the state of every MCP server, or log in to one
-    Servers(servers::ServersArgs),
+    Servers(Deferred<servers::ServersArgs>),
     /// Show what is configured, reachable and missing, and what to do about it
-    Doctor(doctor::DoctorArgs),
+    Doctor(Deferred<doctor::DoctorArgs>),
     /// List the models that can be named, and what is known of them
-    Models(models::ModelsArgs),
+    Models(Deferred<models::ModelsArgs>),
     /// List the recipes that can be named, or show one
-    Recipes(recipes::RecipesArgs),
+    Recipes(Deferred<recipes::RecipesArgs>),
     /// Run a bundled MCP server on standard input and output, or over HTTP
-    McpServer(mcp_server::McpServerArgs),
+    McpServer(Deferred<mcp_server::McpServerArgs>),
 }
 
 /// The form of an answer on standard output.
@@ -167,20 +172,26 @@ pub fn main() -> ExitCode {
 
 /// Reads the command line. Wrong usage ends the program here, with clap's own message.
 fn parse() -> Result<Cli, Failure> {
-    let mut command = without_empty_variables(Cli::command());
-    command.build();
-    let matches = command
-        .clone()
-        .try_get_matches()
-        .unwrap_or_else(|mut error| {
-            if let Some(variable) = wrong_variable(&command, &error) {
-                let tip = format!("the value is that of the variable {variable}");
-                let tips = ContextValue::StyledStrs(vec![tip.into()]);
-                error.insert(ContextKind::Suggested, tips);
-            }
-            error.exit()
-        });
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        // Help and version, which somebody asked for.
+        Err(asked) if !asked.use_stderr() => asked.exit(),
+        Err(error) => with_variable(error).exit(),
+    };
     Cli::from_arg_matches(&matches).map_err(Failure::usage)
+}
+
+/// The same error with the variable that a wrong value is from.
+fn with_variable(mut error: clap::Error) -> clap::Error {
+    // All commands at once, which takes a megabyte: clap itself makes only the one that is asked for.
+    let mut command = Cli::command();
+    command.build();
+    if let Some(variable) = wrong_variable(&command, &error) {
+        let tip = format!("the value is that of the variable {variable}");
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
 }
 
 /// The variable that a wrong value is from, if nobody wrote the option that is complained of.
@@ -215,8 +226,12 @@ fn argument<'c>(command: &'c clap::Command, named: &str) -> Option<&'c clap::Arg
     })
 }
 
-/// A variable that is set to nothing counts as not set, everywhere in this program.
+/// A variable that is set to nothing counts as not set, everywhere in this program. No argument is looked at again
+/// unless some variable, of whomever, is set to nothing.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
+    if !std::env::vars_os().any(|(_, value)| value.is_empty()) {
+        return command;
+    }
     let is_empty = |arg: &clap::Arg| {
         let value = arg.get_env().and_then(std::env::var_os);
         value.is_some_and(|value| value.is_empty())
@@ -260,19 +275,20 @@ async fn command(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     match command {
-        Command::Ask(args) => ask::run(args, environment, interrupts).await,
-        Command::Chat(args) => Box::pin(chat::run(args, environment, interrupts)).await,
-        Command::Sessions(args) => sessions::run(args, environment).await,
-        Command::Serve(args) => Box::pin(serve::run(args, environment, interrupts)).await,
-        Command::Runs(args) => Box::pin(runs::run(args, environment, interrupts)).await,
-        Command::Tools(args) => tools::run(args, environment, interrupts).await,
-        Command::Resources(args) => resources::run(args, environment, interrupts).await,
-        Command::Prompts(args) => prompts::run(args, environment, interrupts).await,
-        Command::Servers(args) => servers::run(args, environment, interrupts).await,
-        Command::Doctor(args) => doctor::run(args, environment, interrupts).await,
-        Command::Models(args) => models::run(args, environment, interrupts).await,
-        Command::Recipes(args) => recipes::run(&args, &environment),
-        Command::McpServer(args) => {
+        Command::Ask(Deferred(args)) => ask::run(args, environment, interrupts).await,
+        Command::Chat(Deferred(args)) => Box::pin(chat::run(args, environment, interrupts)).await,
+        Command::Sessions(Deferred(args)) => sessions::run(args, environment).await,
+        Command::Serve(Deferred(args)) => Box::pin(serve::run(args, environment, interrupts)).await,
+        Command::Eval(Deferred(args)) => Box::pin(eval::run(*args, environment, interrupts)).await,
+        Command::Runs(Deferred(args)) => Box::pin(runs::run(args, environment, interrupts)).await,
+        Command::Tools(Deferred(args)) => tools::run(args, environment, interrupts).await,
+        Command::Resources(Deferred(args)) => resources::run(args, environment, interrupts).await,
+        Command::Prompts(Deferred(args)) => prompts::run(args, environment, interrupts).await,
+        Command::Servers(Deferred(args)) => servers::run(args, environment, interrupts).await,
+        Command::Doctor(Deferred(args)) => doctor::run(args, environment, interrupts).await,
+        Command::Models(Deferred(args)) => models::run(args, environment, interrupts).await,
+        Command::Recipes(Deferred(args)) => recipes::run(&args, &environment),
+        Command::McpServer(Deferred(args)) => {
             observe::start_log(&environment);
             mcp_server::run(args, &environment, interrupts).await
         }

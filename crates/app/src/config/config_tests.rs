@@ -373,8 +373,26 @@ fn values_never_show_up_in_errors() {
         "mcp_servers: {crm: {command: x, env: {A: ['${KEY}']}}}",
     ] {
         let value: serde_json::Value = serde_saphyr::from_str(text).unwrap();
-        let error = from_value(Path::new("f.yaml"), value, &place.environment).unwrap_err();
+        let error = from_value(Path::new("f.yaml"), value, &[], &place.environment).unwrap_err();
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("k-123"), "{text}: {shown}");
     }
+}
+
+#[test]
+fn what_was_filled_in_is_known_wherever_it_stands() {
+    let place = Place::with(&[
+        ("user/switchboard.yaml", "instructions: '${KEY}'"),
+        (
+            "project/switchboard.yaml",
+            "model: 'acme/${NAME}'\nproviders: {acme: {base_url: 'http://localhost:1'}}",
+        ),
+    ]);
+    let config = place.load().unwrap();
+    let filled: Vec<&str> = config
+        .filled
+        .iter()
+        .map(secrecy::ExposeSecret::expose_secret)
+        .collect();
+    assert_eq!(filled, ["k-123", "crm"]);
 }

@@ -20,6 +20,9 @@ pub const CONFIG_FILE_NAMES: [&str; 4] = [
     "switchboard.json",
 ];
 
+/// The parts of a file about what is started or asked, by name.
+const LEFT_OUT: [&str; 4] = ["mcp_servers", "mcpServers", "servers", "providers"];
+
 /// Which files to read besides the ones that are found.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
@@ -27,6 +30,8 @@ pub struct Sources {
     pub config: Option<PathBuf>,
     /// Files that list MCP servers, in any of the known forms.
     pub mcp_configs: Vec<PathBuf>,
+    /// Nothing is started and nobody asked: servers and providers with variables that are not set are left out.
+    pub nothing_starts: bool,
 }
 
 /// Reads and merges all files.
@@ -42,12 +47,23 @@ pub fn load(sources: &Sources, environment: &Environment) -> Result<Config, Conf
     };
     for file in [user, project].into_iter().flatten() {
         let value = read(&file)?;
-        config = config.overlaid_by(from_value(&file, value, environment)?);
+        let sections = if sources.nothing_starts {
+            LEFT_OUT.as_slice()
+        } else {
+            &[]
+        };
+        config = config.overlaid_by(from_value(&file, value, sections, environment)?);
     }
     for file in &sources.mcp_configs {
         let file = environment.working_dir.join(file);
-        let servers = load_servers(&file, environment)?;
-        config.add_servers_of(file, servers);
+        match load_servers(&file, environment) {
+            Ok(servers) => config.add_servers_of(file, servers),
+            Err(ConfigError::InFile {
+                problem: Problem::UnsetVariable { .. },
+                ..
+            }) if sources.nothing_starts => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(config)
 }
@@ -64,6 +80,19 @@ pub fn load_servers(
         interpolate::fill(&mut value, environment).map_err(|problem| problem.in_file(file))?;
     let mut servers = switchboard_mcp_client::config::from_document(&value)
         .map_err(|error| Problem::from(error).in_file(file))?;
+    for server in &mut servers {
+        server.secrets.extend(used.iter().cloned());
+    }
+    Ok(servers)
+}
+
+/// Servers in the form of our own `mcp_servers:` that stand in another file than a configuration.
+pub(crate) fn servers_of(
+    value: &mut Value,
+    environment: &Environment,
+) -> Result<Vec<ServerConfig>, Problem> {
+    let used = interpolate::fill(value, environment)?;
+    let mut servers = switchboard_mcp_client::config::from_ours(value)?;
     for server in &mut servers {
         server.secrets.extend(used.iter().cloned());
     }

@@ -2,7 +2,7 @@
 //! `${env:VAR}` and `${workspaceFolder}`.
 
 use secrecy::SecretString;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::error::Problem;
 use crate::environment::Environment;
@@ -28,6 +28,47 @@ pub(super) fn fill(
 ) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
     fill_in(value, environment, &mut used)?;
+    Ok(used)
+}
+
+/// The same, but that entries of the maps under the keys `left_out` are taken out where they need a variable that is
+/// not set.
+pub(super) fn fill_but(
+    value: &mut Value,
+    left_out: &[&str],
+    environment: &Environment,
+) -> Result<Vec<SecretString>, Problem> {
+    let mut used = Vec::new();
+    // What is filled in is not looked at again: values may look like variables.
+    let mut done = Vec::new();
+    if let Value::Object(fields) = value {
+        for (key, section) in fields.iter_mut() {
+            let Value::Object(entries) = section else {
+                continue;
+            };
+            if !left_out.contains(&key.as_str()) {
+                continue;
+            }
+            let mut kept = Map::new();
+            for (name, mut entry) in std::mem::take(entries) {
+                match fill_in(&mut entry, environment, &mut used) {
+                    Ok(()) => {
+                        kept.insert(name, entry);
+                    }
+                    Err(Problem::UnsetVariable { .. }) => {}
+                    Err(problem) => return Err(problem),
+                }
+            }
+            done.push((key.clone(), kept));
+        }
+    }
+    fill_in(value, environment, &mut used)?;
+    if let Value::Object(fields) = value {
+        for (key, kept) in done {
+            // In its place: the key is there.
+            fields.insert(key, Value::Object(kept));
+        }
+    }
     Ok(used)
 }
 
@@ -117,6 +158,8 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn fill_text(text: &str) -> Result<String, Problem> {
@@ -156,6 +199,27 @@ mod tests {
             let error = fill_text(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn entries_that_lack_a_variable_are_left_out_where_they_may_be() {
+        let environment = Environment::of([("A", "${B}")]);
+        let document = json!({
+            "mcp_servers": {"one": {"command": "${NONE}"}, "two": {"command": "${A}"}},
+            "model": "m",
+        });
+        let mut value = document.clone();
+        let used = fill_but(&mut value, &["mcp_servers", "providers"], &environment).unwrap();
+        assert_eq!(used.len(), 1);
+        let left = json!({"mcp_servers": {"two": {"command": "${B}"}}, "model": "m"});
+        assert_eq!(value, left);
+        // Nowhere else, and only for this.
+        let error = fill_but(&mut document.clone(), &[], &environment).unwrap_err();
+        assert!(error.to_string().contains("NONE"));
+        let mut other = json!({"model": "${NONE}"});
+        fill_but(&mut other, &["mcp_servers"], &environment).unwrap_err();
+        let mut open = json!({"mcp_servers": {"one": {"command": "${NONE"}}});
+        fill_but(&mut open, &["mcp_servers"], &environment).unwrap_err();
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod sessions;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use secrecy::SecretString;
 use switchboard_domain::ReasoningEffort;
 use switchboard_mcp_client::config::ServerConfig;
 use switchboard_orchestration::ApprovalPolicy;
@@ -25,7 +26,7 @@ use switchboard_orchestration::ApprovalPolicy;
 pub use adapter::{AdapterOptions, InWords, TextCalling};
 pub use error::ConfigError;
 pub use files::{CONFIG_FILE_NAMES, Sources, load, load_servers};
-pub(crate) use files::{from_text, text_of};
+pub(crate) use files::{from_text, servers_of, text_of};
 pub use observe::{AuditPlace, ObserveConfig, OtlpEndpoint};
 pub use providers::{ProviderEntry, ProviderKind};
 pub use run::{ApprovalsConfig, LimitsConfig, RunConfig};
@@ -73,6 +74,8 @@ pub struct Config {
     pub servers: Option<Vec<ServerConfig>>,
     /// Which file each of them is from, by its name.
     pub server_files: BTreeMap<String, PathBuf>,
+    /// The values of the variables that were filled in anywhere: any may be a secret.
+    pub filled: Vec<SecretString>,
 }
 
 impl Config {
@@ -81,6 +84,7 @@ impl Config {
     #[must_use]
     fn overlaid_by(mut self, over: Self) -> Self {
         self.files.extend(over.files);
+        self.filled.extend(over.filled);
         self.model = over.model.or(self.model);
         self.instructions = over.instructions.or(self.instructions);
         self.approve = over.approve.or(self.approve);
@@ -136,20 +140,24 @@ fn replace_by_name<T>(base: &mut Vec<T>, over: Vec<T>, name: impl Fn(&T) -> &Str
 #[path = "config_tests.rs"]
 mod tests;
 
-/// Reads a document that is already parsed, as the file `file` would be.
+/// Reads a document that is already parsed, as the file `file` would be. Of the sections `left_out` what needs a
+/// variable that is not set is left out.
 fn from_value(
     file: &std::path::Path,
     mut value: serde_json::Value,
+    left_out: &[&str],
     environment: &Environment,
 ) -> Result<Config, ConfigError> {
     // Servers in the form of another program, as its own file would have them.
     switchboard_mcp_client::config::select_servers(&mut value);
-    let used = interpolate::fill(&mut value, environment).map_err(|error| error.in_file(file))?;
+    let used = interpolate::fill_but(&mut value, left_out, environment);
+    let used = used.map_err(|error| error.in_file(file))?;
     let mut config = document::read(&value, file).map_err(|error| error.in_file(file))?;
     for server in config.servers.iter_mut().flatten() {
         server.secrets.extend(used.iter().cloned());
         let (name, file) = (server.name.clone(), file.to_owned());
         config.server_files.insert(name, file);
     }
+    config.filled = used;
     Ok(config)
 }

@@ -14,7 +14,8 @@ use std::sync::OnceLock;
 use tracing_subscriber::{layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 pub use audit::{AuditError, AuditLog, Recorder, list_prices};
-pub use secrets::redactor;
+pub(crate) use secrets::hidden_of;
+pub use secrets::{known_secrets, redactor};
 
 use crate::{config::Config, environment::Environment, terminal};
 

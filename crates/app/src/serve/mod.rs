@@ -23,6 +23,7 @@ use crate::{
 };
 use agents::Agents;
 use watch::Watch;
+pub(crate) use wish::apply;
 
 /// How long the first run waits for servers, if the configuration does not say it.
 const STARTUP_WAIT: Duration = Duration::from_secs(5);

@@ -211,7 +211,7 @@ impl Approver for Nobody {
 
 /// What a client says of a run. What costs or may do harm is only lessened by it: limits and approvals are whoever
 /// runs the server's.
-fn apply(parameters: &Parameters, options: &mut RunOptions) {
+pub(crate) fn apply(parameters: &Parameters, options: &mut RunOptions) {
     let sampling = &mut options.sampling;
     sampling.temperature = parameters.temperature.or(sampling.temperature);
     sampling.top_p = parameters.top_p.or(sampling.top_p);

@@ -10,6 +10,8 @@
 mod bad_input;
 mod changed_tools;
 mod delivery;
+mod evals;
+mod evaluations;
 mod library;
 mod logins;
 mod observability;
@@ -17,6 +19,7 @@ mod offers;
 mod offline;
 mod peers;
 mod recipes;
+mod recordings;
 mod resume;
 mod runs;
 mod server_tools;

@@ -1,0 +1,93 @@
+//! What is another than in an earlier report, on a terminal.
+
+use std::fmt::Write as _;
+
+use switchboard_evals::compare::{Change, Comparison, ModelComparison};
+
+use super::tables::{laid_out, model_name};
+use crate::terminal::{BAD, GOOD, STRONG, one_line};
+
+/// Scenarios that are named one by one.
+const MOST: usize = 40;
+
+/// The comparison in words and figures.
+pub(crate) fn of(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for model in &comparison.models {
+        let _ = writeln!(
+            text,
+            "\n{STRONG}{} before and now{STRONG:#}",
+            model_name(&model.model)
+        );
+        if model.partial {
+            text.push_str("of the scenarios that both reports have\n");
+        }
+        text.push_str(&figures(model));
+        text.push_str(&scenarios(model));
+    }
+    for (models, when) in [
+        (&comparison.only_earlier, "earlier"),
+        (&comparison.only_later, "later"),
+    ] {
+        if !models.is_empty() {
+            let names: Vec<String> = models.iter().map(model_name).collect();
+            let _ = writeln!(text, "\nonly in the {when} report: {}", names.join(", "));
+        }
+    }
+    if comparison.is_empty() {
+        text.push_str("\nthe reports have no scenario of a model in common\n");
+    }
+    text
+}
+
+fn figures(model: &ModelComparison) -> String {
+    let mut rows = vec![
+        ["", "before", "now", "difference", ""]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for it in &model.figures {
+        let word = match it.change {
+            Change::Better | Change::Worse => it.change.as_str(),
+            _ => "",
+        };
+        rows.push(vec![
+            it.figure.title().to_owned(),
+            it.earlier_text(),
+            it.later_text(),
+            it.difference_text(),
+            word.to_owned(),
+        ]);
+    }
+    laid_out(&rows)
+}
+
+fn scenarios(model: &ModelComparison) -> String {
+    let mut text = String::new();
+    let mut shown = 0;
+    for change in [Change::Worse, Change::Better, Change::New, Change::Gone] {
+        for it in model.scenarios.iter().filter(|it| it.change == change) {
+            shown += 1;
+            if shown > MOST {
+                continue;
+            }
+            let style = match change {
+                Change::Worse => BAD,
+                Change::Better => GOOD,
+                _ => anstyle::Style::new(),
+            };
+            let _ = writeln!(
+                text,
+                "{style}{}{style:#} {}: {} before, {} now",
+                change.as_str(),
+                one_line(&it.scenario, 80),
+                it.earlier_text(),
+                it.later_text()
+            );
+        }
+    }
+    if shown > MOST {
+        let _ = writeln!(text, "and {} more", shown - MOST);
+    }
+    text
+}

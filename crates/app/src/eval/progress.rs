@@ -1,0 +1,77 @@
+//! How far an evaluation is, on standard error.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::{io::IsTerminal as _, time::Duration};
+use switchboard_evals::report::RunResult;
+
+use super::tables::model_name;
+use crate::terminal::{one_line, say};
+
+/// How often the time that has passed is drawn anew.
+const TICK: Duration = Duration::from_millis(250);
+
+/// How far it is: a bar at a terminal, else a line for each run, and nothing where that is not wanted.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    shows_lines: bool,
+    done: usize,
+    failed: usize,
+    total: usize,
+}
+
+impl Progress {
+    pub(crate) fn new(total: usize, quiet: bool) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let bar = (is_terminal && !quiet).then(|| bar(total));
+        Self {
+            bar,
+            shows_lines: !is_terminal && !quiet,
+            done: 0,
+            failed: 0,
+            total,
+        }
+    }
+
+    /// Shows that a run is over.
+    pub(crate) fn tell(&mut self, run: &RunResult) {
+        self.done += 1;
+        self.failed += usize::from(!run.passed);
+        let name = one_line(&run.scenario, 60);
+        let model = model_name(&run.model);
+        let end = if run.passed { "passed" } else { "failed" };
+        if let Some(bar) = &self.bar {
+            if !run.passed {
+                bar.suspend(|| say(format_args!("failed: {name} ({model})")));
+            }
+            bar.set_position(self.done as u64);
+            bar.set_message(format!("{} failed · {name}", self.failed));
+        }
+        if self.shows_lines {
+            let number = (run.repetition > 1).then(|| format!(", repetition {}", run.repetition));
+            say(format_args!(
+                "[{}/{}] {end}: {name} ({model}{})",
+                self.done,
+                self.total,
+                number.unwrap_or_default()
+            ));
+        }
+    }
+
+    /// Takes it away.
+    pub(crate) fn end(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(total: usize) -> ProgressBar {
+    // No colours: the line would have to be stripped of them where they are not wanted.
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+    let bar = bar.with_style(style.progress_chars("━╸ "));
+    bar.enable_steady_tick(TICK);
+    bar
+}

@@ -1,0 +1,248 @@
+//! The servers that an evaluation runs, and the files that are there for them.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::anyhow;
+use secrecy::SecretString;
+use serde_json::{Map, Value, json};
+use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_evals::suite::Suite;
+use switchboard_mcp_client::{KnownTools, McpHost, config::ServerConfig};
+use switchboard_mcp_servers::catalogue;
+use uuid::Uuid;
+
+use crate::{
+    cli::{
+        Failure,
+        context::{self, Context, this_program},
+    },
+    config,
+    observe::hidden_of,
+    private_file::make_folder,
+    servers::Servers,
+};
+
+/// What stands in a suite for the folder of its files.
+const FILES: &str = "${SUITE_FILES}";
+
+/// Which servers are started, as often as they are wanted.
+#[derive(Debug)]
+pub(crate) struct Blueprint {
+    /// Those of the suite; `None` takes the configured ones.
+    declared: Option<Map<String, Value>>,
+    files: BTreeMap<String, String>,
+}
+
+/// Servers that were started, with their files. These go when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) host: Arc<McpHost>,
+    _files: Option<Folder>,
+}
+
+impl Started {
+    /// No server at all.
+    pub(crate) fn nothing() -> Result<Self, Failure> {
+        Ok(Self {
+            host: Arc::new(context::start(Servers::none())?),
+            _files: None,
+        })
+    }
+
+    /// Why a server takes no calls, if it does not.
+    pub(crate) fn missing(&self, server: &str) -> Option<String> {
+        let mut statuses = self.host.servers().into_iter();
+        let status = statuses.find(|it| it.name == server && !it.state.takes_calls())?;
+        let (state, reason) = (status.state.as_str(), status.reason.unwrap_or_default());
+        Some(format!("server `{server}` is {state}: {reason}"))
+    }
+}
+
+impl Blueprint {
+    pub(crate) fn of(suite: &Suite) -> Self {
+        Self {
+            declared: suite.mcp_servers.clone(),
+            files: suite.files.clone(),
+        }
+    }
+
+    /// That every server that a scenario names is there, before one is started.
+    pub(crate) fn check(&self, suite: &Suite, context: &Context) -> Result<(), Failure> {
+        let configs = self.configs(context, Path::new("."))?.configs;
+        let known: Vec<&str> = configs.iter().map(|it| it.name.as_str()).collect();
+        let of_suite = suite.servers.iter().flatten();
+        let named = of_suite.map(|name| ("servers".to_owned(), name)).chain(
+            suite
+                .scenarios
+                .iter()
+                .enumerate()
+                .flat_map(|(at, scenario)| {
+                    let names = scenario.servers.iter().flatten();
+                    names.map(move |name| (format!("scenarios[{at}].servers"), name))
+                }),
+        );
+        for (place, name) in named {
+            if !known.contains(&name.as_str()) {
+                let near = nearest(name, known.iter().copied());
+                return Err(Failure::usage(anyhow!(
+                    "{place}: there is no server `{name}`{}; there are: {}. Servers of a suite stand under its \
+                     `mcp_servers`",
+                    did_you_mean(near),
+                    known.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the suite gives to its servers and nobody is to see: what stands in their environment and headers, and
+    /// what was filled in for `${…}`. Of a server that cannot be read there is none; [`Self::check`] tells of it.
+    pub(crate) fn secrets(&self, context: &Context) -> Vec<SecretString> {
+        let mut secrets = Vec::new();
+        for (name, entry) in self.declared.iter().flatten() {
+            let mut entry = entry.clone();
+            put_in(&mut entry, ".");
+            // Which program runs it is no secret.
+            if bundled(name, &mut entry, "").is_err() {
+                continue;
+            }
+            let mut one = json!({ name: entry });
+            let read = config::servers_of(&mut one, &context.environment);
+            for server in read.iter().flatten() {
+                secrets.extend(hidden_of(server).map(SecretString::from));
+            }
+        }
+        secrets
+    }
+
+    /// Starts them. They come up in the background.
+    pub(crate) fn start(&self, context: &Context) -> Result<Started, Failure> {
+        let folder = if self.files.is_empty() {
+            None
+        } else {
+            let made = Folder::with(&self.files);
+            Some(made.map_err(|error| {
+                Failure::run(error).context("the suite's files cannot be written")
+            })?)
+        };
+        let place = folder
+            .as_ref()
+            .map_or(Path::new("."), |it| it.path.as_path());
+        let servers = self.configs(context, place)?;
+        Ok(Started {
+            host: Arc::new(context::start(servers)?),
+            _files: folder,
+        })
+    }
+
+    fn configs(&self, context: &Context, files: &Path) -> Result<Servers, Failure> {
+        let mut servers = context.servers()?;
+        let Some(declared) = &self.declared else {
+            return Ok(servers);
+        };
+        let program = this_program()?.to_string_lossy().into_owned();
+        let mut value = Value::Object(declared.clone());
+        put_in(&mut value, &files.to_string_lossy());
+        if let Value::Object(entries) = &mut value {
+            for (name, entry) in entries.iter_mut() {
+                bundled(name, entry, &program).map_err(Failure::usage)?;
+            }
+        }
+        servers.configs = config::servers_of(&mut value, &context.environment)
+            .map_err(|problem| Failure::usage(problem).context("the suite"))?;
+        for server in &mut servers.configs {
+            // The scenarios are about them.
+            server.required = true;
+            hide(server, context);
+        }
+        servers.bundled = false;
+        // What tools of such names were elsewhere is nothing to compare with.
+        servers.options.known_tools = KnownTools::default();
+        servers.options.tool_memory = None;
+        servers.forgotten = None;
+        Ok(servers)
+    }
+}
+
+/// A server may say what it was given, on its standard error too.
+fn hide(server: &mut ServerConfig, context: &Context) {
+    server.secrets.extend(context.config.run.context_secrets());
+}
+
+/// Puts the folder of the files in its place in every text.
+fn put_in(value: &mut Value, files: &str) {
+    match value {
+        Value::String(text) if text.contains(FILES) => *text = text.replace(FILES, files),
+        Value::Array(items) => items.iter_mut().for_each(|item| put_in(item, files)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| put_in(field, files)),
+        _ => {}
+    }
+}
+
+/// Makes of `bundled: NAME` the command that runs this server of the program.
+fn bundled(server: &str, entry: &mut Value, program: &str) -> anyhow::Result<()> {
+    let Value::Object(fields) = entry else {
+        return Ok(());
+    };
+    let Some(bundled) = fields.shift_remove("bundled") else {
+        return Ok(());
+    };
+    let place = format!("mcp_servers.{server}");
+    let known: Vec<&str> = catalogue().iter().map(|it| it.name).collect();
+    let Some(name) = bundled.as_str().filter(|name| known.contains(name)) else {
+        return Err(anyhow!(
+            "{place}.bundled: there is no bundled server {bundled}; there are: {}",
+            known.join(", ")
+        ));
+    };
+    if fields.contains_key("command") || fields.contains_key("url") {
+        return Err(anyhow!(
+            "{place}: a bundled server has neither `command` nor `url`"
+        ));
+    }
+    let mut args = vec![json!("mcp-server"), json!(name)];
+    match fields.shift_remove("args") {
+        None => {}
+        Some(Value::Array(more)) => args.extend(more),
+        Some(_) => return Err(anyhow!("{place}.args must be a list of texts")),
+    }
+    fields.insert("command".to_owned(), json!(program));
+    fields.insert("args".to_owned(), Value::Array(args));
+    Ok(())
+}
+
+/// A folder for the files of a suite, which goes when this is dropped.
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    fn with(files: &BTreeMap<String, String>) -> std::io::Result<Self> {
+        let name = format!("switchboard-eval-{}", Uuid::new_v4());
+        let folder = Self {
+            path: std::env::temp_dir().join(name),
+        };
+        make_folder(&folder.path)?;
+        for (name, text) in files {
+            let path = folder.path.join(name);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            fs::write(path, text)?;
+        }
+        Ok(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is in a folder for such things.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}

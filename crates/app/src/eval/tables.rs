@@ -1,0 +1,285 @@
+//! A report on a terminal.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use switchboard_domain::{ModelId, Usage};
+use switchboard_evals::{
+    judge::Worth,
+    report::{Counts, ModelSummary, Report, RunResult},
+};
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::terminal::{BAD, FAINT, GOOD, STRONG, one_line};
+
+/// Runs whose faults are shown. The files have all of them.
+const MOST_FAILED: usize = 25;
+
+/// Columns of one line that a fault takes at most.
+const FAULT: usize = 400;
+
+/// What came out: by model, by tool, by kind, and what failed.
+pub(crate) fn of(report: &Report) -> String {
+    let summary = report.summary();
+    let mut text = String::new();
+    if !report.title.is_empty() {
+        let _ = writeln!(text, "{STRONG}{}{STRONG:#}\n", one_line(&report.title, 100));
+    }
+    text.push_str(&models(&summary));
+    text.push_str(&tools(&summary));
+    text.push_str(&kinds(&summary));
+    text.push_str(&failed(report));
+    if report.is_unfinished() {
+        let _ = writeln!(
+            text,
+            "\n{BAD}unfinished:{BAD:#} {} of {} runs were not made",
+            report.not_run,
+            report.not_run.saturating_add(report.runs.len() as u64)
+        );
+    }
+    text
+}
+
+fn models(summary: &[ModelSummary]) -> String {
+    let head = [
+        "model",
+        "runs",
+        "passed",
+        "calls",
+        "successful",
+        "failed",
+        "hallucinated",
+        "unnecessary",
+        "accuracy",
+        "p50",
+        "p95",
+        "tokens",
+        "cost",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for it in summary {
+        let mut row = vec![
+            model_name(&it.model),
+            it.runs.to_string(),
+            it.passed.to_string(),
+        ];
+        row.extend(counts(&it.counts));
+        row.extend(times(it.turn_ms));
+        row.push(tokens(it));
+        row.push(
+            it.cost_usd
+                .map_or_else(|| "–".to_owned(), |usd| format!("${usd:.4}")),
+        );
+        rows.push(row);
+    }
+    laid_out(&rows)
+}
+
+fn tools(summary: &[ModelSummary]) -> String {
+    let head = [
+        "tool",
+        "calls",
+        "successful",
+        "failed",
+        "hallucinated",
+        "unnecessary",
+        "accuracy",
+        "p50",
+        "p95",
+    ];
+    let mut text = String::new();
+    for it in summary.iter().filter(|it| !it.tools.is_empty()) {
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        if summary.len() > 1 {
+            rows[0][0] = format!("tool of {}", model_name(&it.model));
+        }
+        for (name, tool) in &it.tools {
+            let mut row = vec![one_line(name, 60)];
+            row.extend(counts(&tool.counts));
+            row.extend(times(tool.call_ms));
+            rows.push(row);
+        }
+        text.push('\n');
+        text.push_str(&laid_out(&rows));
+    }
+    text
+}
+
+/// Runs that passed, of all, by kind of scenario: a column for each model.
+fn kinds(summary: &[ModelSummary]) -> String {
+    let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (column, it) in summary.iter().enumerate() {
+        for (kind, (runs, passed)) in &it.kinds {
+            let cells = kinds.entry(kind).or_default();
+            cells.resize(column, "–".to_owned());
+            cells.push(format!("{passed} of {runs}"));
+        }
+    }
+    if kinds.keys().all(|kind| kind.is_empty()) {
+        return String::new();
+    }
+    let mut rows = vec![vec!["kind".to_owned()]];
+    rows[0].extend(summary.iter().map(|it| match summary {
+        [_] => "passed".to_owned(),
+        _ => model_name(&it.model),
+    }));
+    for (kind, mut cells) in kinds {
+        cells.resize(summary.len(), "–".to_owned());
+        let name = if kind.is_empty() { "(none)" } else { kind };
+        let mut row = vec![one_line(name, 40)];
+        row.append(&mut cells);
+        rows.push(row);
+    }
+    format!("\n{}", laid_out(&rows))
+}
+
+fn failed(report: &Report) -> String {
+    let failed: Vec<&RunResult> = report.runs.iter().filter(|run| !run.passed).collect();
+    if failed.is_empty() {
+        return match report.runs.as_slice() {
+            [] => String::new(),
+            [_] => format!("\n{GOOD}the run passed{GOOD:#}\n"),
+            runs => format!("\n{GOOD}all {} runs passed{GOOD:#}\n", runs.len()),
+        };
+    }
+    let mut text = format!("\n{STRONG}what failed{STRONG:#}\n");
+    for run in failed.iter().take(MOST_FAILED) {
+        let mut about = model_name(&run.model);
+        if run.repetition > 1 {
+            let _ = write!(about, ", repetition {}", run.repetition);
+        }
+        let _ = writeln!(
+            text,
+            "{BAD}×{BAD:#} {} {FAINT}({}){FAINT:#}",
+            one_line(&run.scenario, 80),
+            about
+        );
+        for fault in faults(run) {
+            let _ = writeln!(text, "    {}", one_line(&fault, FAULT));
+        }
+    }
+    if let Some(more) = failed.len().checked_sub(MOST_FAILED).filter(|it| *it > 0) {
+        let _ = writeln!(text, "and {more} more: --html or --json has all of them");
+    }
+    text
+}
+
+/// What is wrong with a run, with the turn where there are several.
+fn faults(run: &RunResult) -> Vec<String> {
+    let mut faults: Vec<String> = run.error.iter().cloned().collect();
+    let is_long = run.turns.len() > 1;
+    for (at, turn) in run.turns.iter().enumerate() {
+        // Of a call that is missing it helps to know what was called instead.
+        let instead = turn.judgement.calls.iter().filter_map(|call| {
+            let is_near = matches!(
+                call.worth,
+                Worth::WrongInput | Worth::WrongOrder | Worth::Hallucinated
+            );
+            let why = call.why.as_ref().filter(|_| is_near)?;
+            Some(format!("`{}` was called, but {why}", call.tool))
+        });
+        let instead = instead.filter(|_| !turn.judgement.missing.is_empty());
+        faults.extend(turn.faults.iter().cloned().chain(instead).map(|fault| {
+            if is_long {
+                format!("turn {}: {fault}", at + 1)
+            } else {
+                fault
+            }
+        }));
+    }
+    let missing = run.not_reached.iter();
+    faults.extend(missing.map(|call| format!("never reached: {call}")));
+    faults
+}
+
+/// Calls, successful, failed, hallucinated, unnecessary, accuracy.
+fn counts(counts: &Counts) -> [String; 6] {
+    [
+        counts.calls.to_string(),
+        counts.successful.to_string(),
+        counts.failed.to_string(),
+        counts.hallucinated.to_string(),
+        counts.unnecessary.to_string(),
+        counts.accuracy().map_or_else(|| "–".to_owned(), percent),
+    ]
+}
+
+/// The name of a model. A report may be anybody's, and a name act on a terminal or look like another's.
+pub(crate) fn model_name(model: &ModelId) -> String {
+    let is_seen = |c: &char| !is_format(*c);
+    let name: String = model.to_string().chars().filter(is_seen).collect();
+    one_line(&name, 80)
+}
+
+/// Characters that nobody sees: they join, separate and turn what stands around them.
+fn is_format(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn times(ms: Option<(u64, u64)>) -> [String; 2] {
+    match ms {
+        Some((half, most)) => [duration(half), duration(most)],
+        None => ["–".to_owned(), "–".to_owned()],
+    }
+}
+
+/// Milliseconds as people read them.
+fn duration(ms: u64) -> String {
+    if ms < 1_000 {
+        return format!("{ms} ms");
+    }
+    let tenths = ms / 100;
+    format!("{}.{} s", tenths / 10, tenths % 10)
+}
+
+/// Tokens read and written; with a mark where some are not known.
+fn tokens(of: &ModelSummary) -> String {
+    let Usage {
+        input_tokens,
+        output_tokens,
+        ..
+    } = of.usage;
+    let (Some(input), Some(output)) = (input_tokens, output_tokens) else {
+        return "–".to_owned();
+    };
+    let mark = if of.unmetered_turns > 0 { "≥ " } else { "" };
+    format!("{mark}{input} + {output}")
+}
+
+/// Rows under a head. The first column stands at the left, the others, which are figures, at the right.
+pub(super) fn laid_out(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width_of = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.width()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width_of).collect();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let room = " ".repeat(width.saturating_sub(cell.width()));
+            if column == 0 {
+                line.extend([cell, room.as_str()]);
+            } else {
+                line.extend(["  ", room.as_str(), cell]);
+            }
+        }
+        let line = line.trim_end();
+        let _ = if number == 0 {
+            writeln!(text, "{STRONG}{line}{STRONG:#}")
+        } else {
+            writeln!(text, "{line}")
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "tables_tests.rs"]
+mod tests;

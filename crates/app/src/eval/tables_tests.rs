@@ -1,0 +1,84 @@
+use serde_json::json;
+
+use super::*;
+
+fn report() -> Report {
+    let call = |tool: &str, end: &str, worth: &str| {
+        json!({
+            "server": "shop", "tool": tool, "input": {}, "end": end, "worth": worth,
+            "duration_ms": 12, "result": "…",
+        })
+    };
+    let turn = |faults: &[&str], calls: &[serde_json::Value]| {
+        json!({
+            "said": "?", "answer": "!", "outcome": "completed", "faults": faults, "calls": calls,
+            "missing": [], "steps": 1, "usage": {"input_tokens": 20, "output_tokens": 10},
+            "cost_usd": 0.25, "duration_ms": 1_234,
+        })
+    };
+    let run = |scenario: &str, kind: &str, model: &str, turns: &[serde_json::Value]| {
+        let passed = turns.iter().all(|turn| turn["faults"] == json!([]));
+        json!({
+            "scenario": scenario, "kind": kind, "model": model, "repetition": 1,
+            "passed": passed, "turns": turns,
+        })
+    };
+    let right = turn(&[], &[call("sum", "successful", "right")]);
+    let wrong = turn(
+        &["`sum` was\u{1b}[31m called twice"],
+        &[
+            call("sum", "successful", "wrong_input"),
+            call("find", "failed", "unnecessary"),
+        ],
+    );
+    let report = json!({
+        "version": 1, "title": "A shop", "program": "test", "made": "2026-11-22T00:00:00Z",
+        "thresholds": {}, "not_run": 1,
+        "runs": [
+            run("One", "entity exists", "acme/one", std::slice::from_ref(&right)),
+            run("Two", "follow-up", "acme/one", &[right.clone(), wrong]),
+            run("One", "entity exists", "acme/two", &[right]),
+        ],
+    });
+    Report::read(&report.to_string()).unwrap()
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+#[test]
+fn a_report_is_laid_out_for_people() {
+    insta::assert_snapshot!(plain(&of(&report())));
+}
+
+#[test]
+fn nothing_of_a_report_acts_on_a_terminal() {
+    let text = plain(&of(&report()));
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
+#[test]
+fn a_report_from_elsewhere_can_do_nothing() {
+    let mut report = report();
+    report.not_run = u64::MAX;
+    for run in &mut report.runs {
+        run.model.name = "one\u{202e}drow\u{200b}\u{e0041}\u{feff}\u{1b}[2J\nnext".to_owned();
+    }
+    let text = plain(&of(&report));
+    assert!(text.contains("acme/onedrow[2J next"), "{text}");
+    let is_odd = |c: char| is_format(c) || (c.is_control() && c != '\n');
+    assert!(!text.contains(is_odd), "{text:?}");
+    let unfinished = format!("{0} of {0} runs were not made", u64::MAX);
+    assert!(text.contains(&unfinished), "{text}");
+    let progress = model_name(&report.runs[0].model);
+    assert!(!progress.contains(is_odd), "{progress:?}");
+}
+
+#[test]
+fn one_run_is_told_as_one() {
+    let mut report = report();
+    report.runs.truncate(1);
+    let text = plain(&of(&report));
+    assert!(text.contains("\nthe run passed\n"), "{text}");
+}

@@ -1,0 +1,187 @@
+//! The file of a recording while it is made.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write},
+    path::Path,
+};
+
+use serde::Deserialize;
+
+/// As much of a file shows whether it is a recording: its first line is short.
+const HEAD: u64 = 64 << 10;
+
+/// A file that one run records in.
+///
+/// An older recording in it may have cost money: it stays until there is something to put in its place, so that a
+/// run whose servers do not even start takes nothing away.
+#[derive(Debug)]
+pub(super) struct Reel {
+    file: File,
+    /// What comes first, as long as the older recording stands in the file.
+    head: Option<Vec<u8>>,
+}
+
+/// The first line of a recording.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Reel {
+    /// Opens a file that nobody else can read, and that no other run records in. What is there and is no recording
+    /// is not overwritten.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        // What is no file, such as a pipe, cannot be opened for both, and has nothing to be kept.
+        let is_special = std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
+        if is_special {
+            let file = options.create(false).open(path)?;
+            return Ok(Self { file, head: None });
+        }
+        let mut file = options.read(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other(
+                    "another run is recording in it: wait for its end, or name another file",
+                ));
+            }
+            // Some file systems know no locks.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let head = if file.metadata()?.len() == 0 {
+            None
+        } else if is_recording(&file) {
+            file.rewind()?;
+            Some(Vec::new())
+        } else {
+            return Err(io::Error::other(
+                "it is there and is no recording: name another file, or remove it",
+            ));
+        };
+        make_private(&file)?;
+        Ok(Self { file, head })
+    }
+}
+
+/// Whether a recording begins here.
+fn is_recording(file: &File) -> bool {
+    let mut line = Vec::new();
+    let read = BufReader::new(file.take(HEAD)).read_until(b'\n', &mut line);
+    let head = read.ok().and_then(|_| serde_json::from_slice(&line).ok());
+    head.is_some_and(|head: Head| head.kind == "recording")
+}
+
+/// What people say to models is their own affair, also where the file was there and everybody's.
+#[cfg(unix)]
+fn make_private(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut permissions = file.metadata()?.permissions();
+    let private = permissions.mode() & !0o077;
+    if permissions.mode() == private {
+        return Ok(());
+    }
+    permissions.set_mode(private);
+    file.set_permissions(permissions)
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+fn make_private(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+impl Write for Reel {
+    /// The first piece, the head, waits for the second.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.head {
+            None => self.file.write(bytes),
+            Some(head) if head.is_empty() => {
+                head.extend(bytes);
+                Ok(bytes.len())
+            }
+            Some(head) => {
+                let mut all = std::mem::take(head);
+                self.head = None;
+                self.file.set_len(0)?;
+                all.extend(bytes);
+                self.file.write_all(&all)?;
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "{\"type\":\"recording\",\"version\":1,\"program\":\"old\"}\n{\"old\":1}\n";
+
+    #[test]
+    fn an_older_recording_stays_until_there_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        let read = || std::fs::read_to_string(&path).unwrap();
+        let mut first = Reel::open(&path).unwrap();
+        first.write_all(OLD.as_bytes()).unwrap();
+        drop(first);
+        assert_eq!(read(), OLD);
+        let mut second = Reel::open(&path).unwrap();
+        second.write_all(b"head\n").unwrap();
+        second.flush().unwrap();
+        assert_eq!(read(), OLD);
+        second.write_all(b"one\n").unwrap();
+        second.write_all(b"two\n").unwrap();
+        assert_eq!(read(), "head\none\ntwo\n");
+    }
+
+    #[test]
+    fn a_file_has_one_run_at_a_time_and_is_a_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        let first = Reel::open(&path).unwrap();
+        let refused = Reel::open(&path).unwrap_err().to_string();
+        assert!(refused.contains("another run is recording"), "{refused}");
+        drop(first);
+        Reel::open(&path).unwrap();
+        let suite = folder.path().join("suite.yaml");
+        std::fs::write(&suite, "scenarios: []").unwrap();
+        let refused = Reel::open(&suite).unwrap_err().to_string();
+        assert!(refused.contains("is no recording"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&suite).unwrap(), "scenarios: []");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_everybody_could_read_is_the_owners_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        std::fs::write(&path, OLD).unwrap();
+        let open = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&path, open).unwrap();
+        Reel::open(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_file_is_nobodys() {
+        let null = Path::new("/dev/null");
+        let _first = Reel::open(null).unwrap();
+        let mut second = Reel::open(null).unwrap();
+        second.write_all(b"anything").unwrap();
+    }
+}

@@ -1,0 +1,745 @@
+//! `eval`: suites, what comes out, and how it ends.
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
+
+use crate::support::{Done, Place, program};
+
+/// Two scenarios that the planner does as expected.
+const SUITE: &str = "\
+title: A shop
+models: [offline/planner]
+thresholds: {passed: 1, accuracy: 100%}
+scenarios:
+  - name: The customer exists
+    kind: entity exists
+    turns:
+      - say: What is the account value of customer 42?
+        calls: [{server: customer-service, tool: calculate_account_value, input: {customer_id: 42}}]
+        forbidden: [create_support_ticket]
+        answer: {contains: ['530.19']}
+      - say: And of customer 7?
+        calls: [{tool: calculate_account_value, input: {customer_id: 7}, optional: true}]
+  - name: Small talk
+    kind: casual question
+    turns:
+      - {say: Good morning!, calls: []}
+";
+
+/// The same with something expected that does not happen.
+fn wrong() -> String {
+    suite().replace("customer_id: 42", "customer_id: 41")
+}
+
+fn suite() -> String {
+    // A share is a number there.
+    SUITE.replace("100%", "1.0")
+}
+
+async fn eval(place: &Place, args: &[&str]) -> Done {
+    place.run([&["eval"], args].concat()).await
+}
+
+fn read(place: &Place, file: &str) -> Value {
+    let text = std::fs::read_to_string(place.path().join(file)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test]
+async fn the_planner_is_measured_with_the_bundled_server() {
+    let place = Place::new()
+        .with_file("switchboard.yaml", "audit: audit.jsonl")
+        .with_file("shop.yaml", &suite());
+    let files = ["--json", "report.json", "--html", "report.html"];
+    let done = eval(&place, &[&["shop.yaml"][..], &files].concat()).await;
+    assert_eq!(done.code, 0, "{done}");
+    for said in [
+        "A shop",
+        "offline/planner",
+        "customer-service/calculate_account_value",
+        "entity exists",
+        "all 2 runs passed",
+    ] {
+        assert!(done.stdout.contains(said), "{said}: {done}");
+    }
+    assert!(done.stderr.contains("[2/2] passed"), "{done}");
+    let report = read(&place, "report.json");
+    assert_eq!(report["runs"].as_array().unwrap().len(), 2);
+    let call = &report["runs"][0]["turns"][0]["calls"][0];
+    assert_eq!(
+        (&call["tool"], &call["worth"]),
+        (&json!("calculate_account_value"), &json!("right"))
+    );
+    assert_eq!(report["summary"][0]["passed"], 2);
+    assert_eq!(report["missed"], json!([]));
+    assert!(
+        report["program"]
+            .as_str()
+            .unwrap()
+            .starts_with("switchboard ")
+    );
+    // What ran is audited as any other run.
+    let audit = std::fs::read_to_string(place.path().join("audit.jsonl")).unwrap();
+    assert!(audit.contains("calculate_account_value"), "{audit}");
+    let page = std::fs::read_to_string(place.path().join("report.html")).unwrap();
+    assert!(page.to_lowercase().starts_with("<!doctype html>"));
+    assert!(page.contains("The customer exists"));
+}
+
+#[tokio::test]
+async fn json_is_alone_on_standard_output_and_the_same_as_the_file() {
+    let place = Place::new();
+    let args = [
+        "eval",
+        "-",
+        "-o",
+        "json",
+        "--quiet",
+        "--json",
+        "report.json",
+    ];
+    let done = place.run_with_input(args, &suite()).await;
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done}");
+    assert_eq!(done.json(), read(&place, "report.json"));
+}
+
+#[tokio::test]
+async fn what_is_missed_is_named_and_ends_with_1() {
+    let place = Place::new().with_file("shop.yaml", &wrong());
+    let done = eval(&place, &["shop.yaml", "--json", "report.json"]).await;
+    assert_eq!(done.code, 1, "{done}");
+    assert!(
+        done.stdout.contains("`customer_id` is 42, expected 41"),
+        "{done}"
+    );
+    assert!(
+        done.stderr.contains("missed: offline/planner: passed is"),
+        "{done}"
+    );
+    // The report is written all the same.
+    assert_eq!(read(&place, "report.json")["summary"][0]["passed"], 1);
+    // The command line stands above the suite.
+    let lower = ["shop.yaml", "--min-passed", "50%", "--min-accuracy", "0"];
+    let done = eval(&place, &lower).await;
+    assert_eq!(done.code, 0, "{done}");
+    // A report that is there is judged in the same way, and nothing runs.
+    let place = place.with_file("shop.yaml", "");
+    for (least, code) in [("50%", 0), ("0.51", 1)] {
+        let args = ["--report", "report.json", "--min-accuracy", "0"];
+        let done = eval(&place, &[&args[..], &["--min-passed", least]].concat()).await;
+        assert_eq!(done.code, code, "{done}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_with_its_place() {
+    let scenario = |turn: &str| format!("scenarios:\n- name: One\n  turns:\n  - {turn}\n");
+    let table: [(&str, String, &[&str]); 9] = [
+        (
+            "a.yaml",
+            scenario("{say: x, cals: []}"),
+            &["a.yaml", "line 4", "`cals`"],
+        ),
+        (
+            "a.yaml",
+            scenario("{say: x, calls: [{tool: t, input: {id: {$like: 1}}}]}"),
+            &["a.yaml: line 4: scenarios[0].turns[0].calls[0].input.id"],
+        ),
+        (
+            "a.json",
+            "{\n\"scenarios\": {}}".to_owned(),
+            &["a.json", "line 2"],
+        ),
+        ("a.txt", String::new(), &["there is no suite `a.txt`"]),
+        ("a.toml", String::new(), &["name it .yaml, .yml or .json"]),
+        (
+            "a.yaml",
+            format!("servers: [custmer-service]\n{}", scenario("say: x")),
+            &[
+                "a.yaml: servers: there is no server `custmer-service` (did you mean `customer-service`?)",
+            ],
+        ),
+        (
+            "a.yaml",
+            "scenarios: [{name: One, parameters: {max_step: 1}, turns: [{say: x}]}]".to_owned(),
+            &["a.yaml: line 1: scenarios[0].parameters: unknown field `max_step`"],
+        ),
+        (
+            "a.yaml",
+            format!(
+                "mcp_servers: {{x: {{bundled: nothing}}}}\n{}",
+                scenario("say: x")
+            ),
+            &["mcp_servers.x.bundled", "there are: customer-service"],
+        ),
+        (
+            "a.yaml",
+            format!("models: [acme/one]\n{}", scenario("say: x")),
+            &["there is no provider `acme`"],
+        ),
+    ];
+    for (file, text, said) in table {
+        let place = Place::new().with_file(file, &text);
+        let done = eval(&place, &[file]).await;
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{done}");
+        for said in said {
+            assert!(done.stderr.contains(said), "{said}: {done}");
+        }
+    }
+    let place = Place::new().with_file("shop.yaml", &suite());
+    for (args, said) in [
+        (&["--json", "nowhere/report.json"][..], "no such folder"),
+        (&["--scenario", "nothing*"], "no scenario is of this name"),
+        (&["--approve", "later"], "nobody comes back"),
+        (&["--min-passed", "90"], "it must be a share"),
+        (&["--compare", "shop.yaml"], "this is no report"),
+        (
+            &["--compare", "nope.json"],
+            "error: nope.json: the report cannot be read: there is no such file\n",
+        ),
+        (
+            &["--scenario", "nothing*", "--kind", "casual*"],
+            "Small talk (casual question)",
+        ),
+    ] {
+        let done = eval(&place, &[&["shop.yaml"], args].concat()).await;
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{done}");
+        assert!(done.stderr.contains(said), "{said}: {done}");
+    }
+}
+
+#[tokio::test]
+async fn scenarios_kinds_and_repetitions_are_chosen() {
+    // Where no call is expected, nobody can say how many were right.
+    let place = Place::new().with_file("shop.yaml", &suite().replace(", accuracy: 1.0", ""));
+    let json = ["shop.yaml", "-q", "-o", "json"];
+    for (args, names) in [
+        (&["--scenario", "small"][..], &["Small talk"][..]),
+        (&["--scenario", "*exists"], &["The customer exists"]),
+        (
+            &["--kind", "casual*", "--repetitions", "3"],
+            &["Small talk", "Small talk", "Small talk"],
+        ),
+        (
+            &["--kind", "question", "--kind", "entity", "--at-once", "1"],
+            &["The customer exists", "Small talk"],
+        ),
+    ] {
+        let done = eval(&place, &[&json[..], args].concat()).await;
+        assert_eq!(done.code, 0, "{done}");
+        let report = done.json();
+        let runs = report["runs"].as_array().unwrap();
+        let found: Vec<&Value> = runs.iter().map(|run| &run["scenario"]).collect();
+        assert_eq!(found, names, "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn servers_of_its_own_do_not_see_what_others_did() {
+    let suite = |fresh: bool| {
+        format!(
+            "repetitions: 3\nscenarios:\n- name: A ticket\n  fresh_servers: {fresh}\n  turns:\n  \
+             - say: 'Create a high priority support ticket for customer 7 about \"late delivery\"'\n    \
+             calls: [{{tool: create_support_ticket}}]\n"
+        )
+    };
+    let answers = async |fresh: bool| {
+        let place = Place::new().with_file("a.yaml", &suite(fresh));
+        let done = eval(&place, &["a.yaml", "-q", "-o", "json"]).await;
+        assert_eq!(done.code, 0, "{done}");
+        let report = done.json();
+        assert_eq!(report["summary"][0]["passed"], 3, "{done}");
+        let runs = report["runs"].as_array().unwrap();
+        let mut answers: Vec<String> = runs
+            .iter()
+            .map(|run| run["turns"][0]["answer"].as_str().unwrap().to_owned())
+            .collect();
+        answers.sort();
+        answers.dedup();
+        answers.len()
+    };
+    // Each makes the first ticket of its server; or they make one after the other.
+    assert_eq!((answers(true).await, answers(false).await), (1, 3));
+}
+
+/// Whatever a server is given may be a secret, and one that says it is no reason to write it down.
+#[tokio::test]
+async fn what_servers_are_given_is_in_no_file() {
+    let server = json!({
+        "bundled": "customer-service",
+        "env": {"WHO": "Noor El-Amin", "HOW_MUCH": "${HOW_MUCH}"},
+    });
+    let suite = json!({
+        "models": ["offline/planner"],
+        "mcp_servers": {"shop": server},
+        "scenarios": [{
+            "name": "The value",
+            "turns": [{
+                "say": "What is the account value of customer 42?",
+                "calls": [{"tool": "calculate_account_value", "input": {"customer_id": 42}}],
+            }],
+        }],
+    });
+    let place = Place::new()
+        .with_variable("HOW_MUCH", "530.19 EUR")
+        .with_file(
+            "switchboard.yaml",
+            "audit: audit.jsonl\naudit_results: true\n",
+        )
+        .with_file("a.json", &suite.to_string());
+    let files = [
+        "--record", "r.jsonl", "--json", "j.json", "--html", "p.html",
+    ];
+    let done = eval(&place, &[&["a.json", "-q"], &files[..]].concat()).await;
+    assert_eq!(done.code, 0, "{done}");
+    for file in ["r.jsonl", "j.json", "p.html", "audit.jsonl"] {
+        let text = std::fs::read_to_string(place.path().join(file)).unwrap();
+        assert!(
+            text.contains("[redacted]") && text.contains("calculate_account_value"),
+            "{file}: {text}"
+        );
+        for secret in ["Noor El-Amin", "530.19 EUR"] {
+            assert!(!text.contains(secret), "{secret} in {file}: {text}");
+        }
+    }
+    // Whoever has it again need not know them.
+    let elsewhere = Place::new()
+        .with_file("a.json", &suite.to_string())
+        .with_file(
+            "r.jsonl",
+            &std::fs::read_to_string(place.path().join("r.jsonl")).unwrap(),
+        );
+    let done = eval(&elsewhere, &["a.json", "-q", "--replay", "r.jsonl"]).await;
+    assert_eq!(done.code, 0, "{done}");
+}
+
+#[tokio::test]
+async fn a_suite_brings_its_servers_and_files() {
+    let fake = FakeModel::start().await.unwrap();
+    let input = json!({"path": "src/limit.rs"});
+    fake.answer(Answer::openai_chat([Say::call(
+        "a",
+        "code__file_load",
+        input,
+    )]));
+    fake.answer(Answer::openai_chat([Say::text("It is 3.")]));
+    let suite = json!({
+        "models": ["openai/gpt-4o-mini"],
+        "files": {"src/limit.rs": "pub fn limit() -> u32 {\n    3\n}\n"},
+        "mcp_servers": {
+            "code": {"bundled": "workspace", "args": ["--root", "${SUITE_FILES}", "--read-only"]},
+            "shop": {"bundled": "customer-service"},
+        },
+        "scenarios": [{
+            "name": "The limit", "servers": ["code"],
+            "turns": [{
+                "say": "What is the limit?",
+                "calls": [{"server": "code", "tool": "file_load", "input": {"path": "src/limit.rs"}}],
+                "answer": {"contains": ["3"]},
+            }],
+        }],
+    });
+    // The configured server is none of the suite's, and does not even start.
+    let broken = r#"{"mcp_servers": {"broken": {"command": "no-such-program", "required": true}}}"#;
+    let place = asking(&fake, Place::new())
+        .with_file("switchboard.json", broken)
+        .with_file("a.json", &suite.to_string());
+    let done = eval(&place, &["a.json", "-o", "json", "-q", "--min-passed", "1"]).await;
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done}");
+    let asked = fake.request(0).await;
+    let tools = asked.json()["tools"].to_string();
+    assert!(tools.contains("code__file_load"), "{tools}");
+    assert!(
+        !tools.contains("code__file_save") && !tools.contains("account_value"),
+        "{tools}"
+    );
+    let told = fake.request(1).await.json()["messages"].to_string();
+    assert!(told.contains("pub fn limit()"), "{told}");
+    // One call of tokens is 20 in and 10 out.
+    let usage = &done.json()["summary"][0]["usage"];
+    assert_eq!(
+        (&usage["input_tokens"], &usage["output_tokens"]),
+        (&json!(40), &json!(20))
+    );
+}
+
+fn asking(fake: &FakeModel, place: Place) -> Place {
+    place
+        .with_variable("OPENAI_API_KEY", "sk-secret")
+        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
+}
+
+#[tokio::test]
+async fn a_model_that_fails_is_measured_and_no_other_asked() {
+    let fake = FakeModel::start().await.unwrap();
+    let error = json!({"error": {"message": "no such model", "code": "model_not_found"}});
+    fake.otherwise(move |_, _| Answer::json(404, &error));
+    let place = asking(&fake, Place::new())
+        .with_file("switchboard.yaml", "fallback_models: [offline/planner]")
+        .with_file("shop.yaml", &suite());
+    let done = eval(
+        &place,
+        &[
+            "shop.yaml",
+            "-m",
+            "openai/gpt-4o-mini",
+            "-m",
+            "offline/planner",
+        ],
+    )
+    .await;
+    assert_eq!(done.code, 1, "{done}");
+    assert!(done.stdout.contains("no such model"), "{done}");
+    let missed = done.stderr.lines().filter(|line| line.contains("missed:"));
+    assert!(
+        missed.clone().count() > 0 && missed.clone().all(|it| it.contains("openai/gpt-4o-mini")),
+        "{done}"
+    );
+}
+
+#[tokio::test]
+async fn nobody_is_asked_and_what_may_not_run_does_not() {
+    let suite = "scenarios:\n- name: A ticket\n  turns:\n  \
+                 - say: 'Create a low priority ticket for customer 7 with subject \"test\"'\n    \
+                 calls: [{tool: create_support_ticket}]\n";
+    let place = Place::new().with_file("a.yaml", suite);
+    let args = ["a.yaml", "-q", "-o", "json", "--approve", "none"];
+    let done = eval(&place, &args).await;
+    let report = done.json();
+    let call = &report["runs"][0]["turns"][0]["calls"][0];
+    assert_eq!(call["end"], "not_executed", "{done}");
+}
+
+#[tokio::test]
+async fn two_reports_are_compared() {
+    let place = Place::new()
+        .with_file("shop.yaml", &suite())
+        .with_file("other.yaml", &wrong());
+    let done = eval(&place, &["shop.yaml", "-q", "--json", "before.json"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    let anyway = ["--min-passed", "0", "--min-accuracy", "0"];
+    let with = |args: &[&'static str]| [args, &anyway[..]].concat();
+    let now = with(&[
+        "other.yaml",
+        "-q",
+        "--json",
+        "now.json",
+        "--compare",
+        "before.json",
+    ]);
+    let done = eval(&place, &now).await;
+    assert_eq!(done.code, 0, "{done}");
+    let worse = "worse The customer exists: 1 of 1 before, 0 of 1 now";
+    assert!(done.stdout.contains(worse), "{done}");
+    assert_eq!(
+        read(&place, "now.json")["comparison"]["models"][0]["scenarios"][0]["change"],
+        "worse"
+    );
+    // Nothing runs for this.
+    let shown = with(&["--report", "now.json", "--compare", "before.json"]);
+    let done = eval(&place, &shown).await;
+    assert!(done.code == 0 && done.stdout.contains(worse), "{done}");
+    let done = eval(&place, &[&shown[..], &["--fail-if-worse"]].concat()).await;
+    assert_eq!(done.code, 1, "{done}");
+    assert!(
+        done.stderr
+            .contains("missed: offline/planner: passed: 100.0 % before, 50.0 % now"),
+        "{done}"
+    );
+    let back = [
+        "--report",
+        "before.json",
+        "--compare",
+        "now.json",
+        "--fail-if-worse",
+    ];
+    let done = eval(&place, &back).await;
+    assert!(
+        done.code == 0 && done.stdout.contains("better The customer exists"),
+        "{done}"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_compared_is_no_better() {
+    let place = Place::new()
+        .with_file("shop.yaml", &suite())
+        .with_file("other.yaml", &suite().replace("The customer", "A customer"));
+    for (suite, file) in [("shop.yaml", "shop.json"), ("other.yaml", "other.json")] {
+        let done = eval(&place, &[suite, "-q", "--json", file]).await;
+        assert_eq!(done.code, 0, "{done}");
+    }
+    // A newer version of the model is another model.
+    let report = read(&place, "shop.json").to_string();
+    let newer = report.replace("offline/planner", "offline/planner-2");
+    std::fs::write(place.path().join("newer.json"), newer).unwrap();
+    let compare = async |now: &str, before: &str, more: &[&str]| {
+        let args = ["--report", now, "--compare", before, "-o", "json"];
+        eval(&place, &[&args[..], more].concat()).await
+    };
+    let worse = ["--fail-if-worse"];
+    let none = "missed: nothing can be compared";
+    let gone =
+        "missed: offline/planner: `The customer exists` passed 1 of 1 before, and is not there now";
+    for (now, before, said) in [
+        ("newer.json", "shop.json", none),
+        ("other.json", "shop.json", gone),
+    ] {
+        let done = compare(now, before, &[]).await;
+        assert_eq!(done.code, 0, "{done}");
+        let done = compare(now, before, &worse).await;
+        assert_eq!(done.code, 1, "{done}");
+        assert!(done.stderr.contains(said), "{said}: {done}");
+        assert_eq!(done.json()["missed"].as_array().unwrap().len(), 1);
+    }
+    // Whoever runs a part of a suite knows that the rest is not there.
+    let part = ["shop.yaml", "-q", "--scenario", "The customer*"];
+    let compared = ["--compare", "shop.json", "--fail-if-worse"];
+    let done = eval(&place, &[&part[..], &compared].concat()).await;
+    assert_eq!(done.code, 0, "{done}");
+}
+
+#[tokio::test]
+async fn a_file_is_named_for_one_thing() {
+    let place = Place::new()
+        .with_file("shop.yaml", &suite())
+        .with_file("run.jsonl", "precious")
+        .with_file("before.json", "precious");
+    let table: [(&[&str], &str); 8] = [
+        (&["--json", "x", "--html", "x"], "--json and --html name"),
+        (
+            &["--json", "x", "--record", "./x"],
+            "--json and --record name",
+        ),
+        (&["--record", "shop.yaml"], "--record and the suite name"),
+        (&["--html", "shop.yaml"], "--html and the suite name"),
+        (
+            &["--json", "run.jsonl", "--replay", "run.jsonl"],
+            "--json and --replay name",
+        ),
+        (
+            &["--json", "before.json", "--compare", "before.json"],
+            "--json and --compare name",
+        ),
+        // No other way around it: what is there and no recording stays.
+        (
+            &["--record", "before.json"],
+            "nothing can be recorded in before.json: it is there and is no recording",
+        ),
+        (&["--json", "/", "--html", "x"], "it is a folder"),
+    ];
+    for (args, said) in table {
+        let done = eval(&place, &[&["shop.yaml"], args].concat()).await;
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{done}");
+        assert!(done.stderr.contains(said), "{said}: {done}");
+    }
+    let text = |file: &str| std::fs::read_to_string(place.path().join(file)).unwrap();
+    assert_eq!(text("shop.yaml"), suite());
+    assert_eq!(
+        (text("run.jsonl"), text("before.json")),
+        ("precious".into(), "precious".into())
+    );
+    assert!(!place.path().join("x").exists());
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_come_up_leaves_no_older_report_and_no_empty_recording() {
+    let place = Place::new()
+        .with_file("shop.yaml", &suite())
+        .with_file("report.json", "stale")
+        .with_file("report.html", "stale");
+    let files = ["--json", "report.json", "--html", "report.html"];
+    let record = ["shop.yaml", "-q", "--record", "run.jsonl"];
+    let done = eval(&place, &record).await;
+    assert_eq!(done.code, 0, "{done}");
+    let recorded = || std::fs::read_to_string(place.path().join("run.jsonl")).unwrap();
+    let before = recorded();
+    assert!(before.contains("calculate_account_value"));
+    let broken = format!(
+        "mcp_servers: {{x: {{command: no-such-program}}}}\n{}",
+        suite()
+    );
+    let broken = broken.replace("server: customer-service", "server: x");
+    std::fs::write(place.path().join("shop.yaml"), broken).unwrap();
+    let done = eval(&place, &[&record[..], &files].concat()).await;
+    assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{done}");
+    assert!(done.stderr.contains("no-such-program"), "{done}");
+    assert_eq!(recorded(), before, "what was paid for is there");
+    let report = read(&place, "report.json");
+    assert_eq!(
+        (&report["runs"], &report["not_run"]),
+        (&json!([]), &json!(2))
+    );
+    assert_eq!(report["missed"][0], "no run was made");
+    let page = std::fs::read_to_string(place.path().join("report.html")).unwrap();
+    assert!(page.to_lowercase().starts_with("<!doctype html>"), "{page}");
+    // Whoever takes it for a good one is told.
+    let done = eval(&place, &["--report", "report.json"]).await;
+    assert_eq!(done.code, 1, "{done}");
+}
+
+#[tokio::test]
+async fn suites_that_ship_are_listed_and_run_without_any_configuration() {
+    let place = Place::new();
+    let done = eval(&place, &["--list", "-o", "json"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    let listed = done.json();
+    for suite in listed.as_array().unwrap() {
+        let name = suite["name"].as_str().unwrap();
+        let args = [name, "-m", "offline/planner", "-q", "-o", "json"];
+        let any = ["--min-passed", "0", "--min-accuracy", "0"];
+        let most = ["--max-hallucinated", "1", "--max-unnecessary", "1"];
+        let done = eval(&place, &[&args[..], &any, &most].concat()).await;
+        assert_eq!(done.code, 0, "{done}");
+        let runs = done.json()["runs"].as_array().unwrap().len();
+        assert_eq!(runs as u64, suite["scenarios"].as_u64().unwrap(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn entries_of_the_leaderboard_are_run() {
+    let questions = json!({
+        "id": "simple_python_0",
+        "question": [[{"role": "user", "content": "What is the area of a triangle of base 10 and height 5?"}]],
+        "function": [{
+            "name": "area", "description": "The area of a triangle.",
+            "parameters": {
+                "type": "dict", "required": ["base", "height"],
+                "properties": {"base": {"type": "integer"}, "height": {"type": "integer"}},
+            },
+        }],
+    });
+    let answers =
+        json!({"id": "simple_python_0", "ground_truth": [{"area": {"base": [10], "height": [5]}}]});
+    let fake = FakeModel::start().await.unwrap();
+    let input = |base: u32| json!({"base": base, "height": 5});
+    fake.answer(Answer::openai_chat([Say::call("a", "area", input(10))]));
+    fake.answer(Answer::openai_chat([Say::call("a", "area", input(11))]));
+    let place = asking(&fake, Place::new()).with_file("simple.json", &questions.to_string());
+    std::fs::create_dir(place.path().join("possible_answer")).unwrap();
+    let place = place.with_file("possible_answer/simple.json", &answers.to_string());
+    let args = [
+        "--bfcl",
+        "simple.json",
+        "-m",
+        "openai/gpt-4o-mini",
+        "--min-passed",
+        "1",
+    ];
+    for code in [0, 1] {
+        let done = eval(&place, &args).await;
+        assert_eq!(done.code, code, "{done}");
+    }
+    assert_eq!(fake.requests().len(), 2, "the first answer is judged");
+    // Without its answers a question cannot be judged.
+    std::fs::remove_dir_all(place.path().join("possible_answer")).unwrap();
+    let done = eval(&place, &args).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(done.stderr.contains("simple.json: "), "{done}");
+}
+
+#[cfg(unix)]
+mod interrupted {
+    use std::path::Path;
+
+    use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+    use super::*;
+    use crate::slow_server::SlowServer;
+
+    /// A bundled server that leaves its process's number in a file.
+    pub(super) fn counted() -> Value {
+        let script = "echo $$ >> started; exec \"$0\" mcp-server customer-service";
+        json!({"command": "sh", "args": ["-c", script, program()]})
+    }
+
+    fn is_there(pid: &str) -> bool {
+        let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
+        test_kill_process(pid).is_ok()
+    }
+
+    fn started(folder: &Path) -> Vec<String> {
+        let text = std::fs::read_to_string(folder.join("started")).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[tokio::test]
+    async fn while_servers_start_it_is_told_that_nothing_was_run() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", silent.local_addr().unwrap());
+        let suite = json!({
+            "mcp_servers": {"silent": {"url": url}},
+            "scenarios": [{"name": "One", "turns": [{"say": "Hello"}]}],
+        });
+        let place = Place::new()
+            .with_file("a.json", &suite.to_string())
+            .with_file("report.json", "stale");
+        let child = place.start(["eval", "a.json", "-o", "json", "--json", "report.json"]);
+        let _asked = silent.accept().await.unwrap();
+        let pid = i32::try_from(child.id().unwrap()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+        let done = Done::from(child.wait_with_output().await.unwrap());
+        assert_eq!(done.code, 130, "{done}");
+        for report in [done.json(), read(&place, "report.json")] {
+            assert_eq!(
+                (&report["runs"], &report["not_run"]),
+                (&json!([]), &json!(1))
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_run_is_told_and_nothing_goes_on() {
+        let fake = FakeModel::start().await.unwrap();
+        let mut slow = SlowServer::start().await;
+        fake.answer(Answer::openai_chat([Say::text("Good morning.")]));
+        let far = json!({"far": 1});
+        fake.answer(Answer::openai_chat([Say::call("a", "slow__left", far)]));
+        let suite = json!({
+            "title": "Slow", "models": ["openai/gpt-4o-mini"],
+            "scenarios": [
+                {"name": "First", "turns": [{"say": "Good morning!", "calls": []}]},
+                {"name": "Second", "turns": [{"say": "Look to the left"}]},
+                {"name": "Third", "fresh_servers": true, "turns": [{"say": "Hello"}]},
+            ],
+        });
+        let mut config: Value = serde_json::from_str(&slow.config()).unwrap();
+        config["mcpServers"]["counted"] = counted();
+        let place = asking(&fake, Place::new())
+            .with_file("mcp.json", &config.to_string())
+            .with_file("a.json", &suite.to_string());
+        let args = [
+            "eval",
+            "a.json",
+            "--mcp-config",
+            "mcp.json",
+            "--at-once",
+            "1",
+        ];
+        let files = ["--json", "report.json", "--record", "run.jsonl"];
+        let child = place.start(args.into_iter().chain(files));
+        slow.called().await;
+        let pid = i32::try_from(child.id().unwrap()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+        slow.cancelled().await;
+        let done = Done::from(child.wait_with_output().await.unwrap());
+        assert_eq!(done.code, 130, "{done}");
+        assert!(
+            done.stdout
+                .contains("unfinished: 2 of 3 runs were not made"),
+            "{done}"
+        );
+        let report = read(&place, "report.json");
+        assert_eq!(report["not_run"], 2);
+        assert_eq!(report["runs"].as_array().unwrap().len(), 1);
+        assert_eq!(fake.requests().len(), 2);
+        let pids = started(place.path());
+        assert_eq!(pids.len(), 1);
+        assert!(!is_there(&pids[0]), "the server runs on");
+        // What was heard until then can be had again, up to where it ended.
+        let replay = ["a.json", "--replay", "run.jsonl", "--scenario", "First"];
+        let done = eval(&place, &replay).await;
+        assert_eq!(done.code, 0, "{done}");
+        assert_eq!((fake.requests().len(), started(place.path()).len()), (2, 1));
+    }
+}

@@ -1,0 +1,86 @@
+//! The reports in `docs/evaluations` are what the program gives.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::Value;
+
+use crate::support::Place;
+
+fn stored(file: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/evaluations")
+        .join(file)
+}
+
+/// A report without what is different each time: who made it, when, how long all took, and which server told meanwhile
+/// that it is ready.
+fn lasting(report: &str) -> Value {
+    fn forget(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|name, _| !name.ends_with("_ms"));
+                fields.values_mut().for_each(forget);
+            }
+            Value::Array(items) => {
+                items.retain(|item| item["about"] != "server_changed");
+                items.iter_mut().for_each(forget);
+            }
+            _ => {}
+        }
+    }
+    let mut report: Value = serde_json::from_str(report).unwrap();
+    let fields = report.as_object_mut().unwrap();
+    assert!(fields.remove("made").is_some());
+    assert!(fields.remove("program").is_some());
+    forget(&mut report);
+    report
+}
+
+/// Runs the ten scenarios and compares what comes out with the stored report of this name.
+async fn gives(name: &str, args: &[&str]) {
+    let place = Place::new();
+    let run = ["eval", "ten-scenarios", "--json", "report.json", "-q"];
+    let done = place.run([&run, args].concat()).await;
+    // Not all thresholds are reached, which is no fault of the run.
+    assert_eq!(done.code, 1, "{done}");
+    let now = lasting(&fs::read_to_string(place.path().join("report.json")).unwrap());
+    let then = lasting(&fs::read_to_string(stored(&format!("{name}.json"))).unwrap());
+    let (runs, before) = (now["runs"].as_array(), then["runs"].as_array());
+    for (now, then) in runs.unwrap().iter().zip(before.unwrap()) {
+        assert_eq!(
+            now, then,
+            "docs/evaluations/README.md says how {name}.json is made"
+        );
+    }
+    assert_eq!(now, then);
+}
+
+#[tokio::test]
+async fn the_planners_report_is_what_it_does() {
+    gives("planner", &["--model", "offline/planner"]).await;
+}
+
+/// Whatever is asked: a tool's description or the prompt may have changed since, and what the model said then
+/// is judged as it was.
+#[tokio::test]
+async fn the_local_models_report_is_had_again_without_the_model() {
+    let recording = stored("qwen2.5-coder-1.5b.jsonl");
+    let recording = recording.to_str().unwrap();
+    let args = ["--replay", recording, "--match", "order"];
+    gives("qwen2.5-coder-1.5b", &args).await;
+}
+
+#[test]
+fn the_pages_beside_the_reports_are_of_the_same_runs() {
+    for name in ["planner", "qwen2.5-coder-1.5b"] {
+        let page = fs::read_to_string(stored(&format!("{name}.html"))).unwrap();
+        let report: Value =
+            serde_json::from_str(&fs::read_to_string(stored(&format!("{name}.json"))).unwrap())
+                .unwrap();
+        assert!(page.contains(report["made"].as_str().unwrap()), "{name}");
+        for run in report["runs"].as_array().unwrap() {
+            let scenario = run["scenario"].as_str().unwrap();
+            assert!(page.contains(scenario), "{name}: {scenario}");
+        }
+    }
+}

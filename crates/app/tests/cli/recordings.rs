@@ -1,0 +1,459 @@
+//! `--record` and `--replay`.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Gate, Request, Say};
+
+use crate::support::{Done, Place, calls, program};
+
+const MODEL: &str = "openai/gpt-4o-mini";
+/// Reads like a key.
+const KEY: &str = "sk-proj-0123456789abcdefghij";
+/// Reads like nothing, and is one since it fills in a variable.
+const WORDS: &str = "correct horse battery staple";
+
+/// The bundled server, which tells in a file that it was started.
+fn counted() -> Value {
+    let script = "echo started >> started; exec \"$0\" mcp-server customer-service";
+    json!({"command": "sh", "args": ["-c", script, program()]})
+}
+
+fn starts(place: &Place) -> usize {
+    let text = std::fs::read_to_string(place.path().join("started")).unwrap_or_default();
+    text.lines().count()
+}
+
+fn config() -> String {
+    let mut shop = counted();
+    shop["env"] = json!({"PASSPHRASE": "${PHRASE}"});
+    json!({"mcp_servers": {"shop": shop}}).to_string()
+}
+
+fn live(fake: &FakeModel) -> Place {
+    Place::new()
+        .with_variable("OPENAI_API_KEY", KEY)
+        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
+        .with_variable("PHRASE", WORDS)
+        .with_file("switchboard.json", &config())
+}
+
+/// Where nothing of the other place is but the recording: no key, no address.
+fn elsewhere(recording: &Path) -> Place {
+    let text = std::fs::read_to_string(recording).unwrap();
+    Place::new()
+        .with_variable("PHRASE", WORDS)
+        .with_file("switchboard.json", &config())
+        .with_file("run.jsonl", &text)
+}
+
+fn recording(place: &Place) -> String {
+    std::fs::read_to_string(place.path().join("run.jsonl")).unwrap()
+}
+
+fn value_of(customer: u32) -> Say {
+    let input = json!({"customer_id": customer});
+    Say::call("a", "shop__calculate_account_value", input)
+}
+
+async fn ask(place: &Place, args: &[&str]) -> Done {
+    place.run([&["ask", "-o", "json"], args].concat()).await
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_run_is_had_again_without_network_key_and_servers() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([value_of(42)]));
+    let told = format!("530.19 EUR. Do not tell {KEY} and {WORDS}.");
+    fake.answer(Answer::openai_chat([Say::text(told)]));
+    let place = live(&fake);
+    let question = format!("What is customer 42 worth? My key is {KEY}.");
+    let args = ["-m", MODEL, "--record", "run.jsonl", &question];
+    let done = ask(&place, &args).await;
+    assert_eq!(done.code, 0, "{done}");
+    let first = done.json();
+    assert_eq!((fake.requests().len(), starts(&place)), (2, 1));
+
+    let text = recording(&place);
+    assert!(text.contains("530.19"));
+    for secret in [KEY, WORDS] {
+        assert!(!text.contains(secret), "{text}");
+    }
+    let mode = std::fs::metadata(place.path().join("run.jsonl")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&mode.permissions());
+    assert_eq!(mode & 0o077, 0, "nobody else reads it");
+
+    let other = elsewhere(&place.path().join("run.jsonl"));
+    let done = ask(&other, &["--replay", "run.jsonl", &question]).await;
+    assert_eq!(done.code, 0, "{done}");
+    let again = done.json();
+    assert_eq!(again["model"], MODEL);
+    assert_eq!(calls(&again), calls(&first));
+    assert_eq!(again["usage"], first["usage"]);
+    assert_eq!(
+        again["answer"],
+        "530.19 EUR. Do not tell [redacted] and [redacted]."
+    );
+    assert_eq!((fake.requests().len(), starts(&other)), (2, 0));
+}
+
+#[tokio::test]
+async fn what_tools_are_given_behind_the_models_back_is_not_written() {
+    let fake = FakeModel::start().await.unwrap();
+    let node = json!({"nodes": [{"id": "a:1", "label": "A", "type": "Thing"}]});
+    fake.answer(Answer::openai_chat([Say::call(
+        "a",
+        "graph__add_nodes",
+        node,
+    )]));
+    fake.answer(Answer::openai_chat([Say::text("It is there.")]));
+    let config = |conversation: &str| {
+        json!({
+            "mcp_servers": {"graph": {"command": program(), "args": ["mcp-server", "graph"]}},
+            "context": {"databaseContext": {"conversationId": conversation, "accessToken": "tok1"}},
+        })
+        .to_string()
+    };
+    let place = live(&fake).with_file("switchboard.json", &config("conv-77"));
+    let done = ask(&place, &["-m", MODEL, "--record", "run.jsonl", "Add A"]).await;
+    assert_eq!(done.code, 0, "{done}");
+    assert!(!calls(&done.json())[0].3, "{done}");
+    let text = recording(&place);
+    assert!(text.contains("a:1"), "{text}");
+    for hidden in ["conv-77", "tok1"] {
+        assert!(!text.contains(hidden), "{hidden}: {text}");
+    }
+    // It may be another one when it is had again.
+    let other = Place::new()
+        .with_file("switchboard.json", &config("conv-88"))
+        .with_file("run.jsonl", &text);
+    let done = ask(&other, &["--replay", "run.jsonl", "Add A"]).await;
+    assert_eq!(
+        (done.code, done.json()["answer"].as_str()),
+        (0, Some("It is there.")),
+        "{done}"
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_does_not_match_is_named_with_the_way_out() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::text("It is Monday.")]));
+    let place = live(&fake);
+    let done = ask(
+        &place,
+        &["-m", MODEL, "--record", "run.jsonl", "Which day is it?"],
+    )
+    .await;
+    assert_eq!(done.code, 0, "{done}");
+    let other = elsewhere(&place.path().join("run.jsonl"));
+    let done = ask(&other, &["--replay", "run.jsonl", "Which month is it?"]).await;
+    assert_eq!(done.code, 1, "{done}");
+    for said in [
+        "ends with `\"Which month is it?\"`",
+        "recorded `\"Which day is it?\"`",
+        "--match order",
+    ] {
+        assert!(done.stderr.contains(said), "{said}: {done}");
+    }
+    let order = [
+        "--replay",
+        "run.jsonl",
+        "--match",
+        "order",
+        "Which month is it?",
+    ];
+    let done = ask(&other, &order).await;
+    assert_eq!(
+        (done.code, done.json()["answer"].as_str()),
+        (0, Some("It is Monday."))
+    );
+    for (args, said) in [
+        (
+            &["--replay", "run.jsonl", "-m", "acme/one", "?"][..],
+            "it has those of: openai/gpt-4o-mini",
+        ),
+        (
+            &["--replay", "gone.jsonl", "?"],
+            "gone.jsonl cannot be had again: there is no such file",
+        ),
+        (
+            &["--replay", "switchboard.json", "?"],
+            "this is no recording",
+        ),
+        (
+            &["--replay", "a", "--record", "b", "?"],
+            "cannot be used with",
+        ),
+        (
+            &["--record", "no/such/folder", "?"],
+            "nothing can be recorded in no/such/folder",
+        ),
+    ] {
+        let done = ask(&other, args).await;
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{done}");
+        assert!(done.stderr.contains(said), "{said}: {done}");
+    }
+    assert_eq!(starts(&other), 0);
+}
+
+#[tokio::test]
+async fn a_mistake_on_the_command_line_leaves_a_recording_as_it_is() {
+    let place = Place::new().with_file("run.jsonl", "precious");
+    for args in [
+        &["-m", "acme/one", "--record", "run.jsonl", "?"][..],
+        &["--recipe", "nothing", "--record", "run.jsonl", "?"],
+        &["--record", "run.jsonl", "  "],
+    ] {
+        let done = ask(&place, args).await;
+        assert_eq!(done.code, 2, "{done}");
+    }
+    assert_eq!(recording(&place), "precious");
+}
+
+#[tokio::test]
+async fn a_recording_is_one_runs_at_a_time() {
+    let fake = FakeModel::start().await.unwrap();
+    let gate = Gate::new();
+    let said = [Say::text("The first half"), Say::text(" and the second.")];
+    fake.answer(Answer::openai_chat(said).gate_before(2, &gate));
+    let place = live(&fake);
+    let args = ["-m", MODEL, "--no-tools", "--record", "run.jsonl", "Tell"];
+    let first = place.start([&["ask"], &args[..]].concat());
+    gate.reached().await;
+    let second = ask(&place, &args).await;
+    assert_eq!((second.code, second.stdout.as_str()), (2, ""), "{second}");
+    let said = "nothing can be recorded in run.jsonl: another run is recording in it";
+    assert!(second.stderr.contains(said), "{second}");
+    gate.open();
+    let first = Done::from(first.wait_with_output().await.unwrap());
+    assert_eq!(first.code, 0, "{first}");
+    assert_eq!(fake.requests().len(), 1);
+    let done = ask(&place, &["--no-tools", "--replay", "run.jsonl", "Tell"]).await;
+    assert_eq!(done.json()["answer"], "The first half and the second.");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_needs_no_server_needs_none_of_its_variables() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([value_of(42)]));
+    fake.answer(Answer::openai_chat([Say::text("530.19")]));
+    let place = live(&fake);
+    let args = ["-m", MODEL, "--record", "run.jsonl", "Worth of 42?"];
+    let done = ask(&place, &args).await;
+    assert_eq!(done.code, 0, "{done}");
+    // In CI nobody has set `PHRASE`, which both files need.
+    let servers = json!({"mcpServers": {"far": {"url": "${FAR_ADDRESS}"}}}).to_string();
+    let recorded = recording(&place);
+    let bare = || {
+        Place::new()
+            .with_file("switchboard.json", &config())
+            .with_file("mcp.json", &servers)
+            .with_file("run.jsonl", &recorded)
+    };
+    let done = ask(
+        &bare(),
+        &[
+            "--mcp-config",
+            "mcp.json",
+            "--replay",
+            "run.jsonl",
+            "Worth of 42?",
+        ],
+    )
+    .await;
+    assert_eq!(
+        (done.code, done.json()["answer"].as_str()),
+        (0, Some("530.19")),
+        "{done}"
+    );
+    // The servers of a suite are no others.
+    let mut shop = counted();
+    shop["command"] = json!("${SHELL_PROGRAM}");
+    let suite = json!({
+        "mcp_servers": {"shop": shop},
+        "thresholds": {"passed": 1.0},
+        "scenarios": [{"name": "One", "turns": [{"say": "Worth of 42?", "answer": {"contains": ["530"]}}]}],
+    });
+    fake.answer(Answer::openai_chat([value_of(42)]));
+    fake.answer(Answer::openai_chat([Say::text("530.19")]));
+    let place = place
+        .with_variable("SHELL_PROGRAM", "sh")
+        .with_file("a.json", &suite.to_string());
+    let record = ["eval", "a.json", "-q", "-m", MODEL, "--record", "run.jsonl"];
+    let done = place.run(record).await;
+    assert_eq!(done.code, 0, "{done}");
+    let other = Place::new()
+        .with_file("switchboard.json", &config())
+        .with_file("a.json", &suite.to_string())
+        .with_file("run.jsonl", &recording(&place));
+    let replay = ["eval", "a.json", "-q", "--replay", "run.jsonl"];
+    let done = other.run(replay).await;
+    assert_eq!((done.code, starts(&other)), (0, 0), "{done}");
+    // What starts them needs them.
+    for args in [
+        &["--no-tools", "-m", "offline/planner", "?"][..],
+        &["--mcp-config", "mcp.json", "-m", "offline/planner", "?"],
+    ] {
+        let done = ask(&bare(), args).await;
+        assert_eq!(done.code, 2, "{done}");
+        assert!(done.stderr.contains("`PHRASE` is not set"), "{done}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_run_that_fails_fails_again() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([value_of(42)]));
+    let error = json!({"error": {"message": "the quota is used up", "code": "insufficient_quota"}});
+    fake.otherwise(move |_, _| Answer::json(429, &error));
+    let place = live(&fake);
+    let done = ask(
+        &place,
+        &["-m", MODEL, "--record", "run.jsonl", "Worth of 42?"],
+    )
+    .await;
+    assert_eq!(done.code, 1, "{done}");
+    let first = done.json();
+    let other = elsewhere(&place.path().join("run.jsonl"));
+    let done = ask(&other, &["--replay", "run.jsonl", "Worth of 42?"]).await;
+    assert_eq!(done.code, 1, "{done}");
+    let again = done.json();
+    assert_eq!(again["error"], first["error"]);
+    assert_eq!(calls(&again), calls(&first));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_run_that_is_interrupted_leaves_what_was_heard() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let fake = FakeModel::start().await.unwrap();
+    let gate = Gate::new();
+    let said = [Say::text("The first half"), Say::text(" and the second.")];
+    fake.answer(Answer::openai_chat(said).gate_before(2, &gate));
+    let place = live(&fake);
+    let args = [
+        "ask",
+        "--no-tools",
+        "-m",
+        MODEL,
+        "--record",
+        "run.jsonl",
+        "Tell",
+    ];
+    let child = place.start(args);
+    gate.reached().await;
+    let pid = i32::try_from(child.id().unwrap()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+    let done = Done::from(child.wait_with_output().await.unwrap());
+    assert_eq!(done.code, 130, "{done}");
+    let other = elsewhere(&place.path().join("run.jsonl"));
+    let done = ask(&other, &["--no-tools", "--replay", "run.jsonl", "Tell"]).await;
+    assert_eq!(done.code, 1, "{done}");
+    assert!(done.stderr.contains("the recording ends here"), "{done}");
+}
+
+/// A model that makes the same ticket whoever asks, and then says what it was told.
+fn clerk(_: usize, request: &Request) -> Answer {
+    let messages = request.json()["messages"].as_array().unwrap().clone();
+    let last = messages.last().unwrap();
+    if last["role"] == "tool" {
+        let told = last["content"].as_str().unwrap_or_default();
+        return Answer::openai_chat([Say::text(told)]);
+    }
+    let input = json!({"customer_id": 7, "subject": "Late", "description": "It is late.", "priority": "high"});
+    Answer::openai_chat([Say::call("a", "shop__create_support_ticket", input)])
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn conversations_that_went_on_at_once_are_each_had_again() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.otherwise(clerk);
+    let scenario = |name: &str| json!({"name": name, "turns": [{"say": "A ticket, please", "calls": [{"tool": "create_support_ticket"}]}]});
+    let suite = json!({
+        "repetitions": 4,
+        "thresholds": {"passed": 1.0},
+        "scenarios": [scenario("One"), scenario("Two"), scenario("Three")],
+    });
+    let place = live(&fake).with_file("a.json", &suite.to_string());
+    let record = [
+        "eval",
+        "a.json",
+        "-m",
+        MODEL,
+        "-q",
+        "-o",
+        "json",
+        "--at-once",
+        "8",
+        "--record",
+        "run.jsonl",
+    ];
+    let done = place.run(record).await;
+    assert_eq!(done.code, 0, "{done}");
+    let answers = |report: &Value| -> Vec<(Value, Value, Value)> {
+        let runs = report["runs"].as_array().unwrap();
+        let answer = |run: &Value| run["turns"][0]["answer"].clone();
+        runs.iter()
+            .map(|run| {
+                (
+                    run["scenario"].clone(),
+                    run["repetition"].clone(),
+                    answer(run),
+                )
+            })
+            .collect()
+    };
+    let first = answers(&done.json());
+    let mut tickets: Vec<String> = first.iter().map(|it| it.2.to_string()).collect();
+    tickets.sort();
+    tickets.dedup();
+    assert_eq!(tickets.len(), 12, "each has another number: {tickets:?}");
+    assert_eq!((fake.requests().len(), starts(&place)), (24, 1));
+
+    let other = elsewhere(&place.path().join("run.jsonl")).with_file("a.json", &suite.to_string());
+    for at_once in ["1", "8"] {
+        let replay = [
+            "eval",
+            "a.json",
+            "-q",
+            "-o",
+            "json",
+            "--at-once",
+            at_once,
+            "--replay",
+            "run.jsonl",
+        ];
+        let done = other.run(replay).await;
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done}");
+        assert_eq!(answers(&done.json()), first);
+    }
+    assert_eq!((fake.requests().len(), starts(&other)), (24, 0));
+
+    // What was not recorded cannot be measured.
+    let changed = suite.to_string().replace("A ticket, please", "A ticket!");
+    let other = other.with_file("a.json", &changed);
+    let replay = [
+        "eval",
+        "a.json",
+        "-q",
+        "--min-passed",
+        "0",
+        "--replay",
+        "run.jsonl",
+    ];
+    let done = other.run(replay).await;
+    assert_eq!(done.code, 2, "{done}");
+    for said in [
+        "does not fit what was run",
+        "`\"A ticket!\"`",
+        "and 11 more",
+    ] {
+        assert!(done.stderr.contains(said), "{said}: {done}");
+    }
+}
