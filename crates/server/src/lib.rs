@@ -38,4 +38,6 @@ pub use engine::{
 };
 pub use options::{AccessToken, SHORTEST_TOKEN, ServerOptions};
 pub use problem::Problem;
+#[cfg(feature = "benches")]
+pub use project::measured::Dialect;
 pub use serve::{Server, ServerError, Shutdown};

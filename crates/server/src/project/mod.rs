@@ -20,6 +20,8 @@ mod frames;
 mod inbound;
 mod kept;
 mod loose;
+#[cfg(feature = "benches")]
+pub(crate) mod measured;
 pub(crate) mod messages;
 mod projection;
 mod respond;
