@@ -1,7 +1,11 @@
 //! `cargo xtask bench`: measurements that are compared within one run, so that a slow or busy
 //! machine changes the numbers but hardly the ratio.
 
+mod ask;
+mod decode;
 mod load;
+mod memory;
+mod micro;
 mod turn;
 
 use std::fs;
@@ -32,9 +36,29 @@ type Bench = (&'static str, &'static str, fn(u32) -> Result<()>);
 /// Every bench there is.
 const BENCHES: &[Bench] = &[
     (
+        "micro",
+        "the micro-benchmarks of the crates: mappings, decoders, the loop, the dialects",
+        micro::micro,
+    ),
+    (
+        "decode",
+        "reading an answer of each wire into domain events, beside `serde_json` reading the same into values",
+        decode::decode,
+    ),
+    (
         "startup",
         "`switchboard --version` against an empty Rust program: what a person waits at every command",
         startup,
+    ),
+    (
+        "ask",
+        "an offline question with one tool against bare rmcp, which starts the same server and calls the same tool",
+        ask::ask,
+    ),
+    (
+        "memory",
+        "what `switchboard serve` has in memory after its start and after a question",
+        memory::memory,
     ),
     (
         "overhead",
@@ -53,6 +77,8 @@ const BENCHES: &[Bench] = &[
     ),
 ];
 
+/// How many times an empty program's start the program may take to say its version.
+const MOST_STARTUP: f64 = 3.0;
 /// What a call through `mcp-client` may cost of what it costs bare.
 const MOST_OVERHEAD: f64 = 1.15;
 /// Calls in one batch of the bench of that: some hundred milliseconds.
@@ -98,6 +124,10 @@ fn startup(runs: u32) -> Result<()> {
         "{}",
         table("switchboard --version", &ours, "empty program", &empty)?
     );
+    let ratio = series(ratios(&ours, &empty))?.median();
+    if ratio > MOST_STARTUP {
+        bail!("it takes {ratio:.2} times an empty program's start, and {MOST_STARTUP} is allowed");
+    }
     Ok(())
 }
 

@@ -24,11 +24,12 @@ const PACKAGES: &[(&str, &str)] = &[
 
 /// Where tests and scripts are, from the root.
 const SCRIPTS: &str = "crates/server/browser";
-const TESTS: [&str; 4] = [
+const TESTS: [&str; 5] = [
     "vendor.test.mjs",
     "page.test.mjs",
     "artifacts.test.mjs",
     "frames.test.mjs",
+    "report.test.mjs",
 ];
 
 /// Programs that are a Chromium, by preference. `CHROMIUM` names another one.
@@ -54,6 +55,7 @@ pub(crate) fn works() -> bool {
 /// Runs the tests of the page.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut tests = script()?;
+    tests.env("SWITCHBOARD_REPORT_PAGE", report_page()?);
     let report = folder().join("tests.tap");
     tests.args(["--test", "--test-concurrency=1"]);
     if let Some(pattern) = &args.only {
@@ -114,6 +116,19 @@ fn script() -> Result<std::process::Command> {
         .env("SWITCHBOARD_BROWSER_PACKAGES", folder)
         .env("SWITCHBOARD_CHROMIUM", chromium);
     Ok(node)
+}
+
+/// The program that makes a page of an evaluation's report.
+fn report_page() -> Result<PathBuf> {
+    process::run(&mut process::cargo([
+        "build",
+        "-p",
+        "switchboard-evals",
+        "--example",
+        "page",
+    ]))?;
+    let name = format!("page{}", env::consts::EXE_SUFFIX);
+    Ok(process::target_dir().join("debug/examples").join(name))
 }
 
 fn folder() -> PathBuf {

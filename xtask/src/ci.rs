@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::test::{self, Runner};
 use crate::{
-    browser, clients, conformance, docs, layers, lint, oracle, peers, postgres, process,
+    bfcl, browser, clients, conformance, docs, layers, lint, oracle, peers, postgres, process,
     schemathesis, snapshots,
 };
 
@@ -39,6 +39,7 @@ enum Step {
     Browser,
     Snapshots,
     Oracle,
+    Bfcl,
     Docs,
     Release,
     Readme,
@@ -95,6 +96,7 @@ fn perform(step: Step, require_peers: bool) -> Result<()> {
         Step::Browser => run_browser(require_peers),
         Step::Snapshots => snapshots::check_files(),
         Step::Oracle => oracle::run(),
+        Step::Bfcl => bfcl::run(),
         Step::Docs => docs::run(),
         Step::Release => process::run(&mut process::cargo(["build", "--release"])),
         Step::Readme => readme(),

@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod bfcl;
 mod browser;
 mod catalogue;
 mod ci;
@@ -61,6 +62,8 @@ enum Task {
     },
     /// Ask the official SDKs whether our golden request bodies are valid
     Oracle,
+    /// Compare our scorer with that of the Berkeley Function Calling Leaderboard, on its data
+    Bfcl,
     /// Measure the MCP client with the protocol's own conformance suite
     Conformance(conformance::Args),
     /// Point official packages of other interfaces at a real server
@@ -104,6 +107,7 @@ fn perform(task: Task) -> anyhow::Result<()> {
         Task::Layers { manifest_path } => layers::run(manifest_path.as_deref()),
         Task::Snapshots { action } => snapshots::run(action.unwrap_or_default()),
         Task::Oracle => oracle::run(),
+        Task::Bfcl => bfcl::run(),
         Task::Conformance(args) => conformance::run(&args),
         Task::Clients(args) => clients::run(&args),
         Task::Schemathesis => schemathesis::run(),
