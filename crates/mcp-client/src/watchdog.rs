@@ -82,8 +82,16 @@ impl Watchdog {
 
     /// Lets the shell end, and waits for it unless it finds something to end.
     pub(crate) async fn end(&self) {
-        let shell = std::mem::take(&mut self.lock().shell);
+        let (shell, is_idle) = {
+            let mut state = self.lock();
+            (std::mem::take(&mut state.shell), state.groups.is_empty())
+        };
         if let Shell::Running { pipe, mut child } = shell {
+            if is_idle {
+                // It would only read what it was told, and end: on a busy machine a millisecond or two, which
+                // every short run would wait for.
+                let _ = child.start_kill();
+            }
             drop(pipe);
             let _ = timeout(TO_END, child.wait()).await;
         }

@@ -5,8 +5,10 @@ use std::fmt;
 use async_trait::async_trait;
 use futures_util::stream;
 use jiff::{Zoned, civil::Date};
+use serde_json::json;
 use switchboard_domain::{
-    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelId, ModelStream,
+    ChatModel, ChatRequest, Message, ModelCapabilities, ModelError, ModelId, ModelStream,
+    ToolDefinition,
 };
 
 use crate::{dialogue::Dialogue, events::events, phases, plan::Plan};
@@ -62,6 +64,19 @@ impl OfflinePlanner {
         let today = self.day();
         let plan = |request: &ChatRequest| Dialogue::new(request, today).plan();
         phases::formatted(request, today, plan).unwrap_or_else(|| plan(request))
+    }
+
+    /// Does everything once that takes time only when it is done first, such as compiling expressions: some milliseconds, on a thread
+    /// that may be kept busy. For whoever has to wait for something else before it can ask `question`.
+    pub fn prepare(question: &str) {
+        let schema = json!({
+            "type": "object",
+            "properties": {"id": {"type": "integer"}, "name": {"type": "string"}},
+            "required": ["id"],
+        });
+        let tool = ToolDefinition::new("read-value", "Returns the value of a thing", schema);
+        let request = ChatRequest::new([Message::user(question)]).with_tools([tool]);
+        Self::new().plan(&request);
     }
 
     fn day(&self) -> Date {

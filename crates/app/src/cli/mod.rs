@@ -256,10 +256,15 @@ fn start(cli: Cli) -> Result<Code, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::run(error).context("the runtime cannot be started"))?;
-    let result = runtime.block_on(run(cli, environment));
+    // On a worker, as everything that it waits for: going from one thread to another and back takes longer than most of what
+    // is done in between.
+    let result = runtime.block_on(runtime.spawn(run(cli, environment)));
     // Somebody may still be asked something on standard input, which cannot be interrupted.
     runtime.shutdown_background();
-    result
+    result.unwrap_or_else(|ended| match ended.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(ended) => Err(Failure::run(ended)),
+    })
 }
 
 async fn run(cli: Cli, environment: Environment) -> Result<Code, Failure> {

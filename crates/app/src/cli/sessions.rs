@@ -212,7 +212,7 @@ async fn export(sessions: &Sessions, owner: &Principal, id: Option<&str>) -> Res
     };
     let id = session.as_ref().map(|session| &session.id);
     let mut pieces = sessions.store().export(owner, id);
-    let mut out = io::stdout().lock();
+    let mut out = io::stdout();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(Failure::run)?;
         out.write_all(piece.as_bytes()).map_err(Failure::run)?;

@@ -6,6 +6,7 @@ mod config;
 mod endpoint;
 mod failure;
 mod hints;
+mod proxy;
 mod redact;
 mod request;
 
@@ -175,7 +176,7 @@ impl HttpTransport {
             .connect_timeout(config.connect_timeout)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(&config.user_agent);
-        if !config.system_proxy {
+        if !config.system_proxy || !proxy::may_be_configured() {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| {

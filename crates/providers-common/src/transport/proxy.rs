@@ -1,0 +1,51 @@
+//! Whether there can be a proxy at all.
+//!
+//! A client that knows there is none does not match each request's address against a proxy's rules, which costs more
+//! than all else that this crate does with an address.
+
+use std::ffi::OsString;
+
+/// The variables that name a proxy, as hyper-util 0.1.21 reads them (`client::proxy::matcher`). `NO_PROXY` names
+/// exceptions only.
+const VARIABLES: [&str; 6] = [
+    "ALL_PROXY",
+    "all_proxy",
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+];
+
+/// Whether the environment or the system's settings can name a proxy. True where the system has settings that this
+/// program does not read.
+pub(super) fn may_be_configured() -> bool {
+    cfg!(any(windows, target_vendor = "apple")) || is_named(|variable| std::env::var_os(variable))
+}
+
+fn is_named(value: impl Fn(&str) -> Option<OsString>) -> bool {
+    VARIABLES
+        .iter()
+        .any(|variable| value(variable).is_some_and(|value| !value.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_variable_that_is_set_counts_and_one_set_to_nothing_does_not() {
+        assert!(!is_named(|_| None));
+        assert!(!is_named(|_| Some(OsString::new())));
+        for named in VARIABLES {
+            let only = |variable: &str| (variable == named).then(|| OsString::from("http://proxy"));
+            assert!(is_named(only), "{named}");
+        }
+    }
+
+    #[test]
+    fn exceptions_alone_name_no_proxy() {
+        assert!(!is_named(|variable| {
+            (variable == "NO_PROXY").then(|| OsString::from("localhost"))
+        }));
+    }
+}
