@@ -1,4 +1,6 @@
-//! Many streaming sessions at once through `switchboard serve` (`crates/app/examples/load.rs`).
+//! Many streaming sessions at once through `switchboard serve`, and many requests (`crates/app/examples/load`).
+
+mod requests;
 
 use std::collections::BTreeMap;
 
@@ -9,18 +11,36 @@ use crate::process;
 /// Streaming sessions at once.
 const SESSIONS: &str = "500";
 
-pub(super) fn load(_runs: u32) -> Result<()> {
+/// One round of requests for so many of the runs that are asked for: a round is 256 or 512 requests, in each of 24 rows.
+const RUNS_A_ROUND: u32 = 10;
+
+pub(super) fn load(runs: u32) -> Result<()> {
+    if !cfg!(target_os = "linux") {
+        println!("What a process uses is read from /proc, on Linux only: nothing was measured.");
+        return Ok(());
+    }
     let app = ["--package", "switchboard-app"];
     let build =
         |what: &[&str]| process::run(process::cargo(["build", "--release"]).args(app).args(what));
     build(&["--bin", "switchboard"])?;
-    build(&["--example", "load"])?;
+    build(&["--example", "load", "--example", "turn"])?;
     let release = process::target_dir().join("release");
-    let suffix = std::env::consts::EXE_SUFFIX;
-    let mut measure = process::command(release.join(format!("examples/load{suffix}")));
-    let program = release.join(format!("switchboard{suffix}"));
-    let measured = process::stdout_of(measure.arg(program).arg(SESSIONS))?;
-    print!("{}", report(&measured)?);
+    let program = release.join("switchboard");
+    let measure = |what: &str| {
+        let mut measure = process::command(release.join("examples/load"));
+        measure.arg(what).arg(&program);
+        measure
+    };
+    let measured = process::stdout_of(measure("sessions").arg(SESSIONS))?;
+    println!("{}", report(&measured)?);
+    let rounds = runs.div_ceil(RUNS_A_ROUND).to_string();
+    let turn = release.join("examples/turn");
+    let measured = process::stdout_of(measure("requests").arg(turn).arg(&rounds))?;
+    print!(
+        "Rounds of requests, the floor's in turns with ours: {rounds}. Server and floor are on one CPU, clients and model on \
+         another.\n\n{}",
+        requests::report(&measured)?
+    );
     Ok(())
 }
 

@@ -11,9 +11,10 @@ use serde_json::Value;
 use crate::process;
 
 /// Where they are, and the features that they need.
-const BENCHES: [(&str, &str, &[&str]); 3] = [
+const BENCHES: [(&str, &str, &[&str]); 4] = [
     ("switchboard-testkit", "wires", &[]),
     ("switchboard-orchestration", "machine", &[]),
+    ("switchboard-evals", "recordings", &[]),
     (
         "switchboard-server",
         "projections",
