@@ -18,6 +18,8 @@ use crate::{
 pub(crate) enum Selector {
     /// The one at this place: "first", "most recent", "second".
     Nth(usize),
+    /// The one at the end of what was listed: "the last of them".
+    Last,
     /// All, or the first so many: "each", "the 3 most recent customers".
     All(usize),
     /// Those that say this: names, addresses, ids.
@@ -43,6 +45,9 @@ const PRONOUNS: &[&str] = &[
     "it", "its", "it's", "their", "them", "they", "his", "her", "hers", "him", "he", "she", "that",
     "this", "these", "those", "same",
 ];
+
+/// Words for things that were spoken of, after "first", "each of" and the like.
+const POINTING: &[&str] = &["one", "ones", "them", "these", "those"];
 
 /// The noun stems of a parameter: `customer_id` is about a customer.
 fn heads(param: &Param) -> Vec<&String> {
@@ -122,27 +127,30 @@ pub(crate) fn selection(
         FIRST.contains(&word) || ORDINALS.contains(&word) || EVERY.contains(&word)
     });
     if let Some(i) = selected {
-        // "the most recent customer", "the 3 latest customers", "the first one".
-        let near = (i + 1..words.len().min(i + 5)).find(|&j| {
-            is_head(&words[j].stem)
-                || matches!(words[j].lower.as_str(), "one" | "of" | "ones" | "them")
-        });
+        // "the most recent customer", "the 3 latest customers", "the first one", "the second of them".
+        let window = || i + 1..words.len().min(i + 5);
+        let near = window()
+            .find(|&j| is_head(&words[j].stem) || POINTING.contains(&words[j].lower.as_str()))
+            .or_else(|| window().find(|&j| words[j].lower == "of"));
         if let Some(j) = near {
-            let word = words[i].lower.as_str();
-            let plural =
-                is_plural(&words[j].lower) || matches!(words[j].lower.as_str(), "ones" | "them");
-            let count = count_near(reading, i, j);
-            let selector = if plural || EVERY.contains(&word) {
-                Selector::All(count.unwrap_or(usize::MAX))
-            } else {
-                Selector::Nth(
-                    ORDINALS
-                        .iter()
-                        .position(|ordinal| *ordinal == word)
-                        .unwrap_or(0),
-                )
+            let (word, last) = (words[i].lower.as_str(), words[j].lower.as_str());
+            let of = (i + 1..j).find(|&k| words[k].lower == "of");
+            let back = POINTING.contains(&last);
+            let plural = is_plural(&words[j].lower) || (back && last != "one");
+            // "the first two of them" are two, "the first of the three" is one.
+            let count = count_near(reading, i, of.unwrap_or(j));
+            let several = match of {
+                Some(_) => count.is_some(),
+                None => plural,
             };
-            let back = matches!(words[j].lower.as_str(), "one" | "ones" | "them");
+            let selector = if several || EVERY.contains(&word) {
+                Selector::All(count.unwrap_or(usize::MAX))
+            } else if back && word == "last" {
+                Selector::Last
+            } else {
+                let place = ORDINALS.iter().position(|ordinal| *ordinal == word);
+                Selector::Nth(place.unwrap_or(0))
+            };
             let spans = vec![(words[i].start, words[j].end)];
             return Some(Selection {
                 selector,
@@ -224,6 +232,11 @@ pub(crate) fn look_up(
             },
             Some(Selector::Nth(n)) => {
                 if let Some(record) = found.into_iter().nth(*n) {
+                    return Lookup::Found(vec![record]);
+                }
+            }
+            Some(Selector::Last) => {
+                if let Some(record) = found.into_iter().next_back() {
                     return Lookup::Found(vec![record]);
                 }
             }

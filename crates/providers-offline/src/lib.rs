@@ -12,6 +12,9 @@
 //!    call, or calls another tool that can give it,
 //! 4. writes a short answer from the results.
 //!
+//! A file that the question names is read and quoted, whatever the other words are, and a question whether a value is
+//! more or less than a number is answered from the result that is there.
+//!
 //! A message of more than 5000 words or 64 kB is declined: of one that is cut off it would call tools
 //! with arguments that are cut off.
 //!
@@ -43,6 +46,7 @@
 mod answer;
 mod catalog;
 mod chain;
+mod comparison;
 mod dialogue;
 mod events;
 mod extract;

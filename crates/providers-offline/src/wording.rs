@@ -19,6 +19,10 @@ const REAL_MODEL: &str = "For free conversation set a real model: put a key into
     ANTHROPIC_API_KEY or OPENAI_API_KEY, and choose one with \
     `--model provider/model`.";
 
+/// Stands before what a file says, where nobody asked for just that.
+pub(crate) const QUOTED: &str = "I am the offline planner, not a language model, and cannot work the \
+    answer out. This is what stands there:\n";
+
 /// A tool's name for people.
 pub(crate) fn title(tool: &Tool) -> String {
     let title = tool.definition.title.as_deref().unwrap_or_default().trim();

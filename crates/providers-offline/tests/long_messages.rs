@@ -15,6 +15,8 @@ const WORDS: usize = 5000;
 const PATTERNS: &[&str] = &[
     "customer 42 account value ",
     "7, 8 and 9 ",
+    "support ticket, for it, ",
+    "a ticket, the parcel never came, ",
     "for that about saying ",
     "subject: ",
     "'x “y «z `q ",

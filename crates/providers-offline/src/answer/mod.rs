@@ -3,6 +3,7 @@
 //! The words come from the question, the tool's title and the keys of its result. No tool is
 //! known here by name: what a result is about is told by its shape.
 
+mod compared;
 mod fields;
 mod value;
 
@@ -17,6 +18,7 @@ use crate::{
     text::{identifier_words, is_plural},
     wording::{capitalized, listing, shortened, title},
 };
+pub(crate) use compared::compared;
 use fields::{Field, echoes, fields, focus};
 
 /// Characters of a tool's text that are told.
@@ -85,6 +87,7 @@ fn one(
             subject.as_ref(),
             &name(&subject),
             &value,
+            several,
         ),
         Some(value) => format!("{}: {}", name(&subject), value::said("", &value)),
         None => told_text(text, &name(&subject), several),
@@ -111,12 +114,18 @@ fn told_data(
     subject: Option<&Subject>,
     name: &str,
     value: &Value,
+    several: bool,
 ) -> String {
     let fields = fields(value);
     if !tool.writes
         && let Some(field) = focus(question, tool, call, &fields)
     {
         return sentence(field, &fields, subject);
+    }
+    if !tool.writes
+        && let Some(text) = document(&fields)
+    {
+        return told_text(text, name, several);
     }
     if let Some((key, rows)) = rows(value) {
         let what = if key.is_empty() {
@@ -156,6 +165,21 @@ fn told_data(
         (false, true) => format!("{name}: nothing."),
         (false, false) => format!("{name}: {said}."),
     }
+}
+
+/// The text that a result is there for, such as what stands in a file: of more than one line or value, with only small things
+/// beside it.
+fn document(fields: &[Field]) -> Option<&str> {
+    let is_one = |field: &&Field| {
+        let text = field.value.as_str().unwrap_or_default();
+        matches!(
+            field.key.as_str(),
+            "content" | "contents" | "text" | "body" | "markdown"
+        ) && (text.trim_end().contains('\n') || text.len() > value::VALUE_LIMIT)
+    };
+    let mut texts = fields.iter().filter(is_one);
+    let text = texts.next()?.value.as_str()?;
+    texts.next().is_none().then_some(text)
 }
 
 /// "The account value of customer 42 is 1,234.56 EUR."

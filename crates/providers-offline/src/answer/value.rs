@@ -6,7 +6,7 @@ use super::fields::Field;
 use crate::{text::identifier_words, wording::shortened};
 
 /// Characters of one text value.
-const VALUE_LIMIT: usize = 300;
+pub(super) const VALUE_LIMIT: usize = 300;
 /// Items of a list of plain values.
 const ITEMS: usize = 20;
 
@@ -28,14 +28,18 @@ pub(super) fn is_money(map: &Map<String, Value>) -> bool {
 
 /// A field's value with its unit, which stands beside it or is the only one of its object.
 pub(super) fn with_unit(field: &Field, fields: &[Field]) -> String {
+    joined(&field.key, &field.value, unit_of(field, fields))
+}
+
+/// The unit of a field's value, if it is known.
+pub(super) fn unit_of<'f>(field: &Field, fields: &'f [Field]) -> Option<&'f str> {
     let beside = fields
         .iter()
         .filter(|other| other.above == field.above && is_unit(&other.key));
-    let unit = unit_for(
+    unit_for(
         &field.key,
         beside.map(|other| (other.key.as_str(), &other.value)),
-    );
-    joined(&field.key, &field.value, unit)
+    )
 }
 
 /// The same for a key of a row.
@@ -151,7 +155,8 @@ fn plain_or_grouped(key: &str, number: &Number) -> String {
     }
 }
 
-fn is_decimal(text: &str) -> bool {
+/// Whether a text is a number in plain digits.
+pub(super) fn is_decimal(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let mut halves = digits.splitn(2, '.');
     let all_digits = |half: &str| !half.is_empty() && half.bytes().all(|b| b.is_ascii_digit());

@@ -23,6 +23,8 @@ const MAX_DEPTH: usize = 6;
 pub(super) enum Goal {
     /// These tools.
     Use(Vec<Target>),
+    /// Nothing more: results that are there tell the answer.
+    Known(String),
     /// What was asked for is not wanted any more.
     Cancelled,
     /// No tool.
@@ -48,6 +50,8 @@ pub(super) struct Target {
     pub(super) reply: bool,
     /// The reply did not help.
     pub(super) again: bool,
+    /// What it gives is not the answer, but what the answer is in.
+    pub(super) quotes: bool,
 }
 
 impl Target {
@@ -59,6 +63,7 @@ impl Target {
             said: text.to_owned(),
             reply: false,
             again: false,
+            quotes: false,
         }
     }
 }
@@ -77,11 +82,24 @@ impl Dialogue {
                 return Goal::Use(vec![self.completed(&pending, reading)]);
             }
         }
+        if !self.must_call
+            && let Some(text) = self.known(reading, moment)
+        {
+            return Goal::Known(text);
+        }
         if let Some(target) = self.elliptic(reading, best, moment) {
             return Goal::Use(vec![target]);
         }
         if let Some(targets) = self.clauses(reading, index, moment) {
             return Goal::Use(targets);
+        }
+        let file = self.named_file(reading).filter(|file| {
+            best.is_none_or(|best| {
+                !best.explicit && self.leaves_out_the_file(best.tool, &best.filling, file)
+            })
+        });
+        if let Some(file) = file {
+            return Goal::Use(vec![file]);
         }
         if let Some(best) = best {
             return Goal::Use(vec![Target::of(best, reading.text)]);
@@ -214,6 +232,7 @@ impl Dialogue {
             said,
             reply: true,
             again,
+            quotes: false,
         }
     }
 
@@ -246,7 +265,9 @@ impl Dialogue {
         }
         let mut filling = fill(tool, reading);
         let other = best.is_some_and(|best| {
-            best.tool != i && best.is_callable() && best.filling.unused <= filling.unused
+            // "And the weight of the first two of them?": the number says which, and stands in no argument.
+            let uses_all = best.filling.unused <= filling.unused || !best.reachable.is_empty();
+            best.tool != i && best.is_callable() && uses_all
         });
         if other {
             return None;
@@ -283,6 +304,7 @@ impl Dialogue {
             said,
             reply: false,
             again: false,
+            quotes: false,
         })
     }
 
@@ -456,15 +478,18 @@ fn is_short_value(reading: &Reading<'_>) -> bool {
 }
 
 fn opening(reading: &Reading<'_>) -> Opening {
+    // What somebody else is to say is not said to the planner.
     let words: Vec<&str> = reading
         .words
         .iter()
+        .filter(|word| !reading.is_quoted(word.start))
         .map(|word| word.lower.as_str())
         .collect();
     let thanks = |word: &&str| matches!(*word, "thanks" | "thank" | "thx");
     let greeting =
         matches!(words.first(), Some(&("hello" | "hi" | "hey" | "help"))) && words.len() <= 4;
-    if words.iter().any(thanks) {
+    // "How do I thank somebody?" thanks nobody, and "What is it? Thanks!" asks.
+    if words.iter().any(thanks) && !reading.text.contains('?') {
         Opening::Thanks
     } else if greeting
         || words.iter().any(|word| matches!(*word, "tools" | "help"))

@@ -4,7 +4,9 @@
 //! each time, in the same way at every step of its turn, so that the steps add up: first the calls
 //! whose results are needed, then the calls themselves, then the answer.
 
+mod files;
 mod goal;
+mod known;
 mod supply;
 
 use jiff::civil::Date;
@@ -165,6 +167,7 @@ impl Dialogue {
         let index = Index::new(&self.tools);
         match self.goal(&reading, &index, moment) {
             Goal::Use(targets) => self.pursue(&targets, moment),
+            Goal::Known(text) => Step::Answer(text),
             Goal::Cancelled => Step::Answer("All right, nothing was called.".to_owned()),
             Goal::Nothing { order, opening } => {
                 Step::Decline(wording::introduction(&self.tools, &order, opening))
@@ -318,6 +321,10 @@ impl Dialogue {
             &made,
             &self.history.calls_between(0, moment.until),
         );
+        let failed = |call: &&Call| call.result.as_ref().is_none_or(|result| result.is_error);
+        if target.quotes && !made.iter().any(failed) {
+            text.insert_str(0, wording::QUOTED);
+        }
         if inputs.len() > made.len() {
             text.push_str(&wording::too_many(
                 inputs.len() - made.len(),

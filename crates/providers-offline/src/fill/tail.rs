@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Places, convert::convert};
 use crate::{
     extract::{Found, Reading},
+    intent::is_request,
     schema::{Kind, Param, TextKind},
     text::Word,
     thesaurus::{is_generic, same},
@@ -25,7 +26,18 @@ enum Cue {
     Quote,
     /// The tool's own name.
     Name,
+    /// A comma or the end of a sentence, after which somebody tells what it is about.
+    Clause,
 }
+
+/// Clauses of a message that are looked at: somebody comes to the point.
+const MOST_CLAUSES: usize = 8;
+/// Words with which a clause begins that belongs to the request itself.
+const NO_CLAUSE: &[&str] = &[
+    "please", "thanks", "thank", "and", "or", "then", "but", "also", "with", "for", "to", "in",
+    "at", "on", "of", "by", "from", "as", "if", "when", "unless", "until", "asap", "which", "who",
+    "whose", "where", "not", "no", "i'd", "let", "hi", "hello", "hey", "dear", "ok", "okay",
+];
 
 #[derive(Debug, Clone, Copy)]
 struct Piece {
@@ -209,7 +221,7 @@ pub(super) fn free_text_begins(places: &Places<'_>) -> Option<(usize, usize)> {
     }
     let cues = pieces(places)
         .into_iter()
-        .filter(|piece| piece.cue != Cue::Name);
+        .filter(|piece| !matches!(piece.cue, Cue::Name | Cue::Clause));
     cues.min_by_key(|piece| piece.start).map(|piece| {
         (
             piece.start,
@@ -361,6 +373,7 @@ fn affinity(kind: TextKind, cue: Cue) -> Option<f64> {
         (T::Name, Cue::Title) => 1.25,
         (T::Body | T::Query, Cue::Name) => 1.0,
         (T::Title | T::Plain, Cue::Name) => 0.75,
+        (T::Title | T::Body, Cue::Clause) => 0.5,
         _ => return None,
     })
 }
@@ -420,6 +433,7 @@ fn pieces(places: &Places<'_>) -> Vec<Piece> {
     if !has_quote && let Some((lead, from)) = after_name(places) {
         add(places, &mut pieces, lead, from, Cue::Name);
     }
+    clauses(places, &mut pieces);
     // A piece that begins with a quotation is that quotation.
     let quotes: Vec<Piece> = pieces
         .iter()
@@ -435,8 +449,63 @@ fn pieces(places: &Places<'_>) -> Vec<Piece> {
     pieces
 }
 
+/// What is told after the request: "Open a case for client 7, her order never came".
+fn clauses(places: &Places<'_>, pieces: &mut Vec<Piece>) {
+    let reading = places.reading;
+    let takes_it = |param: &Param| {
+        let is_text = matches!(param.kind, Kind::Text(TextKind::Title | TextKind::Body));
+        param.required && is_text && param.choices.is_empty()
+    };
+    if !places.open().any(|(_, param)| takes_it(param)) {
+        return;
+    }
+    let names = places.tool.telling_name();
+    let mut words = reading.words.iter();
+    let Some(request) = words.find(|word| names.contains(&&word.stem)) else {
+        return;
+    };
+    let marks = reading
+        .text
+        .match_indices([',', '.', '!', ';', '\u{2013}', '\u{2014}']);
+    let marks = marks.map(|(at, mark)| (at, at + mark.len()));
+    let begins = |&(at, from): &(usize, usize)| {
+        let follows = reading.text[from..].starts_with(char::is_whitespace);
+        follows && at >= request.end && !reading.is_quoted(at)
+    };
+    for (at, from) in marks.filter(begins).take(MOST_CLAUSES) {
+        let Some(first) = reading.words_after(from).next() else {
+            return;
+        };
+        let (start, end) = extent(places, from, reading.text.len(), false);
+        let words = || {
+            reading
+                .words_after(start)
+                .take_while(|word| word.end <= end)
+        };
+        let says_something = words().count() >= 3
+            && words().any(|word| !word.is_stop() && !places.tool.name.contains(&word.stem));
+        // What begins with an argument, with a preposition or with another request is no story.
+        let is_other = NO_CLAUSE.contains(&first.lower.as_str())
+            || places.is_used(start, first.end)
+            || is_request(&Reading::new(reading.slice(start, end), reading.today));
+        if says_something && !is_other {
+            add(places, pieces, at, from, Cue::Clause);
+            return;
+        }
+    }
+}
+
 fn add(places: &Places<'_>, pieces: &mut Vec<Piece>, lead: usize, from: usize, cue: Cue) {
     let until = places.reading.text.len();
+    let mut from = from;
+    // "saying that it is late": it says that it is late.
+    if cue == Cue::Body
+        && let Some(next) = places.reading.words_after(from).next()
+        && next.lower == "that"
+        && places.reading.slice(from, next.start).trim().is_empty()
+    {
+        from = next.end;
+    }
     let (start, end) = extent(places, from, until, cue == Cue::Colon);
     // After the tool's name anything may follow: another argument, or a mere "it up".
     let words = || {
