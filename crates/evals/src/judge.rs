@@ -11,7 +11,10 @@ use switchboard_orchestration::{
     ToolCallRecord, ToolFailure, results::READ_TOOL, search::SEARCH_TOOL,
 };
 
-use crate::suite::{ExpectedCall, Forbidden, Matcher, Turn};
+use crate::{
+    recording::Scrubber,
+    suite::{ExpectedCall, Forbidden, Matcher, Turn},
+};
 
 /// How a call ended, whatever was expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,6 +48,9 @@ pub enum Worth {
     Forbidden,
     /// Where it is said which calls are right, nobody expected it, or its result was there already.
     Unnecessary,
+    /// What was expected of it cannot be told: a secret was struck out of its arguments when it was recorded. Neither
+    /// right nor wrong.
+    Unknown,
     /// Nothing was said about it.
     Unjudged,
 }
@@ -79,8 +85,8 @@ pub struct Judgement {
     pub calls: Vec<JudgedCall>,
     /// Expected calls that were not made, for people.
     pub missing: Vec<String>,
-    /// Of those that are missing, how many were made with other arguments, or in the wrong order: they are no
-    /// further faults.
+    /// Of those that are missing, how many were made with other arguments, also such as the tool refuses, or in the wrong
+    /// order: they are no further faults.
     #[serde(default)]
     pub attempted: usize,
     /// Needed calls that were made at their place and did not run, and why, for people: the model did right, and
@@ -93,11 +99,21 @@ pub struct Judgement {
 const RESULT: usize = 2_000;
 
 /// What the model's calls are worth, in the order in which it asked. `earlier` are calls of the turns before:
-/// what was learnt there need not be asked again.
-pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) -> Judgement {
+/// what was learnt there need not be asked again. `is_replay`: the calls come from a recording, in which secrets were
+/// struck out, so that some of what was expected of them cannot be told.
+pub fn judge(
+    turn: &Turn,
+    calls: &[ToolCallRecord],
+    earlier: &[ToolCallRecord],
+    is_replay: bool,
+) -> Judgement {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::of).collect();
-    let ends: Vec<CallEnd> = calls.iter().map(end_of).collect();
+    let was_cut = |call: &ToolCallRecord| is_replay && Scrubber::was_at(&call.input);
+    let ends: Vec<CallEnd> = calls
+        .iter()
+        .map(|call| end_in(call, was_cut(call)))
+        .collect();
     let Assigned {
         taken,
         strays,
@@ -105,6 +121,15 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
         mut unmet,
         mut attempted,
     } = assign(turn, &wanted, calls, &ends);
+    let is_open = |call: &usize| {
+        was_cut(&calls[*call]) && !taken.contains_key(call) && !strays.contains(call)
+    };
+    let open: Vec<usize> = (0..calls.len()).filter(is_open).collect();
+    let optional = left.iter().filter(|one| expected[**one].optional);
+    // Needed ones first, of which no other call is one.
+    let ones: Vec<usize> = unmet.iter().chain(optional).copied().collect();
+    let unknown = unknown(&ones, &open, |one, call| wanted[one].may_fit(&calls[call]));
+    unmet.retain(|one| !unknown.values().any(|it| it == one));
     let not_executed = not_executed(expected, &wanted, &taken, calls, &ends);
     let forbidden: Vec<Forbidden> = turn.forbidden.iter().map(|it| Forbidden::of(it)).collect();
     let earlier = earlier.iter().filter(|call| !call.is_error);
@@ -113,7 +138,9 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
     let mut judged = Vec::with_capacity(calls.len());
     for (at, call) in calls.iter().enumerate() {
         let key = Key::of(call);
-        let is_repeated = seen.contains(&key) || call.failure == Some(ToolFailure::Repeated);
+        // Two secrets look alike when both are struck out.
+        let is_repeated =
+            !was_cut(call) && (seen.contains(&key) || call.failure == Some(ToolFailure::Repeated));
         // What failed may be tried again.
         let is_retry = failed.contains(&key);
         if call.is_error {
@@ -140,6 +167,8 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
                 Worth::WrongOrder,
                 Some("it is expected at another place".to_owned()),
             )
+        } else if unknown.contains_key(&at) {
+            (Worth::Unknown, not_known(call))
         } else if let Some(place) = unmet.iter().position(|one| wanted[*one].is_of(call)) {
             let one = unmet.remove(place);
             attempted += 1;
@@ -171,13 +200,62 @@ pub fn judge(turn: &Turn, calls: &[ToolCallRecord], earlier: &[ToolCallRecord]) 
             result: excerpt(call),
         });
     }
-    let missing = left.iter().filter(|one| !expected[**one].optional);
+    attempted += refused(&unmet, calls, &ends, |one, call| wanted[one].is_of(call));
+    let missing = left.iter().filter(|one| {
+        let may_be_made = unknown.values().any(|it| it == *one);
+        !expected[**one].optional && !may_be_made
+    });
     Judgement {
         calls: judged,
         missing: missing.map(|one| in_words(&expected[*one])).collect(),
         attempted,
         not_executed,
     }
+}
+
+/// How a call ended. What stands in the place of a secret need not fit the schema; what stood there did or did not.
+fn end_in(call: &ToolCallRecord, was_cut: bool) -> CallEnd {
+    match call.failure {
+        Some(ToolFailure::InvalidInput) if was_cut => CallEnd::NotExecuted,
+        _ => end_of(call),
+    }
+}
+
+/// How many of these expected calls were attempted with input that the tool refuses: made and missing at once, they would
+/// weigh twice.
+fn refused(
+    unmet: &[usize],
+    calls: &[ToolCallRecord],
+    ends: &[CallEnd],
+    is_of: impl Fn(usize, &ToolCallRecord) -> bool,
+) -> usize {
+    let calls: Vec<&ToolCallRecord> = calls
+        .iter()
+        .zip(ends)
+        .filter(|(_, end)| **end == CallEnd::Hallucinated)
+        .map(|(call, _)| call)
+        .collect();
+    let found = pairs(unmet.len(), calls.len(), |one, call| {
+        is_of(unmet[one], calls[call])
+    });
+    found.iter().flatten().count()
+}
+
+/// Which of the calls out of which something was struck may be which of these expected ones.
+fn unknown(
+    ones: &[usize],
+    calls: &[usize],
+    may_fit: impl Fn(usize, usize) -> bool,
+) -> HashMap<usize, usize> {
+    let mut unknown: HashMap<usize, usize> = HashMap::new();
+    for &call in calls {
+        let mut free = ones
+            .iter()
+            .filter(|one| !unknown.values().any(|it| it == *one));
+        let found = free.find(|one| may_fit(**one, call)).copied();
+        unknown.extend(found.map(|one| (call, one)));
+    }
+    unknown
 }
 
 /// Needed calls that were made and did not run, and why. One that was made again and ran then is done.
@@ -198,6 +276,10 @@ fn not_executed(
             continue;
         };
         if ends[call] != CallEnd::NotExecuted || expected[one].optional {
+            continue;
+        }
+        // It is what was struck out that did not fit.
+        if record.failure == Some(ToolFailure::InvalidInput) {
             continue;
         }
         if let Some(place) = others.iter().position(|it| wanted[one].fits(&calls[*it])) {
@@ -462,6 +544,13 @@ impl<'a> Wanted<'a> {
         fits(self) || self.others.iter().any(fits)
     }
 
+    /// Whether it fits, or may have fitted before secrets were struck out of it.
+    pub(crate) fn may_fit(&self, call: &ToolCallRecord) -> bool {
+        let may_fit =
+            |it: &Self| it.is_itself(call) && it.difference_by(call, Matcher::may_fit).is_none();
+        may_fit(self) || self.others.iter().any(may_fit)
+    }
+
     /// The first argument that is not as expected, in words: expected of this tool, if it is one of several.
     pub(crate) fn difference(&self, call: &ToolCallRecord) -> Option<String> {
         let mut all = std::iter::once(self).chain(&self.others);
@@ -470,6 +559,14 @@ impl<'a> Wanted<'a> {
     }
 
     fn own_difference(&self, call: &ToolCallRecord) -> Option<String> {
+        self.difference_by(call, Matcher::fits)
+    }
+
+    fn difference_by(
+        &self,
+        call: &ToolCallRecord,
+        fits: fn(&Matcher, Option<&Value>) -> bool,
+    ) -> Option<String> {
         let nothing = Map::new();
         let Some(input) = call
             .input
@@ -479,7 +576,7 @@ impl<'a> Wanted<'a> {
             return Some("the input is no object".to_owned());
         };
         for (name, matcher) in &self.arguments {
-            if !matcher.fits(input.get(*name)) {
+            if !fits(matcher, input.get(*name)) {
                 let wanted = readable(&self.call.input[*name]);
                 return Some(match input.get(*name) {
                     Some(found) => format!("`{name}` is {found}, expected {wanted}"),
@@ -514,6 +611,17 @@ fn paired(
         paired[at] = call;
     }
     paired
+}
+
+/// What of a call is not known after secrets were struck out of it, in words.
+pub(crate) fn not_known(call: &ToolCallRecord) -> Option<String> {
+    let fields = call.input.as_object()?.iter();
+    let names = fields.filter(|(_, value)| Scrubber::was_at(value));
+    let names: Vec<String> = names.map(|(name, _)| format!("`{name}`")).collect();
+    Some(format!(
+        "what {} was is not known: a secret was struck out when it was recorded",
+        names.join(" and ")
+    ))
 }
 
 /// Calls that must be made in this turn, for people.

@@ -38,7 +38,7 @@ fn turn(value: impl Into<Value>) -> Turn {
 }
 
 fn worth(turn: &Turn, calls: &[ToolCallRecord]) -> Judged {
-    let judged = judge(turn, calls, &[]);
+    let judged = judge(turn, calls, &[], false);
     (
         judged.calls.iter().map(|it| it.worth).collect(),
         judged.missing.len(),
@@ -245,6 +245,7 @@ fn what_was_learnt_in_an_earlier_turn_need_not_be_asked_again() {
         &turn(json!({"calls": []})),
         std::slice::from_ref(&first),
         std::slice::from_ref(&first),
+        false,
     );
     assert_eq!(
         judged.calls[0].why.as_deref(),
@@ -252,7 +253,7 @@ fn what_was_learnt_in_an_earlier_turn_need_not_be_asked_again() {
     );
     // A failed one had none.
     let before = failed("a", json!({"id": 1}), ToolFailure::Timeout);
-    let judged = judge(&turn(json!({"calls": []})), &[first], &[before]);
+    let judged = judge(&turn(json!({"calls": []})), &[first], &[before], false);
     assert_eq!(
         judged.calls[0].why.as_deref(),
         Some("no such call is expected")
@@ -266,6 +267,7 @@ fn a_call_is_the_same_however_it_is_written() {
             &turn(json!({"calls": []})),
             &[call("a", first), call("a", second)],
             &[],
+            false,
         );
         judged.calls[1].why.clone().unwrap()
     };
@@ -299,7 +301,7 @@ fn a_call_is_the_same_however_it_is_written() {
 #[test]
 fn what_was_right_and_did_not_run_is_told() {
     let told = |value: Value, calls: &[ToolCallRecord]| {
-        let judged = judge(&turn(value), calls, &[]);
+        let judged = judge(&turn(value), calls, &[], false);
         assert_eq!(judged.calls[0].worth, Worth::Right);
         judged.not_executed
     };
@@ -343,7 +345,11 @@ fn what_was_right_and_did_not_run_is_told() {
 fn the_argument_that_is_wrong_is_named() {
     let turn =
         turn(json!({"calls": [{"tool": "a", "input": {"id": {"$one_of": [1, 2]}, "name": "x"}}]}));
-    let why = |input: Value| judge(&turn, &[call("a", input)], &[]).calls[0].why.clone();
+    let why = |input: Value| {
+        judge(&turn, &[call("a", input)], &[], false).calls[0]
+            .why
+            .clone()
+    };
     assert_eq!(
         why(json!({"id": 3, "name": "x"})).unwrap(),
         r#"`id` is 3, expected {"$one_of":[1,2]}"#
@@ -361,7 +367,7 @@ fn the_argument_that_is_wrong_is_named() {
         calls: Some(vec![several.unwrap()]),
         ..turn.clone()
     };
-    let judged = judge(&either, &[call("a", json!({"id": 5}))], &[]);
+    let judged = judge(&either, &[call("a", json!({"id": 5}))], &[], false);
     assert_eq!(
         judged.calls[0].why.as_deref(),
         Some("`id` is 5, expected 4")
@@ -484,5 +490,114 @@ proptest! {
         let used: Vec<usize> = paired.iter().flatten().copied().collect();
         prop_assert!(used.windows(2).all(|two| two[0] < two[1]));
         prop_assert!(paired.iter().enumerate().all(|(one, other)| other.is_none_or(|other| grid[one][other])));
+    }
+}
+
+/// What a replay gives for a call out of which a secret was struck.
+#[test]
+fn what_was_struck_out_of_a_recording_is_neither_right_nor_wrong() {
+    use Worth::{Right, Unknown, WrongInput};
+    let log_in = |user: &str, password: &str| {
+        let login = json!({"user": user, "password": password});
+        call("log_in", json!({"login": login, "tries": 3}))
+    };
+    let wanted = |login: Value, tries: Value| {
+        turn(json!({"calls": [{"tool": "log_in", "input": {"login": login, "tries": tries}}]}))
+    };
+    let exact = wanted(json!({"user": "ada", "password": "hunter2"}), json!(3));
+    let judged = |turn: &Turn, calls: &[ToolCallRecord], is_replay: bool| {
+        let judged = judge(turn, calls, &[], is_replay);
+        let worth: Vec<Worth> = judged.calls.iter().map(|it| it.worth).collect();
+        (worth, judged.missing.len(), judged.attempted)
+    };
+    let cut = [log_in("ada", "[redacted]")];
+    assert_eq!(judged(&exact, &cut, true), (vec![Unknown], 0, 0));
+    let why = judge(&exact, &cut, &[], true).calls[0].why.clone();
+    assert_eq!(
+        why.as_deref(),
+        Some("what `login` was is not known: a secret was struck out when it was recorded")
+    );
+    // Nothing is struck out of what a model says now.
+    assert_eq!(judged(&exact, &cut, false), (vec![WrongInput], 1, 1));
+    // What is left of it may be wrong all the same, or all that was asked for.
+    let other_user = [log_in("bob", "[redacted]")];
+    assert_eq!(judged(&exact, &other_user, true), (vec![WrongInput], 1, 1));
+    let other_tries = wanted(json!({"user": "ada", "password": "hunter2"}), json!(4));
+    assert_eq!(judged(&other_tries, &cut, true), (vec![WrongInput], 1, 1));
+    let absent = wanted(
+        json!({"user": "ada", "password": {"$absent": true}}),
+        json!(3),
+    );
+    assert_eq!(judged(&absent, &cut, true), (vec![WrongInput], 1, 1));
+    for login in [
+        json!({"user": "ada", "password": {"$any": true}}),
+        json!({"user": "ada"}),
+    ] {
+        assert_eq!(
+            judged(&wanted(login, json!(3)), &cut, true),
+            (vec![Right], 0, 0)
+        );
+    }
+    // One of a list, one of several ways, and part of a text.
+    for password in [
+        json!({"$one_of": ["hunter2", "hunter3"]}),
+        json!({"$matches": "^hunter"}),
+        json!({"$optional": "hunter2"}),
+    ] {
+        let turn = wanted(json!({"user": "ada", "password": password}), json!(3));
+        assert_eq!(judged(&turn, &cut, true), (vec![Unknown], 0, 0));
+    }
+    // Two different secrets look alike then, and one call is one call.
+    let twice = turn(json!({"calls": [
+        {"tool": "log_in", "input": {"login": {"password": "hunter2"}}},
+        {"tool": "log_in", "input": {"login": {"password": "hunter3"}}},
+    ]}));
+    let two = [log_in("ada", "[redacted]"), log_in("ada", "[redacted]")];
+    assert_eq!(judged(&twice, &two, true), (vec![Unknown, Unknown], 0, 0));
+    assert_eq!(judged(&twice, &cut, true), (vec![Unknown], 1, 0));
+}
+
+/// What stands in the place of a secret may not fit the tool's schema.
+#[test]
+fn what_a_schema_refuses_of_a_recording_is_no_fault_of_the_model() {
+    let turn = turn(json!({"calls": [{"tool": "pay", "input": {"pin": 1234, "sum": 5}}]}));
+    let input = json!({"pin": "[redacted]", "sum": 5});
+    let refused = [failed("pay", input, ToolFailure::InvalidInput)];
+    let judged = judge(&turn, &refused, &[], true);
+    let one = &judged.calls[0];
+    assert_eq!((one.worth, one.end), (Worth::Unknown, CallEnd::NotExecuted));
+    assert!(judged.missing.is_empty() && judged.not_executed.is_empty());
+    let judged = judge(&turn, &refused, &[], false);
+    assert_eq!(judged.calls[0].worth, Worth::Hallucinated);
+}
+
+#[test]
+fn a_call_that_the_tool_refuses_weighs_once() {
+    use Worth::{Hallucinated, Right, WrongInput};
+    let turn = turn(json!({"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]}));
+    let refused = || failed("a", json!({"id": "x"}), ToolFailure::InvalidInput);
+    let b = || call("b", json!({}));
+    for (calls, judged) in [
+        (vec![refused(), b()], (vec![Hallucinated, Right], 1, 1)),
+        // A second attempt is another one.
+        (
+            vec![refused(), refused(), b()],
+            (vec![Hallucinated, Hallucinated, Right], 1, 1),
+        ),
+        (
+            vec![refused(), call("a", json!({"id": 2})), b()],
+            (vec![Hallucinated, WrongInput, Right], 1, 1),
+        ),
+        (
+            vec![refused(), call("a", json!({"id": 1})), b()],
+            (vec![Hallucinated, Right, Right], 0, 0),
+        ),
+        // What does not exist is no attempt at anything.
+        (
+            vec![failed("z", json!({}), ToolFailure::UnknownTool), b()],
+            (vec![Hallucinated, Right], 1, 0),
+        ),
+    ] {
+        assert_eq!(worth(&turn, &calls), judged);
     }
 }

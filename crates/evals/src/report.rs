@@ -289,9 +289,17 @@ impl Report {
                 (Some(least), Some(found)) if found < least => missed.push(format!(
                     "{model}: {name} is {found:.3}, at least {least} is asked for"
                 )),
-                (Some(least), None) => missed.push(format!(
-                    "{model}: {name} is not known, since no call was expected and none made; at least {least} is asked for"
-                )),
+                (Some(least), None) => {
+                    let why = match it.counts.unknown {
+                        0 => "no call was expected and none made",
+                        _ => {
+                            "secrets were struck out of all calls that were expected when they were recorded"
+                        }
+                    };
+                    missed.push(format!(
+                        "{model}: {name} is not known, since {why}; at least {least} is asked for"
+                    ));
+                }
                 _ => {}
             }
         }

@@ -112,6 +112,7 @@ fn every_call_is_counted_for_what_it_is() {
             unnecessary: 1,
             forbidden: 1,
             right: 2,
+            unknown: 0,
             judged: 7
         }
     );

@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures_util::{StreamExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Map, Value};
 use switchboard_domain::{
     Message, ModelId, ToolCall, ToolCallError, ToolCatalog, ToolContent, ToolDefinition, ToolHost,
@@ -42,6 +42,11 @@ pub trait Engine: Send + Sync {
     /// Takes secrets out of what runs say, before it is in a result. As it is, those that read like one.
     fn scrubber(&self) -> Scrubber {
         Scrubber::default()
+    }
+
+    /// Whether a recording answers: what was struck out of it cannot be judged.
+    fn is_replay(&self) -> bool {
+        false
     }
 
     /// Is told everything that happens in a run, as it happens.
@@ -111,22 +116,21 @@ impl Suite {
         }
         let total = planned.len();
         let scrubber = &engine.scrubber();
-        let running =
-            planned
-                .into_iter()
-                .enumerate()
-                .map(|(at, (scenario, model, repetition))| async move {
-                    let of = Planned {
-                        suite: self,
-                        engine,
-                        scrubber,
-                        scenario,
-                        model,
-                        repetition,
-                    };
-                    (at, of.converse().await)
-                });
-        let running = stream::iter(running).buffer_unordered(at_once.max(1));
+        // By its number, and boxed: the compiler does not see that a closure over borrowed parts gives something that can go
+        // to another thread.
+        let one = |at: usize| {
+            let (scenario, model, repetition) = planned[at];
+            let of = Planned {
+                suite: self,
+                engine,
+                scrubber,
+                scenario,
+                model,
+                repetition,
+            };
+            async move { (at, of.converse().await) }.boxed()
+        };
+        let running = stream::iter((0..total).map(one)).buffer_unordered(at_once.max(1));
         let mut results = Vec::new();
         {
             let stop = pin!(stop);
@@ -246,6 +250,7 @@ impl Planned<'_> {
                 unmetered: meter.unmetered(),
                 cost_usd: meter.cost_usd(),
                 transcript: scribe.finish(&report.tool_calls),
+                is_replay: self.engine.is_replay(),
             };
             // Before anything is cut: half a secret is found by nobody.
             for content in report
@@ -285,6 +290,8 @@ struct Measured {
     unmetered: u32,
     cost_usd: Option<f64>,
     transcript: Transcript,
+    /// It was had again from a recording.
+    is_replay: bool,
 }
 
 fn millis(time: Duration) -> u64 {
@@ -325,10 +332,11 @@ fn judged(
         unmetered,
         cost_usd,
         transcript,
+        is_replay,
     } = measured;
     let (judgement, mut faults) = match turn.scoring {
         Scoring::Switchboard => {
-            let judgement = judge(turn, &report.tool_calls, earlier);
+            let judgement = judge(turn, &report.tool_calls, earlier, is_replay);
             let mut faults = faults(turn, report, &judgement);
             if matches!(report.outcome, Outcome::Completed | Outcome::Limited) {
                 faults.extend(there.lacks(turn));
@@ -336,7 +344,7 @@ fn judged(
             (judgement, faults)
         }
         Scoring::Bfcl => {
-            let judgement = bfcl::judge(turn, &first.of(&report.tool_calls));
+            let judgement = bfcl::judge(turn, &first.of(&report.tool_calls), is_replay);
             let faults = bfcl::faults(turn, report, &judgement);
             (judgement, faults)
         }
@@ -388,7 +396,7 @@ fn faults(turn: &Turn, report: &RunReport, judgement: &Judgement) -> Vec<String>
     for call in &judgement.calls {
         let is_wrong = match call.worth {
             Worth::Forbidden => true,
-            Worth::Right | Worth::Unjudged => false,
+            Worth::Right | Worth::Unknown | Worth::Unjudged => false,
             _ => expects_none,
         };
         if is_wrong {

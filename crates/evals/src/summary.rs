@@ -7,7 +7,7 @@ use switchboard_domain::{ModelId, Usage};
 
 use crate::{
     judge::{CallEnd, JudgedCall, Worth},
-    report::RunResult,
+    report::{RunResult, is_zero},
 };
 
 /// How many calls ended how and were worth what.
@@ -34,6 +34,10 @@ pub struct Counts {
     pub forbidden: u64,
     /// The right tool with the right arguments at the right place. Where it did not run, it is in `not_executed` too.
     pub right: u64,
+    /// In a replay: expected calls of which it cannot be told whether their arguments are right, since a secret was struck
+    /// out of them. In neither `right` nor `judged`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: u64,
     /// Calls about which something was expected, made or not: what `right` is a share of. Of a tool, those that
     /// were made: a call that is missing is nobody's.
     pub judged: u64,
@@ -53,7 +57,8 @@ impl Counts {
         self.unnecessary += u64::from(call.worth == Worth::Unnecessary);
         self.forbidden += u64::from(call.worth == Worth::Forbidden);
         self.right += u64::from(call.worth == Worth::Right);
-        self.judged += u64::from(call.worth != Worth::Unjudged);
+        self.unknown += u64::from(call.worth == Worth::Unknown);
+        self.judged += u64::from(!matches!(call.worth, Worth::Unknown | Worth::Unjudged));
     }
 
     /// Calls that were turned away before they ran, since there is no such tool or its arguments do not fit: the
@@ -67,7 +72,7 @@ impl Counts {
 
     /// The share of calls that were right: the right tool, the right arguments, the right order. A call that
     /// is missing counts as one that is not, also where its turn was never reached. One that was made with other
-    /// arguments or at another place counts once; an invalid one counts beside the one that is missing then.
+    /// arguments, with such as the tool refuses, or at another place counts once. A second attempt counts by itself.
     /// `None` if nothing was expected and nothing done.
     pub fn accuracy(&self) -> Option<f64> {
         share(self.right, self.judged)

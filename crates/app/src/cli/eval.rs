@@ -21,6 +21,7 @@ use crate::{
     environment::Environment,
     eval::{
         engine::{Evaluator, Going},
+        origin::Origin,
         progress::Progress,
         servers::{Blueprint, Started},
         suites::plain,
@@ -49,24 +50,21 @@ pub(super) async fn run(
         return args.tell(&report, earlier.as_ref(), &environment);
     }
     let mut context = Context::load_for(&args.global, &args.tape, environment)?;
-    let suite = args.suite(&context)?;
-    let blueprint = Blueprint::of(&suite);
+    let (suite, origin) = args.suite(&context)?;
+    let blueprint = Blueprint::of(&suite, Arc::new(origin));
     // Before anything is written down: neither audit nor recording nor report shows what the suite gives to servers.
     let given = blueprint.secrets(&context);
     context.config.filled.extend(given);
     let replay = args.tape.replay(&context)?;
     let (models, asked) = args.models(&suite, &context, &replay).await?;
-    let of_suite = |failure: Failure| match &args.suite {
-        Some(suite) if suite != "-" => failure.context(suite.clone()),
-        _ => failure,
-    };
-    let recipes = recipes(&suite, &context).map_err(|failure| match &args.run.recipe {
-        // It may be the command line's.
-        Some(_) => failure,
-        None => of_suite(failure),
-    })?;
+    let recipes = recipes(
+        &suite,
+        args.run.recipe.as_deref(),
+        blueprint.origin(),
+        &context,
+    )?;
     if !replay.is_replay() {
-        blueprint.check(&suite, &context).map_err(of_suite)?;
+        blueprint.check(&suite, &context)?;
     }
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
     let decisions = KeptDecisions::load(&context.environment).map_err(Failure::usage)?;
@@ -201,13 +199,30 @@ fn report(file: &Path, environment: &Environment) -> Result<Report, Failure> {
     read.map_err(|error| Failure::usage(error).context(file.display().to_string()))
 }
 
-fn recipes(suite: &Suite, context: &Context) -> Result<HashMap<String, Arc<Recipe>>, Failure> {
+/// The recipes that a suite names, and the one of the command line, which stands in the place of the suite's own.
+fn recipes(
+    suite: &Suite,
+    named: Option<&str>,
+    origin: &Origin,
+    context: &Context,
+) -> Result<HashMap<String, Arc<Recipe>>, Failure> {
     let mut recipes = HashMap::new();
-    let of_scenarios = suite.scenarios.iter();
-    let of_scenarios = of_scenarios.filter_map(|it| it.recipe.as_ref());
-    for name in suite.recipe.iter().chain(of_scenarios) {
+    let of_suite = suite.recipe.iter();
+    let of_suite = of_suite.map(|name| (name, named.is_none().then(|| "recipe".to_owned())));
+    let of_scenarios = suite.scenarios.iter().filter_map(|scenario| {
+        let place = origin.in_scenario(&scenario.name, "recipe");
+        Some((scenario.recipe.as_ref()?, Some(place)))
+    });
+    for (name, place) in of_suite.chain(of_scenarios) {
         if !recipes.contains_key(name) {
-            recipes.insert(name.clone(), agent::recipe(name, context)?);
+            let recipe = agent::recipe(name, context).map_err(|failure| match place {
+                Some(place) => Failure {
+                    error: origin.error(&place, format!("{:#}", failure.error)),
+                    ..failure
+                },
+                None => failure,
+            })?;
+            recipes.insert(name.clone(), recipe);
         }
     }
     Ok(recipes)

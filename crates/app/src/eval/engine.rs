@@ -197,6 +197,10 @@ impl Engine for Evaluator<'_> {
         self.scrubber.clone()
     }
 
+    fn is_replay(&self) -> bool {
+        self.tape.is_replay()
+    }
+
     async fn heard(&self, event: &RunEvent) {
         let mut audits = self.going.audits.lock().await;
         let recorder = audits

@@ -7,7 +7,6 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::anyhow;
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use switchboard_domain::nearest::{did_you_mean, nearest};
@@ -16,6 +15,7 @@ use switchboard_mcp_client::{KnownTools, McpHost, config::ServerConfig};
 use switchboard_mcp_servers::catalogue;
 use uuid::Uuid;
 
+use super::origin::{Origin, place_of};
 use crate::{
     cli::{
         Failure,
@@ -36,6 +36,7 @@ pub(crate) struct Blueprint {
     /// Those of the suite; `None` takes the configured ones.
     declared: Option<Map<String, Value>>,
     files: BTreeMap<String, String>,
+    origin: Arc<Origin>,
 }
 
 /// Servers that were started, with their files. These go when it is dropped.
@@ -64,11 +65,17 @@ impl Started {
 }
 
 impl Blueprint {
-    pub(crate) fn of(suite: &Suite) -> Self {
+    pub(crate) fn of(suite: &Suite, origin: Arc<Origin>) -> Self {
         Self {
             declared: suite.mcp_servers.clone(),
             files: suite.files.clone(),
+            origin,
         }
+    }
+
+    /// Where the suite comes from.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// That every server that a scenario names is there, before one is started.
@@ -76,25 +83,23 @@ impl Blueprint {
         let configs = self.configs(context, Path::new("."))?.configs;
         let known: Vec<&str> = configs.iter().map(|it| it.name.as_str()).collect();
         let of_suite = suite.servers.iter().flatten();
-        let named = of_suite.map(|name| ("servers".to_owned(), name)).chain(
-            suite
-                .scenarios
-                .iter()
-                .enumerate()
-                .flat_map(|(at, scenario)| {
-                    let names = scenario.servers.iter().flatten();
-                    names.map(move |name| (format!("scenarios[{at}].servers"), name))
-                }),
-        );
+        let of_scenarios = suite.scenarios.iter().flat_map(|scenario| {
+            let place = self.origin.in_scenario(&scenario.name, "servers");
+            let names = scenario.servers.iter().flatten().enumerate();
+            names.map(move |(at, name)| (format!("{place}[{at}]"), name))
+        });
+        let of_suite = of_suite.enumerate();
+        let of_suite = of_suite.map(|(at, name)| (format!("servers[{at}]"), name));
+        let named = of_suite.chain(of_scenarios);
         for (place, name) in named {
             if !known.contains(&name.as_str()) {
                 let near = nearest(name, known.iter().copied());
-                return Err(Failure::usage(anyhow!(
-                    "{place}: there is no server `{name}`{}; there are: {}. Servers of a suite stand under its \
-                     `mcp_servers`",
+                let reason = format!(
+                    "there is no server `{name}`{}; there are: {}. Servers of a suite stand under its `mcp_servers`",
                     did_you_mean(near),
                     known.join(", ")
-                )));
+                );
+                return Err(Failure::usage(self.origin.error(&place, reason)));
             }
         }
         Ok(())
@@ -150,11 +155,16 @@ impl Blueprint {
         put_in(&mut value, &files.to_string_lossy());
         if let Value::Object(entries) = &mut value {
             for (name, entry) in entries.iter_mut() {
-                bundled(name, entry, &program).map_err(Failure::usage)?;
+                bundled(name, entry, &program)
+                    .map_err(|it| Failure::usage(self.origin.error(&it.place, it.reason)))?;
             }
         }
-        servers.configs = config::servers_of(&mut value, &context.environment)
-            .map_err(|problem| Failure::usage(problem).context("the suite"))?;
+        let entries = value.clone();
+        let read = config::servers_of(&mut value, &context.environment);
+        servers.configs = read.map_err(|problem| {
+            let place = faulty(&entries, declared, context);
+            Failure::usage(self.origin.error(&place, problem))
+        })?;
         for server in &mut servers.configs {
             // The scenarios are about them.
             server.required = true;
@@ -167,6 +177,24 @@ impl Blueprint {
         servers.forgotten = None;
         Ok(servers)
     }
+}
+
+/// The place in a suite of what is wrong with its servers: in the first one that cannot be read by itself.
+fn faulty(entries: &Value, declared: &Map<String, Value>, context: &Context) -> String {
+    let wrong = entries.as_object().into_iter().flatten();
+    let mut wrong = wrong.filter_map(|(name, entry)| {
+        let mut one = json!({ name: entry });
+        let problem = config::servers_of(&mut one, &context.environment).err()?;
+        // As it stands in the suite: what runs a bundled server stands nowhere.
+        let nothing = Map::new();
+        let entry = declared.get(name).and_then(Value::as_object);
+        Some(place_of(
+            &problem.to_string(),
+            name,
+            entry.unwrap_or(&nothing),
+        ))
+    });
+    wrong.next().unwrap_or_else(|| "mcp_servers".to_owned())
 }
 
 /// A server may say what it was given, on its standard error too.
@@ -184,32 +212,42 @@ fn put_in(value: &mut Value, files: &str) {
     }
 }
 
+/// What is wrong at a place of a suite.
+#[derive(Debug)]
+struct Misplaced {
+    place: String,
+    reason: String,
+}
+
 /// Makes of `bundled: NAME` the command that runs this server of the program.
-fn bundled(server: &str, entry: &mut Value, program: &str) -> anyhow::Result<()> {
+fn bundled(server: &str, entry: &mut Value, program: &str) -> Result<(), Misplaced> {
     let Value::Object(fields) = entry else {
         return Ok(());
     };
     let Some(bundled) = fields.shift_remove("bundled") else {
         return Ok(());
     };
-    let place = format!("mcp_servers.{server}");
+    let wrong = |field: &str, reason: String| {
+        Err(Misplaced {
+            place: format!("mcp_servers.{server}{field}"),
+            reason,
+        })
+    };
     let known: Vec<&str> = catalogue().iter().map(|it| it.name).collect();
     let Some(name) = bundled.as_str().filter(|name| known.contains(name)) else {
-        return Err(anyhow!(
-            "{place}.bundled: there is no bundled server {bundled}; there are: {}",
-            known.join(", ")
-        ));
+        let known = known.join(", ");
+        let reason = format!("there is no bundled server {bundled}; there are: {known}");
+        return wrong(".bundled", reason);
     };
     if fields.contains_key("command") || fields.contains_key("url") {
-        return Err(anyhow!(
-            "{place}: a bundled server has neither `command` nor `url`"
-        ));
+        let reason = "a bundled server has neither `command` nor `url`".to_owned();
+        return wrong("", reason);
     }
     let mut args = vec![json!("mcp-server"), json!(name)];
     match fields.shift_remove("args") {
         None => {}
         Some(Value::Array(more)) => args.extend(more),
-        Some(_) => return Err(anyhow!("{place}.args must be a list of texts")),
+        Some(_) => return wrong(".args", "must be a list of texts".to_owned()),
     }
     fields.insert("command".to_owned(), json!(program));
     fields.insert("args".to_owned(), Value::Array(args));

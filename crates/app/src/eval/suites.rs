@@ -11,7 +11,7 @@ use switchboard_evals::{
     suite::{Suite, SuiteError},
 };
 
-use super::{engine::parameters, place::Places, shipped::SHIPPED};
+use super::{engine::parameters, origin::Origin, place::Places, shipped::SHIPPED};
 use crate::environment::Environment;
 
 /// The endings that a suite's file may have.
@@ -100,8 +100,25 @@ pub(crate) fn plain(error: &io::Error) -> String {
     }
 }
 
+/// A suite and where it comes from.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) suite: Suite,
+    pub(crate) origin: Origin,
+}
+
+impl Found {
+    fn of(file: &str, text: &str, suite: Suite) -> Self {
+        let names = suite.scenarios.iter().map(|it| it.name.clone());
+        Self {
+            origin: Origin::of(file, Some(text), names.collect()),
+            suite,
+        }
+    }
+}
+
 /// Reads a suite: a file, the name of one that ships, or `-` for standard input.
-pub(crate) fn find(named: &str, environment: &Environment) -> Result<Suite, SuitesError> {
+pub(crate) fn find(named: &str, environment: &Environment) -> Result<Found, SuitesError> {
     if named == "-" {
         let mut text = String::new();
         let read = io::stdin().read_to_string(&mut text);
@@ -109,23 +126,25 @@ pub(crate) fn find(named: &str, environment: &Environment) -> Result<Suite, Suit
             file: STANDARD_INPUT.to_owned(),
             error,
         })?;
-        return yaml(STANDARD_INPUT, &text);
+        let suite = yaml(STANDARD_INPUT, &text)?;
+        return Ok(Found::of(STANDARD_INPUT, &text, suite));
     }
     if !is_file(named) {
         return match SHIPPED.iter().find(|(name, _)| *name == named) {
-            Some((name, text)) => shipped(name, text),
+            Some((name, text)) => Ok(Found::of(name, text, shipped(name, text)?)),
             None => Err(not_found(named)),
         };
     }
     let path = environment.working_dir.join(named);
     let text = text_of(named, &path)?;
-    match ending(&path).as_deref() {
+    let suite = match ending(&path).as_deref() {
         Some("json") => json(named, &text),
         Some("yaml" | "yml") => yaml(named, &text),
         _ => Err(SuitesError::Ending {
             file: named.to_owned(),
         }),
-    }
+    }?;
+    Ok(Found::of(named, &text, suite))
 }
 
 /// Reads a suite that ships.
@@ -139,7 +158,7 @@ pub(crate) fn find_bfcl(
     (first, more): (&Path, &[PathBuf]),
     answers: &[PathBuf],
     environment: &Environment,
-) -> Result<Suite, SuitesError> {
+) -> Result<Found, SuitesError> {
     if answers.len() > 1 + more.len() {
         return Err(SuitesError::Answers {
             answers: answers.len(),
@@ -159,7 +178,8 @@ pub(crate) fn find_bfcl(
         line: None,
         error,
     })?;
-    Ok(suite)
+    let origin = Origin::of("the entries", None, Vec::new());
+    Ok(Found { suite, origin })
 }
 
 fn entries(

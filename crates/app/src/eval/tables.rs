@@ -27,6 +27,7 @@ pub(crate) fn of(report: &Report) -> String {
     text.push_str(&models(&summary));
     text.push_str(&tools(&summary));
     text.push_str(&kinds(&summary));
+    text.push_str(&unknown(&summary));
     text.push_str(&failed(report));
     if report.is_unfinished() {
         let _ = writeln!(
@@ -130,6 +131,17 @@ fn kinds(summary: &[ModelSummary]) -> String {
         rows.push(row);
     }
     format!("\n{}", laid_out(&rows))
+}
+
+/// How many calls could not be judged, if there are some.
+fn unknown(summary: &[ModelSummary]) -> String {
+    match summary.iter().map(|it| it.counts.unknown).sum() {
+        0 => String::new(),
+        count => format!(
+            "\nnot known of {count} {}: a secret was struck out of the arguments when they were recorded\n",
+            if count == 1_u64 { "call" } else { "calls" }
+        ),
+    }
 }
 
 fn failed(report: &Report) -> String {

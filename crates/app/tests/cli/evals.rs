@@ -132,9 +132,10 @@ async fn what_is_missed_is_named_and_ends_with_1() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn what_is_wrong_is_told_with_its_place() {
     let scenario = |turn: &str| format!("scenarios:\n- name: One\n  turns:\n  - {turn}\n");
-    let table: [(&str, String, &[&str]); 9] = [
+    let table: [(&str, String, &[&str]); 13] = [
         (
             "a.yaml",
             scenario("{say: x, cals: []}"),
@@ -156,8 +157,35 @@ async fn what_is_wrong_is_told_with_its_place() {
             "a.yaml",
             format!("servers: [custmer-service]\n{}", scenario("say: x")),
             &[
-                "a.yaml: servers: there is no server `custmer-service` (did you mean `customer-service`?)",
+                "a.yaml: line 1: servers[0]: there is no server `custmer-service` (did you mean `customer-service`?)",
             ],
+        ),
+        (
+            "a.yaml",
+            "scenarios:\n- {name: One, turns: [{say: x}]}\n- name: Two\n  servers: [nowhere]\n  turns: [{say: x}]\n"
+                .to_owned(),
+            &["a.yaml: line 4: scenarios[1].servers[0]: there is no server `nowhere`"],
+        ),
+        (
+            "a.yaml",
+            format!("recipe: nothing-such\n{}", scenario("say: x")),
+            &["a.yaml: line 1: recipe: ", "nothing-such"],
+        ),
+        (
+            "a.yaml",
+            format!(
+                "mcp_servers:\n  x:\n    command: x\n    env:\n      KEY: \"${{NOT_SET_HERE}}\"\n{}",
+                scenario("say: x")
+            ),
+            &["a.yaml: line 5: mcp_servers.x.env.KEY: the variable `NOT_SET_HERE` is not set"],
+        ),
+        (
+            "a.yaml",
+            format!(
+                "mcp_servers:\n  x:\n    comand: x\n{}",
+                scenario("say: x")
+            ),
+            &["a.yaml: line 3: `mcp_servers.x.comand` is no known key"],
         ),
         (
             "a.yaml",
@@ -170,7 +198,10 @@ async fn what_is_wrong_is_told_with_its_place() {
                 "mcp_servers: {{x: {{bundled: nothing}}}}\n{}",
                 scenario("say: x")
             ),
-            &["mcp_servers.x.bundled", "there are: customer-service"],
+            &[
+                "a.yaml: line 1: mcp_servers.x.bundled: ",
+                "there are: customer-service",
+            ],
         ),
         (
             "a.yaml",

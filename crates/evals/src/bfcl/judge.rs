@@ -3,12 +3,13 @@
 use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, ToolCallRecord, ToolFailure};
 
 use crate::{
-    judge::{CallEnd, JudgedCall, Judgement, Wanted, Worth, end_of, excerpt, in_words},
+    judge::{CallEnd, JudgedCall, Judgement, Wanted, Worth, end_of, excerpt, in_words, not_known},
+    recording::Scrubber,
     suite::Turn,
 };
 
-/// What the calls of a first answer are worth.
-pub(crate) fn judge(turn: &Turn, calls: &[ToolCallRecord]) -> Judgement {
+/// What the calls of a first answer are worth; `is_replay` as in [`crate::judge::judge`].
+pub(crate) fn judge(turn: &Turn, calls: &[ToolCallRecord], is_replay: bool) -> Judgement {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::with_null).collect();
     // The first that fits is taken, and not given back for another one: a call that fits two answers may be taken by
@@ -23,11 +24,25 @@ pub(crate) fn judge(turn: &Turn, calls: &[ToolCallRecord]) -> Judgement {
     let mut left: Vec<usize> = (0..wanted.len())
         .filter(|one| !taken.contains(&Some(*one)))
         .collect();
+    let was_cut = |call: &ToolCallRecord| is_replay && Scrubber::was_at(&call.input);
+    let mut unknown = vec![None; calls.len()];
+    for (at, call) in calls.iter().enumerate() {
+        if was_cut(call) && taken[at].is_none() {
+            let place = left.iter().position(|one| wanted[*one].may_fit(call));
+            unknown[at] = place.map(|place| left.remove(place));
+        }
+    }
     let missing = left.iter().map(|one| in_words(&expected[*one])).collect();
     let mut attempted = 0;
-    let judged = calls.iter().zip(&taken).map(|(call, taken)| {
+    let judged = calls.iter().zip(taken.iter().zip(&unknown));
+    let judged = judged.map(|(call, (taken, unknown))| {
         let mut end = end_of(call);
-        let (worth, why) = if taken.is_some() {
+        let (worth, why) = if unknown.is_some() {
+            if end == CallEnd::Hallucinated {
+                end = CallEnd::NotExecuted;
+            }
+            (Worth::Unknown, not_known(call))
+        } else if taken.is_some() {
             // The schema is stricter than the answers here and there, and the answers decide.
             if end == CallEnd::Hallucinated {
                 end = CallEnd::NotExecuted;
@@ -83,7 +98,7 @@ pub(crate) fn faults(turn: &Turn, report: &RunReport, judgement: &Judgement) -> 
     let wrong = judgement
         .calls
         .iter()
-        .filter(|call| call.worth != Worth::Right);
+        .filter(|call| !matches!(call.worth, Worth::Right | Worth::Unknown));
     faults.extend(wrong.map(|call| {
         let why = call.why.as_deref().unwrap_or("it is not expected");
         format!("`{}` was called: {why}", call.tool)

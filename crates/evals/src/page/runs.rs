@@ -429,7 +429,9 @@ fn begin_call(
     let verdict = judged.map(|it| (it.worth, it.end));
     page.raw(match verdict {
         Some((Worth::Right, _)) => "<li class=\"call ok\">",
-        Some((Worth::Unjudged, CallEnd::Successful)) | None => "<li class=\"call\">",
+        Some((Worth::Unjudged, CallEnd::Successful) | (Worth::Unknown, _)) | None => {
+            "<li class=\"call\">"
+        }
         Some(_) => "<li class=\"call wrong\">",
     });
     if let Some(at_ms) = at_ms {
@@ -464,6 +466,7 @@ fn in_words(worth: Worth) -> &'static str {
         Worth::Hallucinated => "<strong class=\"bad\">✗ hallucinated</strong>",
         Worth::Forbidden => "<strong class=\"bad\">✗ forbidden</strong>",
         Worth::Unnecessary => "<strong class=\"bad\">✗ unnecessary</strong>",
+        Worth::Unknown => "<strong class=\"muted\">? not known</strong>",
         Worth::Unjudged => "<strong class=\"muted\">not judged</strong>",
     }
 }

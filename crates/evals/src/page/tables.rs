@@ -16,7 +16,7 @@ const TOOLS: usize = 1_000;
 type Cell = fn(&ModelSummary) -> String;
 
 /// The figures, with what they mean.
-const FIGURES: [(&str, &str, Cell); 16] = [
+const FIGURES: [(&str, &str, Cell); 17] = [
     (
         "Runs",
         "Conversations: each scenario as often as it was repeated.",
@@ -63,6 +63,11 @@ const FIGURES: [(&str, &str, Cell); 16] = [
         "Right",
         "The right tool with the right arguments at the right place; of all calls about which something was expected, made or not.",
         |it| format!("{} of {}", count(it.counts.right), count(it.counts.judged)),
+    ),
+    (
+        "Not known",
+        "Of a recording: calls out of whose arguments a secret was struck, so that nobody can tell whether they are right. They count neither as right nor as wrong.",
+        |it| count(it.counts.unknown),
     ),
     (
         "Accuracy",

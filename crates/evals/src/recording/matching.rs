@@ -116,6 +116,28 @@ impl Form {
             && fits(&self.tools, &now.tools)
     }
 
+    /// Whether it is the same request but for which of these tools are offered. One without any of them is not: its
+    /// tools were left out.
+    pub(super) fn is_but_for(&self, now: &Self, known: &[Value]) -> bool {
+        let others = |form: &Self| -> (Vec<Value>, usize) {
+            let all = form.tools.as_array().map(Vec::as_slice);
+            let all = all.unwrap_or_default();
+            let others = all.iter().filter(|it| !known.contains(it));
+            let others: Vec<Value> = others.cloned().collect();
+            let known = all.len() - others.len();
+            (others, known)
+        };
+        if known.is_empty() || self.messages.len() != now.messages.len() || self.uses != now.uses {
+            return false;
+        }
+        let ((others, of_known), (others_now, of_known_now)) = (others(self), others(now));
+        of_known > 0
+            && of_known_now > 0
+            && same(&self.rest, &now.rest)
+            && self.common(now, same) == now.messages.len()
+            && same(&Value::Array(others), &Value::Array(others_now))
+    }
+
     /// How many messages two have in common from the beginning, to find the most similar one.
     pub(super) fn common(&self, now: &Self, fits: fn(&Value, &Value) -> bool) -> usize {
         let pairs = self.messages.iter().zip(&now.messages);

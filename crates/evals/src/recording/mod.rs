@@ -17,14 +17,17 @@
 //! wants back unchanged, such as signatures of thinking, must be the same. If there is none, the error says
 //! where the most similar one differs. [`Matching::Order`] takes the recorded answers in their order
 //! instead, for requests that hold a date. Conversations that go on at once are recorded as tracks
-//! ([`Recorder::track`], [`Player::track`]), so that each gets its own again whoever is first.
+//! ([`Recorder::track`], [`Player::track`]), so that each gets its own again whoever is first. Where nobody knows which
+//! track a conversation is, as in a server with its clients, it is found by what is asked ([`Player::conversation`]).
 
 mod error;
 mod file;
 mod matching;
+mod numbers;
 mod play;
 mod record;
 mod scrub;
+mod whose;
 
 pub use error::RecordingError;
 pub use matching::Matching;

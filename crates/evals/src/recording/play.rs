@@ -1,6 +1,7 @@
 //! Says again what was written down.
 
 use std::{
+    collections::HashSet,
     fmt,
     io::BufRead,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -21,6 +22,7 @@ use super::{
     Matching, RecordingError, Scrubber,
     file::{self, Asked, Call, Contents, End, Outcome},
     matching::{self, Form},
+    whose::{Scope, Whose},
 };
 
 /// How fast recorded answers come.
@@ -50,7 +52,7 @@ pub struct Player {
     matching: Matching,
     pace: Pace,
     /// The conversation that is had again.
-    track: Option<Arc<str>>,
+    whose: Whose,
     /// What tools are given now that nobody else is to see.
     hidden: ContextInjection,
 }
@@ -60,15 +62,22 @@ struct Shared {
     scrubber: Scrubber,
     /// In the order in which they came into force.
     catalogs: Vec<ToolCatalog>,
+    /// Every tool of all of them as requests have it, where there are several.
+    known_tools: Vec<Value>,
     tape: Mutex<Tape>,
 }
 
 struct Tape {
     answers: Vec<Answer>,
     calls: Vec<(Call, bool)>,
+    /// Tracks that a conversation turned out to be.
+    taken: HashSet<Arc<str>>,
     /// What was asked for and is not there.
     missed: Vec<String>,
 }
+
+/// Whether a recorded request is the one that is asked now.
+type Fits<'f> = &'f dyn Fn(&Form, &Form) -> bool;
 
 struct Answer {
     asked: Arc<Asked>,
@@ -95,22 +104,35 @@ impl Player {
         let tape = Tape {
             answers: answers.collect(),
             calls: calls.into_iter().map(|call| (call, false)).collect(),
+            taken: HashSet::new(),
             missed: Vec::new(),
         };
         let catalogs = catalogs.into_iter().map(|it| ToolCatalog {
             tools: it.tools,
             problems: it.problems,
         });
+        let catalogs: Vec<ToolCatalog> = catalogs.collect();
+        let known_tools = if catalogs.len() > 1 {
+            let tools = catalogs.iter().flat_map(|catalog| &catalog.tools);
+            let tools = tools.filter_map(|tool| serde_json::to_value(tool).ok());
+            match scrubber.tools(tools.collect()) {
+                Value::Array(tools) => tools,
+                _ => Vec::new(),
+            }
+        } else {
+            Vec::new()
+        };
         let shared = Shared {
             scrubber,
-            catalogs: catalogs.collect(),
+            catalogs,
+            known_tools,
             tape: Mutex::new(tape),
         };
         Ok(Self {
             shared: Arc::new(shared),
             matching: Matching::default(),
             pace: Pace::default(),
-            track: None,
+            whose: Whose::All,
             hidden: ContextInjection::new(),
         })
     }
@@ -128,15 +150,19 @@ impl Player {
     #[must_use]
     pub fn track(&self, name: &str) -> Self {
         Self {
-            track: Some(name.into()),
+            whose: Whose::Named(name.into()),
             ..self.clone()
         }
     }
 
-    fn is_mine(&self, track: Option<&str>) -> bool {
-        match (self.track.as_deref(), track) {
-            (Some(mine), Some(its)) => mine == its,
-            _ => true,
+    /// One of several conversations that go on at once, where nobody knows which of the recorded tracks it is: the
+    /// first that has what it asks for and that no other conversation is. From then on it gets what was recorded for
+    /// that one, as long as there is something that fits; else what was recorded for any other.
+    #[must_use]
+    pub fn conversation(&self) -> Self {
+        Self {
+            whose: Whose::Found(Arc::default()),
+            ..self.clone()
         }
     }
 
@@ -213,37 +239,60 @@ impl Player {
         let wanted = serde_json::to_value(request).map_err(|it| fault(it.to_string()))?;
         let wanted = Form::of(self.shared.scrubber.request(wanted));
         let mut tape = self.tape();
-        let mine = || {
-            |answer: &&mut Answer| {
-                let exchange = &answer.asked.exchange;
-                exchange.model == *model
-                    && !answer.is_given
-                    && self.is_mine(exchange.track.as_deref())
-            }
+        let tape = &mut *tape;
+        let is_left = |answer: &Answer, scope: &Scope, taken: &HashSet<Arc<str>>| {
+            let exchange = &answer.asked.exchange;
+            exchange.model == *model
+                && !answer.is_given
+                && scope.has(exchange.track.as_deref(), taken)
         };
-        let fits: [fn(&Form, &Form) -> bool; 3] = [
-            |recorded, now| recorded.is(now, |recorded, now| recorded == now),
+        let known: &[Value] = if self.whose.is_open() {
+            &self.shared.known_tools
+        } else {
+            &[]
+        };
+        let fits: [Fits<'_>; 4] = [
+            &|recorded, now| recorded.is(now, |recorded, now| recorded == now),
             // Only then one with something struck out, in whose place anything may stand.
-            |recorded, now| recorded.is(now, matching::same),
-            Form::is_after_struck_out,
+            &|recorded, now| recorded.is(now, matching::same),
+            &Form::is_after_struck_out,
+            // Which tools there were is known once it is known which conversation it is.
+            &|recorded, now| recorded.is_but_for(now, known),
         ];
-        for fits in fits {
-            let mut left = tape.answers.iter_mut().filter(mine());
-            let found =
-                left.find(|it| self.matching == Matching::Order || fits(&it.asked.form, &wanted));
-            if let Some(found) = found {
-                found.is_given = true;
-                return Ok(Arc::clone(&found.asked));
+        let scopes = self.whose.scopes(self.matching);
+        for scope in &scopes {
+            for fits in fits {
+                let mut left = tape.answers.iter_mut();
+                let found = left.find(|it| {
+                    is_left(it, scope, &tape.taken)
+                        && (self.matching == Matching::Order || fits(&it.asked.form, &wanted))
+                });
+                if let Some(found) = found {
+                    found.is_given = true;
+                    let asked = Arc::clone(&found.asked);
+                    let track = asked.exchange.track.as_ref();
+                    self.whose.is_of(track, &mut tape.taken);
+                    return Ok(asked);
+                }
             }
         }
-        let similar = tape.answers.iter_mut().filter(mine()).map(|it| &*it);
-        let similar = similar.max_by_key(|it| {
+        let is_mine = |it: &&Answer| {
+            let track = it.asked.exchange.track.as_deref();
+            let mut scopes = scopes.iter();
+            it.asked.exchange.model == *model && scopes.any(|it| it.has(track, &tape.taken))
+        };
+        let similar = tape.answers.iter().filter(is_mine);
+        let similar = similar.filter(|it| !it.is_given).max_by_key(|it| {
             (
                 it.asked.form.common(&wanted, matching::same),
                 std::cmp::Reverse(it.asked.exchange.messages.len()),
             )
         });
+        let mut given = tape.answers.iter().filter(is_mine);
+        let was_given = given.any(|it| it.is_given && it.asked.form.is(&wanted, matching::same));
         let why = match similar {
+            None => "all its answers were given".to_owned(),
+            Some(_) if was_given => "what was recorded for it was given already".to_owned(),
             Some(similar) => {
                 let difference = similar.asked.form.difference(&wanted);
                 format!(
@@ -251,16 +300,17 @@ impl Player {
                     difference.unwrap_or_default()
                 )
             }
-            None => "all its answers were given".to_owned(),
         };
-        let way_out = if wanted.struck_out().is_some() {
+        let way_out = if was_given {
+            "Each is given once: record it as often as it is asked, or start anew to have it again from the beginning"
+        } else if wanted.struck_out().is_some() {
             "A secret was struck out of a tool's input before that, so that the run goes another way; recording \
              it anew does not help: take the answers in their order (`--match order`)"
         } else {
             "Record it anew, or take the answers in their order (`--match order`) if only such things as a date \
              differ"
         };
-        let of_track = self.track.as_deref().map(|name| format!(" of `{name}`"));
+        let of_track = self.whose.name().map(|name| format!(" of `{name}`"));
         let missed = format!(
             "the recording has no answer of {model} to the request{} that ends with {}: {why}. {way_out}",
             of_track.unwrap_or_default(),
@@ -335,9 +385,13 @@ impl ToolHost for Player {
         let catalogs = &self.shared.catalogs;
         let next = {
             let tape = self.tape();
-            let mut left = tape.answers.iter().filter(|it| !it.is_given);
-            left.find(|it| self.is_mine(it.asked.exchange.track.as_deref()))
-                .map(|it| it.asked.exchange.catalogs)
+            let scopes = self.whose.scopes(self.matching);
+            scopes.iter().find_map(|scope| {
+                let left = tape.answers.iter().filter(|it| !it.is_given);
+                let mut left = left.map(|it| &it.asked.exchange);
+                left.find(|it| scope.has(it.track.as_deref(), &tape.taken))
+                    .map(|it| it.catalogs)
+            })
         };
         let in_force = next.and_then(|count| catalogs.get(count.checked_sub(1)?));
         in_force.or(catalogs.last()).cloned().unwrap_or_default()
@@ -354,8 +408,9 @@ impl ToolHost for Player {
         let name = self.shared.scrubber.name(&call.name);
         let found = {
             let mut tape = self.tape();
-            let is_left = |(it, is_given): &(Call, bool)| {
-                !is_given && it.name == name && self.is_mine(it.track.as_deref())
+            let tape = &mut *tape;
+            let is_left = |(it, is_given): &(Call, bool), scope: &Scope| {
+                !is_given && it.name == name && scope.has(it.track.as_deref(), &tape.taken)
             };
             let fits: [fn(&JsonObject, &JsonObject) -> bool; 3] = [
                 |recorded, now| recorded == now,
@@ -364,14 +419,22 @@ impl ToolHost for Player {
             ];
             // Only in their order any other one will do.
             let count = fits.len() - usize::from(self.matching != Matching::Order);
-            let at = fits.iter().take(count).find_map(|fits| {
+            let scopes = self.whose.scopes(self.matching);
+            let mut ways = scopes
+                .iter()
+                .flat_map(|scope| fits.iter().take(count).map(move |fits| (scope, fits)));
+            let at = ways.find_map(|(scope, fits)| {
                 let input = input.as_object()?;
                 let mut calls = tape.calls.iter();
-                calls.position(|it| is_left(it) && fits(&it.0.input, input))
+                calls.position(|it| is_left(it, scope) && fits(&it.0.input, input))
             });
             let found = at.and_then(|at| tape.calls.get_mut(at));
             found.map(|(it, is_given)| {
                 *is_given = true;
+                // Of a run that goes on: its call is the first that is heard of it.
+                if self.whose.is_open() {
+                    self.whose.is_of(it.track.as_ref(), &mut tape.taken);
+                }
                 it.clone()
             })
         };
@@ -413,7 +476,7 @@ impl fmt::Debug for Player {
             .field("left", &self.left())
             .field("matching", &self.matching)
             .field("pace", &self.pace)
-            .field("track", &self.track)
+            .field("whose", &self.whose)
             .finish_non_exhaustive()
     }
 }

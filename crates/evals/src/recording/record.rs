@@ -1,7 +1,6 @@
 //! Writes down what models and tools are asked and what they answer.
 
 use std::{
-    collections::HashMap,
     io::Write,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -22,6 +21,7 @@ use switchboard_orchestration::arguments::ContextInjection;
 use super::{
     RecordingError, Scrubber,
     file::{self, Call, CallFault, Catalog, End, Exchange, Line, Outcome, VERSION, millis},
+    numbers::Numbers,
 };
 
 /// Stands before models and tool hosts and writes down what passes. Clones write into the same recording.
@@ -44,12 +44,8 @@ struct Shared {
 
 struct Writer {
     to: Box<dyn Write + Send>,
-    /// Numbers of the messages that are written. A message is the same as long as it is the same in memory;
-    /// it is kept, so that no other one gets its place.
-    messages: HashMap<usize, (usize, Arc<Message>)>,
-    /// Numbers of what is written, by its text.
-    texts: HashMap<String, usize>,
-    next: usize,
+    /// Messages and tools that are written.
+    numbers: Numbers,
     /// The catalog that was seen last, and that was written last, and how many were.
     seen: Option<ToolCatalog>,
     catalog: Option<Catalog>,
@@ -68,9 +64,7 @@ impl Recorder {
     ) -> Result<Self, RecordingError> {
         let mut writer = Writer {
             to: Box::new(to),
-            messages: HashMap::new(),
-            texts: HashMap::new(),
-            next: 0,
+            numbers: Numbers::default(),
             seen: None,
             catalog: None,
             catalogs: 0,
@@ -229,14 +223,13 @@ impl Writer {
         message: &Arc<Message>,
         scrubber: &Scrubber,
     ) -> Result<usize, RecordingError> {
-        let address = Arc::as_ptr(message) as usize;
-        if let Some((number, _)) = self.messages.get(&address) {
-            return Ok(*number);
+        if let Some(number) = self.numbers.of_message(message) {
+            return Ok(number);
         }
         let value = file::message_value(message).map_err(RecordingError::Unwritable)?;
         let value = scrubber.message(value);
         let number = self.numbered(value, |number, message| Line::Message { number, message })?;
-        self.messages.insert(address, (number, Arc::clone(message)));
+        self.numbers.keep_message(message, number);
         Ok(number)
     }
 
@@ -250,13 +243,12 @@ impl Writer {
         line: impl FnOnce(usize, Value) -> Line,
     ) -> Result<usize, RecordingError> {
         let text = value.to_string();
-        if let Some(number) = self.texts.get(&text) {
-            return Ok(*number);
+        if let Some(number) = self.numbers.of_text(&text) {
+            return Ok(number);
         }
-        self.next += 1;
-        let number = self.next;
+        let number = self.numbers.next();
         self.line(&line(number, value))?;
-        self.texts.insert(text, number);
+        self.numbers.keep_text(&text, number);
         Ok(number)
     }
 }

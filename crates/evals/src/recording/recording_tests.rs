@@ -710,3 +710,6 @@ const REDACTED_MARK: &str = "[redacted]";
 
 #[path = "secrets_tests.rs"]
 mod secrets;
+
+#[path = "conversations_tests.rs"]
+mod conversations;

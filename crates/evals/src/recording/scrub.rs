@@ -95,6 +95,16 @@ impl Scrubber {
         self.likely.text(&self.known.strike_out(text))
     }
 
+    /// Whether something was struck out of a value, so that nobody knows what it was.
+    pub(crate) fn was_at(value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.contains(REDACTED),
+            Value::Array(items) => items.iter().any(Self::was_at),
+            Value::Object(fields) => fields.values().any(Self::was_at),
+            _ => false,
+        }
+    }
+
     /// A name of a field, a tool or a server without them.
     pub(super) fn name(&self, name: &str) -> String {
         self.known.strike_out_of_name(name).into_owned()
@@ -263,10 +273,10 @@ impl Scrubber {
         let may_have_bytes = BESIDE_BYTES.iter().any(|name| fields.contains_key(*name));
         let cleaned = fields.into_iter().map(|(name, value)| {
             let is_secret = match kind {
-                Kind::Data => hides_something(&value) && Redactor::is_secret_name(&name),
+                Kind::Data => hides_something(&value) && Redactor::is_secret(&name, &value),
                 Kind::Schema => {
                     matches!(&value, Value::String(text) if !text.is_empty())
-                        && Redactor::is_secret_name(&name)
+                        && Redactor::is_secret(&name, &value)
                 }
                 Kind::Opaque => false,
             };

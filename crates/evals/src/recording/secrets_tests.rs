@@ -87,6 +87,10 @@ async fn what_tools_give_is_searched_whole() {
             "pin": 98_765_432,
             "credentials": {"user": "u", "value": "of-an-object"},
             "token": null,
+            "tokens": ["of-several", 7],
+            "api_keys": {"ada": "of-a-person"},
+            "max_tokens": 4096,
+            "usage": {"tokens": 12, "total_tokens": 40},
             "has_cookie": true,
             "note": "port 12345678",
         }),
@@ -137,6 +141,8 @@ async fn what_tools_give_is_searched_whole() {
         "12345678901",
         "98765432",
         "of-an-object",
+        "of-several",
+        "of-a-person",
         "KLMNop",
         KEY,
     ] {
@@ -149,6 +155,11 @@ async fn what_tools_give_is_searched_whole() {
     );
     assert!(
         text.contains(r#""token":null"#) && text.contains("port 12345678"),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#""max_tokens":4096"#)
+            && text.contains(r#""usage":{"tokens":12,"total_tokens":40}"#),
         "{text}"
     );
     // And the run is had again.

@@ -4,7 +4,7 @@ use regex::Regex;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use crate::bfcl;
+use crate::{bfcl, recording::Scrubber};
 
 /// What one argument of a call must be like.
 ///
@@ -197,6 +197,29 @@ impl Matcher {
                 }
                 _ => false,
             },
+        }
+    }
+}
+
+impl Matcher {
+    /// Whether an argument fits, or may have fitted before something was struck out of it.
+    pub(crate) fn may_fit(&self, argument: Option<&Value>) -> bool {
+        let Some(found) = argument else {
+            return self.fits(argument);
+        };
+        match (self, found) {
+            // Whatever it was, it is there.
+            (Self::Absent, _) => false,
+            (Self::Optional(wanted), _) => wanted.may_fit(argument),
+            (Self::OneOf(several), _) => several.iter().any(|it| it.may_fit(argument)),
+            (Self::List(wanted), Value::Array(items)) => {
+                let mut pairs = wanted.iter().zip(items);
+                items.len() == wanted.len() && pairs.all(|(one, item)| one.may_fit(Some(item)))
+            }
+            (Self::Fields(wanted), Value::Object(fields)) => wanted
+                .iter()
+                .all(|(name, one)| one.may_fit(fields.get(name))),
+            _ => self.fits(argument) || Scrubber::was_at(found),
         }
     }
 }

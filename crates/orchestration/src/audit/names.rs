@@ -1,5 +1,7 @@
 //! Which names stand before a secret.
 
+use serde_json::Value;
+
 /// A name that ends with one of these words is a secret's: `github_token`, `clientSecret`.
 const LAST_WORDS: [&str; 24] = [
     "apikey",
@@ -62,6 +64,37 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     LAST_WORDS.contains(&last) || LAST_PAIRS.contains(&(before, last))
 }
 
+/// Whether what is called so and is this value is taken for a secret: what [`is_secret_name`] says, and several under one
+/// name (`tokens`, `api_keys`). Under these, numbers are counts: `tokens: 12`.
+pub(super) fn is_secret(name: &str, value: &Value) -> bool {
+    if is_secret_name(name) {
+        return true;
+    }
+    let several = name.strip_suffix(['s', 'S']);
+    several.is_some_and(|one| is_secret_name(one) && !is_vocabulary(one)) && holds_text(value)
+}
+
+/// Tokens that are words to a model, such as `stop_tokens`.
+fn is_vocabulary(name: &str) -> bool {
+    const BEFORE: [&str; 12] = [
+        "stop", "special", "bos", "eos", "pad", "mask", "unk", "added", "word", "sub", "bad",
+        "suppress",
+    ];
+    let words = words(name);
+    let before = words.len().checked_sub(2).and_then(|at| words.get(at));
+    before.is_some_and(|word| BEFORE.contains(&word.as_str()))
+}
+
+/// Whether there is a text in it that is no mere number.
+fn holds_text(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(|c: char| !c.is_ascii_digit() && !",. _".contains(c)),
+        Value::Array(items) => items.iter().any(holds_text),
+        Value::Object(fields) => fields.values().any(holds_text),
+        _ => false,
+    }
+}
+
 /// The words of a name in lower case: `clientSecret`, `client_secret` and `CLIENT-SECRET` alike.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
@@ -90,6 +123,8 @@ fn words(name: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -124,6 +159,35 @@ mod tests {
             "connectionString",
         ] {
             assert!(is_secret_name(name), "{name}: {:?}", words(name));
+        }
+    }
+
+    #[test]
+    fn several_secrets_are_hidden_and_counts_are_shown() {
+        for (name, value) in [
+            ("tokens", json!(["hunter2"])),
+            ("refreshTokens", json!({"ada": {"value": "hunter2"}})),
+            ("api_keys", json!("hunter2, hunter3")),
+            ("PRIVATE_KEYS", json!([["hunter2"]])),
+            ("passphrases", json!([12, "hunter2"])),
+            ("password", json!(12)),
+        ] {
+            assert!(is_secret(name, &value), "{name}: {value}");
+        }
+        for (name, value) in [
+            ("tokens", json!(12)),
+            ("tokens", json!("1,200")),
+            ("tokens", json!({"input": 3, "output": [4]})),
+            ("max_tokens", json!(4096)),
+            ("total_tokens", json!(12)),
+            ("token_ids", json!([1, 2])),
+            ("tokens", json!([101, 2023])),
+            ("stop_tokens", json!(["</s>"])),
+            ("page_tokens", json!(["abc"])),
+            ("keys", json!(["abc"])),
+            ("s", json!("abc")),
+        ] {
+            assert!(!is_secret(name, &value), "{name}: {value}");
         }
     }
 

@@ -68,6 +68,12 @@ impl Redactor {
         names::is_secret_name(name)
     }
 
+    /// Whether this value under this name is taken for one: also under a name for several, such as `tokens`, where numbers
+    /// are counts.
+    pub fn is_secret(name: &str, value: &Value) -> bool {
+        names::is_secret(name, value)
+    }
+
     /// A text without secrets, cut to [`SizeLimits::text`].
     pub fn text(&self, text: &str) -> String {
         self.cut(text, self.limits.text)
@@ -147,7 +153,7 @@ impl Redactor {
                 break;
             }
             // What a name says of its value is read before the name is cut.
-            let secret = names::is_secret_name(name) && !value.is_null();
+            let secret = names::is_secret(name, value) && !value.is_null();
             let name = self.cut(name, self.limits.text);
             *left = left.saturating_sub(name.len().max(1));
             let value = if secret {

@@ -12,7 +12,10 @@ use crate::{
     cli::{
         Approve, Failure, Global, ListOutput, agent::AgentArgs, ask::say_choice, context::Context,
     },
-    eval::suites,
+    eval::{
+        origin::Origin,
+        suites::{self, Found},
+    },
     tape::{Tape, TapeArgs},
 };
 
@@ -208,7 +211,7 @@ impl ThresholdArgs {
 
 impl EvalArgs {
     /// The suite as it is to be run.
-    pub(super) fn suite(&self, context: &Context) -> Result<Suite, Failure> {
+    pub(super) fn suite(&self, context: &Context) -> Result<(Suite, Origin), Failure> {
         let environment = &context.environment;
         let read = match (&self.suite, self.bfcl.bfcl.split_first()) {
             (Some(named), _) => suites::find(named, environment),
@@ -218,7 +221,7 @@ impl EvalArgs {
             // The command line asks for one of both.
             (None, None) => suites::find("-", environment),
         };
-        let mut suite = read.map_err(Failure::usage)?;
+        let Found { mut suite, origin } = read.map_err(Failure::usage)?;
         self.narrow(&mut suite)?;
         if let Some(limit) = self.bfcl.limit {
             suite.scenarios.truncate(limit.get());
@@ -230,7 +233,7 @@ impl EvalArgs {
             suite.recipe = Some(recipe.clone());
         }
         self.thresholds.apply(&mut suite.thresholds);
-        Ok(suite)
+        Ok((suite, origin))
     }
 
     /// Leaves the scenarios that are wanted.
