@@ -4,18 +4,23 @@ mod reel;
 
 use std::{
     fs::File,
-    io::{self, BufReader},
+    io::{self, BufReader, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use switchboard_domain::{ChatModel, ModelId, ToolHost};
+use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolHost};
 use switchboard_evals::recording::{Matching, Pace, Player, Recorder, Scrubber};
+use switchboard_orchestration::Agent;
 
 use crate::{
-    cli::{Code, Failure, agent::injection, context::Context},
+    cli::{
+        Code, Failure,
+        agent::{Plan, injection},
+        context::Context,
+    },
     model::{Because, Chosen},
     observe::known_secrets,
     terminal,
@@ -109,6 +114,16 @@ impl TapeArgs {
         [self.record.as_deref(), self.replay.as_deref()]
     }
 
+    /// Begins the recording that is named, if one is: what was planned is written down from now on. A recording that
+    /// is there already is replaced only when nothing can be wrong any more, so this comes last before servers start.
+    pub(crate) fn begin(&self, context: &mut Context, plan: &mut Plan) -> Result<(), Failure> {
+        if let Some(tape) = self.record(context)? {
+            plan.record(&tape);
+            context.tape = tape;
+        }
+        Ok(())
+    }
+
     /// The recording that is begun, if one is named. Its file is this run's alone from now on; what stands in it is
     /// replaced when there is something to write down.
     pub(crate) fn record(&self, context: &Context) -> Result<Option<Tape>, Failure> {
@@ -116,7 +131,7 @@ impl TapeArgs {
             return Ok(None);
         };
         let path = context.environment.working_dir.join(file);
-        let begun = begin(&path, scrubber(context)).map_err(|error| {
+        let begun = begin(&path, file, scrubber(context)).map_err(|error| {
             Failure::usage(error).context(format!("nothing can be recorded in {}", file.display()))
         })?;
         let hidden = injection(&context.config).unwrap_or_default();
@@ -124,9 +139,43 @@ impl TapeArgs {
     }
 }
 
-fn begin(path: &Path, scrubber: Scrubber) -> anyhow::Result<Recorder> {
+fn begin(path: &Path, name: &Path, scrubber: Scrubber) -> anyhow::Result<Recorder> {
     let reel = Reel::open(path).map_err(plainly)?;
-    Ok(Recorder::new(reel, &program(), scrubber)?)
+    let told = Told {
+        to: reel,
+        name: name.display().to_string(),
+        has_begun: false,
+    };
+    Ok(Recorder::new(told, &program(), scrubber)?)
+}
+
+/// Says at once that nothing more can be written: what is recorded may go on for days, and its end is not looked at.
+struct Told<W> {
+    to: W,
+    name: String,
+    /// Before that the command ends with what is wrong.
+    has_begun: bool,
+}
+
+impl<W: Write> Write for Told<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes);
+        match &written {
+            Ok(_) => self.has_begun = true,
+            Err(error) if self.has_begun && error.kind() != io::ErrorKind::Interrupted => {
+                terminal::say_warning(&format!(
+                    "nothing more is recorded in {}: {error}",
+                    self.name
+                ));
+            }
+            Err(_) => {}
+        }
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
 }
 
 /// An error that a name leads to, without "(os error 2)".
@@ -164,6 +213,44 @@ impl Tape {
             Self::Recording(recorder) => Self::Recording(recorder.track(name)),
             Self::Replay(player) => Self::Replay(player.track(name)),
         }
+    }
+
+    /// The part of it that is one run's of a server, which is recorded under this number. Who has it again begins
+    /// runs in another order: there it is found by what it asks.
+    pub(crate) fn run(&self, number: u64) -> Self {
+        match self {
+            Self::Replay(player) => Self::Replay(player.conversation()),
+            Self::Off | Self::Recording(_) => self.track(&format!("run {number}")),
+        }
+    }
+
+    /// The same agent with what its models and its tools say written down, or had again.
+    pub(crate) fn of(&self, agent: Agent, has_tools: bool) -> Agent {
+        if matches!(self, Self::Off) {
+            return agent;
+        }
+        let tools = agent.tools().filter(|_| has_tools).cloned();
+        let agent = agent.with_each_model(|model| match self {
+            Self::Replay(player) => player.model(model.id()).unwrap_or(model),
+            Self::Off | Self::Recording(_) => self.recorded(model),
+        });
+        match tools {
+            Some(tools) => agent.with_tools(self.tools(tools)),
+            None => agent,
+        }
+    }
+
+    /// The models of a recording that is had again, with what they can; `None` if none is.
+    pub(crate) fn models(&self) -> Option<Vec<(ModelId, ModelCapabilities)>> {
+        let Self::Replay(player) = self else {
+            return None;
+        };
+        let models = player.models().into_iter();
+        let models = models.filter_map(|id| {
+            let capabilities = player.model(&id)?.capabilities().clone();
+            Some((id, capabilities))
+        });
+        Some(models.collect())
     }
 
     /// The same model, written down where something is.
@@ -222,7 +309,8 @@ impl Tape {
         };
         match (recorder.finish(), result) {
             (Ok(()), result) => result,
-            (Err(error), Ok(Code::Success)) => Err(Failure::run(error)),
+            // In words alone: a pipe that nobody reads is no fault where it is the answer's, and one here.
+            (Err(error), Ok(Code::Success)) => Err(Failure::run(anyhow!("{error}"))),
             (Err(error), result) => {
                 terminal::say_warning(&error.to_string());
                 result

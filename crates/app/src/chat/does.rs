@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs::OpenOptions, io::Write as _, sync::PoisonError};
 use anyhow::{Context as _, anyhow};
 use futures_util::StreamExt as _;
 use switchboard_domain::{
-    SessionStore as _, ToolHost as _,
+    SessionStore as _,
     nearest::{did_you_mean, nearest},
 };
 
@@ -77,7 +77,7 @@ impl Chat<'_> {
 
     /// Learns what can be completed.
     pub(super) async fn learn(&mut self) {
-        let catalog = self.host.tools().await;
+        let catalog = self.catalog().await;
         let providers = &self.context.providers;
         let mut models = Vec::new();
         for provider in providers.iter() {
@@ -86,6 +86,9 @@ impl Chat<'_> {
             }
             let known = providers.known_models(provider).into_iter();
             models.extend(known.map(|(name, _)| format!("{}/{name}", provider.name)));
+        }
+        if let Some(recorded) = self.context.tape.models() {
+            models = recorded.iter().map(|(id, _)| id.to_string()).collect();
         }
         let entries = recipes::list(&self.context.environment).unwrap_or_default();
         let sessions = self.talks.list(100).await.unwrap_or_default();
@@ -144,8 +147,15 @@ impl Chat<'_> {
     }
 
     async fn tools(&mut self, server: Option<&str>) -> Result<Flow, Failure> {
-        let catalog = self.host.tools().await;
-        let servers: Vec<String> = self.host.servers().into_iter().map(|it| it.name).collect();
+        let catalog = self.catalog().await;
+        let mut servers: Vec<String> = self.host.servers().into_iter().map(|it| it.name).collect();
+        // None runs where a recording is had again.
+        let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
+        for origin in origins {
+            if !servers.contains(&origin.server) {
+                servers.push(origin.server.clone());
+            }
+        }
         if let Some(name) = server
             && !servers.iter().any(|server| server == name)
         {

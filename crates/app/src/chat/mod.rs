@@ -25,7 +25,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use switchboard_domain::{Elicitor, ModelId, Session, SessionId};
+use switchboard_domain::{Elicitor, ModelId, Session, SessionId, ToolCatalog, ToolHost as _};
 use switchboard_mcp_client::{Answering, McpHost};
 use switchboard_orchestration::Agent;
 
@@ -41,6 +41,7 @@ use crate::{
     environment::Environment,
     observe::AuditLog,
     servers::Servers,
+    tape::{Tape, TapeArgs},
     terminal::{
         self, AsksForLines, PlainLines, Screen, TerminalApprover, TerminalElicitor, say_note,
     },
@@ -62,6 +63,8 @@ pub(crate) struct Beginning {
     pub(crate) session: Option<String>,
     /// The last session.
     pub(crate) resume: bool,
+    /// The recording that is made of it.
+    pub(crate) tape: TapeArgs,
 }
 
 /// What reads what somebody says.
@@ -117,18 +120,33 @@ pub(crate) async fn run(
     args: AgentArgs,
     output: AskOutput,
     beginning: Beginning,
-    context: Context,
+    mut context: Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     if let Some(id) = &beginning.session {
         talk::check_id(id).map_err(Failure::usage)?;
     }
-    let plan = args.plan(&context).await?;
+    let mut plan = args.plan(&context).await?;
     ask::say_choice(&plan.chosen, &context);
     let talks = Talks::open(&context.config, &context.environment)
         .await
         .map_err(Failure::usage)?;
-    let begun = begin(args, output, plan, talks.clone(), context, interrupts).await;
+    // What a server asks a model is a part of its tool's result, and no answer of the conversation.
+    let sampled = CurrentModel::new(Arc::clone(&plan.chosen.model));
+    if let Err(failure) = beginning.tape.begin(&mut context, &mut plan) {
+        talks.sessions.close().await;
+        return Err(failure);
+    }
+    let tape = context.tape.clone();
+    let begun = begin(
+        args,
+        output,
+        (plan, sampled),
+        talks.clone(),
+        context,
+        interrupts,
+    );
+    let begun = begun.await;
     let result = match begun {
         Ok(mut chat) => {
             let result = Box::pin(chat.talk(&beginning)).await;
@@ -143,7 +161,7 @@ pub(crate) async fn run(
         Err(failure) => Err(failure),
     };
     talks.sessions.close().await;
-    match result {
+    match tape.finish(result) {
         Err(Failure {
             code: Code::Interrupted,
             ..
@@ -199,7 +217,7 @@ impl Desk {
 async fn begin(
     args: AgentArgs,
     output: AskOutput,
-    plan: Plan,
+    (plan, sampled): (Plan, CurrentModel),
     talks: Talks,
     context: Context,
     interrupts: &Interrupts,
@@ -208,7 +226,6 @@ async fn begin(
     let screen = Screen::new(output == AskOutput::Text);
     let known = SharedKnown::default();
     let in_run = Arc::new(AtomicBool::new(false));
-    let sampled = CurrentModel::new(Arc::clone(&plan.chosen.model));
     let desk = Desk::of(output, environment, interrupts, &known);
     let Desk {
         input,
@@ -300,7 +317,7 @@ fn approver(
     let mut approver = TerminalApprover::new(screen.clone()).reading(Arc::clone(asking));
     // What is injected is no part of what a person sees, and a schema would ask for it.
     if context.config.run.context.is_none() {
-        approver = approver.checking(Arc::clone(host) as _);
+        approver = approver.checking(context.tape.tools(Arc::clone(host) as _));
     }
     Arc::new(if later {
         approver.who_decides_later()
@@ -356,7 +373,22 @@ impl Chat<'_> {
         matches!(self.input, Input::Editor(_))
     }
 
+    /// The tools there are now; those that were recorded where a recording is had again.
+    async fn catalog(&self) -> ToolCatalog {
+        match &self.context.tape {
+            tape @ Tape::Replay(_) => tape.tools(Arc::clone(&self.host) as _).tools().await,
+            Tape::Off | Tape::Recording(_) => self.host.tools().await,
+        }
+    }
+
     fn greet(&self) {
+        if self.context.tape.is_replay() {
+            say_note(&format!(
+                "{} from a recording; /help lists what you can say, Ctrl-D leaves",
+                self.model
+            ));
+            return;
+        }
         let (tools, servers) = Watched::count(&self.host);
         let plural = |number: usize| if number == 1 { "" } else { "s" };
         say_note(&format!(
@@ -378,7 +410,7 @@ impl Chat<'_> {
 
     /// Plans anew what was changed, and says what is wrong with it. Nothing is changed then.
     async fn plan_anew(&mut self, args: AgentArgs) -> Result<(), Failure> {
-        let plan = args.plan(&self.context).await?;
+        let mut plan = args.plan(&self.context).await?;
         if plan.no_tools && !self.args.no_tools && !self.host.servers().is_empty() {
             say_note(
                 "this recipe uses no tools; the servers stay, and are not offered to the model",
@@ -386,6 +418,7 @@ impl Chat<'_> {
         }
         self.model = plan.chosen.model.id().clone();
         self.sampled.set(Arc::clone(&plan.chosen.model));
+        plan.record(&self.context.tape);
         let approver = approver(
             &self.context,
             &self.host,

@@ -21,6 +21,7 @@ use switchboard_orchestration::{
     arguments::Validators,
     journal::{KeptEnd, TakenRun},
 };
+use switchboard_providers_offline::{self as offline, OfflinePlanner};
 use uuid::Uuid;
 
 use super::{
@@ -95,11 +96,7 @@ pub(super) async fn run(
     let mut plan = args.agent.plan(&context).await?;
     let question = question(&args.question)?;
     say_choice(&plan.chosen, &context);
-    // A recording that is there already is replaced only when nothing can be wrong any more.
-    if let Some(tape) = args.tape.record(&context)? {
-        plan.record(&tape);
-        context.tape = tape;
-    }
+    args.tape.begin(&mut context, &mut plan)?;
     let result = answer(args, question, plan, &context, interrupts).await;
     context.tape.finish(result)
 }
@@ -230,6 +227,7 @@ async fn carry_out(
     let decisions = KeptDecisions::load(&context.environment).map_err(Failure::usage)?;
     let host = Arc::new(context::start(servers)?);
     let model = plan.chosen.model.id().clone();
+    prepare(&model, &start);
     let mut answer = Answer::new(output);
     let result = match ready(&host, patience(context), &screen, interrupts).await {
         Ok(()) => {
@@ -251,9 +249,27 @@ async fn carry_out(
     if let Err(error) = decisions.keep() {
         terminal::say_warning(&format!("what you decided is not kept: {error}"));
     }
-    context::close(&host, interrupts).await;
-    audit.flush().await;
+    // Nothing more is written down, and both wait for others.
+    tokio::join!(context::close(&host, interrupts), audit.flush());
     result
+}
+
+/// Does what the first call of a model and a tool would wait for, while the servers start and nothing else is to be done.
+fn prepare(model: &ModelId, start: &Start) {
+    let question = match start {
+        Start::Question(question) | Start::InSession(_, _, question, _)
+            if model.provider == offline::PROVIDER =>
+        {
+            Some(question.clone())
+        }
+        _ => None,
+    };
+    tokio::task::spawn_blocking(move || {
+        Validators::prepare();
+        if let Some(question) = question {
+            OfflinePlanner::prepare(&question);
+        }
+    });
 }
 
 async fn begin(
@@ -328,8 +344,6 @@ pub(crate) async fn ready(
     interrupts: &Interrupts,
 ) -> Result<(), Early> {
     screen.wait_for("starting MCP servers");
-    // Before the first call of a tool, and while nothing else is to be done.
-    tokio::task::spawn_blocking(Validators::prepare);
     let result = tokio::select! {
         () = interrupts.first() => Err(Early::Interrupted),
         ready = started(host, patience) => ready.map_err(Early::Server),

@@ -6,6 +6,7 @@ use super::{Code, Failure, agent::AgentArgs, ask::Shown, context::Context, inter
 use crate::{
     chat::{self, Beginning},
     environment::Environment,
+    tape::TapeArgs,
 };
 
 /// Talks with a model and its tools.
@@ -21,6 +22,8 @@ pub(super) struct ChatArgs {
     agent: AgentArgs,
     #[command(flatten)]
     shown: Shown,
+    #[command(flatten)]
+    tape: TapeArgs,
 }
 
 pub(super) async fn run(
@@ -28,10 +31,12 @@ pub(super) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(&args.shown.global, environment)?;
+    let mut context = Context::load_for(&args.shown.global, &args.tape, environment)?;
+    context.tape = args.tape.replay(&context)?;
     let beginning = Beginning {
         session: args.session,
         resume: args.resume,
+        tape: args.tape,
     };
     // Too much for the stack.
     Box::pin(chat::run(

@@ -26,6 +26,7 @@ use crate::{
     serve::{AppEngine, Parts},
     servers::Servers,
     sessions::Sessions,
+    tape::{Tape, TapeArgs},
     terminal,
 };
 
@@ -44,6 +45,8 @@ pub(super) struct ServeArgs {
     agent: AgentArgs,
     #[command(flatten)]
     global: Global,
+    #[command(flatten)]
+    tape: TapeArgs,
 }
 
 pub(super) async fn run(
@@ -51,7 +54,8 @@ pub(super) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(&args.global, environment)?;
+    let mut context = Context::load_for(&args.global, &args.tape, environment)?;
+    context.tape = args.tape.replay(&context)?;
     let config = &context.config.serve;
     let options = config.options();
     let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);
@@ -64,6 +68,9 @@ pub(super) async fn run(
         ))
     })?;
     let address = listener.local_addr().map_err(Failure::run)?;
+    // What is there already is replaced only when nothing can be wrong any more.
+    let tape = args.tape.record(&context)?;
+    let tape = tape.unwrap_or_else(|| context.tape.clone());
     let sessions = Sessions::open(&context.config, &context.environment).await;
     let sessions = sessions.map_err(Failure::run)?;
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
@@ -85,6 +92,7 @@ pub(super) async fn run(
         no_host: Arc::new(context::start(Servers::none())?),
         host,
         context,
+        tape: tape.clone(),
         args: args.agent,
         questions,
         decisions,
@@ -96,6 +104,12 @@ pub(super) async fn run(
         sessions.as_runs(),
         options,
     );
+    if let Tape::Replay(player) = &tape {
+        terminal::say_note(&format!(
+            "{} recorded answers of models and tools are given, each once: no model is asked, and no server runs",
+            player.left()
+        ));
+    }
     say_address(address);
     let shutdown = Shutdown {
         first: {
@@ -114,11 +128,11 @@ pub(super) async fn run(
     context::close(engine.host(), interrupts).await;
     sessions.close().await;
     engine.audit().flush().await;
-    match outcome {
+    tape.finish(match outcome {
         Ok(()) => Ok(Code::Success),
         Err(error @ ServerError::Unguarded { .. }) => Err(Failure::usage(error)),
         Err(error) => Err(Failure::run(error)),
-    }
+    })
 }
 
 /// One line on standard error, for people and for programs that asked for a free port.

@@ -32,6 +32,8 @@ pub struct ServeConfig {
     approval_time: Option<Duration>,
     drain_time: Option<Duration>,
     keep_alive: Option<Duration>,
+    /// The tokens themselves, to be struck out of what is written down: who may come in holds their digests alone.
+    secrets: Vec<SecretString>,
 }
 
 impl fmt::Debug for ServeConfig {
@@ -67,8 +69,10 @@ const KEYS: [&str; 16] = [
 impl ServeConfig {
     /// Lays `over` on top: what it says wins, key by key.
     #[must_use]
-    pub(super) fn overlaid_by(self, over: Self) -> Self {
+    pub(super) fn overlaid_by(mut self, over: Self) -> Self {
+        self.secrets.extend(over.secrets);
         Self {
+            secrets: self.secrets,
             bind: over.bind.or(self.bind),
             tokens: over.tokens.or(self.tokens),
             hosts: over.hosts.or(self.hosts),
@@ -86,6 +90,11 @@ impl ServeConfig {
             drain_time: over.drain_time.or(self.drain_time),
             keep_alive: over.keep_alive.or(self.keep_alive),
         }
+    }
+
+    /// The tokens of all files, also of those that another file replaced.
+    pub fn secrets(&self) -> &[SecretString] {
+        &self.secrets
     }
 
     /// What the server is given.
@@ -158,7 +167,15 @@ pub(super) fn read(value: &Value) -> Result<ServeConfig, Problem> {
         approval_time: fields.seconds("approval_time")?,
         drain_time: fields.seconds("drain_time")?,
         keep_alive: fields.seconds("keep_alive")?,
+        secrets: fields.get("tokens").map(secrets).unwrap_or_default(),
     })
+}
+
+/// The tokens of a list that was read.
+fn secrets(tokens: &Value) -> Vec<SecretString> {
+    let items = tokens.as_array().into_iter().flatten();
+    let texts = items.filter_map(|item| item.as_str().or_else(|| item.get("token")?.as_str()));
+    texts.map(SecretString::from).collect()
 }
 
 /// An origin as browsers write it: scheme, host and port, nothing behind.

@@ -1,3 +1,4 @@
+use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::*;
@@ -22,6 +23,9 @@ fn everything_that_can_be_said_reaches_the_server() {
     let options = config.options();
     assert_eq!(options.tokens.len(), 2);
     assert!(format!("{:?}", options.tokens).contains("ann"));
+    let secrets = config.secrets().iter().map(ExposeSecret::expose_secret);
+    let secrets: Vec<&str> = secrets.collect();
+    assert_eq!(secrets, ["0123456789abcdef", "fedcba9876543210"]);
     assert_eq!(options.hosts, ["box.example"]);
     assert_eq!(options.origins, ["https://app.example:8443"]);
     assert_eq!(

@@ -34,8 +34,11 @@ pub fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> 
     let injected = injected.iter().map(ExposeSecret::expose_secret);
     let of_store = config.sessions.secrets();
     let of_store = of_store.iter().map(ExposeSecret::expose_secret);
+    let of_clients = config.serve.secrets().iter();
+    let of_clients = of_clients.map(ExposeSecret::expose_secret);
     let known = by_name
         .chain(of_providers)
+        .chain(of_clients)
         .chain(filled)
         .chain(of_servers)
         .chain(of_collector)

@@ -26,6 +26,7 @@ pub(super) struct Sort {
 pub(super) struct Made {
     pub(super) agent: Agent,
     pub(super) options: RunOptions,
+    pub(super) has_tools: bool,
 }
 
 /// The agents that were made lately.

@@ -4,7 +4,10 @@ mod agents;
 mod watch;
 mod wish;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
@@ -20,6 +23,7 @@ use crate::{
     model::Readiness,
     observe::AuditLog,
     recipes,
+    tape::Tape,
 };
 use agents::Agents;
 use watch::Watch;
@@ -31,6 +35,10 @@ const STARTUP_WAIT: Duration = Duration::from_secs(5);
 /// The application as the server sees it.
 pub(crate) struct AppEngine {
     context: Context,
+    /// Where all runs are recorded, or had again from.
+    tape: Tape,
+    /// How many runs were begun, to tell them in a recording.
+    begun: AtomicU64,
     /// What the command line says; a wish comes on top.
     args: AgentArgs,
     host: Arc<McpHost>,
@@ -46,7 +54,9 @@ pub(crate) struct AppEngine {
 
 /// What the engine is made of.
 pub(crate) struct Parts {
+    /// Without a recording that is made: that is in `tape` alone, since each run has a part of its own.
     pub(crate) context: Context,
+    pub(crate) tape: Tape,
     pub(crate) args: AgentArgs,
     pub(crate) host: Arc<McpHost>,
     pub(crate) no_host: Arc<McpHost>,
@@ -65,6 +75,8 @@ impl AppEngine {
         };
         Self {
             context: parts.context,
+            tape: parts.tape,
+            begun: AtomicU64::new(0),
             args: parts.args,
             host: parts.host,
             no_host: parts.no_host,
@@ -92,6 +104,14 @@ impl AppEngine {
     async fn default_model(&self) -> Option<ModelId> {
         let chosen = self.context.choose_model(self.args.model.as_deref()).await;
         Some(chosen.ok()?.model.id().clone())
+    }
+
+    /// The tools there are now; those that were recorded where a recording is had again.
+    async fn catalog(&self) -> ToolCatalog {
+        match &self.tape {
+            tape @ Tape::Replay(_) => tape.tools(Arc::clone(&self.host) as _).tools().await,
+            Tape::Off | Tape::Recording(_) => self.host.tools().await,
+        }
     }
 
     /// A server that is required and takes no calls.
@@ -123,6 +143,18 @@ impl Engine for AppEngine {
 
     async fn models(&self) -> Vec<ModelInfo> {
         let default = self.default_model().await;
+        if let Some(recorded) = self.tape.models() {
+            let recorded = recorded.into_iter();
+            let models = recorded.map(|(id, capabilities)| ModelInfo {
+                default: default.as_ref() == Some(&id),
+                tools: capabilities.tools.unwrap_or(true),
+                images: capabilities.images.unwrap_or(false),
+                context_window: capabilities.context_window,
+                max_output_tokens: capabilities.max_output_tokens,
+                ..ModelInfo::unknown(&id)
+            });
+            return models.collect();
+        }
         let providers = &self.context.providers;
         let mut models = Vec::new();
         for provider in providers.iter() {
@@ -186,7 +218,7 @@ impl Engine for AppEngine {
 
     async fn tools(&self) -> ToolCatalog {
         self.settled.clone().await;
-        self.host.tools().await
+        self.catalog().await
     }
 
     async fn tool_pages(&self) -> Vec<ToolPage> {
@@ -219,6 +251,9 @@ impl Engine for AppEngine {
     }
 
     fn knows_model(&self, model: &ModelId) -> bool {
+        if let Some(recorded) = self.tape.models() {
+            return recorded.iter().any(|(id, _)| id == model);
+        }
         let id = model.to_string();
         let configured = [&self.args.model, &self.context.config.model];
         if configured.into_iter().flatten().any(|name| *name == id) {

@@ -1,10 +1,10 @@
 //! From what a client wants to an agent.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use async_trait::async_trait;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, Approver, ToolChoice, ToolHost as _,
+    ApprovalDecision, ApprovalRequest, Approver, ToolChoice,
     nearest::{did_you_mean, nearest},
 };
 use switchboard_orchestration::{Agent, ApprovalPolicy, RunOptions};
@@ -39,15 +39,21 @@ impl AppEngine {
             self.agents.keep(sort, made.clone());
             made
         };
-        let Made { agent, mut options } = made;
+        let Made {
+            agent,
+            mut options,
+            has_tools,
+        } = made;
         apply(parameters, &mut options);
         if let ToolChoice::Only(names) = &options.tool_choice {
             self.check_tools(names).await?;
         }
-        Ok(agent
+        let agent = agent
             .with_options(options)
             // As they are now: they change while the server runs.
-            .with_redefined_tools(self.host.redefined_tools()))
+            .with_redefined_tools(self.host.redefined_tools());
+        let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(self.tape.run(number).of(agent, has_tools))
     }
 
     async fn make(&self, sort: &Sort) -> Result<Made, WishError> {
@@ -57,7 +63,7 @@ impl AppEngine {
             ..self.args.clone()
         };
         let plan = args.plan(&self.context).await;
-        let plan = plan.map_err(|failure| {
+        let mut plan = plan.map_err(|failure| {
             let message = format!("{:#}", failure.error);
             match &sort.model {
                 // What the client named, or what is configured.
@@ -71,12 +77,9 @@ impl AppEngine {
                 },
             }
         })?;
-        let without_tools = sort.without_tools || plan.no_tools;
-        let host = if without_tools {
-            &self.no_host
-        } else {
-            &self.host
-        };
+        plan.no_tools |= sort.without_tools;
+        let has_tools = !plan.no_tools;
+        let host = if has_tools { &self.host } else { &self.no_host };
         let options = plan.options.clone();
         let parts = AgentParts {
             // The server puts its own in this place for every run.
@@ -87,7 +90,11 @@ impl AppEngine {
         let agent = plan
             .agent_with(&self.context, host, parts)
             .with_questions(self.questions.clone());
-        Ok(Made { agent, options })
+        Ok(Made {
+            agent,
+            options,
+            has_tools,
+        })
     }
 
     /// The model as `PROVIDER/MODEL`, if the wish names one.
@@ -126,6 +133,10 @@ impl AppEngine {
 
     /// A model's name alone, as other programs write it, with the first provider that has it and can be asked.
     fn provider_of(&self, name: &str) -> Option<String> {
+        if let Some(recorded) = self.tape.models() {
+            let mut recorded = recorded.into_iter().map(|(id, _)| id);
+            return recorded.find(|id| id.name == name).map(|id| id.to_string());
+        }
         let providers = &self.context.providers;
         if name.contains('/') || providers.get(name).is_some() {
             return None;
@@ -166,7 +177,7 @@ impl AppEngine {
     }
 
     async fn check_tools(&self, names: &[String]) -> Result<(), WishError> {
-        let catalog = self.host.tools().await;
+        let catalog = self.catalog().await;
         let known: Vec<&str> = catalog
             .tools
             .iter()

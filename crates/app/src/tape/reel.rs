@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// As much of a file shows whether it is a recording: its first line is short.
 const HEAD: u64 = 64 << 10;
 
-/// A file that one run records in.
+/// A file that one run, conversation or server records in.
 ///
 /// An older recording in it may have cost money: it stays until there is something to put in its place, so that a
 /// run whose servers do not even start takes nothing away.

@@ -15,6 +15,7 @@ mod asking;
 mod interrupts;
 mod kept;
 mod pipe;
+mod recorded;
 #[path = "../cli/support.rs"]
 #[allow(dead_code, reason = "shared with the tests of the other commands")]
 mod support;

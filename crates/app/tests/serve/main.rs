@@ -19,6 +19,7 @@ mod native;
 mod of_client;
 mod places;
 mod questions;
+mod recorded;
 mod security;
 mod serving;
 #[path = "../cli/slow_server.rs"]

@@ -118,6 +118,18 @@ impl Agent {
         self.with(|settings| settings.models.push(model))
     }
 
+    /// Puts something in the place of each of its models, such as what writes down what they say.
+    #[must_use]
+    pub fn with_each_model(
+        self,
+        change: impl FnMut(Arc<dyn ChatModel>) -> Arc<dyn ChatModel>,
+    ) -> Self {
+        self.with(|settings| {
+            let models = std::mem::take(&mut settings.models).into_iter();
+            settings.models = models.map(change).collect();
+        })
+    }
+
     /// Says what models cost, for limits of cost.
     #[must_use]
     pub fn with_prices(

@@ -1,0 +1,356 @@
+//! `serve --record` and `serve --replay`: clients at once, a model that is gone when they come again, secrets, and
+//! the ways in which a server ends.
+#![cfg(unix)]
+
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Gate, Request, Say};
+
+use crate::{
+    serving::{Answered, Events, MODEL, Serving, no_servers, place, text},
+    support::{Place, program},
+};
+
+/// What a client shows to be let in. It reads like nothing.
+const TOKEN: &str = "ann.may.come.in.again";
+/// Reads like a key.
+const KEY: &str = "sk-proj-0123456789abcdefghij";
+/// Reads like nothing, and is a secret since it fills in a variable.
+const WORDS: &str = "correct horse battery staple";
+const FILE: &str = "served.jsonl";
+
+/// The bundled server, which tells in a file that it was started.
+fn config() -> String {
+    let script = "echo started >> started; exec \"$0\" mcp-server customer-service";
+    let shop = json!({"command": "sh", "args": ["-c", script, program()], "env": {"PASSPHRASE": "${PHRASE}"}});
+    let serve = json!({"tokens": [{"token": TOKEN, "user": "ann"}], "drain_time": 0.1});
+    json!({"mcp_servers": {"shop": shop}, "serve": serve}).to_string()
+}
+
+fn live(fake: &FakeModel) -> Place {
+    Place::new()
+        .with_variable("OPENAI_API_KEY", KEY)
+        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
+        .with_variable("PHRASE", WORDS)
+        .with_file("switchboard.json", &config())
+}
+
+/// Where nothing of the other place is but the recording: no key, no address, no passphrase.
+fn elsewhere(recording: &str) -> Place {
+    Place::new()
+        .with_file("switchboard.json", &config())
+        .with_file(FILE, recording)
+}
+
+fn recording(place: &Place) -> String {
+    std::fs::read_to_string(place.path().join(FILE)).unwrap()
+}
+
+fn starts(place: &Place) -> usize {
+    let text = std::fs::read_to_string(place.path().join("started")).unwrap_or_default();
+    text.lines().count()
+}
+
+async fn serving(place: &Place, options: &[&str]) -> Serving {
+    Serving::start(place, options).await.with_token(TOKEN)
+}
+
+async fn replaying(place: &Place) -> Serving {
+    serving(place, &["--replay", FILE]).await
+}
+
+/// A model that makes the same ticket whoever asks, says what it was told of it, and is asked by two before it
+/// answers one.
+fn clerk(gate: Gate) -> impl Fn(usize, &Request) -> Answer + Send + Sync + 'static {
+    move |number, request| {
+        let messages = request.json()["messages"].as_array().unwrap().clone();
+        let last = messages.last().unwrap();
+        let said = last["content"].as_str().unwrap_or_default();
+        let ticket = json!({"customer_id": 7, "subject": "Late", "description": "It is late.", "priority": "high"});
+        let answer = if last["role"] == "tool" {
+            Answer::openai_chat([Say::text("I made "), Say::text(said)])
+        } else if said.contains("ticket") {
+            let call = format!("call_{number}");
+            Answer::openai_chat([Say::call(call, "shop__create_support_ticket", ticket)])
+        } else {
+            Answer::openai_chat([Say::text(format!("You said: {said}"))])
+        };
+        answer.held_by(&gate)
+    }
+}
+
+fn ag_ui(thread: &str, said: &[(&str, &str)]) -> Value {
+    let messages = said.iter().enumerate().map(|(at, (role, content))| {
+        json!({"id": format!("{thread}-{at}"), "role": role, "content": content})
+    });
+    json!({
+        "threadId": thread, "runId": said.len().to_string(), "messages": messages.collect::<Vec<_>>(),
+        "tools": [], "context": [], "state": {}, "forwardedProps": {},
+    })
+}
+
+/// The text in AG-UI's events.
+fn ag_ui_text(answered: &Answered) -> String {
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let data = answered.text.lines();
+    let data = data.filter_map(|line| line.strip_prefix("data: "));
+    let events = data.map(|data| serde_json::from_str::<Value>(data).unwrap());
+    let deltas = events.filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT");
+    deltas
+        .map(|event| event["delta"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+async fn by_ag_ui(server: &Serving, body: &Value) -> String {
+    ag_ui_text(&server.post("/ag-ui", body).await)
+}
+
+async fn by_openai(server: &Serving, question: &str) -> String {
+    let messages = json!([{"role": "user", "content": question}]);
+    let body = json!({"model": "gpt-4o-mini", "messages": messages});
+    let answered = server.post("/v1/chat/completions", &body).await.expect(200);
+    let message = &answered["choices"][0]["message"];
+    message["content"].as_str().unwrap().to_owned()
+}
+
+async fn by_chat(server: &Serving, question: &str) -> String {
+    let answered = server.post("/chat", &json!({"message": question})).await;
+    answered.expect(200)["answer"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_clients_heard_at_once_each_of_them_hears_again() {
+    let fake = FakeModel::start().await.unwrap();
+    let gate = Gate::new();
+    fake.otherwise(clerk(gate.clone()));
+    let place = live(&fake);
+    let server = serving(&place, &["-m", MODEL, "--record", FILE]).await;
+    let (for_ann, for_bob) = ("A ticket for Ann", "A ticket for Bob");
+    let thread = ag_ui("thread", &[("user", for_ann)]);
+    let both_asked = async {
+        fake.request(1).await;
+        gate.open();
+    };
+    let (ann, bob, ()) = tokio::join!(
+        by_ag_ui(&server, &thread),
+        by_openai(&server, for_bob),
+        both_asked
+    );
+    assert_ne!(ann, bob, "each has a ticket of its own");
+    // The conversation goes on, and others ask in the same words.
+    let then = [
+        ("user", for_ann),
+        ("assistant", ann.as_str()),
+        ("user", "Thanks"),
+    ];
+    let thanked = by_ag_ui(&server, &ag_ui("thread", &then)).await;
+    assert_eq!(thanked, "You said: Thanks");
+    let (same, other) = ("A ticket", "Just a ticket");
+    let tickets = [
+        by_chat(&server, same).await,
+        by_openai(&server, same).await,
+        by_chat(&server, other).await,
+    ];
+    let secrets = format!("My token is {TOKEN}, my key {KEY}; {WORDS}");
+    let told = by_chat(&server, &secrets).await;
+    assert!(told.contains(TOKEN) && told.contains(WORDS), "{told}");
+    server.terminate();
+    let (code, said) = server.ended().await;
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(starts(&place), 1);
+    let recorded = recording(&place);
+    for secret in [TOKEN, KEY, WORDS] {
+        assert!(!recorded.contains(secret), "{secret}: {recorded}");
+    }
+    assert!(recorded.ends_with('\n'));
+    drop(fake);
+
+    let other_place = elsewhere(&recorded);
+    let server = replaying(&other_place).await;
+    let models = server.get("/v1/models").await.expect(200);
+    assert!(models.to_string().contains(MODEL), "{models}");
+    let tools = server.get("/mcp/tools").await.expect(200);
+    assert!(tools.to_string().contains("shop__create_support_ticket"));
+    // The other way round, and at once.
+    assert_eq!(by_chat(&server, other).await, tickets[2]);
+    let (bob_again, ann_again) =
+        tokio::join!(by_openai(&server, for_bob), by_ag_ui(&server, &thread));
+    assert_eq!((ann_again, bob_again), (ann.clone(), bob));
+    let thanked_again = by_ag_ui(&server, &ag_ui("thread", &then)).await;
+    assert_eq!(thanked_again, thanked);
+    // Among equals in their order, whoever asks.
+    assert_eq!(by_openai(&server, same).await, tickets[0]);
+    assert_eq!(by_chat(&server, same).await, tickets[1]);
+    let secrets = "My token is another, my key mine; open sesame";
+    let told = by_chat(&server, secrets).await;
+    assert!(told.contains("[redacted]"), "{told}");
+    // Nothing is given twice, and what was never said is named.
+    for (question, why) in [(same, "start anew"), ("A cake", "ends with `\"A cake\"`")] {
+        let refused = server.post("/chat", &json!({"message": question})).await;
+        let text = refused.text.replace("\\\"", "\"");
+        for said in ["all its answers were given", why] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+    }
+    assert_eq!(starts(&other_place), 0);
+    server.terminate();
+    assert_eq!(server.ended().await.0, 0);
+}
+
+#[tokio::test]
+async fn what_is_not_in_the_recording_is_named_with_what_is() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::text("It is Monday.")]));
+    let place = live(&fake);
+    let server = serving(&place, &["-m", MODEL, "--record", FILE]).await;
+    by_chat(&server, "Which day is it?").await;
+    server.terminate();
+    server.ended().await;
+    let place = elsewhere(&recording(&place));
+    let server = replaying(&place).await;
+    let asked = json!({"message": "Which month is it?"});
+    let refused = server.post("/chat", &asked).await.text;
+    let refused = refused.replace("\\\"", "\"");
+    for said in [
+        "ends with `\"Which month is it?\"`",
+        "recorded `\"Which day is it?\"`",
+    ] {
+        assert!(refused.contains(said), "{said}: {refused}");
+    }
+    let other = json!({"message": "Which day is it?", "model": "acme/one"});
+    let refused = server.post("/chat", &other).await;
+    assert!(
+        refused.text.contains("it has those of: openai/gpt-4o-mini"),
+        "{refused:?}"
+    );
+    // Tools that were not wanted are not there either.
+    let bare = json!({"message": "Which day is it?", "parameters": {"tools": false}});
+    let refused = server.post("/chat", &bare).await.text;
+    assert!(refused.contains("differs in tools"), "{refused}");
+    assert_eq!(by_chat(&server, "Which day is it?").await, "It is Monday.");
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_leaves_what_was_over() {
+    let fake = FakeModel::start().await.unwrap();
+    let gate = Gate::new();
+    fake.answer(Answer::openai_chat([Say::text("All of it.")]));
+    fake.answer(
+        Answer::openai_chat([Say::text("The first half"), Say::text(" and the second.")])
+            .gate_before(2, &gate),
+    );
+    let place = live(&fake);
+    let server = serving(&place, &["-m", MODEL, "--record", FILE]).await;
+    by_chat(&server, "First").await;
+    let (run, _) = server.begin(json!({"message": "Second"})).await;
+    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    reader.until("text_delta").await;
+    server.kill().await;
+    let recorded = recording(&place);
+    let lines: Vec<&str> = recorded.lines().collect();
+    assert!(recorded.ends_with('\n') && lines.len() > 3, "{recorded}");
+    // And where it was killed while it wrote a line.
+    let half = &lines[lines.len() - 1][..40];
+    let place = elsewhere(&format!("{recorded}{half}"));
+    let server = replaying(&place).await;
+    assert_eq!(by_chat(&server, "First").await, "All of it.");
+    let refused = server.post("/chat", &json!({"message": "Second"})).await;
+    assert!(refused.text.contains("the recording has no answer of"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_asked_to_end_leaves_what_was_heard() {
+    let fake = FakeModel::start().await.unwrap();
+    let gate = Gate::new();
+    fake.answer(
+        Answer::openai_chat([Say::text("The first half"), Say::text(" and the second.")])
+            .gate_before(2, &gate),
+    );
+    let place = live(&fake);
+    let server = serving(&place, &["-m", MODEL, "--record", FILE]).await;
+    let (run, _) = server.begin(json!({"message": "Tell"})).await;
+    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    reader.until("text_delta").await;
+    server.terminate();
+    let (code, said) = server.ended().await;
+    assert_eq!(code, 0, "{said}");
+    let place = elsewhere(&recording(&place));
+    let server = replaying(&place).await;
+    let (run, _) = server.begin(json!({"message": "Tell"})).await;
+    let response = server.request(reqwest::Method::GET, &format!("/runs/{run}/events"));
+    let events = Events::of(response.send().await.unwrap())
+        .await
+        .rest()
+        .await;
+    assert_eq!(text(&events), "The first half");
+    let end = events.last().unwrap().data.to_string();
+    assert!(end.contains("the recording ends here"), "{end}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_recorded_or_had_again_is_said_before_it_listens() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::text("Yes.")]));
+    let place = place(&fake, &no_servers()).with_file("notes.txt", "precious");
+    let server = Serving::start(&place, &["--record", FILE]).await;
+    by_chat(&server, "Are you there?").await;
+    let before = recording(&place);
+    for (args, said) in [
+        (&["--record", FILE][..], "another run is recording in it"),
+        (
+            &["--record", "notes.txt"],
+            "it is there and is no recording",
+        ),
+        (&["--record", "no/such/folder"], "nothing can be recorded"),
+        (&["--record", "a", "--replay", FILE], "cannot be used with"),
+        (&["--replay", "gone.jsonl"], "there is no such file"),
+        (&["--replay", "notes.txt"], "this is no recording"),
+        (&["--replay", FILE, "-m", "acme/one"], "it has those of"),
+        (&["--pace", "recorded"], "--replay"),
+    ] {
+        let args = [&["serve", "--bind", "127.0.0.1:0"], args].concat();
+        let done = place.run(args).await;
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{done}");
+        assert!(done.stderr.contains(said), "{said}: {done}");
+        assert!(!done.stderr.contains("listening on"), "{done}");
+    }
+    let notes = std::fs::read_to_string(place.path().join("notes.txt")).unwrap();
+    assert_eq!((notes.as_str(), recording(&place)), ("precious", before));
+    server.terminate();
+    assert_eq!(server.ended().await.0, 0);
+    // An older recording stays until something is recorded in its place.
+    let before = recording(&place);
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(place.path().join(FILE))
+        .unwrap();
+    file.write_all(b"\n").unwrap();
+    let server = Serving::start(&place, &["--record", FILE]).await;
+    server.terminate();
+    assert_eq!(server.ended().await.0, 0);
+    assert_eq!(recording(&place), format!("{before}\n"));
+}
+
+#[tokio::test]
+async fn that_nothing_more_can_be_written_is_said_at_once_and_runs_go_on() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::text("Yes.")]));
+    fake.answer(Answer::openai_chat([Say::text("Still.")]));
+    let place = place(&fake, &no_servers());
+    let pipe = place.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    // Either end waits for the other one.
+    let opened = tokio::task::spawn_blocking(|| std::fs::File::open(pipe).unwrap());
+    let server = Serving::start(&place, &["--record", "pipe"]).await;
+    drop(opened.await.unwrap());
+    assert_eq!(by_chat(&server, "Are you there?").await, "Yes.");
+    assert_eq!(by_chat(&server, "And now?").await, "Still.");
+    server.terminate();
+    let (code, said) = server.ended().await;
+    assert_eq!(code, 1, "{said}");
+    let told = said.matches("nothing more is recorded in pipe").count();
+    assert_eq!(told, 1, "{said}");
+    assert!(said.contains("the recording cannot be written"), "{said}");
+}
