@@ -87,10 +87,11 @@ impl Watchdog {
             (std::mem::take(&mut state.shell), state.groups.is_empty())
         };
         if let Shell::Running { pipe, mut child } = shell {
-            if is_idle {
+            if is_idle && child.start_kill().is_ok() {
                 // It would only read what it was told, and end: on a busy machine a millisecond or two, which
-                // every short run would wait for.
-                let _ = child.start_kill();
+                // every short run would wait for. What is left is to be told of its end.
+                tokio::spawn(async move { child.wait().await });
+                return;
             }
             drop(pipe);
             let _ = timeout(TO_END, child.wait()).await;
@@ -219,7 +220,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_ends_by_itself_when_nothing_is_left() {
+    async fn the_shell_ends_with_its_pipe_when_nothing_is_left() {
+        let watchdog = Watchdog::default();
+        let (mut child, group) = deaf();
+        watchdog.watch(group);
+        rustix::process::kill_process_group(group, Signal::KILL).unwrap();
+        has_ended(&mut child).await;
+        watchdog.forget(group);
+        // As a host does it that is dropped.
+        let shell = std::mem::take(&mut watchdog.lock().shell);
+        let Shell::Running { pipe, mut child } = shell else {
+            panic!("there is no shell");
+        };
+        drop(pipe);
+        let status = timeout(Duration::from_secs(30), child.wait());
+        assert!(status.await.unwrap().unwrap().success());
+    }
+
+    #[tokio::test]
+    async fn it_is_gone_after_its_end_when_nothing_is_left() {
         let watchdog = Watchdog::default();
         assert!(shell(&watchdog).is_none());
         let (mut child, group) = deaf();
@@ -231,7 +250,12 @@ mod tests {
         has_ended(&mut child).await;
         watchdog.forget(group);
         watchdog.end().await;
-        assert!(rustix::process::test_kill_process(pid).is_err());
+        let gone = async {
+            while rustix::process::test_kill_process(pid).is_ok() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(30), gone).await.unwrap();
     }
 
     #[tokio::test]

@@ -38,7 +38,7 @@ pub(super) fn load(runs: u32) -> Result<()> {
     let measured = process::stdout_of(measure("requests").arg(turn).arg(&rounds))?;
     print!(
         "Rounds of requests, the floor's in turns with ours: {rounds}. Server and floor are on one CPU, clients and model on \
-         another.\n\n{}",
+         another (where there are two).\n\n{}",
         requests::report(&measured)?
     );
     Ok(())

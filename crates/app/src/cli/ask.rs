@@ -264,11 +264,15 @@ fn prepare(model: &ModelId, start: &Start) {
         }
         _ => None,
     };
-    tokio::task::spawn_blocking(move || {
-        Validators::prepare();
-        if let Some(question) = question {
-            OfflinePlanner::prepare(&question);
-        }
+    tokio::spawn(async move {
+        // The servers are started first: they are what is waited for.
+        tokio::task::yield_now().await;
+        tokio::task::spawn_blocking(move || {
+            Validators::prepare();
+            if let Some(question) = question {
+                OfflinePlanner::prepare(&question);
+            }
+        });
     });
 }
 

@@ -27,7 +27,7 @@ pub(crate) mod table;
 mod template;
 pub(crate) mod tools;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, time::Duration};
 
 use clap::{
     Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
@@ -156,9 +156,14 @@ impl From<Approve> for ApprovalPolicy {
     }
 }
 
-/// Runs the program.
-pub fn main() -> ExitCode {
-    let code = match parse().and_then(start) {
+/// Runs the program, and says with which code it ends.
+pub fn main() -> Code {
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return said(error),
+    };
+    let parsed = Cli::from_arg_matches(&matches).map_err(Failure::usage);
+    match parsed.and_then(start) {
         Ok(code) => code,
         // `switchboard tools list | head -1` has what it wanted.
         Err(failure) if failure.is_broken_pipe() => Code::Success,
@@ -166,19 +171,19 @@ pub fn main() -> ExitCode {
             terminal::say_error(&failure.error);
             failure.code
         }
-    };
-    code.into()
+    }
 }
 
-/// Reads the command line. Wrong usage ends the program here, with clap's own message.
-fn parse() -> Result<Cli, Failure> {
-    let matches = match Cli::command().try_get_matches() {
-        Ok(matches) => matches,
-        // Help and version, which somebody asked for.
-        Err(asked) if !asked.use_stderr() => asked.exit(),
-        Err(error) => with_variable(error).exit(),
+/// Says, in clap's own words, the help or the version that was asked for, or what is wrong with the command line.
+fn said(error: clap::Error) -> Code {
+    let (error, code) = if error.use_stderr() {
+        (with_variable(error), Code::Usage)
+    } else {
+        (error, Code::Success)
     };
-    Cli::from_arg_matches(&matches).map_err(Failure::usage)
+    // Nobody is left to be told that nobody reads it.
+    let _ = error.print();
+    code
 }
 
 /// The same error with the variable that a wrong value is from.
@@ -247,6 +252,9 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
         .mut_subcommands(without_empty_variables)
 }
 
+/// How long it may take to drop what is under way at the end.
+const TO_DROP: Duration = Duration::from_millis(100);
+
 fn start(cli: Cli) -> Result<Code, Failure> {
     let environment = Environment::of_this_process()
         .map_err(|error| Failure::usage(error).context("the working directory cannot be read"))?;
@@ -259,8 +267,9 @@ fn start(cli: Cli) -> Result<Code, Failure> {
     // On a worker, as everything that it waits for: going from one thread to another and back takes longer than most of what
     // is done in between.
     let result = runtime.block_on(runtime.spawn(run(cli, environment)));
-    // Somebody may still be asked something on standard input, which cannot be interrupted.
-    runtime.shutdown_background();
+    // Whatever is still under way is dropped, and what it started ends with it. Somebody may be asked something on standard
+    // input, which cannot be interrupted.
+    runtime.shutdown_timeout(TO_DROP);
     result.unwrap_or_else(|ended| match ended.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(ended) => Err(Failure::run(ended)),
