@@ -49,9 +49,7 @@ const ASKING: &[&str] = &[
 /// Words before these.
 const OPENING: &[&str] = &["and", "but", "so", "or", "then", "ok", "okay", "well"];
 /// Words that point at what was spoken of.
-const BACK: &[&str] = &[
-    "it", "that", "this", "they", "those", "these", "she", "he", "its", "her", "his", "their",
-];
+const BACK: &[&str] = &["it", "that", "this", "its", "her", "his", "their"];
 /// What is asked for anew: the result that is there may be old.
 const ANEW: &[&str] = &["now", "currently", "still", "again", "today", "meanwhile"];
 /// Needs "than" after it.
@@ -86,9 +84,69 @@ const CURRENCIES: &[(&str, &str)] = &[
 ];
 /// Measures that a value may have without saying so.
 const MEASURES: &[&str] = &[
-    "degree", "celsius", "percent", "%", "kg", "kilo", "gram", "km", "mile", "metre", "meter",
-    "litre", "liter", "second", "minute", "hour", "byte",
+    "degree",
+    "celsius",
+    "percent",
+    "%",
+    "kg",
+    "kilo",
+    "gram",
+    "km",
+    "mile",
+    "metre",
+    "meter",
+    "litre",
+    "liter",
+    "second",
+    "minute",
+    "hour",
+    "byte",
+    "day",
+    "week",
+    "month",
+    "year",
+    "m",
+    "cm",
+    "mm",
+    "g",
+    "mg",
+    "t",
+    "ton",
+    "tonne",
+    "lb",
+    "lbs",
+    "ounce",
+    "oz",
+    "inch",
+    "foot",
+    "feet",
+    "yard",
+    "kilometre",
+    "kilometer",
+    "kilogram",
+    "fahrenheit",
+    "kelvin",
+    "kb",
+    "mb",
+    "gb",
+    "tb",
+    "ms",
+    "s",
+    "sec",
+    "min",
+    "h",
+    "cent",
+    "pence",
+    "watt",
+    "kw",
+    "kwh",
+    "volt",
+    "l",
+    "ml",
+    "knot",
 ];
+/// The hundredth of a currency: who compares an amount does not mean it, unless it is said.
+const MINOR: &[&str] = &["cent", "pence", "penny", "minor", "micros", "millis"];
 
 impl Comparison {
     /// The comparison that a question is, if it is one with one number and nothing else that says what is meant.
@@ -166,7 +224,16 @@ impl Comparison {
         }
     }
 
-    /// The relation and the number, after "which is" or "which is not".
+    /// The same for what is not so: "not more than 100", and "more than 100" for "no more than 100".
+    pub(crate) fn in_words_denied(&self) -> String {
+        let words = self.in_words();
+        match words.split_once(' ') {
+            Some((no, rest)) if no.eq_ignore_ascii_case("no") => rest.to_owned(),
+            _ => format!("not {words}"),
+        }
+    }
+
+    /// The relation and the number, after "which is".
     pub(crate) fn in_words(&self) -> String {
         let word = |lower: &str| self.said.to_lowercase().starts_with(lower);
         // "Does it exceed 100" goes on as "which is more than 100".
@@ -188,8 +255,12 @@ fn relation(before: &[&Word]) -> Option<(Relation, usize)> {
     let lower = lower.get(..cut)?;
     let negated = |at: usize| {
         let before = at.checked_sub(1).and_then(|i| lower.get(i));
-        before.is_some_and(|word| matches!(*word, "no" | "not"))
+        before.is_some_and(|word| *word == "no")
     };
+    // "Is that not more than …?" may ask either.
+    if lower.contains(&"not") {
+        return None;
+    }
     let found = match lower {
         [.., a, "than"] if MORE.contains(a) => (Relation::More, lower.len() - 2),
         [.., a, "than"] if LESS.contains(a) => (Relation::Less, lower.len() - 2),
@@ -237,6 +308,26 @@ fn unit(word: &Word) -> Unit {
 }
 
 impl Unit {
+    /// The unit that a field's name holds: `distance_km`, `total_eur`.
+    pub(crate) fn in_key(words: &[String]) -> Option<Self> {
+        let last = words.last()?;
+        let currency = CURRENCIES.iter().find(|(name, _)| name == last);
+        let is_known = |list: &[&str]| {
+            list.iter()
+                .any(|own| *own == last || stem(own) == stem(last))
+        };
+        match currency {
+            Some((_, code)) => Some(Self::Currency(code)),
+            None if is_known(MEASURES) || is_known(MINOR) => Some(Self::Measure(stem(last))),
+            None => None,
+        }
+    }
+
+    /// Whether it is the hundredth of something.
+    pub(crate) fn is_minor(&self) -> bool {
+        matches!(self, Self::Measure(own) if MINOR.iter().any(|minor| stem(minor) == *own))
+    }
+
     /// What a result calls a unit, to be compared with it.
     pub(crate) fn named(text: &str) -> Self {
         let lower = text.trim().to_lowercase();
@@ -263,7 +354,7 @@ mod tests {
     fn what_is_more_and_what_is_less_is_told_apart() {
         for (text, below, same, above) in [
             ("Is it more than 20 degrees?", false, false, true),
-            ("And are they under 20?", true, false, false),
+            ("And is that under 20?", true, false, false),
             ("Is this at least 20 kg?", false, true, true),
             ("Was that no more than 20?", true, true, false),
             ("Does it exceed $20?", false, false, true),
@@ -287,6 +378,7 @@ mod tests {
             "Is it more than 20 now?",
             "I paid more than 20",
             "Is it not exactly 20?",
+            "Is this not more than 20?",
             "Is \"it\" more than 20?",
         ] {
             assert_eq!(comparison(text), None, "{text}");

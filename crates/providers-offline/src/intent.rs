@@ -1,9 +1,11 @@
 //! What a text wants done, as far as its verbs and its form tell.
 
+use std::{collections::HashSet, sync::LazyLock};
+
 use crate::{
     catalog::Tool,
     extract::Reading,
-    text::Word,
+    text::{Word, stem},
     thesaurus::{alike, is_generic, same},
 };
 
@@ -15,6 +17,10 @@ const CHANGING: &[&str] = &[
     "erase", "drop", "close", "buy", "order", "pay", "post", "email", "mail", "upload", "store",
     "insert", "assign", "draw", "compose", "stage", "stop", "restart", "deploy", "install",
 ];
+
+/// Their stems.
+static CHANGES: LazyLock<HashSet<String>> =
+    LazyLock::new(|| CHANGING.iter().map(|verb| stem(verb)).collect());
 
 /// Verbs that take something away or give it out of hand.
 const LOSING: &[&str] = &[
@@ -189,6 +195,11 @@ impl Intent {
             (false, false) => 1.2,
         }
     }
+}
+
+/// Whether a stem is that of a verb of change.
+pub(crate) fn is_changing(stem: &str) -> bool {
+    CHANGES.contains(stem)
 }
 
 /// The content words between a verb and the next preposition or value.

@@ -12,8 +12,11 @@
 //!    call, or calls another tool that can give it,
 //! 4. writes a short answer from the results.
 //!
-//! A file that the question names is read and quoted, whatever the other words are, and a question whether a value is
-//! more or less than a number is answered from the result that is there.
+//! A file that the question names is read and quoted where it asks for what is in it, and a question whether a value is
+//! more or less than a number is answered from the result that is there, if its unit is the one that is asked for.
+//!
+//! What a text only speaks of is not done: with a tool that is not read-only nothing is called for what is forbidden, told,
+//! asked about, tied to a condition or taken back.
 //!
 //! A message of more than 5000 words or 64 kB is declined: of one that is cut off it would call tools
 //! with arguments that are cut off.
@@ -54,6 +57,7 @@ mod fill;
 mod history;
 mod intent;
 mod model;
+mod mood;
 mod names;
 mod phases;
 mod plan;

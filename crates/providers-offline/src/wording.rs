@@ -23,6 +23,15 @@ const REAL_MODEL: &str = "For free conversation set a real model: put a key into
 pub(crate) const QUOTED: &str = "I am the offline planner, not a language model, and cannot work the \
     answer out. This is what stands there:\n";
 
+/// What is said of a tool that a text speaks of, without asking for it.
+pub(crate) fn spoken_of(tool: Option<&Tool>) -> String {
+    let tool = tool.map(title).unwrap_or_default();
+    format!(
+        "I am the offline planner, not a language model. I have not used {tool}: this reads as something that is told, asked \
+         about, forbidden or tied to a condition. To have it done, say it as a plain request."
+    )
+}
+
 /// A tool's name for people.
 pub(crate) fn title(tool: &Tool) -> String {
     let title = tool.definition.title.as_deref().unwrap_or_default().trim();

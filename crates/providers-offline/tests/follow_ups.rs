@@ -76,6 +76,18 @@ fn tools() -> Vec<Arc<ToolDefinition>> {
             }),
             &["boat_id", "title"],
         ),
+        tool(
+            "boat_range",
+            "The range and the deposit of a boat.",
+            &json!({"boat_id": whole}),
+            &["boat_id"],
+        ),
+        tool(
+            "boat_tide",
+            "The tide that a boat waits for.",
+            &json!({"boat_id": whole}),
+            &["boat_id"],
+        ),
         tool("depth", "How deep the harbour is.", &json!({}), &[]),
     ]
 }
@@ -98,8 +110,12 @@ fn harbour(name: &str, input: &Value) -> Result<Value, String> {
         "berth_fee" => {
             json!({"boat_id": id, "fee": "310.50", "fee_cents": 31050, "currency": "GBP"})
         }
+        "boat_range" => {
+            json!({"boat_id": id, "range_km": 70, "deposit_pence": 40000, "status": 200})
+        }
+        "boat_tide" => json!("High water is at 5 metres, minus 1 in spring."),
         "report_damage" => json!({"report_id": 1, "boat_id": id, "title": input["title"]}),
-        "depth" => json!("At this tide the harbour is 9.5 deep."),
+        "depth" => json!("9.5"),
         other => return Err(format!("the harbour has no {other}")),
     })
 }
@@ -295,11 +311,74 @@ fn what_is_not_known_is_not_compared() {
         ),
         ("What is the fee of boat 8?", "Is that more than 2 ropes?"),
         ("What is the fee of boat 77x?", "Is it more than 300?"),
+        // Another unit, or none that is known.
+        ("What is the fee of boat 8?", "Is that more than 300 kg?"),
+        ("What is the fee of boat 8?", "Is it under 20 percent?"),
+        (
+            "What is the weight of boat 8?",
+            "Is it more than 1000 miles?",
+        ),
+        (
+            "What is the weight of boat 8?",
+            "Is that more than 1000 pounds?",
+        ),
+        (
+            "What is the weight of boat 8?",
+            "Is the crew more than 3 kg?",
+        ),
+        ("How deep is the harbour?", "Is that more than 9 metres?"),
+        (
+            "What is the range of boat 8?",
+            "Is that more than 30 miles?",
+        ),
+        (
+            "What is the range of boat 8?",
+            "Is the deposit more than 300?",
+        ),
+        (
+            "What is the range of boat 8?",
+            "Is the deposit more than 300 pounds?",
+        ),
+        // A number in words, of a person, of an answer's form, of a failure.
+        ("What is the tide of boat 8?", "Is that more than 3?"),
+        ("What is the fee of boat 8?", "Is she over 18?"),
+        ("What is the weight of boat 8?", "Are they more than 3?"),
+        (
+            "What is the range of boat 8?",
+            "Is the status more than 100?",
+        ),
+        ("What is the fee of boat 8?", "Is that not more than 300?"),
     ] {
         let (_, said) = played(&[before, question]);
+        assert!(!said[1].contains("not not"), "{question}: {said:?}");
         let is_verdict = said[1].starts_with("Yes") || said[1].starts_with("No:");
         assert!(!is_verdict, "{question}: {said:?}");
     }
+}
+
+#[test]
+fn what_was_said_since_is_no_result() {
+    let (_, said) = played(&[
+        "What is the fee of boat 8?",
+        "My mooring costs 200 pounds.",
+        "Is that more than 300 pounds?",
+    ]);
+    assert!(
+        !said[2].starts_with("Yes") && !said[2].starts_with("No:"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_is_no_more_than_something_is_said_plainly() {
+    let (_, said) = played(&[
+        "What is the fee of boat 8?",
+        "Is that no more than 300 pounds?",
+    ]);
+    assert_eq!(
+        said[1],
+        "No: the fee of boat 8 is 310.50 GBP, which is more than 300 pounds."
+    );
 }
 
 #[test]
@@ -359,7 +438,7 @@ fn thanks_are_those_of_the_person() {
         let answer = answer(question);
         assert!(!answer.contains("welcome"), "{question}: {answer}");
         assert!(
-            answer.contains("not a language model"),
+            answer.contains("None of the connected tools fits this."),
             "{question}: {answer}"
         );
     }

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     catalog::Tool,
     comparison::{Comparison, Unit},
-    extract::{Found, Reading},
+    extract::Reading,
     history::Call,
     records::data,
     text::{identifier_words, stem},
@@ -29,20 +29,33 @@ pub(crate) fn compared(
 ) -> Option<String> {
     let result = call.result.as_ref().filter(|result| !result.is_error)?;
     let Some(data) = data(result).map(unwrapped) else {
-        return in_text(comparison, tool, call, &result.as_text(), question);
+        return in_text(comparison, tool, call, &result.as_text());
     };
     if let Value::String(text) = &data {
-        return in_text(comparison, tool, call, text, question);
+        return in_text(comparison, tool, call, text);
     }
     let fields = fields(&data);
+    if is_failure(&fields) {
+        return None;
+    }
     let field = meant(comparison, question, before, tool, call, &fields)?;
     let subject = subject(tool, call, others);
     let told = sentence(field, &fields, subject.as_ref());
-    let own = value::unit_of(field, &fields);
-    if let (Some(Unit::Currency(asked)), Some(own)) = (&comparison.unit, own)
-        && Unit::named(own) != Unit::Currency(asked)
-    {
-        return Some(format!("{told} What that is in {asked} I do not know."));
+    let own = Unit::in_key(&identifier_words(&field.key))
+        .or_else(|| value::unit_of(field, &fields).map(Unit::named));
+    match (&comparison.unit, own) {
+        (Some(Unit::Currency(asked)), Some(Unit::Currency(own))) if own != *asked => {
+            return Some(format!("{told} What that is in {asked} I do not know."));
+        }
+        // Whether 7,000 of something are more than 70 of something else is not known.
+        (Some(asked @ (Unit::Currency(_) | Unit::Measure(_))), own)
+            if own.as_ref() != Some(asked) =>
+        {
+            return None;
+        }
+        (Some(Unit::Noun(_)), Some(_)) => return None,
+        (None, Some(own)) if own.is_minor() => return None,
+        _ => {}
     }
     Some(verdict(comparison, number(&field.value)?, &told))
 }
@@ -57,43 +70,26 @@ fn verdict(comparison: &Comparison, found: f64, told: &str) -> String {
     if comparison.holds(found) {
         format!("Yes: {told}, which is {words}.")
     } else {
-        format!("No: {told}, which is not {words}.")
+        format!("No: {told}, which is {}.", comparison.in_words_denied())
     }
 }
 
-/// The one number that a text tells besides those that it was asked with.
-fn in_text(
-    comparison: &Comparison,
-    tool: &Tool,
-    call: &Call,
-    text: &str,
-    question: &Reading<'_>,
-) -> Option<String> {
+/// The number that a text is, unless it was asked with it.
+fn in_text(comparison: &Comparison, tool: &Tool, call: &Call, text: &str) -> Option<String> {
     if !comparison.points_back || !comparison.about.is_empty() {
         return None;
     }
     // A number of some unit is not known to be one of a text.
-    if matches!(comparison.unit, Some(Unit::Currency(_) | Unit::Noun(_))) {
+    if comparison.unit.is_some() {
         return None;
     }
-    let reading = Reading::new(text, question.today);
-    let given = |found: f64| {
-        call.input
-            .values()
-            .any(|value| number(value) == Some(found))
-    };
-    let numbers: Vec<f64> = reading
-        .mentions
-        .iter()
-        .filter_map(|mention| match &mention.found {
-            Found::Number(amount) => amount.number.as_f64(),
-            _ => None,
-        })
-        .filter(|found| !given(*found))
-        .collect();
-    let [found] = numbers[..] else {
+    // Of a text in words nobody knows what its number says.
+    let text = text.trim();
+    let found: f64 = text.parse().ok().filter(|_| value::is_decimal(text))?;
+    let mut given = call.input.values().filter_map(number);
+    if given.any(|given| given.total_cmp(&found).is_eq()) {
         return None;
-    };
+    }
     let told = format!("{} gave {found}", title(tool));
     Some(verdict(comparison, found, &told))
 }
@@ -159,11 +155,43 @@ fn has(field: &Field, word: &str) -> bool {
 
 /// Ids, codes and years are no amounts.
 fn names_something(field: &Field) -> bool {
-    identifier_words(&field.key).last().is_some_and(|word| {
-        matches!(
-            word.as_str(),
-            "id" | "ids" | "uuid" | "key" | "code" | "number" | "year" | "version" | "port"
-        )
+    const NAMING: &[&str] = &[
+        "id",
+        "ids",
+        "uuid",
+        "key",
+        "code",
+        "status",
+        "errno",
+        "error",
+        "retry",
+        "port",
+        "zip",
+        "postcode",
+        "phone",
+        "seed",
+        "timestamp",
+        "page",
+        "offset",
+        "index",
+        "version",
+        "year",
+    ];
+    let words = identifier_words(&field.key);
+    words.last().is_some_and(|word| word == "number")
+        || words.iter().any(|word| NAMING.contains(&word.as_str()))
+}
+
+/// Whether a result says of itself that something went wrong.
+fn is_failure(fields: &[Field]) -> bool {
+    fields.iter().any(|field| {
+        let words = identifier_words(&field.key);
+        let fails = matches!(
+            words.last().map(String::as_str),
+            Some("error" | "errors" | "failure" | "exception")
+        );
+        let is_ok = matches!(words.last().map(String::as_str), Some("ok" | "success"));
+        fails && field.value != Value::Bool(false) || is_ok && field.value == Value::Bool(false)
     })
 }
 

@@ -1,4 +1,4 @@
-//! A file that a question names: what stands in it may answer, whatever the other words are.
+//! A file that a question names: where it asks for what stands in it, that may answer, whatever the other words are.
 
 use super::{Dialogue, goal::Target};
 use crate::{
@@ -6,8 +6,9 @@ use crate::{
     extract::{Found, Mention, Reading},
     fill::{Filling, fill},
     intent::{Intent, is_request},
+    mood::excludes,
     schema::{Kind, Param, TextKind},
-    text::{is_stop, stem},
+    text::{Word, is_stop, stem},
     thesaurus::same,
 };
 
@@ -50,6 +51,151 @@ const ENDINGS: &[&str] = &[
     "conf", "xml", "html", "css", "rs", "py", "java", "cpp", "sql", "pdf", "docx", "xlsx",
 ];
 
+/// Verbs that ask for what is in a file.
+const VERBS: &[&str] = &[
+    "read",
+    "show",
+    "open",
+    "print",
+    "quote",
+    "summarise",
+    "summarize",
+    "review",
+    "explain",
+    "display",
+    "cat",
+    "view",
+    "describe",
+    "load",
+    "fetch",
+    "get",
+    "give",
+    "tell",
+    "recite",
+    "analyse",
+    "analyze",
+    "proofread",
+    "inspect",
+    "retrieve",
+    "return",
+    "repeat",
+    "paste",
+];
+/// What may stand before them in a request.
+const OPENINGS: &[&str] = &[
+    "please", "can", "could", "would", "will", "you", "i", "i'd", "we", "want", "need", "like",
+    "to", "let", "me", "us", "let's", "hi", "hello", "hey", "ok", "okay", "now", "and", "then",
+    "so", "kindly", "also", "just", "help", "first",
+];
+/// What may stand between them and the file's name.
+const PARTS: &[&str] = &[
+    "the",
+    "a",
+    "an",
+    "me",
+    "us",
+    "my",
+    "our",
+    "this",
+    "file",
+    "document",
+    "text",
+    "content",
+    "contents",
+    "of",
+    "in",
+    "from",
+    "out",
+    "up",
+    "to",
+    "all",
+    "whole",
+    "entire",
+    "code",
+    "function",
+    "functions",
+    "line",
+    "lines",
+    "first",
+    "last",
+    "top",
+    "part",
+    "section",
+    "chapter",
+    "paragraph",
+    "through",
+    "what",
+    "what's",
+    "is",
+    "stands",
+    "about",
+    "called",
+    "named",
+    "at",
+    "summary",
+    "and",
+    "rows",
+    "row",
+    "everything",
+    "with",
+    "for",
+    "briefly",
+    "please",
+    "it",
+];
+/// Verbs of what a file says, after its name.
+const TELLING: &[&str] = &[
+    "say",
+    "says",
+    "contain",
+    "contains",
+    "hold",
+    "holds",
+    "do",
+    "does",
+    "tell",
+    "tells",
+    "read",
+    "describe",
+    "describes",
+    "define",
+    "defines",
+    "explain",
+    "explains",
+    "return",
+    "print",
+    "mention",
+    "mentions",
+    "state",
+    "states",
+    "list",
+    "lists",
+    "include",
+    "includes",
+    "has",
+    "have",
+    "recommend",
+    "recommends",
+    "require",
+    "requires",
+];
+/// With them a file is spoken of as a thing.
+const MEANING: &[&str] = &[
+    "mean",
+    "means",
+    "meaning",
+    "size",
+    "large",
+    "big",
+    "bytes",
+    "permissions",
+    "modified",
+    "timestamp",
+    "dangerous",
+    "virus",
+    "why",
+];
+
 /// Endings of files that are text whatever else they are, so that a tool for records has no advantage.
 const TEXTS: &[&str] = &["md", "txt", "json", "yaml", "yml", "xml", "toml", "html"];
 
@@ -64,7 +210,10 @@ impl Dialogue {
             .mentions
             .iter()
             .find(|mention| is_file(mention, says_file))?;
-        if !is_request(reading) {
+        if !is_request(reading)
+            || excludes(reading, named.start)
+            || !asks_what_is_in(reading, named)
+        {
             return None;
         }
         let path = named.found.as_text()?;
@@ -122,6 +271,91 @@ impl Dialogue {
         });
         !tool.writes && !takes_it
     }
+}
+
+/// Whether a text names a file that a tool would read, and does not ask what is in it.
+pub(super) fn leaves_alone(tool: &Tool, reading: &Reading<'_>) -> bool {
+    let mut files = reading
+        .mentions
+        .iter()
+        .filter(|mention| is_file(mention, false));
+    files.any(|file| {
+        let path = file.found.as_text().unwrap_or_default();
+        reads_files(tool, path).is_some()
+            && (excludes(reading, file.start)
+                || !asks_what_is_in(reading, file) && !reading.text.contains(tool.id()))
+    })
+}
+
+/// The text that a tool writes into a file, if it would do without: nobody means an empty file who does not say so.
+pub(super) fn without_content<'t>(tool: &'t Tool, filling: &Filling) -> Option<&'t Param> {
+    let into_file = tool.writes
+        && tool
+            .params
+            .iter()
+            .any(|param| param.required && is_path(param));
+    let is_told = |name: &String| tool.param(name).is_some_and(|param| !param.required);
+    // What is told besides the file may be a change of a passage.
+    if filling.input.keys().any(is_told) {
+        return None;
+    }
+    let mut params = tool.params.iter();
+    params.find(|param| {
+        let words: Vec<&str> = param.words.iter().map(String::as_str).collect();
+        into_file
+            && !param.required
+            && matches!(
+                words[..],
+                ["content" | "contents" | "text" | "body" | "data"]
+            )
+    })
+}
+
+/// Whether the words around a file's name ask for what is in it. A file that is only spoken of is not read.
+fn asks_what_is_in(reading: &Reading<'_>, file: &Mention) -> bool {
+    let sentence = reading.sentence_end(file.start);
+    let is_beside = |word: &&Word| reading.sentence_end(word.start) == sentence;
+    let mut before: Vec<&str> = reading
+        .words_before(file.start)
+        .take_while(is_beside)
+        .map(|word| word.lower.as_str())
+        .collect();
+    before.reverse();
+    let after: Vec<&str> = reading
+        .words_after(file.end)
+        .take_while(is_beside)
+        .map(|word| word.lower.as_str())
+        .collect();
+    let mut all = before.iter().chain(&after);
+    let is_thing = all.any(|word| MEANING.contains(word));
+    let says_file = before
+        .iter()
+        .any(|word| matches!(*word, "file" | "document"));
+    let named = |word: &&&str| {
+        let article = matches!(
+            **word,
+            "the" | "a" | "my" | "our" | "this" | "file" | "document"
+        );
+        !(article || says_file && matches!(**word, "named" | "called"))
+    };
+    // "In the file X", "according to X", "as X has it".
+    let last = before.iter().rev().find(named).copied().unwrap_or_default();
+    let tells = after.first().is_some_and(|word| TELLING.contains(word));
+    let cites = match last {
+        "in" | "inside" | "within" | "per" => true,
+        "to" => before.contains(&"according"),
+        "as" | "does" | "do" | "which" | "whether" | "if" | "what" => tells,
+        "is" | "what's" => matches!(after.as_slice(), ["about"]),
+        _ => false,
+    };
+    let verb = before.iter().position(|word| VERBS.contains(word));
+    let is_read = verb.is_some_and(|at| {
+        let (opening, rest) = before.split_at(at);
+        let is_part =
+            |word: &&str| PARTS.contains(word) || word.chars().all(|c| c.is_ascii_digit());
+        opening.iter().all(|word| OPENINGS.contains(word)) && rest.iter().skip(1).all(is_part)
+    });
+    !is_thing && (cites || is_read)
 }
 
 /// The parameter for the path, and how surely a tool gives what is in such a file; `None` if it does something else.

@@ -2,6 +2,7 @@
 
 use switchboard_domain::JsonObject;
 
+use super::files::{leaves_alone, without_content};
 use super::{Dialogue, Moment, Pending, Step, is_too_long};
 use crate::{
     catalog::Tool,
@@ -10,6 +11,7 @@ use crate::{
     fill::{Filling, answer, fill},
     history::Call,
     intent::is_request,
+    mood::{asks_for, only_forbids, takes_back},
     rank::{Index, Match},
     schema::{Kind, Param, TextKind},
     wording::Opening,
@@ -27,6 +29,8 @@ pub(super) enum Goal {
     Known(String),
     /// What was asked for is not wanted any more.
     Cancelled,
+    /// This tool is spoken of, and not asked for.
+    SpokenOf(usize),
     /// No tool.
     Nothing {
         /// All tools, the likeliest first.
@@ -71,6 +75,45 @@ impl Target {
 impl Dialogue {
     /// What the last question wants, judged by what stood before it.
     pub(super) fn goal(&self, reading: &Reading<'_>, index: &Index<'_>, moment: Moment) -> Goal {
+        let goal = self.wanted(reading, index, moment);
+        match goal {
+            Goal::Use(targets) if !self.must_call => self.asked_for(targets, reading),
+            goal => goal,
+        }
+    }
+
+    /// The same without those tools that a text only speaks of: what is forbidden, told of, asked about or taken back.
+    fn asked_for(&self, mut targets: Vec<Target>, reading: &Reading<'_>) -> Goal {
+        let several = targets.len() > 1;
+        let first = targets.first().map(|target| target.tool);
+        targets.retain(|target| {
+            let Some(tool) = self.tools.get(target.tool) else {
+                return true;
+            };
+            // A reply says a value, whatever its form.
+            if target.reply {
+                return true;
+            }
+            let own = Reading::new(&target.text, self.today);
+            if tool.writes {
+                asks_for(&own, tool) && !(several && takes_back(reading))
+            } else {
+                !only_forbids(&own) && (target.said != target.text || !leaves_alone(tool, &own))
+            }
+        });
+        for target in &mut targets {
+            let tool = self.tools.get(target.tool).filter(|_| !target.reply);
+            if let Some(param) = tool.and_then(|tool| without_content(tool, &target.filling)) {
+                target.filling.missing.push(param.name.clone());
+            }
+        }
+        match first {
+            Some(tool) if targets.is_empty() => Goal::SpokenOf(tool),
+            _ => Goal::Use(targets),
+        }
+    }
+
+    fn wanted(&self, reading: &Reading<'_>, index: &Index<'_>, moment: Moment) -> Goal {
         let matches = self.matches(reading, index, moment, false);
         let best = matches.iter().find(|found| found.accepted);
         if let Some(pending) = self.pending(moment) {

@@ -13,7 +13,13 @@ impl Dialogue {
         let tool = self.tools.iter().find(|tool| tool.id() == last.name)?;
         let mut asked = self.history.asked.iter().rev();
         let (at, before) = asked.find(|(at, _)| *at < last.at)?;
-        if is_too_long(before) {
+        // "That" is what was spoken of last, and without a call that is no result.
+        let between = |(other, text): &&(usize, String)| {
+            *other > *at
+                && *other < moment.asked
+                && (is_too_long(text) || Comparison::of(&Reading::new(text, self.today)).is_none())
+        };
+        if is_too_long(before) || self.history.asked.iter().any(|asked| between(&asked)) {
             return None;
         }
         let before = Reading::new(before, self.today);

@@ -169,6 +169,7 @@ impl Dialogue {
             Goal::Use(targets) => self.pursue(&targets, moment),
             Goal::Known(text) => Step::Answer(text),
             Goal::Cancelled => Step::Answer("All right, nothing was called.".to_owned()),
+            Goal::SpokenOf(tool) => Step::Decline(wording::spoken_of(self.tools.get(tool))),
             Goal::Nothing { order, opening } => {
                 Step::Decline(wording::introduction(&self.tools, &order, opening))
             }

@@ -75,6 +75,17 @@ impl Dialogue {
             },
             None => return Supply::Nothing,
         };
+        // "Cancel the last order" may mean the newest or the one at the end: nothing is changed for a guess.
+        let says_last = |&(start, end): &(usize, usize)| {
+            reading.slice(start, end).to_lowercase().starts_with("last")
+        };
+        if tool.writes
+            && !selection.back
+            && selection.selector == Selector::Nth(0)
+            && selection.spans.first().is_some_and(says_last)
+        {
+            return Supply::Ask(wording::ask_for(tool, &[param], target.again));
+        }
         let turn = self.turn(moment);
         let of_turn: Vec<&Call> = turn
             .iter()

@@ -39,6 +39,26 @@ const NO_CLAUSE: &[&str] = &[
     "whose", "where", "not", "no", "i'd", "let", "hi", "hello", "hey", "dear", "ok", "okay",
 ];
 
+/// With these the subject of a story begins.
+const OWNERS: &[&str] = &[
+    "the", "her", "his", "their", "my", "our", "its", "one", "a", "an", "some", "all", "both",
+];
+/// They are one.
+const PERSONS: &[&str] = &["she", "he", "they"];
+/// Verbs of a story that no ending shows.
+const FINITE: &[&str] = &[
+    "is", "are", "was", "were", "has", "have", "had", "does", "did", "can", "cannot", "will",
+    "would", "could", "keeps", "came", "broke", "went", "got", "lost", "fell", "left", "sent",
+    "found", "took", "paid", "gave", "kept", "saw", "felt", "became", "ran", "tore", "burnt",
+    "froze", "shut", "blew", "sank", "stood", "hit", "met", "made", "bought", "sold", "hung",
+    "began", "bent",
+];
+/// A clause with one of them is said to the planner.
+const TO_THE_PLANNER: &[&str] = &[
+    "you", "your", "yours", "me", "please", "ask", "asked", "know", "knows", "told", "said",
+    "want", "wants", "wanted", "thanks", "kidding", "joking", "mind", "rest", "urgent", "soon",
+];
+
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     start: usize,
@@ -410,6 +430,7 @@ fn pieces(places: &Places<'_>) -> Vec<Piece> {
         if reading.is_quoted(word.start)
             || places.is_used(word.start, word.end)
             || places.tool.name.contains(&word.stem)
+            || is_to_the_planner(reading, word.start)
         {
             continue;
         }
@@ -488,11 +509,50 @@ fn clauses(places: &Places<'_>, pieces: &mut Vec<Piece>) {
         let is_other = NO_CLAUSE.contains(&first.lower.as_str())
             || places.is_used(start, first.end)
             || is_request(&Reading::new(reading.slice(start, end), reading.today));
-        if says_something && !is_other {
+        if says_something && !is_other && is_story(places, start, end) {
             add(places, pieces, at, from, Cue::Clause);
             return;
         }
     }
+}
+
+/// Whether a clause tells what happened to something: a subject with a verb, and nothing that is said to the planner.
+fn is_story(places: &Places<'_>, start: usize, end: usize) -> bool {
+    let reading = places.reading;
+    let mut words = reading
+        .words_after(start)
+        .take_while(|word| word.end <= end);
+    let Some(first) = words.next() else {
+        return false;
+    };
+    let rest: Vec<&Word> = words.collect();
+    let first = first.lower.as_str();
+    let owned = OWNERS.contains(&first);
+    let verb = rest.iter().enumerate().any(|(i, word)| {
+        let lower = word.lower.as_str();
+        // "My trusted colleague" is nobody's story.
+        let is_past = lower.len() > 4 && lower.ends_with("ed") && (i > 0 || !owned);
+        FINITE.contains(&lower) || lower.ends_with("n't") || is_past
+    });
+    let is_own = |word: &&Word| {
+        let mut own = places.tool.params.iter().flat_map(|param| &param.stems);
+        TO_THE_PLANNER.contains(&word.lower.as_str()) || own.any(|stem| *stem == word.stem)
+    };
+    let asks = reading
+        .sentence_end(start)
+        .is_some_and(|at| reading.slice(at, at + 1) == "?");
+    (owned || PERSONS.contains(&first)) && verb && !asks && !rest.iter().any(is_own)
+}
+
+/// Whether a word that introduces a text belongs to a question after the request, or to what is to be asked first.
+fn is_to_the_planner(reading: &Reading<'_>, at: usize) -> bool {
+    let sentence = reading.sentence_end(at);
+    let asks = sentence.is_some_and(|end| reading.slice(end, end + 1) == "?");
+    let is_later = sentence != reading.sentence_end(0);
+    let mut before = reading.words_before(at).take(4);
+    let asks_me = before.any(|word| word.lower == "me")
+        && before.next().is_some_and(|word| word.lower == "ask");
+    asks_me || (asks && is_later)
 }
 
 fn add(places: &Places<'_>, pieces: &mut Vec<Piece>, lead: usize, from: usize, cue: Cue) {
