@@ -89,6 +89,11 @@ impl TapeArgs {
             Failure::usage(error).context(format!("{} cannot be had again", file.display()))
         };
         let opened = File::open(&path).map_err(|error| told(plainly(error)))?;
+        // On some systems a folder can be opened, and then not be read.
+        if opened.metadata().is_ok_and(|it| it.is_dir()) {
+            let folder = io::ErrorKind::IsADirectory.into();
+            return Err(told(plainly(folder)));
+        }
         let player = Player::with_scrubber(BufReader::new(opened), scrubber(context));
         let player = player.map_err(|error| told(error.into()))?;
         let matching = match self.matching {
@@ -182,7 +187,7 @@ impl<W: Write> Write for Told<W> {
 fn plainly(error: io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::NotFound => anyhow!("there is no such file or folder"),
-        io::ErrorKind::IsADirectory => anyhow!("it is a folder"),
+        io::ErrorKind::IsADirectory => anyhow!("it is a folder: name a file in it"),
         _ => error.into(),
     }
 }

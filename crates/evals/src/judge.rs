@@ -13,7 +13,7 @@ use switchboard_orchestration::{
 
 use crate::{
     recording::Scrubber,
-    suite::{ExpectedCall, Forbidden, Matcher, Turn},
+    suite::{ExpectedCall, Fit, Forbidden, Matcher, Turn},
 };
 
 /// How a call ended, whatever was expected.
@@ -78,6 +78,17 @@ pub struct JudgedCall {
     pub result: String,
 }
 
+/// Whether secrets were struck out of a call's input when it was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// They were not: what stands there is what the model wrote.
+    Nothing,
+    /// They were, and what is left fits the tool's schema.
+    Fitting,
+    /// They were, and what is left does not fit it, whatever they were.
+    Refused,
+}
+
 /// What is to be said of the calls of one turn.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Judgement {
@@ -99,20 +110,21 @@ pub struct Judgement {
 const RESULT: usize = 2_000;
 
 /// What the model's calls are worth, in the order in which it asked. `earlier` are calls of the turns before:
-/// what was learnt there need not be asked again. `is_replay`: the calls come from a recording, in which secrets were
-/// struck out, so that some of what was expected of them cannot be told.
+/// what was learnt there need not be asked again. `cut` tells of calls that come from a recording whether secrets were
+/// struck out of them, so that some of what was expected of them cannot be told.
 pub fn judge(
     turn: &Turn,
     calls: &[ToolCallRecord],
     earlier: &[ToolCallRecord],
-    is_replay: bool,
+    cut: &dyn Fn(&ToolCallRecord) -> Cut,
 ) -> Judgement {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::of).collect();
-    let was_cut = |call: &ToolCallRecord| is_replay && Scrubber::was_at(&call.input);
+    let cut: Vec<Cut> = calls.iter().map(cut).collect();
     let ends: Vec<CallEnd> = calls
         .iter()
-        .map(|call| end_in(call, was_cut(call)))
+        .zip(&cut)
+        .map(|(call, cut)| end_in(call, *cut))
         .collect();
     let Assigned {
         taken,
@@ -120,17 +132,20 @@ pub fn judge(
         left,
         mut unmet,
         mut attempted,
-    } = assign(turn, &wanted, calls, &ends);
+    } = assign(turn, &wanted, calls, &cut, &ends);
     let is_open = |call: &usize| {
-        was_cut(&calls[*call]) && !taken.contains_key(call) && !strays.contains(call)
+        let is_taken = taken.contains_key(call) || strays.contains(call);
+        cut[*call] != Cut::Nothing && ends[*call] != CallEnd::Hallucinated && !is_taken
     };
     let open: Vec<usize> = (0..calls.len()).filter(is_open).collect();
     let optional = left.iter().filter(|one| expected[**one].optional);
     // Needed ones first, of which no other call is one.
     let ones: Vec<usize> = unmet.iter().chain(optional).copied().collect();
-    let unknown = unknown(&ones, &open, |one, call| wanted[one].may_fit(&calls[call]));
+    let unknown = unknown(&ones, &open, |one, call| {
+        wanted[one].fit(&calls[call], cut[call]) == Fit::Unknown
+    });
     unmet.retain(|one| !unknown.values().any(|it| it == one));
-    let not_executed = not_executed(expected, &wanted, &taken, calls, &ends);
+    let not_executed = not_executed(expected, &wanted, &taken, calls, &cut, &ends);
     let forbidden: Vec<Forbidden> = turn.forbidden.iter().map(|it| Forbidden::of(it)).collect();
     let earlier = earlier.iter().filter(|call| !call.is_error);
     let mut seen: HashSet<Key<'_>> = earlier.map(Key::of).collect();
@@ -139,8 +154,8 @@ pub fn judge(
     for (at, call) in calls.iter().enumerate() {
         let key = Key::of(call);
         // Two secrets look alike when both are struck out.
-        let is_repeated =
-            !was_cut(call) && (seen.contains(&key) || call.failure == Some(ToolFailure::Repeated));
+        let is_repeated = cut[at] == Cut::Nothing
+            && (seen.contains(&key) || call.failure == Some(ToolFailure::Repeated));
         // What failed may be tried again.
         let is_retry = failed.contains(&key);
         if call.is_error {
@@ -172,7 +187,7 @@ pub fn judge(
         } else if let Some(place) = unmet.iter().position(|one| wanted[*one].is_of(call)) {
             let one = unmet.remove(place);
             attempted += 1;
-            (Worth::WrongInput, wanted[one].difference(call))
+            (Worth::WrongInput, wanted[one].difference(call, cut[at]))
         } else if turn.calls.is_none() {
             // Whether it was needed is not said, and who asks for the time twice is told two times.
             (Worth::Unjudged, None)
@@ -201,22 +216,31 @@ pub fn judge(
         });
     }
     attempted += refused(&unmet, calls, &ends, |one, call| wanted[one].is_of(call));
-    let missing = left.iter().filter(|one| {
-        let may_be_made = unknown.values().any(|it| it == *one);
-        !expected[**one].optional && !may_be_made
-    });
     Judgement {
         calls: judged,
-        missing: missing.map(|one| in_words(&expected[*one])).collect(),
+        missing: missing(&left, expected, &unknown),
         attempted,
         not_executed,
     }
 }
 
+/// The needed ones of these expected calls that nobody made, for people.
+fn missing(
+    left: &[usize],
+    expected: &[ExpectedCall],
+    unknown: &HashMap<usize, usize>,
+) -> Vec<String> {
+    let missing = left.iter().filter(|one| {
+        let may_be_made = unknown.values().any(|it| it == *one);
+        !expected[**one].optional && !may_be_made
+    });
+    missing.map(|one| in_words(&expected[*one])).collect()
+}
+
 /// How a call ended. What stands in the place of a secret need not fit the schema; what stood there did or did not.
-fn end_in(call: &ToolCallRecord, was_cut: bool) -> CallEnd {
+fn end_in(call: &ToolCallRecord, cut: Cut) -> CallEnd {
     match call.failure {
-        Some(ToolFailure::InvalidInput) if was_cut => CallEnd::NotExecuted,
+        Some(ToolFailure::InvalidInput) if cut == Cut::Fitting => CallEnd::NotExecuted,
         _ => end_of(call),
     }
 }
@@ -264,6 +288,7 @@ fn not_executed(
     wanted: &[Wanted<'_>],
     taken: &HashMap<usize, usize>,
     calls: &[ToolCallRecord],
+    cut: &[Cut],
     ends: &[CallEnd],
 ) -> Vec<String> {
     let ran = |call: usize| matches!(ends[call], CallEnd::Successful | CallEnd::Failed);
@@ -282,7 +307,10 @@ fn not_executed(
         if record.failure == Some(ToolFailure::InvalidInput) {
             continue;
         }
-        if let Some(place) = others.iter().position(|it| wanted[one].fits(&calls[*it])) {
+        if let Some(place) = others
+            .iter()
+            .position(|it| wanted[one].fits(&calls[*it], cut[*it]))
+        {
             others.remove(place);
             continue;
         }
@@ -317,11 +345,12 @@ fn assign(
     turn: &Turn,
     wanted: &[Wanted<'_>],
     calls: &[ToolCallRecord],
+    cut: &[Cut],
     ends: &[CallEnd],
 ) -> Assigned {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let fits = |one: usize, call: usize| {
-        ends[call] != CallEnd::Hallucinated && wanted[one].fits(&calls[call])
+        ends[call] != CallEnd::Hallucinated && wanted[one].fits(&calls[call], cut[call])
     };
     let all: Vec<usize> = (0..wanted.len()).collect();
     let in_order = if turn.any_order {
@@ -539,33 +568,39 @@ impl<'a> Wanted<'a> {
             && (self.call.server.is_none() || self.call.server == call.server)
     }
 
-    pub(crate) fn fits(&self, call: &ToolCallRecord) -> bool {
-        let fits = |it: &Self| it.is_itself(call) && it.own_difference(call).is_none();
-        fits(self) || self.others.iter().any(fits)
+    /// Whether it fits, whatever was struck out of it.
+    pub(crate) fn fits(&self, call: &ToolCallRecord, cut: Cut) -> bool {
+        self.fit(call, cut) == Fit::Yes
     }
 
-    /// Whether it fits, or may have fitted before secrets were struck out of it.
-    pub(crate) fn may_fit(&self, call: &ToolCallRecord) -> bool {
-        let may_fit =
-            |it: &Self| it.is_itself(call) && it.difference_by(call, Matcher::may_fit).is_none();
-        may_fit(self) || self.others.iter().any(may_fit)
+    /// Whether it fits, as far as that is known.
+    pub(crate) fn fit(&self, call: &ToolCallRecord, cut: Cut) -> Fit {
+        let all = std::iter::once(self).chain(&self.others);
+        let own = all.filter(|it| it.is_itself(call)).map(|it| {
+            let is_at_least = |least: Fit| {
+                let fits = |one: &Matcher, found: Option<&Value>| fit(one, found, cut) >= least;
+                it.difference_by(call, fits).is_none()
+            };
+            let mut best = [Fit::Yes, Fit::Unknown].into_iter();
+            best.find(|least| is_at_least(*least)).unwrap_or(Fit::No)
+        });
+        own.max().unwrap_or(Fit::No)
     }
 
     /// The first argument that is not as expected, in words: expected of this tool, if it is one of several.
-    pub(crate) fn difference(&self, call: &ToolCallRecord) -> Option<String> {
+    pub(crate) fn difference(&self, call: &ToolCallRecord, cut: Cut) -> Option<String> {
         let mut all = std::iter::once(self).chain(&self.others);
         let of = all.find(|it| it.is_itself(call)).unwrap_or(self);
-        of.own_difference(call)
-    }
-
-    fn own_difference(&self, call: &ToolCallRecord) -> Option<String> {
-        self.difference_by(call, Matcher::fits)
+        // What may be as expected is no difference, as long as there is another one.
+        let differs_by =
+            |least: Fit| of.difference_by(call, |one, found| fit(one, found, cut) >= least);
+        differs_by(Fit::Unknown).or_else(|| differs_by(Fit::Yes))
     }
 
     fn difference_by(
         &self,
         call: &ToolCallRecord,
-        fits: fn(&Matcher, Option<&Value>) -> bool,
+        fits: impl Fn(&Matcher, Option<&Value>) -> bool,
     ) -> Option<String> {
         let nothing = Map::new();
         let Some(input) = call
@@ -592,6 +627,15 @@ impl<'a> Wanted<'a> {
         };
         let further = self.call.exactly.then(further).flatten();
         further.map(|(name, _)| format!("`{name}` is not expected"))
+    }
+}
+
+/// Whether an argument is as expected. Where nothing was struck out, a mark is a text like any other.
+fn fit(one: &Matcher, found: Option<&Value>, cut: Cut) -> Fit {
+    match cut {
+        Cut::Nothing if one.fits(found) => Fit::Yes,
+        Cut::Nothing => Fit::No,
+        Cut::Fitting | Cut::Refused => one.fit(found),
     }
 }
 

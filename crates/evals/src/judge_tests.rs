@@ -28,6 +28,20 @@ fn failed(tool: &str, input: Value, failure: ToolFailure) -> ToolCallRecord {
     }
 }
 
+/// Of what a model says now nothing is struck out.
+fn whole(_: &ToolCallRecord) -> Cut {
+    Cut::Nothing
+}
+
+/// A recording, of which the rest fits the tool.
+fn cut_out(call: &ToolCallRecord) -> Cut {
+    if crate::recording::Scrubber::was_at(&call.input) {
+        Cut::Fitting
+    } else {
+        Cut::Nothing
+    }
+}
+
 fn turn(value: impl Into<Value>) -> Turn {
     let value = value.into();
     let mut turn = json!({"say": "x"});
@@ -38,7 +52,7 @@ fn turn(value: impl Into<Value>) -> Turn {
 }
 
 fn worth(turn: &Turn, calls: &[ToolCallRecord]) -> Judged {
-    let judged = judge(turn, calls, &[], false);
+    let judged = judge(turn, calls, &[], &whole);
     (
         judged.calls.iter().map(|it| it.worth).collect(),
         judged.missing.len(),
@@ -245,7 +259,7 @@ fn what_was_learnt_in_an_earlier_turn_need_not_be_asked_again() {
         &turn(json!({"calls": []})),
         std::slice::from_ref(&first),
         std::slice::from_ref(&first),
-        false,
+        &whole,
     );
     assert_eq!(
         judged.calls[0].why.as_deref(),
@@ -253,7 +267,7 @@ fn what_was_learnt_in_an_earlier_turn_need_not_be_asked_again() {
     );
     // A failed one had none.
     let before = failed("a", json!({"id": 1}), ToolFailure::Timeout);
-    let judged = judge(&turn(json!({"calls": []})), &[first], &[before], false);
+    let judged = judge(&turn(json!({"calls": []})), &[first], &[before], &whole);
     assert_eq!(
         judged.calls[0].why.as_deref(),
         Some("no such call is expected")
@@ -267,7 +281,7 @@ fn a_call_is_the_same_however_it_is_written() {
             &turn(json!({"calls": []})),
             &[call("a", first), call("a", second)],
             &[],
-            false,
+            &whole,
         );
         judged.calls[1].why.clone().unwrap()
     };
@@ -301,7 +315,7 @@ fn a_call_is_the_same_however_it_is_written() {
 #[test]
 fn what_was_right_and_did_not_run_is_told() {
     let told = |value: Value, calls: &[ToolCallRecord]| {
-        let judged = judge(&turn(value), calls, &[], false);
+        let judged = judge(&turn(value), calls, &[], &whole);
         assert_eq!(judged.calls[0].worth, Worth::Right);
         judged.not_executed
     };
@@ -346,7 +360,7 @@ fn the_argument_that_is_wrong_is_named() {
     let turn =
         turn(json!({"calls": [{"tool": "a", "input": {"id": {"$one_of": [1, 2]}, "name": "x"}}]}));
     let why = |input: Value| {
-        judge(&turn, &[call("a", input)], &[], false).calls[0]
+        judge(&turn, &[call("a", input)], &[], &whole).calls[0]
             .why
             .clone()
     };
@@ -367,7 +381,7 @@ fn the_argument_that_is_wrong_is_named() {
         calls: Some(vec![several.unwrap()]),
         ..turn.clone()
     };
-    let judged = judge(&either, &[call("a", json!({"id": 5}))], &[], false);
+    let judged = judge(&either, &[call("a", json!({"id": 5}))], &[], &whole);
     assert_eq!(
         judged.calls[0].why.as_deref(),
         Some("`id` is 5, expected 4")
@@ -506,13 +520,14 @@ fn what_was_struck_out_of_a_recording_is_neither_right_nor_wrong() {
     };
     let exact = wanted(json!({"user": "ada", "password": "hunter2"}), json!(3));
     let judged = |turn: &Turn, calls: &[ToolCallRecord], is_replay: bool| {
-        let judged = judge(turn, calls, &[], is_replay);
+        let cut = if is_replay { cut_out } else { whole };
+        let judged = judge(turn, calls, &[], &cut);
         let worth: Vec<Worth> = judged.calls.iter().map(|it| it.worth).collect();
         (worth, judged.missing.len(), judged.attempted)
     };
     let cut = [log_in("ada", "[redacted]")];
     assert_eq!(judged(&exact, &cut, true), (vec![Unknown], 0, 0));
-    let why = judge(&exact, &cut, &[], true).calls[0].why.clone();
+    let why = judge(&exact, &cut, &[], &cut_out).calls[0].why.clone();
     assert_eq!(
         why.as_deref(),
         Some("what `login` was is not known: a secret was struck out when it was recorded")
@@ -563,11 +578,11 @@ fn what_a_schema_refuses_of_a_recording_is_no_fault_of_the_model() {
     let turn = turn(json!({"calls": [{"tool": "pay", "input": {"pin": 1234, "sum": 5}}]}));
     let input = json!({"pin": "[redacted]", "sum": 5});
     let refused = [failed("pay", input, ToolFailure::InvalidInput)];
-    let judged = judge(&turn, &refused, &[], true);
+    let judged = judge(&turn, &refused, &[], &cut_out);
     let one = &judged.calls[0];
     assert_eq!((one.worth, one.end), (Worth::Unknown, CallEnd::NotExecuted));
     assert!(judged.missing.is_empty() && judged.not_executed.is_empty());
-    let judged = judge(&turn, &refused, &[], false);
+    let judged = judge(&turn, &refused, &[], &whole);
     assert_eq!(judged.calls[0].worth, Worth::Hallucinated);
 }
 
@@ -601,3 +616,6 @@ fn a_call_that_the_tool_refuses_weighs_once() {
         assert_eq!(worth(&turn, &calls), judged);
     }
 }
+
+#[path = "struck_out_tests.rs"]
+mod struck_out;

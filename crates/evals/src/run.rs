@@ -1,7 +1,7 @@
 //! Runs the scenarios of a suite.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, HashSet},
     fmt,
     pin::pin,
     sync::Arc,
@@ -17,16 +17,18 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, AnswerItem, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
-    ToolCallRecord,
+    ToolCallRecord, arguments::Validators,
 };
 
 use crate::{
     bfcl::{self, FirstAnswer},
-    judge::{CallEnd, Judgement, Worth, end_of, is_own_name, judge, needed},
+    judge::{CallEnd, Cut, Judgement, Worth, end_of, is_own_name, judge, needed},
     meter::Meter,
     recording::Scrubber,
     report::{BrokenOff, RunResult, TurnResult},
-    suite::{DeclaredTool, ExpectedCall, Forbidden, Scenario, Scoring, Suite, Turn},
+    suite::{
+        DeclaredTool, ExpectedCall, Forbidden, Scenario, Scoring, Suite, Turn, may_have_fitted,
+    },
     transcript::{Scribe, Transcript},
 };
 
@@ -46,6 +48,13 @@ pub trait Engine: Send + Sync {
 
     /// Whether a recording answers: what was struck out of it cannot be judged.
     fn is_replay(&self) -> bool {
+        false
+    }
+
+    /// Whether the model itself wrote into this call, which a recording has, the mark that stands where something was
+    /// struck out: then it is what it wrote.
+    fn wrote_mark(&self, wish: &Wish<'_>, call: &ToolCallRecord) -> bool {
+        let _ = (wish, call);
         false
     }
 
@@ -204,7 +213,7 @@ impl Planned<'_> {
             tools: declared,
             parameters: &scenario.parameters,
         };
-        let agent = match self.engine.agent(wish).await {
+        let agent = match self.engine.agent(wish.clone()).await {
             Ok(agent) => agent,
             Err(why) => {
                 result.error = Some(self.scrubber.text(&why));
@@ -250,7 +259,6 @@ impl Planned<'_> {
                 unmetered: meter.unmetered(),
                 cost_usd: meter.cost_usd(),
                 transcript: scribe.finish(&report.tool_calls),
-                is_replay: self.engine.is_replay(),
             };
             // Before anything is cut: half a secret is found by nobody.
             for content in report
@@ -263,7 +271,19 @@ impl Planned<'_> {
                 }
             }
             there.take(&agent, &report).await;
-            let judged = judged(turn, &report, &earlier, &there, first, measured);
+            let cut = |call: &ToolCallRecord| {
+                if !self.engine.is_replay()
+                    || !Scrubber::was_at(&call.input)
+                    || self.engine.wrote_mark(&wish, call)
+                {
+                    Cut::Nothing
+                } else if there.may_take(&agent, call) {
+                    Cut::Fitting
+                } else {
+                    Cut::Refused
+                }
+            };
+            let judged = judged(turn, &report, &earlier, &there, first, measured, &cut);
             result.turns.push(clean(judged, self.scrubber));
             earlier.extend(report.tool_calls);
             if report.outcome == Outcome::Failed {
@@ -290,8 +310,6 @@ struct Measured {
     unmetered: u32,
     cost_usd: Option<f64>,
     transcript: Transcript,
-    /// It was had again from a recording.
-    is_replay: bool,
 }
 
 fn millis(time: Duration) -> u64 {
@@ -326,17 +344,17 @@ fn judged(
     there: &There,
     first: FirstAnswer,
     measured: Measured,
+    cut: &dyn Fn(&ToolCallRecord) -> Cut,
 ) -> TurnResult {
     let Measured {
         duration_ms,
         unmetered,
         cost_usd,
         transcript,
-        is_replay,
     } = measured;
     let (judgement, mut faults) = match turn.scoring {
         Scoring::Switchboard => {
-            let judgement = judge(turn, &report.tool_calls, earlier, is_replay);
+            let judgement = judge(turn, &report.tool_calls, earlier, cut);
             let mut faults = faults(turn, report, &judgement);
             if matches!(report.outcome, Outcome::Completed | Outcome::Limited) {
                 faults.extend(there.lacks(turn));
@@ -344,7 +362,7 @@ fn judged(
             (judgement, faults)
         }
         Scoring::Bfcl => {
-            let judgement = bfcl::judge(turn, &first.of(&report.tool_calls), is_replay);
+            let judgement = bfcl::judge(turn, &first.of(&report.tool_calls), cut);
             let faults = bfcl::faults(turn, report, &judgement);
             (judgement, faults)
         }
@@ -409,22 +427,43 @@ fn faults(turn: &Turn, report: &RunReport, judgement: &Judgement) -> Vec<String>
 
 /// The tools that there were in a conversation, by server and own name, whichever of them a recipe offers.
 #[derive(Default)]
-struct There(BTreeSet<(Option<String>, String)>);
+struct There {
+    /// With what they take, as far as that is known.
+    tools: BTreeMap<(Option<String>, String), Option<Arc<ToolDefinition>>>,
+    validators: Validators,
+}
 
 impl There {
     /// Takes in those that are there now, and those that were called: they may be gone.
     async fn take(&mut self, agent: &Agent, report: &RunReport) {
         if let Some(host) = agent.tools() {
             let tools = host.tools().await.tools;
-            self.0.extend(tools.iter().map(|tool| match &tool.origin {
-                Some(origin) => (Some(origin.server.clone()), origin.tool.clone()),
-                None => (None, tool.name.clone()),
+            self.tools.extend(tools.iter().map(|tool| {
+                let name = match &tool.origin {
+                    Some(origin) => (Some(origin.server.clone()), origin.tool.clone()),
+                    None => (None, tool.name.clone()),
+                };
+                (name, Some(Arc::clone(tool)))
             }));
         }
         let called = report.tool_calls.iter();
         let called = called.filter(|call| end_of(call) != CallEnd::Hallucinated);
-        self.0
-            .extend(called.map(|call| (call.server.clone(), call.tool.clone())));
+        for call in called {
+            let name = (call.server.clone(), call.tool.clone());
+            self.tools.entry(name).or_default();
+        }
+    }
+
+    /// Whether its tool may have taken an input before secrets were struck out of it.
+    fn may_take(&self, agent: &Agent, call: &ToolCallRecord) -> bool {
+        let definition = self.tools.get(&(call.server.clone(), call.tool.clone()));
+        let definition = definition.and_then(Option::as_ref);
+        definition.is_some_and(|definition| {
+            // As the model saw it.
+            let visible = agent.context().visible(definition);
+            self.validators
+                .fits_but_for(&visible, &call.input, &may_have_fitted)
+        })
     }
 
     /// What a turn speaks of and no tool is called, one sentence each: a call that is needed can never be made then,
@@ -441,10 +480,10 @@ impl There {
             }
         }
         // Without any tool there is nothing to forbid.
-        let patterns = turn.forbidden.iter().filter(|_| !self.0.is_empty());
+        let patterns = turn.forbidden.iter().filter(|_| !self.tools.is_empty());
         for text in patterns {
             let pattern = Forbidden::of(text);
-            let mut all = self.0.iter();
+            let mut all = self.tools.keys();
             let is_there = all.any(|(server, tool)| pattern.names(server.as_deref(), tool));
             if !is_there && !is_own_name(&pattern) {
                 lacks.push(format!(
@@ -461,7 +500,7 @@ impl There {
         let is_it = |(server, tool): &(Option<String>, String)| {
             *tool == call.tool && (call.server.is_none() || call.server == *server)
         };
-        self.0.iter().any(is_it)
+        self.tools.keys().any(is_it)
             || (call.server.is_none() && is_own_name(&Forbidden::of(&call.tool)))
     }
 }

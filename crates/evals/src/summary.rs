@@ -117,6 +117,10 @@ pub struct ModelSummary {
     pub runs: u64,
     /// Those that did all that was expected.
     pub passed: u64,
+    /// Of these, in a replay: those with a call of which it is not known whether it was right. Without the secrets that
+    /// were struck out nobody can tell whether they passed then.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub passed_unknown: u64,
     /// Its calls.
     pub counts: Counts,
     /// Its turns, as far as they were reached and ended.
@@ -153,6 +157,7 @@ impl ModelSummary {
             model: model.clone(),
             runs: 0,
             passed: 0,
+            passed_unknown: 0,
             counts: Counts::default(),
             turns: 0,
             turn_ms: None,
@@ -167,6 +172,9 @@ impl ModelSummary {
         for run in runs {
             summary.runs += 1;
             summary.passed += u64::from(run.passed);
+            let mut calls = run.turns.iter().flat_map(|turn| &turn.judgement.calls);
+            let has_unknown = calls.any(|call| call.worth == Worth::Unknown);
+            summary.passed_unknown += u64::from(run.passed && has_unknown);
             summary.counts.judged += run.not_reached.len() as u64;
             let kind = summary.kinds.entry(run.kind.clone()).or_default();
             kind.0 += 1;

@@ -18,7 +18,7 @@ use switchboard_evals::{
 };
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
-    Agent, RunEvent, RunEventKind, recipe::Recipe, strategy::Strategy,
+    Agent, RunEvent, RunEventKind, ToolCallRecord, recipe::Recipe, strategy::Strategy,
 };
 use switchboard_server::Parameters;
 use tokio::task::JoinSet;
@@ -199,6 +199,13 @@ impl Engine for Evaluator<'_> {
 
     fn is_replay(&self) -> bool {
         self.tape.is_replay()
+    }
+
+    fn wrote_mark(&self, wish: &Wish<'_>, call: &ToolCallRecord) -> bool {
+        match self.tape(wish) {
+            Tape::Replay(player) => player.wrote_mark(&call.id),
+            Tape::Off | Tape::Recording(_) => false,
+        }
     }
 
     async fn heard(&self, event: &RunEvent) {

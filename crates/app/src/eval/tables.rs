@@ -58,11 +58,7 @@ fn models(summary: &[ModelSummary]) -> String {
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for it in summary {
-        let mut row = vec![
-            model_name(&it.model),
-            it.runs.to_string(),
-            it.passed.to_string(),
-        ];
+        let mut row = vec![model_name(&it.model), it.runs.to_string(), passed(it)];
         row.extend(counts(&it.counts));
         row.extend(times(it.turn_ms));
         row.push(tokens(it));
@@ -73,6 +69,14 @@ fn models(summary: &[ModelSummary]) -> String {
         rows.push(row);
     }
     laid_out(&rows)
+}
+
+/// The runs that passed, and of how many of them it is not known whether all was right.
+fn passed(it: &ModelSummary) -> String {
+    match it.passed_unknown {
+        0 => it.passed.to_string(),
+        some => format!("{} ({some} not known)", it.passed),
+    }
 }
 
 fn tools(summary: &[ModelSummary]) -> String {

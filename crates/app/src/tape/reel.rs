@@ -11,18 +11,21 @@ use serde::Deserialize;
 /// As much of a file shows whether it is a recording: its first line is short.
 const HEAD: u64 = 64 << 10;
 
+/// More is not held back: servers may change their tools for days before anybody asks.
+const MOST_HELD: usize = 16 << 20;
+
 /// A file that one run, conversation or server records in.
 ///
-/// An older recording in it may have cost money: it stays until there is something to put in its place, so that a
-/// run whose servers do not even start takes nothing away.
+/// An older recording in it may have cost money: it stays until there is an answer to put in its place, so that a
+/// run whose servers do not even start, or that nobody asks anything, takes nothing away.
 #[derive(Debug)]
 pub(super) struct Reel {
     file: File,
-    /// What comes first, as long as the older recording stands in the file.
-    head: Option<Vec<u8>>,
+    /// What comes before the first answer, as long as the older recording stands in the file.
+    held: Option<Vec<u8>>,
 }
 
-/// The first line of a recording.
+/// A line of a recording.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "type")]
@@ -41,7 +44,7 @@ impl Reel {
         let is_special = std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
         if is_special {
             let file = options.create(false).open(path)?;
-            return Ok(Self { file, head: None });
+            return Ok(Self { file, held: None });
         }
         let mut file = options.read(true).open(path)?;
         match file.try_lock() {
@@ -55,7 +58,7 @@ impl Reel {
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let head = if file.metadata()?.len() == 0 {
+        let held = if file.metadata()?.len() == 0 {
             None
         } else if is_recording(&file) {
             file.rewind()?;
@@ -66,7 +69,7 @@ impl Reel {
             ));
         };
         make_private(&file)?;
-        Ok(Self { file, head })
+        Ok(Self { file, held })
     }
 }
 
@@ -74,8 +77,12 @@ impl Reel {
 fn is_recording(file: &File) -> bool {
     let mut line = Vec::new();
     let read = BufReader::new(file.take(HEAD)).read_until(b'\n', &mut line);
-    let head = read.ok().and_then(|_| serde_json::from_slice(&line).ok());
-    head.is_some_and(|head: Head| head.kind == "recording")
+    read.is_ok() && is_line(&line, "recording")
+}
+
+/// Whether it is a line of this type.
+fn is_line(line: &[u8], kind: &str) -> bool {
+    serde_json::from_slice(line).is_ok_and(|head: Head| head.kind == kind)
 }
 
 /// What people say to models is their own affair, also where the file was there and everybody's.
@@ -98,23 +105,19 @@ fn make_private(_: &File) -> io::Result<()> {
 }
 
 impl Write for Reel {
-    /// The first piece, the head, waits for the second.
+    /// Lines come one by one, and wait for the first answer.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.head {
-            None => self.file.write(bytes),
-            Some(head) if head.is_empty() => {
-                head.extend(bytes);
-                Ok(bytes.len())
-            }
-            Some(head) => {
-                let mut all = std::mem::take(head);
-                self.head = None;
-                self.file.set_len(0)?;
-                all.extend(bytes);
-                self.file.write_all(&all)?;
-                Ok(bytes.len())
-            }
+        let Some(held) = &mut self.held else {
+            return self.file.write(bytes);
+        };
+        held.extend(bytes);
+        if is_line(bytes, "answer") || held.len() > MOST_HELD {
+            let all = std::mem::take(held);
+            self.held = None;
+            self.file.set_len(0)?;
+            self.file.write_all(&all)?;
         }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -138,12 +141,37 @@ mod tests {
         drop(first);
         assert_eq!(read(), OLD);
         let mut second = Reel::open(&path).unwrap();
-        second.write_all(b"head\n").unwrap();
-        second.flush().unwrap();
-        assert_eq!(read(), OLD);
-        second.write_all(b"one\n").unwrap();
-        second.write_all(b"two\n").unwrap();
-        assert_eq!(read(), "head\none\ntwo\n");
+        let lines = [
+            "{\"type\":\"recording\",\"version\":1,\"program\":\"new\"}\n",
+            "{\"type\":\"catalog\",\"tools\":[]}\n",
+            "{\"type\":\"message\",\"number\":0,\"message\":{\"type\":\"answer\"}}\n",
+            "{\"type\":\"answer\",\"took_ms\":1}\n",
+            "{\"type\":\"call\",\"took_ms\":1}\n",
+        ];
+        for line in &lines[..3] {
+            second.write_all(line.as_bytes()).unwrap();
+            second.flush().unwrap();
+            assert_eq!(read(), OLD);
+        }
+        second.write_all(lines[3].as_bytes()).unwrap();
+        assert_eq!(read(), lines[..4].concat());
+        second.write_all(lines[4].as_bytes()).unwrap();
+        assert_eq!(read(), lines.concat());
+    }
+
+    #[test]
+    fn what_is_held_back_does_not_grow_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        std::fs::write(&path, OLD).unwrap();
+        let mut reel = Reel::open(&path).unwrap();
+        let line = vec![b'x'; 1 << 20];
+        for _ in 0..=MOST_HELD >> 20 {
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), OLD);
+            reel.write_all(&line).unwrap();
+        }
+        let written = std::fs::metadata(&path).unwrap().len();
+        assert_eq!(written, (MOST_HELD + line.len()) as u64);
     }
 
     #[test]

@@ -66,6 +66,9 @@ async fn they_are_neither_right_nor_wrong() {
     // Of the first nobody knows the password; of the others it was not asked.
     assert_eq!(again["unknown"], json!(1), "{again}");
     assert_eq!((&again["right"], &again["judged"]), (&json!(2), &json!(2)));
+    let summary = &report["summary"][0];
+    let passed = (&summary["passed"], &summary["passed_unknown"]);
+    assert_eq!(passed, (&json!(1), &json!(1)), "{summary}");
     let call = &report["runs"][0]["turns"][0]["calls"][0];
     assert_eq!(call["worth"], json!("unknown"), "{call}");
     assert_eq!(
@@ -73,9 +76,95 @@ async fn they_are_neither_right_nor_wrong() {
         json!("what `password` was is not known: a secret was struck out when it was recorded")
     );
     let done = other.run(replay).await;
+    assert!(done.stdout.contains("1 (1 not known)"), "{done}");
     assert!(
         done.stdout
             .contains("not known of 1 call: a secret was struck out"),
         "{done}"
     );
+}
+
+/// What is wrong in what is left of a call is as wrong as it was when it was recorded.
+#[tokio::test]
+async fn a_secret_beside_what_is_wrong_hides_nothing() {
+    const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let text = json!({"type": "string"});
+    let log_in = json!({
+        "name": "log_in",
+        "input_schema": {
+            "type": "object",
+            "properties": {"user": text, "password": text, "pin": {"type": "integer"}, "note": text},
+            "required": ["user"],
+        },
+    });
+    let note = |note: &str| json!({"user": "ada", "note": note});
+    let between = json!({"user": "ada", "note": {"$between": [1, 5]}});
+    let turns = [
+        (
+            json!({"user": "ada", "pin": "not a number at all", "password": "x"}),
+            json!({"user": "ada"}),
+            "hallucinated",
+        ),
+        (
+            note(&format!("completely wrong text token={TOKEN} end")),
+            note("Berlin"),
+            "wrong_input",
+        ),
+        (note(&format!("x {TOKEN} y")), between, "wrong_input"),
+        // Nothing was struck out here.
+        (note("[redacted]"), note("Berlin"), "wrong_input"),
+        // And here nobody can tell: it may have been the other one.
+        (note(TOKEN), note(&TOKEN.replace('z', "y")), "unknown"),
+    ];
+    let fake = FakeModel::start().await.unwrap();
+    let mut said = Vec::new();
+    for (at, (input, expected, _)) in turns.iter().enumerate() {
+        let id = format!("call-{at}");
+        fake.answer(Answer::openai_chat([Say::call(
+            &id,
+            "log_in",
+            input.clone(),
+        )]));
+        fake.answer(Answer::openai_chat([Say::text("Done.")]));
+        let calls = json!([{"tool": "log_in", "input": expected}]);
+        said.push(json!({"say": format!("Turn {at}"), "calls": calls}));
+    }
+    let suite = json!({"scenarios": [{"name": "Logs in", "tools": [log_in], "turns": said}]});
+    let place = Place::new()
+        .with_variable("OPENAI_API_KEY", "sk-proj-0123456789abcdefghij")
+        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
+        .with_file("login.json", &suite.to_string());
+    let worths = |report: &Value| {
+        let turns = report["runs"][0]["turns"].as_array().unwrap().clone();
+        let worth = |turn: &Value| turn["calls"][0]["worth"].as_str().unwrap().to_owned();
+        turns.iter().map(worth).collect::<Vec<_>>()
+    };
+    let record = [
+        "eval",
+        "login.json",
+        "-m",
+        MODEL,
+        "--record",
+        "run.jsonl",
+        "-q",
+        "-o",
+        "json",
+    ];
+    let live = worths(&place.run(record).await.json());
+    let replay = [
+        "eval",
+        "login.json",
+        "--replay",
+        "run.jsonl",
+        "-q",
+        "-o",
+        "json",
+    ];
+    let again = worths(&place.run(replay).await.json());
+    let expected: Vec<&str> = turns.iter().map(|(_, _, worth)| *worth).collect();
+    let written = std::fs::read_to_string(place.path().join("run.jsonl")).unwrap();
+    assert!(!written.contains(TOKEN), "{written}");
+    assert_eq!(again, expected, "{written}");
+    assert_eq!(live[..4], again[..4]);
+    assert_eq!(live[4], "wrong_input");
 }

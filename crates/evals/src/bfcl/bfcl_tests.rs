@@ -3,7 +3,7 @@ use switchboard_orchestration::{RecordedResult, ToolCallRecord, ToolFailure};
 
 use super::*;
 use crate::{
-    judge::{CallEnd, Worth},
+    judge::{CallEnd, Cut, Worth},
     suite::{Scenario, Speaker, Turn},
 };
 
@@ -74,7 +74,7 @@ fn failed(call: ToolCallRecord, failure: ToolFailure) -> ToolCallRecord {
 
 /// What each call is worth, and how many expected ones are missing.
 fn worth(turn: &Turn, calls: &[ToolCallRecord]) -> (Vec<Worth>, usize) {
-    let judged = judge(turn, calls, false);
+    let judged = judge(turn, calls, &|_| Cut::Nothing);
     let worth = judged.calls.iter().map(|it| it.worth).collect();
     (worth, judged.missing.len())
 }
@@ -200,7 +200,7 @@ fn simple_entries_have_one_function_whatever_the_answer_calls_it() {
     let turn = &simple.turns[0];
     assert_eq!(worth(turn, &[right(10)]), (vec![Worth::Right], 0));
     assert_eq!(worth(turn, &[right(9)]), (vec![Worth::WrongInput], 1));
-    let judged = judge(turn, &[right(9)], false);
+    let judged = judge(turn, &[right(9)], &|_| Cut::Nothing);
     assert_eq!(
         judged.missing,
         [r#"geometry.area {"base":10,"height":5.0}"#]
@@ -224,7 +224,7 @@ fn simple_entries_have_one_function_whatever_the_answer_calls_it() {
         "geometry.area",
         json!({"base": 10, "height": 5, "options": null}),
     );
-    let judged = judge(turn, &[null], false);
+    let judged = judge(turn, &[null], &|_| Cut::Nothing);
     assert_eq!(
         judged.calls[0].why.as_deref(),
         Some("`options` is not expected")
@@ -265,7 +265,7 @@ fn the_answers_decide_and_not_the_schema() {
         call("geometry.area", json!({"base": "b", "height": 5.0})),
         ToolFailure::InvalidInput,
     );
-    let judged = judge(&multiple.turns[0], &[refused], false);
+    let judged = judge(&multiple.turns[0], &[refused], &|_| Cut::Nothing);
     assert_eq!(
         (judged.calls[0].worth, judged.calls[0].end),
         (Worth::Right, CallEnd::NotExecuted)

@@ -3,13 +3,18 @@
 use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, ToolCallRecord, ToolFailure};
 
 use crate::{
-    judge::{CallEnd, JudgedCall, Judgement, Wanted, Worth, end_of, excerpt, in_words, not_known},
-    recording::Scrubber,
-    suite::Turn,
+    judge::{
+        CallEnd, Cut, JudgedCall, Judgement, Wanted, Worth, end_of, excerpt, in_words, not_known,
+    },
+    suite::{Fit, Turn},
 };
 
-/// What the calls of a first answer are worth; `is_replay` as in [`crate::judge::judge`].
-pub(crate) fn judge(turn: &Turn, calls: &[ToolCallRecord], is_replay: bool) -> Judgement {
+/// What the calls of a first answer are worth; `cut` as in [`crate::judge::judge`].
+pub(crate) fn judge(
+    turn: &Turn,
+    calls: &[ToolCallRecord],
+    cut: &dyn Fn(&ToolCallRecord) -> Cut,
+) -> Judgement {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::with_null).collect();
     // The first that fits is taken, and not given back for another one: a call that fits two answers may be taken by
@@ -17,18 +22,20 @@ pub(crate) fn judge(turn: &Turn, calls: &[ToolCallRecord], is_replay: bool) -> J
     let mut taken = vec![None; calls.len()];
     for (one, wanted) in wanted.iter().enumerate() {
         let mut free = calls.iter().zip(&mut taken);
-        if let Some((_, place)) = free.find(|(call, of)| of.is_none() && wanted.fits(call)) {
+        if let Some((_, place)) =
+            free.find(|(call, of)| of.is_none() && wanted.fits(call, cut(call)))
+        {
             *place = Some(one);
         }
     }
     let mut left: Vec<usize> = (0..wanted.len())
         .filter(|one| !taken.contains(&Some(*one)))
         .collect();
-    let was_cut = |call: &ToolCallRecord| is_replay && Scrubber::was_at(&call.input);
     let mut unknown = vec![None; calls.len()];
     for (at, call) in calls.iter().enumerate() {
-        if was_cut(call) && taken[at].is_none() {
-            let place = left.iter().position(|one| wanted[*one].may_fit(call));
+        if cut(call) != Cut::Nothing && taken[at].is_none() {
+            let may_fit = |one: &usize| wanted[*one].fit(call, cut(call)) == Fit::Unknown;
+            let place = left.iter().position(may_fit);
             unknown[at] = place.map(|place| left.remove(place));
         }
     }
@@ -54,7 +61,7 @@ pub(crate) fn judge(turn: &Turn, calls: &[ToolCallRecord], is_replay: bool) -> J
         } else if let Some(place) = left.iter().position(|one| wanted[*one].is_of(call)) {
             attempted += 1;
             let one = left.remove(place);
-            (Worth::WrongInput, wanted[one].difference(call))
+            (Worth::WrongInput, wanted[one].difference(call, cut(call)))
         } else {
             let why = "no such call is expected".to_owned();
             (Worth::Unnecessary, Some(why))

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::python::{Class, equal, is_among, is_empty_text, standard, standard_text};
+use crate::{recording::Scrubber, suite::may_be};
 
 /// What one argument may be: what stands behind `$bfcl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,6 +78,16 @@ impl Parameter {
             (Some(_), None) => false,
             (Some(value), Some(declared)) => self.is_right(value, declared),
         }
+    }
+
+    /// Whether an argument out of which something was struck may have been right.
+    pub(crate) fn may_fit(&self, found: &Value) -> bool {
+        // What is not declared may not be there, and nothing that is empty is struck out.
+        let answers = self.allowed.iter().filter(|it| !is_empty_text(it));
+        self.declared.is_some()
+            && answers
+                .into_iter()
+                .any(|answer| may_be_answer(found, answer))
     }
 
     fn is_right(&self, value: &Value, declared: Type) -> bool {
@@ -166,6 +177,28 @@ fn sequence(value: &Value) -> Option<Vec<Value>> {
         Value::String(text) => Some(text.chars().map(|it| Value::from(it.to_string())).collect()),
         Value::Object(fields) if fields.is_empty() => Some(Vec::new()),
         _ => None,
+    }
+}
+
+/// Whether it may have been this answer; of a dict each field has several.
+fn may_be_answer(found: &Value, answer: &Value) -> bool {
+    match (found, answer) {
+        (Value::Array(items), Value::Array(answers)) => {
+            let mut pairs = items.iter().zip(answers);
+            items.len() == answers.len() && pairs.all(|(item, answer)| may_be_answer(item, answer))
+        }
+        (Value::Object(fields), Value::Object(answers)) => {
+            let is_field = |(name, value): (&String, &Value)| {
+                let allowed = answers.get(name).and_then(sequence).unwrap_or_default();
+                allowed.iter().any(|answer| may_be_answer(value, answer))
+            };
+            let mut others = answers
+                .iter()
+                .filter(|(name, _)| !fields.contains_key(*name));
+            fields.iter().all(is_field) && others.all(|(_, allowed)| may_be_left_out(allowed))
+        }
+        (found, answer) if Scrubber::was_at(found) => may_be(&standard(found), &standard(answer)),
+        (found, answer) => equal(&standard(answer), &standard(found)),
     }
 }
 

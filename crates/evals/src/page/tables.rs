@@ -24,8 +24,11 @@ const FIGURES: [(&str, &str, Cell); 17] = [
     ),
     (
         "Passed",
-        "Runs in which everything expected was done, nothing forbidden, and every answer was as it must be.",
-        |it| part(it.passed, it.runs),
+        "Runs in which everything expected was done, nothing forbidden, and every answer was as it must be. Not known: of a recording, those among them with calls that are not known.",
+        |it| match it.passed_unknown {
+            0 => part(it.passed, it.runs),
+            some => format!("{}, {} not known", part(it.passed, it.runs), count(some)),
+        },
     ),
     ("Calls", "Calls of tools that the model asked for.", |it| {
         count(it.counts.calls)

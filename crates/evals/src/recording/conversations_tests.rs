@@ -182,3 +182,34 @@ async fn tools_that_came_later_are_there_once_it_is_known_who_asks() {
     let all = ask(&model, &then(&["early", "late", "mine"])).await;
     assert_eq!(all.unwrap(), "answer 3");
 }
+
+/// What was not recorded stays in the conversation, and what was asked after it is not what was recorded.
+#[tokio::test]
+async fn a_question_that_got_no_answer_is_named_as_what_is_in_the_way() {
+    let paper = Paper::default();
+    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
+    let model = recorder.model(Scripted::saying(|_, _| Ok(says(&["Yes."]))));
+    ask(&model, &request(&["One"], &[])).await.unwrap();
+    let player = paper.player();
+    let model = player.model(&player.models()[0]).unwrap();
+    let told = ask(&model, &request(&["Zero"], &[])).await.unwrap_err();
+    assert!(!told.contains("/new"), "{told}");
+    let told = ask(&model, &request(&["Zero", "One"], &[])).await;
+    let told = told.unwrap_err();
+    assert!(
+        told.contains("got no answer") && told.contains("/new"),
+        "{told}"
+    );
+    assert_eq!(ask(&model, &request(&["One"], &[])).await.unwrap(), "Yes.");
+}
+
+#[tokio::test]
+async fn what_is_missing_is_not_kept_for_ever() {
+    let player = two_alike().await.player();
+    let (model, _) = ends(&player.conversation());
+    let bye = request(&["Bye"], &[]);
+    for _ in 0..1_010 {
+        assert!(ask(&model, &bye).await.is_err());
+    }
+    assert_eq!(player.missed().len(), 1_000);
+}

@@ -62,6 +62,9 @@ pub(super) struct Exchange {
     pub(super) request: Value,
     /// Each with the milliseconds since the request.
     pub(super) events: Vec<(u64, Value)>,
+    /// Tool uses into whose input the model itself wrote what stands in the place of a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) marked: Vec<String>,
     /// How it ended, if not with the last event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<End>,
@@ -405,7 +408,7 @@ pub(super) fn read(mut from: impl BufRead) -> Result<Contents, RecordingError> {
             Err(_) if line == 1 => return Err(RecordingError::NotOne),
             // The program was killed while it wrote this, within a character maybe: what stands before it holds.
             Err(_) if !bytes.ends_with(b"\n") => break,
-            Err(error) => return Err(damaged(error.to_string())),
+            Err(error) => return Err(damaged(without_place(&error))),
         };
         match found {
             Line::Recording {
@@ -438,6 +441,13 @@ pub(super) fn read(mut from: impl BufRead) -> Result<Contents, RecordingError> {
     }
     contents.calls.sort_by_key(|call| call.began);
     Ok(contents)
+}
+
+/// What is wrong with a line: the parser counts lines anew in each.
+fn without_place(error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = error.to_string();
+    text.strip_suffix(&place).map(str::to_owned).unwrap_or(text)
 }
 
 /// That a value is what it must be: what is damaged is told when the file is read, not in the middle of a run.

@@ -166,6 +166,14 @@ impl Form {
         })
     }
 
+    /// Whether somebody asked, got no answer, and asked something else.
+    pub(super) fn has_unanswered(&self) -> bool {
+        let role = |said: &Said| said.message.get("role").and_then(Value::as_str) == Some("user");
+        self.messages
+            .windows(2)
+            .any(|two| two.iter().all(|it| role(it)))
+    }
+
     /// Where the first difference is, and what stands there. Only the messages in which it is are copied.
     pub(super) fn difference(&self, now: &Self) -> Option<String> {
         let (mut before, mut before_now) = (0, 0);
@@ -260,7 +268,8 @@ pub(super) fn same_fields(recorded: &JsonObject, now: &JsonObject) -> bool {
     recorded.len() == now.len() && recorded.iter().all(is_same)
 }
 
-fn same_text(recorded: &str, now: &str) -> bool {
+/// [`same`] of texts: what is left around what was struck out must be there.
+pub(crate) fn same_text(recorded: &str, now: &str) -> bool {
     let Some((first, after)) = recorded.split_once(REDACTED) else {
         return recorded == now;
     };

@@ -31,6 +31,8 @@ mod whose;
 
 pub use error::RecordingError;
 pub use matching::Matching;
+pub(crate) use matching::same_text;
 pub use play::{Pace, Player};
 pub use record::Recorder;
+pub(crate) use scrub::REDACTED;
 pub use scrub::Scrubber;

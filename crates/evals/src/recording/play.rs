@@ -76,6 +76,17 @@ struct Tape {
     missed: Vec<String>,
 }
 
+/// More of what is missing tells nobody more, and a server may be asked for ever.
+const MOST_MISSED: usize = 1_000;
+
+impl Tape {
+    fn miss(&mut self, what: String) {
+        if self.missed.len() < MOST_MISSED {
+            self.missed.push(what);
+        }
+    }
+}
+
 /// Whether a recorded request is the one that is asked now.
 type Fits<'f> = &'f dyn Fn(&Form, &Form) -> bool;
 
@@ -150,7 +161,7 @@ impl Player {
     #[must_use]
     pub fn track(&self, name: &str) -> Self {
         Self {
-            whose: Whose::Named(name.into()),
+            whose: Whose::Named(self.shared.scrubber.title(name).into()),
             ..self.clone()
         }
     }
@@ -213,7 +224,21 @@ impl Player {
         has_tools.then(|| Arc::new(self.clone()) as Arc<dyn ToolHost>)
     }
 
-    /// What was asked for and is not in the recording, one sentence each. The run that asked was told the same.
+    /// Whether the model itself wrote into the input of this tool use the mark that stands where something was struck
+    /// out: nothing was struck out there, then.
+    pub fn wrote_mark(&self, id: &str) -> bool {
+        let tape = self.tape();
+        let scopes = self.whose.scopes(self.matching);
+        let is_mine = |answer: &&Answer| {
+            let track = answer.asked.exchange.track.as_deref();
+            scopes.iter().any(|it| it.has(track, &tape.taken))
+        };
+        let mut answers = tape.answers.iter().filter(is_mine);
+        answers.any(|it| it.asked.exchange.marked.iter().any(|marked| marked == id))
+    }
+
+    /// What was asked for and is not in the recording, one sentence each, the first thousand of them. The run that asked
+    /// was told the same.
     pub fn missed(&self) -> Vec<String> {
         self.tape().missed.clone()
     }
@@ -303,6 +328,11 @@ impl Player {
         };
         let way_out = if was_given {
             "Each is given once: record it as often as it is asked, or start anew to have it again from the beginning"
+        } else if wanted.has_unanswered()
+            && !similar.is_some_and(|it| it.asked.form.has_unanswered())
+        {
+            "A question before it got no answer and still stands in the conversation: ask only what was recorded, in a \
+             new conversation (`/new` in a chat) or a new replay"
         } else if wanted.struck_out().is_some() {
             "A secret was struck out of a tool's input before that, so that the run goes another way; recording \
              it anew does not help: take the answers in their order (`--match order`)"
@@ -316,7 +346,7 @@ impl Player {
             of_track.unwrap_or_default(),
             wanted.end(),
         );
-        tape.missed.push(missed.clone());
+        tape.miss(missed.clone());
         Err(fault(missed))
     }
 }
@@ -444,7 +474,7 @@ impl ToolHost for Player {
                 call.name,
                 matching::excerpt(&input)
             );
-            self.tape().missed.push(format!("the recording: {reason}"));
+            self.tape().miss(format!("the recording: {reason}"));
             return Err(ToolCallError::Unavailable {
                 server: "recording".to_owned(),
                 reason,

@@ -98,7 +98,7 @@ impl Recorder {
     #[must_use]
     pub fn track(&self, name: &str) -> Self {
         Self {
-            track: Some(name.into()),
+            track: Some(self.shared.scrubber.title(name).into()),
             ..self.clone()
         }
     }
@@ -164,6 +164,7 @@ impl Recorder {
 
     fn exchange(&self, heard: &mut Heard, end: Option<End>) {
         let mut events = std::mem::take(&mut heard.events);
+        let marked = self.shared.scrubber.marked(&events);
         self.shared.scrubber.events(&mut events);
         let request = Arc::clone(&heard.request);
         self.write(|writer, scrubber| {
@@ -183,16 +184,21 @@ impl Recorder {
             writer.line(&Line::Answer(Box::new(Exchange {
                 track: self.track.clone(),
                 catalogs: heard.catalogs,
-                model: heard.model.clone(),
+                model: scrubber.model(&heard.model),
                 capabilities: heard.capabilities.clone(),
                 messages: messages?,
                 tools,
                 request: scrubber.request(rest),
                 events: events.collect::<Result<_, RecordingError>>()?,
+                marked,
                 end: end.map(|end| match end {
                     End::Failed(mut fault) => {
                         fault.message = scrubber.text(&fault.message);
-                        fault.what = fault.what.as_deref().map(|what| scrubber.text(what));
+                        fault.provider = scrubber.title(&fault.provider);
+                        // A gateway may say again in it what it was sent.
+                        for text in [&mut fault.what, &mut fault.request_id] {
+                            *text = text.as_deref().map(|text| scrubber.text(text));
+                        }
                         End::Failed(fault)
                     }
                     End::Left => End::Left,

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Map, Value};
-use switchboard_domain::ModelEvent;
+use switchboard_domain::{ModelEvent, ModelId, Part, PartStart};
 use switchboard_orchestration::audit::{KnownSecrets, Redactor, SizeLimits};
 
 /// What stands where a secret stood.
-pub(super) const REDACTED: &str = "[redacted]";
+pub(crate) const REDACTED: &str = "[redacted]";
 
 /// Deeper values are not looked into, and left out.
 const MAX_DEPTH: usize = 128;
@@ -108,6 +108,16 @@ impl Scrubber {
     /// A name of a field, a tool or a server without them.
     pub(super) fn name(&self, name: &str) -> String {
         self.known.strike_out_of_name(name).into_owned()
+    }
+
+    /// The name of a model or of a conversation, which anybody may have chosen: without what reads like a key, too.
+    pub(super) fn title(&self, title: &str) -> String {
+        self.likely.text(&self.name(title))
+    }
+
+    /// The name of a model without them.
+    pub(super) fn model(&self, id: &ModelId) -> ModelId {
+        ModelId::new(self.title(&id.provider), self.title(&id.name))
     }
 
     /// The same of a value that consists of names.
@@ -352,6 +362,42 @@ impl Scrubber {
                 }
             }
         }
+    }
+
+    /// The tool uses into whose input the model wrote the mark itself: their ids, as they are written down.
+    pub(super) fn marked(&self, events: &[(u64, ModelEvent)]) -> Vec<String> {
+        let mut inputs: BTreeMap<u32, (&str, String)> = BTreeMap::new();
+        let mut marked = Vec::new();
+        for (_, event) in events {
+            match event {
+                ModelEvent::PartStarted { index, part } => match part {
+                    PartStart::ToolUse { id, .. } => {
+                        inputs.insert(*index, (id, String::new()));
+                    }
+                    PartStart::Whole { part } => {
+                        if let Part::ToolUse(it) = &**part
+                            && serde_json::to_value(&it.input).is_ok_and(|it| Self::was_at(&it))
+                        {
+                            marked.push(self.name(&it.id));
+                        }
+                    }
+                    _ => {}
+                },
+                ModelEvent::ToolInputDelta { index, json } => {
+                    if let Some((_, input)) = inputs.get_mut(index) {
+                        input.push_str(json);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let has_mark = |text: &str| match serde_json::from_str(text) {
+            Ok(value) => Self::was_at(&value),
+            Err(_) => text.contains(REDACTED),
+        };
+        let streamed = inputs.values().filter(|(_, input)| has_mark(input));
+        marked.extend(streamed.map(|(id, _)| self.name(id)));
+        marked
     }
 
     /// JSON text; as it was written where nothing is in it, and also where it is not JSON.

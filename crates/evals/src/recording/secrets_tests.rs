@@ -309,3 +309,76 @@ async fn a_call_whose_input_was_struck_out_does_not_end_the_replay() {
     let error = model.stream(&request).await.err().unwrap().to_string();
     assert!(error.contains("recording it anew does not help"), "{error}");
 }
+
+/// What a gateway says again, and what clients call models and conversations.
+#[tokio::test]
+async fn what_is_said_beside_messages_has_no_secret_either() {
+    let paper = Paper::default();
+    let recorder = Recorder::new(paper.clone(), "test", Scrubber::new([KEY])).unwrap();
+    let says = |_: &ChatRequest, _| {
+        let kind = ModelErrorKind::InvalidRequest {
+            field: Some(format!("field {KEY}")),
+        };
+        Err(ModelError::new("acme", kind, format!("no {KEY}"))
+            .with_request_id(Some(format!("req-{KEY}"))))
+    };
+    let model = Arc::new(Scripted {
+        id: ModelId::new("acme", KEY),
+        capabilities: ModelCapabilities::default(),
+        asked: AtomicUsize::new(0),
+        says: Box::new(says),
+    });
+    let track = format!("run of acme/{KEY}");
+    let model = recorder.track(&track).model(model);
+    let hello = ChatRequest::new([Message::user("Hello")]);
+    assert!(model.stream(&hello).await.is_err());
+    recorder.finish().unwrap();
+    let text = paper.text();
+    assert!(!text.contains(KEY), "{text}");
+    assert!(text.contains("\"request_id\":\"req-[redacted]\""), "{text}");
+    // It is had again, under the name that it has now.
+    let player = Player::with_scrubber(text.as_bytes(), Scrubber::new([KEY])).unwrap();
+    let player = player.track(&track);
+    let id = &player.models()[0];
+    assert_eq!(*id, ModelId::new("acme", "[redacted]"));
+    let told = player
+        .model(id)
+        .unwrap()
+        .stream(&hello)
+        .await
+        .err()
+        .unwrap();
+    assert!(told.to_string().contains("no [redacted]"), "{told}");
+    assert_eq!(player.missed(), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_model_wrote_itself_is_told_from_what_was_struck_out() {
+    let use_of = |index: u32, id: &str, pieces: &[&str]| {
+        let part = switchboard_domain::PartStart::ToolUse {
+            id: id.to_owned(),
+            name: "a".to_owned(),
+        };
+        let begun = ModelEvent::PartStarted { index, part };
+        let deltas = pieces.iter().map(move |json| ModelEvent::ToolInputDelta {
+            index,
+            json: (*json).to_owned(),
+        });
+        std::iter::once(begun).chain(deltas).collect::<Vec<_>>()
+    };
+    let events = [
+        use_of(0, "one", &[r#"{"note":"[reda"#, r#"cted]"}"#]),
+        use_of(
+            1,
+            "two",
+            &[r#"{"token":"ghp_abcdefghijklmnopqrstuvwxyz0123456789"}"#],
+        ),
+        use_of(2, "three", &[r#"{"a":["\u005bredacted]"]}"#]),
+    ];
+    let mut events: Vec<(u64, ModelEvent)> =
+        events.concat().into_iter().map(|it| (0, it)).collect();
+    let scrubber = Scrubber::default();
+    assert_eq!(scrubber.marked(&events), ["one", "three"]);
+    scrubber.events(&mut events);
+    assert_eq!(scrubber.marked(&events), ["one", "two", "three"]);
+}

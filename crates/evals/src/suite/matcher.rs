@@ -4,7 +4,7 @@ use regex::Regex;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use crate::{bfcl, recording::Scrubber};
+use crate::bfcl;
 
 /// What one argument of a call must be like.
 ///
@@ -201,29 +201,6 @@ impl Matcher {
     }
 }
 
-impl Matcher {
-    /// Whether an argument fits, or may have fitted before something was struck out of it.
-    pub(crate) fn may_fit(&self, argument: Option<&Value>) -> bool {
-        let Some(found) = argument else {
-            return self.fits(argument);
-        };
-        match (self, found) {
-            // Whatever it was, it is there.
-            (Self::Absent, _) => false,
-            (Self::Optional(wanted), _) => wanted.may_fit(argument),
-            (Self::OneOf(several), _) => several.iter().any(|it| it.may_fit(argument)),
-            (Self::List(wanted), Value::Array(items)) => {
-                let mut pairs = wanted.iter().zip(items);
-                items.len() == wanted.len() && pairs.all(|(one, item)| one.may_fit(Some(item)))
-            }
-            (Self::Fields(wanted), Value::Object(fields)) => wanted
-                .iter()
-                .all(|(name, one)| one.may_fit(fields.get(name))),
-            _ => self.fits(argument) || Scrubber::was_at(found),
-        }
-    }
-}
-
 /// Whether every matcher has an item of its own.
 fn assigned(wanted: &[Matcher], items: &[Value]) -> bool {
     let fits = |one: usize, item: usize| wanted[one].fits(Some(&items[item]));
@@ -243,7 +220,7 @@ fn contains(argument: &Value, wanted: &Value) -> bool {
 }
 
 /// Whether two values mean the same.
-fn same(argument: Option<&Value>, wanted: &Value) -> bool {
+pub(super) fn same(argument: Option<&Value>, wanted: &Value) -> bool {
     match (argument.unwrap_or(&Value::Null), wanted) {
         // Two whole numbers are the same only if they are: as fractions, large ones would lose their last digits.
         (Value::Number(a), Value::Number(b)) => {

@@ -27,6 +27,7 @@ mod forbidden;
 mod matcher;
 mod said;
 mod scoring;
+mod struck_out;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,6 +43,7 @@ pub(crate) use forbidden::Forbidden;
 pub use matcher::{InvalidMatcher, Matcher};
 pub use said::{Said, Speaker};
 pub use scoring::Scoring;
+pub(crate) use struck_out::{Fit, may_be, may_have_fitted};
 
 /// Scenarios that are run and judged together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

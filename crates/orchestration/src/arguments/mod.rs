@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `validators` | checks input against the tool's schema, and asks for repairs if it does not fit |
 //! | `repair`, `text`, `fit` | small repairs, each told in words: of the text, then of the values |
+//! | `excused` | whether all that is wrong lies where somebody excuses it |
 //! | `canonical` | one text for equal inputs |
 //! | `context`, `scrub` | values that the host gives and the model never sees |
 //!
@@ -11,6 +12,7 @@
 
 mod canonical;
 mod context;
+mod excused;
 mod fit;
 mod repair;
 mod schema;
@@ -23,6 +25,7 @@ mod validators;
 pub(crate) use canonical::canonical_value;
 pub use canonical::{canonical, digest};
 pub use context::{ContextInjection, Hidden};
+pub use excused::Demand;
 pub use repair::Repair;
 pub(crate) use validators::compile;
 pub use validators::{Checked, InputFault, Validators};

@@ -6,7 +6,12 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, ToolInput};
 
-use super::{fit, repair::Repair, schema, text};
+use super::{
+    excused::{Demand, is_excused},
+    fit,
+    repair::Repair,
+    schema, text,
+};
 use crate::per_definition::PerDefinition;
 
 /// Faults named in one message at most.
@@ -79,6 +84,21 @@ impl Validators {
             (true, Value::Object(input)) => Ok(input),
             (_, input) => Err(faults(validator, &input)),
         }
+    }
+
+    /// Whether an input fits but for what is excused: told is the value that does not fit, and what is asked of it.
+    pub fn fits_but_for(
+        &self,
+        definition: &Arc<ToolDefinition>,
+        input: &Value,
+        excuses: &dyn Fn(&Value, Demand<'_>) -> bool,
+    ) -> bool {
+        let validator = self.validator(definition);
+        let Some(validator) = &*validator else {
+            return true;
+        };
+        let mut faults = validator.iter_errors(input);
+        faults.all(|fault| is_excused(input, &fault, excuses))
     }
 
     /// What a model wrote, as it may be executed: as it is if it is valid, else with the repairs that make

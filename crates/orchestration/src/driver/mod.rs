@@ -170,6 +170,11 @@ impl Agent {
         self.with(|settings| settings.context = context)
     }
 
+    /// What tools are given that the model neither sees nor writes.
+    pub fn context(&self) -> &ContextInjection {
+        &self.settings.context
+    }
+
     /// Gives results of read-only tools again without calling them.
     #[must_use]
     pub fn with_cache(self, cache: Arc<ResultCache>) -> Self {
