@@ -2,17 +2,17 @@
 
 use std::{borrow::Cow, future::Future, io, time::Duration};
 
-use futures_core::stream::BoxStream;
-use futures_util::StreamExt as _;
 use sqlx::{
     Arguments, ColumnIndex, Database, Decode, Encode, Postgres, Sqlite, Type,
     postgres::{PgArguments, PgConnection, PgPool, PgRow},
-    sqlite::{SqliteArguments, SqliteConnection, SqlitePool, SqliteRow},
+    sqlite::{SqliteArguments, SqlitePool, SqliteRow},
 };
 use tokio::time::timeout;
 
+use crate::sqlite::{Cell, File};
+
 /// How long it may take to end a transaction or a connection in order. Dropping it ends it too.
-const FAREWELL: Duration = Duration::from_secs(5);
+pub(crate) const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A parameter.
 #[derive(Debug, Clone)]
@@ -120,13 +120,19 @@ impl Rows {
 
 /// A row of a result.
 pub(crate) enum Row {
+    /// Of a reader.
     Sqlite(SqliteRow),
+    /// Of the writer.
+    Cells(Vec<Cell>),
     Postgres(PgRow),
 }
 
 impl Row {
     pub(crate) fn int(&self, column: usize) -> Result<i64, sqlx::Error> {
-        self.get(column)
+        match self {
+            Self::Cells(cells) => cell(cells, column)?.int(),
+            Self::Sqlite(_) | Self::Postgres(_) => self.get(column),
+        }
     }
 
     /// A whole number that counts something.
@@ -135,11 +141,17 @@ impl Row {
     }
 
     pub(crate) fn text(&self, column: usize) -> Result<String, sqlx::Error> {
-        self.get(column)
+        match self {
+            Self::Cells(cells) => cell(cells, column)?.text(),
+            Self::Sqlite(_) | Self::Postgres(_) => self.get(column),
+        }
     }
 
     pub(crate) fn optional_text(&self, column: usize) -> Result<Option<String>, sqlx::Error> {
-        self.get(column)
+        match self {
+            Self::Cells(cells) => cell(cells, column)?.optional_text(),
+            Self::Sqlite(_) | Self::Postgres(_) => self.get(column),
+        }
     }
 
     fn get<T>(&self, column: usize) -> Result<T, sqlx::Error>
@@ -154,13 +166,27 @@ impl Row {
         match self {
             Self::Sqlite(row) => row.try_get(column),
             Self::Postgres(row) => row.try_get(column),
+            // They have no types.
+            Self::Cells(_) => Err(sqlx::Error::ColumnIndexOutOfBounds {
+                index: column,
+                len: 0,
+            }),
         }
     }
 }
 
-/// One connection, of the writer or of a long read.
+fn cell(cells: &[Cell], column: usize) -> Result<&Cell, sqlx::Error> {
+    cells
+        .get(column)
+        .ok_or(sqlx::Error::ColumnIndexOutOfBounds {
+            index: column,
+            len: cells.len(),
+        })
+}
+
+/// The connection of the writer. What is asked of a file blocks: it belongs on a thread that may be blocked.
 pub(crate) enum Connection {
-    Sqlite(SqliteConnection),
+    Sqlite(File),
     /// With how long the server may take for anything. A connection that was cut without a word says nothing for a
     /// quarter of an hour.
     Postgres(PgConnection, Duration),
@@ -174,11 +200,7 @@ impl Connection {
         values: Vec<Value<'_>>,
     ) -> Result<u64, sqlx::Error> {
         match self {
-            Self::Sqlite(connection) => {
-                let arguments = arguments::<SqliteArguments>(values)?;
-                let done = sqlx::query_with(sql, arguments).execute(connection).await?;
-                Ok(done.rows_affected())
-            }
+            Self::Sqlite(file) => file.execute(sql, &values),
             Self::Postgres(connection, patience) => {
                 let arguments = arguments::<PgArguments>(values)?;
                 let executing = sqlx::query_with(sql, arguments).execute(connection);
@@ -193,12 +215,9 @@ impl Connection {
         values: Vec<Value<'_>>,
     ) -> Result<Vec<Row>, sqlx::Error> {
         match self {
-            Self::Sqlite(connection) => {
-                let arguments = arguments::<SqliteArguments>(values)?;
-                let rows = sqlx::query_with(sql, arguments)
-                    .fetch_all(connection)
-                    .await?;
-                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            Self::Sqlite(file) => {
+                let rows = file.rows(sql, &values)?;
+                Ok(rows.into_iter().map(Row::Cells).collect())
             }
             Self::Postgres(connection, patience) => {
                 let arguments = arguments::<PgArguments>(values)?;
@@ -207,31 +226,6 @@ impl Connection {
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
-    }
-
-    /// The same, one after the other: no more of them is in memory than is looked at. Not to be used again for
-    /// anything else if this is not read to its end.
-    pub(crate) fn stream<'c>(
-        &'c mut self,
-        sql: &'static str,
-        values: Vec<Value<'_>>,
-    ) -> Result<Rowstream<'c>, sqlx::Error> {
-        Ok(match self {
-            Self::Sqlite(connection) => {
-                let arguments = arguments::<SqliteArguments>(values)?;
-                let rows = sqlx::query_with(sql, arguments).fetch(connection);
-                let rows = rows.map(|row| row.map(Row::Sqlite)).boxed();
-                let patience = None;
-                Rowstream { rows, patience }
-            }
-            Self::Postgres(connection, patience) => {
-                let arguments = arguments::<PgArguments>(values)?;
-                let rows = sqlx::query_with(sql, arguments).fetch(connection);
-                let rows = rows.map(|row| row.map(Row::Postgres)).boxed();
-                let patience = Some(*patience);
-                Rowstream { rows, patience }
-            }
-        })
     }
 
     pub(crate) async fn row(
@@ -245,9 +239,7 @@ impl Connection {
     /// Statements without parameters and results, such as those of a transaction.
     pub(crate) async fn run(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
         match self {
-            Self::Sqlite(connection) => {
-                sqlx::raw_sql(sql).execute(connection).await?;
-            }
+            Self::Sqlite(file) => file.run(sql)?,
             Self::Postgres(connection, patience) => {
                 within(*patience, sqlx::raw_sql(sql).execute(connection)).await?;
             }
@@ -261,12 +253,10 @@ impl Connection {
     }
 
     /// Makes the file of SQLite smaller by a part of the pages that are free.
-    pub(crate) async fn give_back(&mut self) -> Result<(), sqlx::Error> {
-        if let Self::Sqlite(connection) = self {
+    pub(crate) fn give_back(&mut self) -> Result<(), sqlx::Error> {
+        if let Self::Sqlite(file) = self {
             // It goes on for as long as somebody asks for its next row.
-            sqlx::query("PRAGMA incremental_vacuum(8000)")
-                .fetch_all(connection)
-                .await?;
+            file.rows("PRAGMA incremental_vacuum(8000)", &[])?;
         }
         Ok(())
     }
@@ -274,27 +264,12 @@ impl Connection {
     /// Closes it in order, as far as that goes.
     pub(crate) async fn close(self) {
         use sqlx::Connection as _;
-        // Whatever a closing connection says, everything that was acknowledged is committed.
-        let _ = match self {
-            Self::Sqlite(connection) => connection.close().await,
-            Self::Postgres(connection, _) => within(FAREWELL, connection.close()).await,
-        };
-    }
-}
-
-/// The rows of a result as they come.
-pub(crate) struct Rowstream<'c> {
-    rows: BoxStream<'c, Result<Row, sqlx::Error>>,
-    /// How long the server may take for the next one.
-    patience: Option<Duration>,
-}
-
-impl Rowstream<'_> {
-    pub(crate) async fn next(&mut self) -> Result<Option<Row>, sqlx::Error> {
-        let next = async { self.rows.next().await.transpose() };
-        match self.patience {
-            Some(patience) => within(patience, next).await,
-            None => next.await,
+        match self {
+            Self::Sqlite(file) => drop(file),
+            // Whatever a closing connection says, everything that was acknowledged is committed.
+            Self::Postgres(connection, _) => {
+                let _ = within(FAREWELL, connection.close()).await;
+            }
         }
     }
 }
@@ -357,7 +332,7 @@ impl Readers {
     }
 }
 
-fn arguments<A>(values: Vec<Value<'_>>) -> Result<A, sqlx::Error>
+pub(crate) fn arguments<A>(values: Vec<Value<'_>>) -> Result<A, sqlx::Error>
 where
     A: Arguments,
     A::Database: Database,

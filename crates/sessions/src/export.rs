@@ -14,8 +14,9 @@ use tokio::{sync::mpsc, task::AbortHandle};
 
 use crate::{
     Store,
-    database::{Connection, Row, has_nul, values},
+    database::{Row, has_nul, values},
     error::{storage, unread},
+    long_read::LongRead,
     read::{self, FoundRun, corrupt, each_event},
     record::{FORMAT, Header, Record, VERSION},
 };
@@ -194,7 +195,7 @@ async fn write(
 }
 
 async fn write_session(
-    connection: &mut Connection,
+    connection: &mut LongRead,
     owner: &Principal,
     row: &Row,
     output: &mut Output,
@@ -214,7 +215,7 @@ async fn write_session(
 }
 
 async fn write_run(
-    connection: &mut Connection,
+    connection: &mut LongRead,
     found: FoundRun,
     output: &mut Output,
 ) -> Result<(), Stop> {
@@ -258,7 +259,7 @@ async fn write_run(
 
 /// Rows of (position, message).
 async fn messages(
-    connection: &mut Connection,
+    connection: &mut LongRead,
     sql: &'static str,
     key: i64,
     output: &mut Output,

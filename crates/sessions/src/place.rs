@@ -10,28 +10,25 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions as _, SqliteConnection,
-    error::DatabaseError,
-    postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
-    sqlite::{
-        SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions,
-        SqliteSynchronous,
-    },
+    ConnectOptions as _,
+    postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgSslMode},
+    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
 };
-use tokio::time::{Instant, sleep};
 
 use crate::{
-    Durability, OpenError, StoreOptions,
+    OpenError, StoreOptions,
     database::{Connection, Readers, within},
+    long_read::LongRead,
     options::{Location, PATIENCE},
+    sqlite::Opening,
 };
 
 /// How long a writer waits for another process that writes. Transactions take milliseconds, but those of a
 /// machine that is busy with something else are many.
-const BUSY: Duration = Duration::from_secs(20);
+pub(crate) const BUSY: Duration = Duration::from_secs(20);
 
 /// How long it is left to whoever makes a new file.
-const PAUSE: Duration = Duration::from_millis(10);
+pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 
 /// SQLite reads in parallel, and more would only wait for the same two or four cores.
 const SQLITE_READERS: u32 = 4;
@@ -47,7 +44,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub(crate) enum Place {
     Sqlite {
         path: PathBuf,
-        writer: Box<SqliteConnectOptions>,
+        writer: Opening,
         reader: Box<SqliteConnectOptions>,
     },
     Postgres {
@@ -61,7 +58,7 @@ impl Place {
         match &options.location {
             Location::Sqlite(path) => Ok(Self::Sqlite {
                 path: path.clone(),
-                writer: Box::new(writer(path, options.durability)),
+                writer: Opening::new(path.clone(), options.durability),
                 reader: Box::new(reader(path)),
             }),
             Location::Postgres(url) => {
@@ -82,13 +79,12 @@ impl Place {
         }
     }
 
-    /// A connection that writes.
+    /// A connection that writes. To a file, this blocks as what is done with it does.
     pub(crate) async fn connect(&self) -> Result<Connection, sqlx::Error> {
         Ok(match self {
-            Self::Sqlite { writer, .. } => Connection::Sqlite(patiently(writer).await?),
+            Self::Sqlite { writer, .. } => Connection::Sqlite(writer.open().await?),
             Self::Postgres { options, patience } => {
-                let connecting = Box::pin(options.connect());
-                let connection = within(CONNECT.min(*patience), connecting).await?;
+                let connection = connect(options, *patience).await?;
                 Connection::Postgres(connection, *patience)
             }
         })
@@ -104,24 +100,19 @@ impl Place {
     }
 
     /// A connection for one long read, which sees the store as it is now until it is dropped.
-    pub(crate) async fn long_read(&self) -> Result<Connection, sqlx::Error> {
-        Ok(match self {
+    pub(crate) async fn long_read(&self) -> Result<LongRead, sqlx::Error> {
+        let mut connection = match self {
             Self::Sqlite { reader, .. } => {
                 // Its rows may be large.
                 let reader = (**reader).clone().row_buffer_size(1);
-                let reader = reader.connect().await?;
-                let mut connection = Connection::Sqlite(reader);
-                connection.run("BEGIN").await?;
-                connection
+                LongRead::Sqlite(reader.connect().await?)
             }
-            Self::Postgres { .. } => {
-                let mut connection = self.connect().await?;
-                connection
-                    .run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    .await?;
-                connection
+            Self::Postgres { options, patience } => {
+                LongRead::Postgres(connect(options, *patience).await?, *patience)
             }
-        })
+        };
+        connection.begin().await?;
+        Ok(connection)
     }
 
     /// The connections that read. They are made when they are needed.
@@ -156,24 +147,13 @@ impl Place {
     }
 }
 
-/// A connection that writes. SQLite does not wait, whatever its time for that, where two who open a new file both
-/// want it to have a log: one of them is told that it is locked, and then it is the other's turn to be done.
-async fn patiently(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
-    let until = Instant::now() + BUSY;
-    loop {
-        match options.connect().await {
-            Err(error) if is_busy(&error) && Instant::now() < until => sleep(PAUSE).await,
-            connected => return connected,
-        }
-    }
-}
-
-/// Whether somebody else has the file: `SQLITE_BUSY` and what it has of extended codes
-/// (<https://sqlite.org/rescode.html#busy>).
-fn is_busy(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(DatabaseError::code);
-    let code = code.and_then(|code| code.parse::<u32>().ok());
-    code.is_some_and(|code| code & 0xff == 5)
+async fn connect(
+    options: &PgConnectOptions,
+    patience: Duration,
+) -> Result<PgConnection, sqlx::Error> {
+    // It is large, and stands in what every transaction is made of.
+    let connecting = Box::pin(options.connect());
+    within(CONNECT.min(patience), connecting).await
 }
 
 /// Whoever names a certificate wants the server checked: `require` does not do that here as it does in PostgreSQL's
@@ -196,25 +176,6 @@ fn reader(path: &Path) -> SqliteConnectOptions {
         .filename(path)
         .read_only(true)
         .busy_timeout(BUSY)
-        .disable_statement_logging()
-}
-
-fn writer(path: &Path, durability: Durability) -> SqliteConnectOptions {
-    let synchronous = match durability {
-        Durability::PowerLoss => SqliteSynchronous::Full,
-        Durability::ProcessCrash => SqliteSynchronous::Normal,
-    };
-    SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(false)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(synchronous)
-        .busy_timeout(BUSY)
-        .foreign_keys(true)
-        // What retention removes makes the file smaller; can only be chosen before the first table.
-        .auto_vacuum(SqliteAutoVacuum::Incremental)
-        // The log keeps its size after a large transaction otherwise.
-        .pragma("journal_size_limit", "67108864")
         .disable_statement_logging()
 }
 

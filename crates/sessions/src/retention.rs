@@ -5,7 +5,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use switchboard_domain::SessionStoreError;
 
-use crate::{Store, database::values, error::Refusal, transaction::Transaction, writer::Write};
+use crate::{
+    Store,
+    database::values,
+    error::Refusal,
+    transaction::Transaction,
+    writer::{Follows, Write},
+};
 
 /// What is kept, and for how long. A session with a run that is not over is kept in any case, and without a
 /// limit everything is.
@@ -77,7 +83,10 @@ enum Prune {
 impl Write for Prune {
     type Answer = u64;
     const WHAT: &'static str = "forget what is old";
-    const ENDS_EVENTS: bool = true;
+
+    fn follows_events(&self) -> Follows<'_> {
+        Follows::All
+    }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<u64, Refusal> {
         // `used_us` again: a session that another process uses meanwhile is none of these any more.
@@ -120,7 +129,7 @@ impl Write for GiveBack {
     const WHAT: &'static str = "make the file smaller";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
-        tx.connection.give_back().await?;
+        tx.connection.give_back()?;
         Ok(())
     }
 }

@@ -7,11 +7,13 @@ use switchboard_domain::{
     AuditEntry, Message, Principal, RunRecord, RunSnapshot, RunState, RunStore, Session, SessionId,
     SessionStore, SessionStoreError, StoredEvent,
 };
+use tokio::{runtime::Handle, task::spawn_blocking};
 
 use crate::{
     OpenError, StoreOptions,
     database::{Connection, has_nul},
     instance::Liveness,
+    long_read::LongRead,
     place::{Place, make_private},
     read::Reader,
     schema,
@@ -21,7 +23,7 @@ use crate::{
         events::AppendEvents,
         instance::{Bury, Leave, Ping},
         ledger::{Audit, Before, KeepDecisions},
-        run::{Begin, Release, Save, Take},
+        run::{Begin, BeginSession, Release, Save, Take},
         session::{Append, Create, Delete, Rename},
     },
     writer::{Queue, Writer},
@@ -74,11 +76,18 @@ impl Store {
         if let Place::Sqlite { path, .. } = &place {
             make_private(path)?;
         }
-        let mut connection = place.connect().await.map_err(cannot_open)?;
-        schema::update(&mut connection).await?;
+        let connection = match &place {
+            Place::Sqlite { .. } => {
+                let (place, runtime) = (place.clone(), Handle::current());
+                let prepared = spawn_blocking(move || runtime.block_on(prepare(&place)));
+                prepared.await.map_err(cannot_open)??
+            }
+            Place::Postgres { .. } => prepare(&place).await?,
+        };
         let liveness = Arc::new(Liveness::new(&place));
         let readers = place.readers();
         let queue = Writer::start(place.clone(), Arc::clone(&liveness), connection);
+        let queue = queue.map_err(cannot_open)?;
         let reader = Reader {
             readers,
             liveness: Arc::clone(&liveness),
@@ -89,10 +98,7 @@ impl Store {
             liveness,
             queue,
         };
-        let opened = inner.queue.perform(Bury).await;
-        opened.map_err(|source| OpenError::Database {
-            source: source.into(),
-        })?;
+        inner.queue.perform(Bury).await.map_err(cannot_open)?;
         inner.liveness.sweep_all();
         let inner = Arc::new(inner);
         Ok(Self { inner })
@@ -167,7 +173,7 @@ impl Store {
     }
 
     /// Sees the store as it is now.
-    pub(crate) async fn long_read(&self) -> Result<Connection, sqlx::Error> {
+    pub(crate) async fn long_read(&self) -> Result<LongRead, sqlx::Error> {
         self.inner.place.long_read().await
     }
 }
@@ -180,7 +186,14 @@ fn can_be_there(run: &str) -> Result<(), SessionStoreError> {
     Ok(())
 }
 
-fn cannot_open(source: sqlx::Error) -> OpenError {
+/// A connection that writes, to a store that is up to date.
+async fn prepare(place: &Place) -> Result<Connection, OpenError> {
+    let mut connection = place.connect().await.map_err(cannot_open)?;
+    schema::update(&mut connection).await?;
+    Ok(connection)
+}
+
+fn cannot_open(source: impl std::error::Error + Send + Sync + 'static) -> OpenError {
     OpenError::Database {
         source: source.into(),
     }
@@ -269,6 +282,23 @@ impl RunStore for Store {
         self.begin_again(owner, run, after, after, messages).await
     }
 
+    async fn begin_session(
+        &self,
+        owner: &Principal,
+        session: &Session,
+        run: &RunRecord,
+        messages: &[Arc<Message>],
+    ) -> Result<RunRecord, SessionStoreError> {
+        let write = BeginSession {
+            owner: owner.clone(),
+            session: session.clone(),
+            run: run.clone(),
+            wish: wish::text(run.wish.as_ref())?,
+            messages: texts("begin a run", messages)?,
+        };
+        self.inner.queue.perform(write).await
+    }
+
     async fn begin_again(
         &self,
         owner: &Principal,
@@ -303,13 +333,9 @@ impl RunStore for Store {
         events: &[StoredEvent],
     ) -> Result<(), SessionStoreError> {
         can_be_there(run)?;
-        match AppendEvents::new(run, events) {
+        match AppendEvents::new(run, events)? {
             Some(write) => self.inner.queue.append_events(write).await,
-            None if events.is_empty() => Ok(()),
-            None => Err(SessionStoreError::RunConflict {
-                run: run.to_owned(),
-                reason: "the events have gaps".to_owned(),
-            }),
+            None => Ok(()),
         }
     }
 
@@ -323,10 +349,16 @@ impl RunStore for Store {
         self.inner.reader.events(owner, run, after, limit).await
     }
 
-    async fn save(&self, run: &str, snapshot: &RunSnapshot) -> Result<(), SessionStoreError> {
+    async fn save_with(
+        &self,
+        run: &str,
+        events: &[StoredEvent],
+        snapshot: &RunSnapshot,
+    ) -> Result<(), SessionStoreError> {
         can_be_there(run)?;
         let write = Save {
             run: run.to_owned(),
+            events: AppendEvents::new(run, events)?,
             state: Arc::clone(&snapshot.state),
             from: snapshot.from,
             messages: texts("store the state of a run", &snapshot.messages)?,
@@ -342,9 +374,10 @@ impl RunStore for Store {
         self.inner.reader.snapshot(owner, run).await
     }
 
-    async fn release(
+    async fn release_with(
         &self,
         run: &str,
+        events: &[StoredEvent],
         state: RunState,
         outcome: Option<String>,
         after: u64,
@@ -353,6 +386,7 @@ impl RunStore for Store {
         can_be_there(run)?;
         let write = Release {
             run: run.to_owned(),
+            events: AppendEvents::new(run, events)?,
             state,
             outcome,
             after,

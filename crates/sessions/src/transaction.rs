@@ -137,6 +137,22 @@ impl Transaction<'_> {
         messages: &[String],
     ) -> Result<u64, sqlx::Error> {
         const COUNT: &str = "UPDATE sessions SET messages = $2 WHERE key = $1";
+        let total = session.messages + messages.len() as u64;
+        if !messages.is_empty() {
+            self.insert_messages(session.key, session.messages, messages)
+                .await?;
+            self.execute(COUNT, values![session.key, total]).await?;
+        }
+        Ok(total)
+    }
+
+    /// Writes messages of a session, which are counted elsewhere.
+    pub(crate) async fn insert_messages(
+        &mut self,
+        session: i64,
+        from: u64,
+        messages: &[String],
+    ) -> Result<(), sqlx::Error> {
         static ADD: LazyLock<Rows> = LazyLock::new(|| {
             Rows::new(
                 "INSERT INTO messages (session, position, message) VALUES ",
@@ -145,13 +161,7 @@ impl Transaction<'_> {
                 "",
             )
         });
-        let total = session.messages + messages.len() as u64;
-        if !messages.is_empty() {
-            self.insert(&ADD, session.key, session.messages, messages)
-                .await?;
-            self.execute(COUNT, values![session.key, total]).await?;
-        }
-        Ok(total)
+        self.insert(&ADD, session, from, messages).await
     }
 
     /// Removes the messages of a session behind the first `keep` ones.

@@ -1,10 +1,11 @@
 //! The one task of a store that writes: it takes everything that is queued and does it in one transaction.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, io, sync::Arc, thread, time::Duration};
 
 use async_trait::async_trait;
 use switchboard_domain::SessionStoreError;
 use tokio::{
+    runtime::Handle,
     sync::{mpsc, oneshot},
     time::{Instant, sleep},
 };
@@ -35,12 +36,24 @@ pub(crate) trait Write: Send + Sync + 'static {
     type Answer: Send + 'static;
     /// For errors: "failed to …".
     const WHAT: &'static str;
-    /// Whether events that were queued before must be written before.
-    const ENDS_EVENTS: bool = false;
     /// Whether it is done also when nobody waits for it any more.
     const ALWAYS: bool = false;
 
+    /// Which events that were queued before must be written before.
+    fn follows_events(&self) -> Follows<'_> {
+        Follows::None
+    }
+
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<Self::Answer, Refusal>;
+}
+
+/// The events that something else must not overtake.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Follows<'a> {
+    None,
+    /// Those of this run.
+    Run(&'a str),
+    All,
 }
 
 /// What a transaction begins with once the caller is known.
@@ -49,6 +62,16 @@ pub(crate) enum Work {
     Other(Box<dyn Job>),
     /// The last one.
     End(oneshot::Sender<()>),
+}
+
+impl Work {
+    fn is_done(&self) -> bool {
+        match self {
+            Self::Events(job) => job.is_done(),
+            Self::Other(job) => job.is_done(),
+            Self::End(_) => true,
+        }
+    }
 }
 
 pub(crate) struct Queued<W: Write> {
@@ -60,9 +83,16 @@ pub(crate) struct Queued<W: Write> {
 #[async_trait]
 pub(crate) trait Job: Send {
     fn is_abandoned(&self) -> bool;
-    fn ends_events(&self) -> bool;
-    /// Does it, and remembers how that went. An error is one of the whole transaction.
-    async fn apply(&mut self, tx: &mut Transaction<'_>) -> Result<(), Arc<sqlx::Error>>;
+    fn follows_events(&self) -> Follows<'_>;
+    /// Whether it was done; if not, it knows why.
+    fn is_done(&self) -> bool;
+    /// Does it, and remembers how that went. An error is one of the whole transaction. Whoever is alone in one is not
+    /// undone if it fails: all of the transaction is to be.
+    async fn apply(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        is_alone: bool,
+    ) -> Result<(), Arc<sqlx::Error>>;
     fn answer(self: Box<Self>, failure: Option<Shared>);
 }
 
@@ -84,19 +114,33 @@ impl<W: Write> Job for Queued<W> {
         !W::ALWAYS && self.reply.is_closed()
     }
 
-    fn ends_events(&self) -> bool {
-        W::ENDS_EVENTS
+    fn follows_events(&self) -> Follows<'_> {
+        self.write.follows_events()
     }
 
-    async fn apply(&mut self, tx: &mut Transaction<'_>) -> Result<(), Arc<sqlx::Error>> {
-        tx.connection.run("SAVEPOINT op").await?;
+    fn is_done(&self) -> bool {
+        matches!(self.outcome, Some(Ok(_)))
+    }
+
+    async fn apply(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        is_alone: bool,
+    ) -> Result<(), Arc<sqlx::Error>> {
+        if !is_alone {
+            tx.connection.run("SAVEPOINT op").await?;
+        }
         let refusal = match self.write.apply(tx).await {
             Ok(answer) => {
-                tx.connection.run("RELEASE SAVEPOINT op").await?;
+                if !is_alone {
+                    tx.connection.run("RELEASE SAVEPOINT op").await?;
+                }
                 self.outcome = Some(Ok(answer));
                 return Ok(());
             }
-            Err(Refusal::Failed(error)) if connection_lost(&error) || collided(&error) => {
+            Err(Refusal::Failed(error))
+                if is_alone || connection_lost(&error) || collided(&error) =>
+            {
                 return Err(error.into());
             }
             Err(Refusal::Refused(refused)) => refused,
@@ -107,7 +151,9 @@ impl<W: Write> Job for Queued<W> {
                 return Ok(());
             }
         };
-        undo(tx.connection).await?;
+        if !is_alone {
+            undo(tx.connection).await?;
+        }
         self.outcome = Some(Err(refusal));
         Ok(())
     }
@@ -210,17 +256,30 @@ enum Phase {
 }
 
 impl Writer {
-    /// Starts the task, which ends with [`Queue::end`] or the last clone of the queue.
-    pub(crate) fn start(place: Place, liveness: Arc<Liveness>, connection: Connection) -> Queue {
+    /// Starts the task, which ends with [`Queue::end`] or the last clone of the queue. A file blocks whoever works with
+    /// it, so that its writer has a thread of its own.
+    pub(crate) fn start(
+        place: Place,
+        liveness: Arc<Liveness>,
+        connection: Connection,
+    ) -> io::Result<Queue> {
         let (sender, receiver) = mpsc::unbounded_channel();
+        let blocks = matches!(connection, Connection::Sqlite(_));
         let writer = Self {
             place,
             liveness,
             connection: Some(connection),
             phase: Phase::Beginning,
         };
-        tokio::spawn(writer.work(receiver));
-        Queue(sender)
+        let work = writer.work(receiver);
+        if blocks {
+            let runtime = Handle::current();
+            let thread = thread::Builder::new().name("sessions".to_owned());
+            thread.spawn(move || runtime.block_on(work))?;
+        } else {
+            tokio::spawn(work);
+        }
+        Ok(Queue(sender))
     }
 
     async fn work(mut self, mut queue: mpsc::UnboundedReceiver<Work>) {
@@ -317,7 +376,12 @@ impl Writer {
             now: &now,
             removed: &mut removed,
         };
-        apply(&mut tx, batch).await?;
+        let is_alone = batch.len() == 1;
+        apply(&mut tx, batch, is_alone).await?;
+        if is_alone && !batch.iter().all(Work::is_done) {
+            connection.run("ROLLBACK").await?;
+            return Ok(());
+        }
         self.phase = Phase::Committing;
         connection.run("COMMIT").await?;
         for id in removed {
@@ -359,7 +423,11 @@ async fn identify(
     Ok(claim.id)
 }
 
-async fn apply(tx: &mut Transaction<'_>, batch: &mut [Work]) -> Result<(), Arc<sqlx::Error>> {
+async fn apply(
+    tx: &mut Transaction<'_>,
+    batch: &mut [Work],
+    is_alone: bool,
+) -> Result<(), Arc<sqlx::Error>> {
     // Events of different runs have nothing to do with each other: they are written together.
     let mut pending: Vec<&mut Queued<AppendEvents>> = Vec::new();
     let mut runs: HashSet<Arc<str>> = HashSet::new();
@@ -368,28 +436,34 @@ async fn apply(tx: &mut Transaction<'_>, batch: &mut [Work]) -> Result<(), Arc<s
             Work::Events(job) => {
                 // The second append of a run follows upon the first.
                 if !runs.insert(Arc::clone(&job.write.run)) {
-                    flush(tx, &mut pending).await?;
+                    flush(tx, &mut pending, is_alone).await?;
                     runs.clear();
                     runs.insert(Arc::clone(&job.write.run));
                 }
                 pending.push(job);
             }
             Work::Other(job) => {
-                if job.ends_events() {
-                    flush(tx, &mut pending).await?;
+                let follows = match job.follows_events() {
+                    Follows::None => false,
+                    Follows::Run(run) => runs.contains(run),
+                    Follows::All => true,
+                };
+                if follows {
+                    flush(tx, &mut pending, is_alone).await?;
                     runs.clear();
                 }
-                job.apply(tx).await?;
+                job.apply(tx, is_alone).await?;
             }
             Work::End(_) => {}
         }
     }
-    flush(tx, &mut pending).await
+    flush(tx, &mut pending, is_alone).await
 }
 
 async fn flush(
     tx: &mut Transaction<'_>,
     pending: &mut Vec<&mut Queued<AppendEvents>>,
+    is_alone: bool,
 ) -> Result<(), Arc<sqlx::Error>> {
     let mut left = std::mem::take(pending);
     for jobs in left.chunks_mut(events::MOST) {
@@ -400,7 +474,7 @@ async fn flush(
         } else {
             // One of them does not fit, or there is only one.
             for job in jobs {
-                job.apply(tx).await?;
+                job.apply(tx, is_alone).await?;
             }
         }
     }

@@ -35,7 +35,7 @@ async fn cramped() -> (Store, TempDir) {
         .durability(Durability::ProcessCrash);
     let mut place = Place::new(&options).unwrap();
     if let Place::Sqlite { writer, .. } = &mut place {
-        **writer = writer.as_ref().clone().pragma("max_page_count", PAGES);
+        *writer = writer.clone().pragma("max_page_count", PAGES);
     }
     let store = Store::open_at(place).await.unwrap();
     for name in ["s", "t", "u"] {
@@ -134,5 +134,79 @@ async fn who_fits_on_a_full_disk_does_not_fail_with_who_does_not() {
     let found = store.get(&me, &s).await.unwrap().unwrap();
     assert_eq!((found.title.as_str(), found.messages), ("small", 0));
     assert!(store.messages(&me, &s, 0).await.unwrap().is_empty());
+    store.close().await;
+}
+
+/// How many statements the writer has executed, with those of this transaction.
+struct Statements;
+
+#[async_trait]
+impl Write for Statements {
+    type Answer = u64;
+    const WHAT: &'static str = "count";
+
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<u64, Refusal> {
+        let Connection::Sqlite(file) = tx.connection else {
+            return Ok(0);
+        };
+        Ok(file.statements)
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_few_statements() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = StoreOptions::sqlite(folder.path().join("sessions.db"));
+    let options = options.durability(Durability::ProcessCrash);
+    let store = Store::open(options).await.unwrap();
+    let (me, said) = (me(), says(10));
+    let session = Session {
+        id: SessionId("s".into()),
+        title: String::new(),
+        created_at: String::new(),
+        messages: 0,
+    };
+    let run = RunRecord {
+        id: "r".into(),
+        session: session.id.clone(),
+        state: RunState::Running,
+        model: "m".into(),
+        created_at: String::new(),
+        updated_at: String::new(),
+        events_before: 0,
+        last_event: 0,
+        outcome: None,
+        wish: None,
+    };
+    let snapshot = switchboard_domain::RunSnapshot {
+        state: "{}".into(),
+        from: 0,
+        messages: said.to_vec(),
+    };
+    let mut before = store.queue().perform(Statements).await.unwrap();
+    let mut counts = Vec::new();
+    for step in 0..4 {
+        match step {
+            0 => {
+                let begun = store.begin_session(&me, &session, &run, &said).await;
+                begun.map(|_| ())
+            }
+            1 => store.save_with("r", &event(1), &snapshot).await,
+            2 => store.append_events("r", &event(2)).await,
+            _ => {
+                let over = RunState::Finished;
+                store
+                    .release_with("r", &event(3), over, None, 1, &said)
+                    .await
+            }
+        }
+        .unwrap();
+        let now = store.queue().perform(Statements).await.unwrap();
+        // Counting is the end of a transaction and the beginning of one, and so is what began before.
+        counts.push(now - before - 3);
+        before = now;
+    }
+    // Each with its BEGIN, whose instance it is, and COMMIT. Nobody needs a savepoint alone.
+    assert_eq!(counts, [6, 8, 4, 9]);
     store.close().await;
 }

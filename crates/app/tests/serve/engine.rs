@@ -216,6 +216,8 @@ impl ChatModel for Worker {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        // It takes a moment, as any model does: meanwhile what was told before is stored, and then shown.
+        tokio::task::yield_now().await;
         let is_done = request
             .messages
             .last()

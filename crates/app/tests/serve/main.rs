@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod commits;
 mod connections;
 mod continued;
 mod crash;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Principal, SessionId, SessionStoreError};
+use super::{Principal, Session, SessionId, SessionStoreError};
 use crate::Message;
 
 /// How a run stands.
@@ -120,6 +120,17 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError>;
 
+    /// Makes a session and begins its first run, both or neither: as [`SessionStore::create`](super::SessionStore::create)
+    /// and then [`RunStore::begin`] in one transaction. Fails with [`SessionStoreError::Exists`] if there is such a
+    /// session, whosever it is, and with what the two fail with otherwise. The run's session is this one.
+    async fn begin_session(
+        &self,
+        owner: &Principal,
+        session: &Session,
+        run: &RunRecord,
+        messages: &[Arc<Message>],
+    ) -> Result<RunRecord, SessionStoreError>;
+
     /// Begins a run that answers anew: as [`RunStore::begin`], but of the `after` messages that its session must hold
     /// only the first `keep` stay. Those behind them are removed in the same transaction, before `messages` go to its
     /// end; the runs that wrote them stay, with their events. Fails with [`SessionStoreError::Conflict`] also if `keep`
@@ -155,8 +166,19 @@ pub trait RunStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, SessionStoreError>;
 
-    /// Stores the state of a run that this process has.
-    async fn save(&self, run: &str, snapshot: &RunSnapshot) -> Result<(), SessionStoreError>;
+    /// Stores the state of a run that this process has. In the same transaction, `events` are appended before it, as by
+    /// [`RunStore::append_events`]; there may be none.
+    async fn save_with(
+        &self,
+        run: &str,
+        events: &[StoredEvent],
+        snapshot: &RunSnapshot,
+    ) -> Result<(), SessionStoreError>;
+
+    /// The same without events.
+    async fn save(&self, run: &str, snapshot: &RunSnapshot) -> Result<(), SessionStoreError> {
+        self.save_with(run, &[], snapshot).await
+    }
 
     /// What was saved last, with the whole conversation (`from` is 0); `None` if nothing was. Fails with
     /// [`SessionStoreError::Unreadable`] if one of its messages is none to this version.
@@ -169,7 +191,19 @@ pub trait RunStore: Send + Sync {
     /// Lets go of a run that waits for somebody ([`RunState::Waiting`]), gives it up without ending it
     /// ([`RunState::Interrupted`], such as at the end of the process), or marks it as over
     /// ([`RunState::Finished`]), with how it ended. A run that is over keeps its events and loses its state.
-    /// In the same transaction, `messages` go to the end of its session, which must hold `after` messages.
+    /// In the same transaction, `events` are appended before it, as by [`RunStore::append_events`], and `messages` go to
+    /// the end of its session, which must hold `after` messages; there may be none of either.
+    async fn release_with(
+        &self,
+        run: &str,
+        events: &[StoredEvent],
+        state: RunState,
+        outcome: Option<String>,
+        after: u64,
+        messages: &[Arc<Message>],
+    ) -> Result<(), SessionStoreError>;
+
+    /// The same without events.
     async fn release(
         &self,
         run: &str,
@@ -177,7 +211,10 @@ pub trait RunStore: Send + Sync {
         outcome: Option<String>,
         after: u64,
         messages: &[Arc<Message>],
-    ) -> Result<(), SessionStoreError>;
+    ) -> Result<(), SessionStoreError> {
+        self.release_with(run, &[], state, outcome, after, messages)
+            .await
+    }
 
     /// Looks a run up. One whose process is gone is [`RunState::Interrupted`].
     async fn run(

@@ -19,8 +19,8 @@ pub(super) struct Desk(Arc<Mutex<Papers>>);
 struct Papers {
     /// What the store has of the conversation, or will have when the order is done.
     mark: SnapshotMark,
-    /// The run was over when it was stored last.
-    is_over: bool,
+    /// The number of the first event that is told after the run was over: such are stored with its end.
+    ending: Option<u64>,
     order: Option<Order>,
     /// Why nothing can be stored any more.
     fault: Option<serde_json::Error>,
@@ -29,7 +29,7 @@ struct Papers {
 /// Something to be stored while the driver waits.
 pub(super) struct Order {
     pub(super) snapshot: RunSnapshot,
-    /// Events with numbers below this one come first.
+    /// Events with numbers below this one come before it.
     pub(super) next_event: u64,
     /// Told when it is stored. Dropped if it is not; then the driver is, too.
     pub(super) done: oneshot::Sender<()>,
@@ -40,16 +40,21 @@ impl Desk {
     pub(super) fn new(mark: SnapshotMark) -> Self {
         Self(Arc::new(Mutex::new(Papers {
             mark,
-            is_over: false,
+            ending: None,
             order: None,
             fault: None,
         })))
     }
 
-    /// Takes the order, if all events before it are stored: `stored` is the number of the last one.
-    pub(super) fn order(&self, stored: u64) -> Option<Order> {
+    /// Takes the order, if all events before it can be stored with it: `last` is the number of the last one that can.
+    pub(super) fn order(&self, last: u64) -> Option<Order> {
         let mut papers = self.lock();
-        papers.order.take_if(|order| order.next_event <= stored + 1)
+        papers.order.take_if(|order| order.next_event <= last + 1)
+    }
+
+    /// From which number on events are stored with the end of the run, and not before; `None` while it goes on.
+    pub(super) fn ending(&self) -> Option<u64> {
+        self.lock().ending
     }
 
     /// What the driver could not even write down; it waits, and is to be stopped.
@@ -72,13 +77,14 @@ impl Checkpoints for Desk {
     async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
         let done = 'order: {
             let mut papers = self.lock();
-            let is_stored = match point {
-                // Every result was stored before it was told of.
-                Checkpoint::Settled => true,
-                Checkpoint::Over => papers.is_over,
-                _ => false,
-            };
-            if is_stored {
+            // Every result was stored before it was told of.
+            if point == Checkpoint::Settled {
+                return Ok(());
+            }
+            if run.outcome().is_some() {
+                // Nothing more is done in it. What came of it is stored with its end, in one transaction and before
+                // anybody is told; until then, what is stored is a run that goes on.
+                papers.ending.get_or_insert(run.next_event());
                 return Ok(());
             }
             let (snapshot, mark) = match run.snapshot(papers.mark) {
@@ -90,7 +96,6 @@ impl Checkpoints for Desk {
             };
             let (done, waits) = oneshot::channel();
             papers.mark = mark;
-            papers.is_over = run.outcome().is_some();
             papers.order = Some(Order {
                 snapshot,
                 next_event: run.next_event(),

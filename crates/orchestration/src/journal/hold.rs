@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use switchboard_domain::{Message, RunState, RunStore, SessionStoreError};
+use switchboard_domain::{Message, RunState, RunStore, SessionStoreError, StoredEvent};
 
 /// The runs that this process has, had or is about to have: a store knows whose process a run is, and not which task
 /// of it has the run.
@@ -117,22 +117,25 @@ impl Hold {
         self.of = None;
     }
 
-    /// The run waits for somebody.
-    pub(super) async fn wait(self) -> Result<(), SessionStoreError> {
-        self.release(RunState::Waiting, None, &[]).await
+    /// The run waits for somebody; these are its last events.
+    pub(super) async fn wait(self, events: &[StoredEvent]) -> Result<(), SessionStoreError> {
+        self.release(events, RunState::Waiting, None, &[]).await
     }
 
-    /// The run is over.
+    /// The run is over; these are its last events.
     pub(super) async fn finish(
         self,
+        events: &[StoredEvent],
         outcome: Option<String>,
         messages: &[Arc<Message>],
     ) -> Result<(), SessionStoreError> {
-        self.release(RunState::Finished, outcome, messages).await
+        self.release(events, RunState::Finished, outcome, messages)
+            .await
     }
 
     async fn release(
         mut self,
+        events: &[StoredEvent],
         state: RunState,
         outcome: Option<String>,
         messages: &[Arc<Message>],
@@ -141,7 +144,8 @@ impl Hold {
             return Ok(());
         };
         let (runs, run, after) = (&held.runs, &held.run, held.after);
-        let released = runs.release(run, state, outcome, after, messages).await;
+        let released = runs.release_with(run, events, state, outcome, after, messages);
+        let released = released.await;
         // If not, it is let go of as it is: that may go well where more did not.
         if released.is_ok() {
             self.of = None;

@@ -117,7 +117,8 @@ type Write = BoxFuture<'static, Result<(), SessionStoreError>>;
 /// What is on its way to the store.
 enum Writing {
     Events(Write, Vec<Kept>),
-    Snapshot(Write, oneshot::Sender<()>),
+    /// The state, with the events before it.
+    Snapshot(Write, Vec<Kept>, oneshot::Sender<()>),
     /// The last events, and that it is over.
     End(Write, Vec<Kept>, KeptEnd),
     /// After the store failed.
@@ -231,7 +232,7 @@ impl KeptRun {
             // The last of these has the hold.
             Some(
                 Writing::Events(future, _)
-                | Writing::Snapshot(future, _)
+                | Writing::Snapshot(future, _, _)
                 | Writing::End(future, _, _),
             ) => Some(future),
             Some(Writing::LetGo(future, _)) => Some(future.map(Ok).boxed()),
@@ -269,8 +270,9 @@ impl KeptRun {
     /// Takes what the driver has to tell, until it has to wait or is too far ahead.
     fn drive(&mut self, context: &mut Context<'_>) {
         while let Some(stream) = &mut self.stream
-            && self.told.len() < AHEAD
-            && self.told_bytes < AHEAD_BYTES
+            // What is told at the end waits for the end.
+            && (self.told.len() < AHEAD && self.told_bytes < AHEAD_BYTES
+                || self.desk.ending().is_some())
         {
             match stream.poll_next_unpin(context) {
                 Poll::Pending => return,
@@ -305,35 +307,50 @@ impl KeptRun {
             let run = self.record.id.clone();
             self.fail(JournalError::Unwritable { run, source });
         }
-        if let Some(Order {
-            snapshot,
-            done,
-            next_event: _,
-        }) = self.desk.order(self.told_before_order())
-        {
+        // A last event is stored with the end, and is no reason to wait.
+        let last = self.told.last().map_or(self.stored, |kept| kept.event.seq);
+        let order = self.desk.order(last + u64::from(self.last.is_some()));
+        if let Some(Order { snapshot, done, .. }) = order {
+            let (kept, events) = self.take_told();
             let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
-            let saved = async move { runs.save(&run, &snapshot).await };
-            return Some(Writing::Snapshot(saved.boxed(), done));
+            let saved = async move { runs.save_with(&run, &events, &snapshot).await };
+            return Some(Writing::Snapshot(saved.boxed(), kept, done));
         }
-        self.told_bytes = 0;
-        let mut kept = mem::take(&mut self.told);
-        let Some(ended) = self.ended.take() else {
-            return (!kept.is_empty()).then(|| Writing::Events(self.append(&kept), kept));
+        if let Some(ended) = self.ended.take() {
+            self.told.extend(self.last.take());
+            let (kept, events) = self.take_told();
+            return Some(ended.write(events, kept, self.hold.take()));
+        }
+        let at_the_end = match self.desk.ending() {
+            None => Vec::new(),
+            Some(first) => {
+                let before = self.told.partition_point(|kept| kept.event.seq < first);
+                self.told.split_off(before)
+            }
         };
-        kept.extend(self.last.take());
-        let append = (!kept.is_empty()).then(|| self.append(&kept));
-        Some(ended.write(append, kept, self.hold.take()))
-    }
-
-    /// Up to which number events are stored; a last event is stored with the end, and is no reason to wait.
-    fn told_before_order(&self) -> u64 {
-        self.stored + u64::from(self.told.is_empty() && self.last.is_some())
-    }
-
-    fn append(&self, kept: &[Kept]) -> Write {
-        let events: Vec<StoredEvent> = kept.iter().map(Kept::stored).collect();
+        let (kept, events) = self.take_told();
+        self.told_bytes = at_the_end.iter().map(|kept| kept.json.len()).sum();
+        self.told = at_the_end;
+        if kept.is_empty() {
+            return None;
+        }
         let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
-        async move { runs.append_events(&run, &events).await }.boxed()
+        let appended = async move { runs.append_events(&run, &events).await };
+        Some(Writing::Events(appended.boxed(), kept))
+    }
+
+    /// What was told, and the same for the store.
+    fn take_told(&mut self) -> (Vec<Kept>, Vec<StoredEvent>) {
+        self.told_bytes = 0;
+        let kept = mem::take(&mut self.told);
+        let events = kept.iter().map(Kept::stored).collect();
+        (kept, events)
+    }
+
+    /// These are stored.
+    fn show(&mut self, kept: Vec<Kept>) {
+        self.stored = kept.last().map_or(self.stored, |last| last.event.seq);
+        self.ready.extend(kept);
     }
 
     /// Nothing goes on unrecorded.
@@ -354,7 +371,7 @@ impl KeptRun {
         };
         let done = match writing {
             Writing::Events(future, _)
-            | Writing::Snapshot(future, _)
+            | Writing::Snapshot(future, _, _)
             | Writing::End(future, _, _) => future.poll_unpin(context),
             Writing::LetGo(future, _) => future.poll_unpin(context).map(Ok),
         };
@@ -365,14 +382,14 @@ impl KeptRun {
             (None, _) => {}
             (Some(Writing::LetGo(_, error)), _) => self.end = Some(KeptEnd::Failed(error)),
             (Some(_), Err(error)) => self.fail(error.into()),
-            (Some(Writing::Events(_, kept)), Ok(())) => {
-                self.stored = kept.last().map_or(self.stored, |last| last.event.seq);
-                self.ready.extend(kept);
+            (Some(Writing::Events(_, kept)), Ok(())) => self.show(kept),
+            (Some(Writing::Snapshot(_, kept, done)), Ok(())) => {
+                self.show(kept);
+                // Fails when the driver does not wait any more, since it was cancelled.
+                let _ = done.send(());
             }
-            // Fails when the driver does not wait any more, since it was cancelled.
-            (Some(Writing::Snapshot(_, done)), Ok(())) => drop(done.send(())),
             (Some(Writing::End(_, kept, end)), Ok(())) => {
-                self.ready.extend(kept);
+                self.show(kept);
                 self.end = Some(end);
             }
         }
@@ -392,8 +409,8 @@ impl Ended {
         }
     }
 
-    /// The last events are stored, and then the run is let go of in the same breath: only then are they shown.
-    fn write(self, append: Option<Write>, kept: Vec<Kept>, hold: Option<Hold>) -> Writing {
+    /// The last events are stored and the run is let go of, in one: only then are they shown.
+    fn write(self, events: Vec<StoredEvent>, kept: Vec<Kept>, hold: Option<Hold>) -> Writing {
         let (messages, outcome, end) = match self {
             Self::Failed(error) => return Writing::LetGo(let_go(hold), error),
             Self::Waits(waiting) => (Vec::new(), None, KeptEnd::Waiting(waiting)),
@@ -405,12 +422,9 @@ impl Ended {
         };
         let is_over = matches!(end, KeptEnd::Finished(_));
         let written = async move {
-            if let Some(append) = append {
-                append.await?;
-            }
             match hold {
-                Some(hold) if is_over => hold.finish(outcome, &messages).await,
-                Some(hold) => hold.wait().await,
+                Some(hold) if is_over => hold.finish(&events, outcome, &messages).await,
+                Some(hold) => hold.wait(&events).await,
                 None => Ok(()),
             }
         };

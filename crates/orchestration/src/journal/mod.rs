@@ -24,8 +24,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{
-    Message, Principal, RunRecord, RunState, RunStore, SessionId, SessionStore, SessionStoreError,
-    StoredEvent,
+    Message, Principal, RunRecord, RunState, RunStore, Session, SessionId, SessionStore,
+    SessionStoreError, StoredEvent,
 };
 use uuid::Uuid;
 
@@ -34,7 +34,7 @@ pub use self::{
     kept::{Kept, KeptEnd, KeptRun},
     taken::TakenRun,
 };
-use crate::{Agent, Outcome, RestoreError, SnapshotMark};
+use crate::{Agent, Outcome, RestoreError, Run, SnapshotMark};
 
 /// The sessions and runs of somebody. Cheap to clone.
 #[derive(Clone)]
@@ -116,6 +116,25 @@ impl Journal {
             .await
     }
 
+    /// The same in a session that is made for it, in one with the beginning of the run: there are both or neither.
+    /// Fails with [`SessionStoreError::Exists`] if there is one of this id, whosever it is.
+    pub async fn begin_session(
+        &self,
+        agent: &Agent,
+        session: &Session,
+        messages: Vec<Arc<Message>>,
+        wish: Option<Value>,
+    ) -> Result<KeptRun, JournalError> {
+        let new = messages.clone();
+        let (run, record) = self.prepared(agent, &session.id, messages, wish);
+        let hold = self.hold(&record.id, count(new.len()));
+        let begun = self
+            .runs
+            .begin_session(&self.owner, session, &record, &new)
+            .await;
+        begun_with(agent, run, begun, hold).await
+    }
+
     /// The same, behind the first `keep` messages of the session: what was said after them is set aside, as if it had not
     /// been said. The runs that said it stay, with their events. Fails with [`SessionStoreError::Conflict`] if there are
     /// fewer.
@@ -146,6 +165,27 @@ impl Journal {
             .into_iter()
             .take(usize::try_from(keep).unwrap_or(usize::MAX));
         let conversation = kept.chain(messages).collect();
+        let (run, record) = self.prepared(agent, session, conversation, wish);
+        // Also if the future is dropped in the middle of it: then it may have begun.
+        let hold = self.hold(&record.id, keep.saturating_add(count(new.len())));
+        let (runs, owner) = (&self.runs, &self.owner);
+        let begun = if keep == before_count {
+            runs.begin(owner, &record, before_count, &new).await
+        } else {
+            runs.begin_again(owner, &record, keep, before_count, &new)
+                .await
+        };
+        begun_with(agent, run, begun, hold).await
+    }
+
+    /// A run with a new id, and what the store is told of it.
+    fn prepared(
+        &self,
+        agent: &Agent,
+        session: &SessionId,
+        conversation: Vec<Arc<Message>>,
+        wish: Option<Value>,
+    ) -> (Box<Run>, RunRecord) {
         let id = Uuid::now_v7().to_string();
         let (owner, of_session) = (self.owner.clone(), Some(session.0.clone()));
         let run = Box::new(agent.prepare(id.clone(), conversation, owner, of_session));
@@ -162,29 +202,7 @@ impl Journal {
             outcome: None,
             wish,
         };
-        // Also if the future is dropped in the middle of it: then it may have begun.
-        let hold = self.hold(&record.id, keep.saturating_add(count(new.len())));
-        let (runs, owner) = (&self.runs, &self.owner);
-        let begun = if keep == before_count {
-            runs.begin(owner, &record, before_count, &new).await
-        } else {
-            runs.begin_again(owner, &record, keep, before_count, &new)
-                .await
-        };
-        let record = match begun {
-            Ok(record) => record,
-            Err(error @ SessionStoreError::Storage { .. }) => {
-                // It may have begun all the same, and nobody would drive it.
-                hold.let_go().await;
-                return Err(error.into());
-            }
-            Err(error) => {
-                hold.forget();
-                return Err(error.into());
-            }
-        };
-        let mark = SnapshotMark::default();
-        Ok(KeptRun::begin(agent, record, *run, mark, false, hold))
+        (run, record)
     }
 
     /// The stored events of a run with numbers above `after`, at most `limit` of them. The end of a run that is
@@ -225,6 +243,29 @@ impl std::fmt::Debug for Journal {
             .field("owner", &self.owner)
             .finish_non_exhaustive()
     }
+}
+
+/// Drives a run if the store says that it has begun.
+async fn begun_with(
+    agent: &Agent,
+    run: Box<Run>,
+    begun: Result<RunRecord, SessionStoreError>,
+    hold: Hold,
+) -> Result<KeptRun, JournalError> {
+    let record = match begun {
+        Ok(record) => record,
+        Err(error @ SessionStoreError::Storage { .. }) => {
+            // It may have begun all the same, and nobody would drive it.
+            hold.let_go().await;
+            return Err(error.into());
+        }
+        Err(error) => {
+            hold.forget();
+            return Err(error.into());
+        }
+    };
+    let mark = SnapshotMark::default();
+    Ok(KeptRun::begin(agent, record, *run, mark, false, hold))
 }
 
 fn no_such_run(run: &str) -> SessionStoreError {

@@ -298,24 +298,12 @@ impl Journal {
         stored: Restored,
         hold: Hold,
     ) -> Result<Vec<Kept>, JournalError> {
-        let Restored {
-            mut run,
-            mark,
-            words,
-            ..
-        } = stored;
+        let Restored { mut run, words, .. } = stored;
         let time = jiff::Timestamp::now();
         let mut kinds = mem::take(&mut run.told_late);
         // Somebody has read them.
         run.broke_off(words);
         kinds.extend(run.cancel(None, &HashMap::new()));
-        // As with any other result: it is in the run before it is told.
-        run.untold.clone_from(&kinds);
-        let (snapshot, _) = run.snapshot(mark).map_err(|source| {
-            let run = record.id.clone();
-            JournalError::Unwritable { run, source }
-        })?;
-        self.runs.save(&record.id, &snapshot).await?;
         let report = run.report().map(Box::new);
         kinds.extend(report.map(|report| RunEventKind::RunFinished { report }));
         let run_id: Arc<str> = record.id.as_str().into();
@@ -328,11 +316,9 @@ impl Journal {
         let kept: Result<Vec<Kept>, _> = events.map(Kept::new).collect();
         let kept = kept?;
         let stored: Vec<StoredEvent> = kept.iter().map(Kept::stored).collect();
-        if !stored.is_empty() {
-            self.runs.append_events(&record.id, &stored).await?;
-        }
         let outcome = run.outcome().map(outcome_word);
-        hold.finish(outcome, &run.session_messages()).await?;
+        hold.finish(&stored, outcome, &run.session_messages())
+            .await?;
         Ok(kept)
     }
 }

@@ -185,6 +185,17 @@ impl Disk {
 }
 
 impl KeptRun {
+    fn append(&mut self, run: &str, events: &[StoredEvent]) -> Stored<()> {
+        for event in events {
+            if event.seq != self.record.last_event + 1 {
+                return Err(conflict(run, "there is a gap"));
+            }
+            self.record.last_event = event.seq;
+            self.events.push(event.clone());
+        }
+        Ok(())
+    }
+
     fn seen(&self, alive: &BTreeSet<u64>) -> RunRecord {
         let mut record = self.record.clone();
         let is_gone = !self.of.is_some_and(|of| alive.contains(&of));
@@ -403,6 +414,17 @@ impl RunStore for Process {
         .await
     }
 
+    async fn begin_session(
+        &self,
+        owner: &Principal,
+        session: &Session,
+        run: &RunRecord,
+        messages: &[Arc<Message>],
+    ) -> Stored<RunRecord> {
+        self.create(owner, session).await?;
+        self.begin(owner, run, 0, messages).await
+    }
+
     async fn begin_again(
         &self,
         owner: &Principal,
@@ -446,16 +468,8 @@ impl RunStore for Process {
         drop(self.appending.read().await);
         let number = self.number;
         self.changes(|state| {
-            let found = state.own(run, number)?;
             assert!(!events.is_empty(), "nothing is written in vain");
-            for event in events {
-                if event.seq != found.record.last_event + 1 {
-                    return Err(conflict(run, "there is a gap"));
-                }
-                found.record.last_event = event.seq;
-                found.events.push(event.clone());
-            }
-            Ok(())
+            state.own(run, number)?.append(run, events)
         })
         .await
     }
@@ -473,10 +487,17 @@ impl RunStore for Process {
         Ok(events.take(limit as usize).cloned().collect())
     }
 
-    async fn save(&self, run: &str, snapshot: &RunSnapshot) -> Stored<()> {
+    async fn save_with(
+        &self,
+        run: &str,
+        events: &[StoredEvent],
+        snapshot: &RunSnapshot,
+    ) -> Stored<()> {
+        drop(self.appending.read().await);
         let number = self.number;
         self.changes(|state| {
             let found = state.own(run, number)?;
+            found.append(run, events)?;
             let from = usize::try_from(snapshot.from).unwrap();
             assert!(from <= found.messages.len(), "messages are missing");
             found.messages.truncate(from);
@@ -505,9 +526,10 @@ impl RunStore for Process {
         Ok(snapshot)
     }
 
-    async fn release(
+    async fn release_with(
         &self,
         run: &str,
+        events: &[StoredEvent],
         to: RunState,
         outcome: Option<String>,
         after: u64,
@@ -518,6 +540,7 @@ impl RunStore for Process {
             let session = state.own(run, number)?.record.session.clone();
             state.add(&session, after, messages)?;
             let found = state.own(run, number)?;
+            found.append(run, events)?;
             found.of = None;
             found.record.state = to;
             found.record.outcome = outcome;

@@ -1,23 +1,27 @@
 //! What becomes of kept runs that nobody drives any more, that wait, or that cannot be stored.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, Ordering},
 };
 
 use futures_util::StreamExt;
 use serde_json::json;
-use switchboard_domain::{Role, RunState, SessionStoreError};
+use switchboard_domain::{
+    Message, Principal, Role, RunRecord, RunSnapshot, RunState, RunStore as _, SessionStoreError,
+    StoredEvent,
+};
 use switchboard_orchestration::{
-    Agent, Outcome, RunEventKind,
+    Agent, Outcome, Run, RunEvent, RunEventKind, SnapshotMark,
+    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
     journal::{JournalError, KeptEnd},
 };
 
 use crate::{
     crashes::journal,
-    disk::{Disk, Wall},
+    disk::{Disk, Wall, session_id},
     keeping::{asking, begin, doing, later, one, roles, said, settled, watched, yes},
-    support::{Answer, Scripted, Tools, assert_whole, calls, echo, tool},
+    support::{Answer, Scripted, Tools, assert_whole, calls, echo, played, tool},
 };
 
 /// Says that it was dropped.
@@ -65,7 +69,7 @@ async fn what_cannot_be_recorded_does_not_go_on() {
             // It waits when it comes to the call that never ends and nothing is to be written: then time goes on.
             let watched = tokio::time::timeout(std::time::Duration::from_secs(1), watched(run));
             let Ok((shown, end)) = watched.await else {
-                assert!(at >= 7, "{at}: {:#?}", disk.events());
+                assert!(at >= 5, "{at}: {:#?}", disk.events());
                 continue;
             };
             let KeptEnd::Failed(error) = end else {
@@ -403,39 +407,106 @@ async fn cancelling_is_a_proper_end() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_run_is_not_shown_before_it_is_one() {
+async fn the_end_of_a_run_is_stored_with_its_last_events() {
+    for wall in [Wall::Before, Wall::Behind] {
+        // Its process ends at every one of its writes in turn.
+        let mut at = 1;
+        loop {
+            let disk = Disk::with_session([]);
+            let process = disk.process(Some((at, wall)));
+            let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
+            let mut run = begin(&journal(&process), &agent, "go").await;
+            let mut shown = Vec::new();
+            let is_over = loop {
+                tokio::select! {
+                    biased;
+                    () = process.stuck() => break false,
+                    next = run.next() => match next {
+                        Some(kept) => shown.push(kept),
+                        None => break true,
+                    },
+                }
+            };
+            process.ends();
+            let is_end = |kind: &RunEventKind| {
+                matches!(
+                    kind,
+                    RunEventKind::ModelCallFinished { .. } | RunEventKind::RunFinished { .. }
+                )
+            };
+            let stored = disk.events();
+            let has_end = stored.iter().any(|event| is_end(&event.kind));
+            let is_finished = disk.record().state == RunState::Finished;
+            assert_eq!(has_end, is_finished, "{wall:?} at {at}: {stored:#?}");
+            let said = roles(&disk).contains(&said(Role::Assistant, "ok"));
+            assert_eq!(said, is_finished, "{wall:?} at {at}");
+            let is_shown = shown.iter().any(|kept| is_end(&kept.event.kind));
+            assert!(is_finished || !is_shown, "{wall:?} at {at}");
+            if is_over {
+                assert!(is_finished);
+                break;
+            }
+            at += 1;
+        }
+        assert!(at > 2, "it was stopped in the middle");
+    }
+}
+
+/// Keeps what a run is when it is over.
+#[derive(Default)]
+struct AtItsEnd(Mutex<Option<RunSnapshot>>);
+
+#[async_trait::async_trait]
+impl Checkpoints for AtItsEnd {
+    async fn reached(&self, run: &Run, _: Checkpoint) -> Result<(), CheckpointError> {
+        let mut kept = self.0.lock().unwrap();
+        if run.outcome().is_some() && kept.is_none() {
+            let (snapshot, _) = run.snapshot(SnapshotMark::default()).unwrap();
+            *kept = Some(snapshot);
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_run_whose_end_was_stored_without_its_last_word_is_ended() {
     for (answer, outcome) in [
         (Answer::Says("ok"), Outcome::Completed),
         (Answer::Breaks("ok"), Outcome::Failed),
     ] {
-        // Its process ends between the last event and the end.
-        let mut at = 1;
-        let disk = loop {
-            assert!(at < 30);
-            let disk = Disk::with_session([]);
-            let process = disk.process(Some((at, Wall::Before)));
-            let agent = Agent::new(Scripted::new([answer.clone()]));
-            let mut run = begin(&journal(&process), &agent, "go").await;
-            loop {
-                tokio::select! {
-                    biased;
-                    () = process.stuck() => break,
-                    _ = run.next() => {}
-                }
-            }
-            process.ends();
-            let last = disk.events().pop().map(|event| event.kind);
-            if matches!(last, Some(RunEventKind::RunFinished { .. })) {
-                break disk;
-            }
-            at += 1;
+        // Earlier versions stored the last event first and then that it was the end, and one's process ended between.
+        let disk = Disk::with_session([]);
+        let at_its_end = Arc::new(AtItsEnd::default());
+        let agent = Agent::new(Scripted::new([answer.clone()]));
+        let agent = agent.with_checkpoints(at_its_end.clone());
+        let said_first = Arc::new(Message::user("go"));
+        let (events, _) = played(agent.run(vec![said_first.clone()])).await;
+        let id = events[0].run_id.to_string();
+        let process = disk.process(None);
+        let record = RunRecord {
+            id: id.clone(),
+            session: session_id(),
+            state: RunState::Running,
+            model: "test/scripted".into(),
+            created_at: String::new(),
+            updated_at: String::new(),
+            events_before: 0,
+            last_event: 0,
+            outcome: None,
+            wish: None,
         };
+        let me = Principal::default();
+        process.begin(&me, &record, 0, &[said_first]).await.unwrap();
+        let snapshot = at_its_end.0.lock().unwrap().take().unwrap();
+        process.save(&id, &snapshot).await.unwrap();
+        let stored: Vec<StoredEvent> = events.iter().map(stored).collect();
+        process.append_events(&id, &stored).await.unwrap();
+        process.ends();
+
         assert_eq!(disk.record().state, RunState::Interrupted);
         let journal = journal(&disk.process(None));
-        let id = disk.record().id;
-        let stored = disk.events().len();
         let shown = journal.events(&id, 0, 1_000).await.unwrap();
-        assert_eq!(shown.len(), stored - 1);
+        assert_eq!(shown.len(), stored.len() - 1);
         let taken = journal.take(&id).await.unwrap();
         assert!(taken.is_over());
         let nobody = Agent::new(Scripted::new([]));
@@ -445,8 +516,16 @@ async fn the_end_of_a_run_is_not_shown_before_it_is_one() {
             panic!("{end:?}");
         };
         assert_eq!((report.answer.as_str(), report.outcome), ("ok", outcome));
-        assert_eq!(journal.events(&id, 0, 1_000).await.unwrap().len(), stored);
+        let shown = journal.events(&id, 0, 1_000).await.unwrap();
+        assert_eq!(shown.len(), stored.len());
         // Also of an answer that broke off: it was shown.
         assert_eq!(roles(&disk).last(), Some(&said(Role::Assistant, "ok")));
+    }
+}
+
+fn stored(event: &RunEvent) -> StoredEvent {
+    StoredEvent {
+        seq: event.seq,
+        json: serde_json::to_string(event).unwrap().into(),
     }
 }

@@ -25,24 +25,41 @@ pub(super) enum Driven {
     Loose(Option<RunEvent>, Box<RunStream>),
 }
 
-impl Driven {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Kept>> {
+/// An event that was told.
+enum Told {
+    /// It is stored.
+    Kept(Kept),
+    Loose(Arc<RunEvent>),
+}
+
+impl Told {
+    fn event(&self) -> &RunEvent {
         match self {
-            Self::Kept(run) => run.poll_next_unpin(cx),
+            Self::Kept(kept) => &kept.event,
+            Self::Loose(event) => event,
+        }
+    }
+}
+
+impl From<Told> for Logged {
+    fn from(told: Told) -> Self {
+        match told {
+            Told::Kept(kept) => kept.into(),
+            Told::Loose(event) => Self::loose(event),
+        }
+    }
+}
+
+impl Driven {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Told>> {
+        match self {
+            Self::Kept(run) => run.poll_next_unpin(cx).map(|kept| kept.map(Told::Kept)),
             Self::Loose(first, run) => {
                 let event = match first.take() {
                     Some(first) => Poll::Ready(Some(first)),
                     None => run.poll_next_unpin(cx),
                 };
-                event.map(|event| {
-                    let event = event?;
-                    // Events are made of texts and numbers: there is always JSON of them.
-                    let json = serde_json::to_string(&event).ok()?;
-                    Some(Kept {
-                        event: Arc::new(event),
-                        json: json.into(),
-                    })
-                })
+                event.map(|event| event.map(|event| Told::Loose(Arc::new(event))))
             }
         }
     }
@@ -158,18 +175,18 @@ impl Hub {
                 // Leaving the run stops it, and lets go of it.
                 Err(()) => return Standing::Left,
                 Ok(None) => return run.end(last),
-                Ok(Some(kept)) => {
-                    if let RunEventKind::RunFinished { report } = &kept.event.kind {
+                Ok(Some(told)) => {
+                    if let RunEventKind::RunFinished { report } = &told.event().kind {
                         last = Some(Standing::Over(report.clone()));
                     }
-                    self.take_in(active, kept, &mut observer).await;
+                    self.take_in(active, told, &mut observer).await;
                 }
             }
         }
     }
 
-    async fn take_in(&self, active: &Active, kept: Kept, observer: &mut Option<Box<dyn Observer>>) {
-        let kind = &kept.event.kind;
+    async fn take_in(&self, active: &Active, told: Told, observer: &mut Option<Box<dyn Observer>>) {
+        let kind = &told.event().kind;
         active.desk.observe(kind);
         let is_piece = matches!(
             kind,
@@ -178,12 +195,12 @@ impl Hub {
                 | RunEventKind::ToolInputDelta { .. }
         );
         if !is_piece {
-            lock(&self.shared.metrics).observe(&kept.event);
+            lock(&self.shared.metrics).observe(told.event());
             if let Some(observer) = observer {
-                observer.observe(&kept.event).await;
+                observer.observe(told.event()).await;
             }
         }
-        active.log.push(Logged::from(kept));
+        active.log.push(Logged::from(told));
     }
 
     fn look_whether_it_asks(&self, active: &Active) {

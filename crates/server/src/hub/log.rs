@@ -14,27 +14,57 @@ use tokio::sync::watch;
 pub(crate) struct Logged {
     /// Its number within its run.
     pub(crate) seq: u64,
-    /// The event as one JSON object on one line.
-    pub(crate) json: Arc<str>,
-    /// As it came; one from the store is read when somebody wants it.
-    event: Option<Arc<RunEvent>>,
+    text: Text,
+}
+
+/// What there is of an event.
+#[derive(Debug, Clone)]
+enum Text {
+    /// As it is stored, and as it came.
+    Both(Arc<str>, Arc<RunEvent>),
+    /// From the store; it is read when somebody wants it.
+    Json(Arc<str>),
+    /// Of a run that is not stored: mostly it is told in the words of others, and nobody wants JSON of it.
+    Event(Arc<RunEvent>),
 }
 
 impl Logged {
-    /// The event; `None` if another version stored it and this one cannot read it.
-    pub(crate) fn event(&self) -> Option<Arc<RunEvent>> {
-        let read = || serde_json::from_str(&self.json).ok().map(Arc::new);
-        self.event.clone().or_else(read)
+    /// An event of a run that is not stored.
+    pub(super) fn loose(event: Arc<RunEvent>) -> Self {
+        Self {
+            seq: event.seq,
+            text: Text::Event(event),
+        }
     }
 
-    /// Its type, as it stands in the JSON.
-    pub(crate) fn kind(&self) -> &str {
-        type_of(&self.json)
+    /// The event; `None` if another version stored it and this one cannot read it.
+    pub(crate) fn event(&self) -> Option<Arc<RunEvent>> {
+        match &self.text {
+            Text::Both(_, event) | Text::Event(event) => Some(Arc::clone(event)),
+            Text::Json(json) => serde_json::from_str(json).ok().map(Arc::new),
+        }
+    }
+
+    /// The event as one JSON object on one line.
+    pub(crate) fn json(&self) -> Arc<str> {
+        match &self.text {
+            Text::Both(json, _) | Text::Json(json) => Arc::clone(json),
+            // Events are made of texts and numbers: there is always JSON of them.
+            Text::Event(event) => serde_json::to_string(&**event).unwrap_or_default().into(),
+        }
+    }
+
+    fn as_it_came(&self) -> Option<&RunEvent> {
+        match &self.text {
+            Text::Both(_, event) | Text::Event(event) => Some(event),
+            Text::Json(_) => None,
+        }
     }
 }
 
-/// The value of `type`. What is written by this program has it among the first fields, and no escapes in it.
-fn type_of(json: &str) -> &str {
+/// The value of `type` in an event's JSON. What is written by this program has it among the first fields, and no
+/// escapes in it.
+pub(crate) fn type_of(json: &str) -> &str {
     const FIELD: &str = "\"type\":\"";
     let value = json.find(FIELD).map(|at| &json[at + FIELD.len()..]);
     let value = value.and_then(|rest| rest.split('"').next());
@@ -45,8 +75,7 @@ impl From<Kept> for Logged {
     fn from(kept: Kept) -> Self {
         Self {
             seq: kept.event.seq,
-            json: kept.json,
-            event: Some(kept.event),
+            text: Text::Both(kept.json, kept.event),
         }
     }
 }
@@ -55,8 +84,7 @@ impl From<StoredEvent> for Logged {
     fn from(stored: StoredEvent) -> Self {
         Self {
             seq: stored.seq,
-            json: stored.json,
-            event: None,
+            text: Text::Json(stored.json),
         }
     }
 }
@@ -188,7 +216,7 @@ impl RunLog {
     pub(super) fn settled_after(&self, seq: u64, call: &str) -> bool {
         let state = self.state();
         let newer = state.events.iter().rev().take_while(|it| it.seq > seq);
-        let mut newer = newer.filter_map(|logged| logged.event.as_ref());
+        let mut newer = newer.filter_map(Logged::as_it_came);
         newer.any(|event| match &event.kind {
             RunEventKind::ToolApproved { id, .. }
             | RunEventKind::ToolDenied { id, .. }
@@ -204,7 +232,15 @@ impl RunLog {
 
 /// What an event costs in memory, about: its text, and the same as a value.
 fn weight(event: &Logged) -> usize {
-    2 * event.json.len() + 256
+    let text = match &event.text {
+        Text::Both(json, _) | Text::Json(json) => json.len(),
+        Text::Event(told) => match &told.kind {
+            RunEventKind::TextDelta { text } | RunEventKind::ReasoningDelta { text } => text.len(),
+            // There are few of these, and they may be large.
+            _ => event.json().len(),
+        },
+    };
+    2 * text + 256
 }
 
 #[cfg(test)]

@@ -28,17 +28,26 @@ fn numbers(found: Found) -> Vec<u64> {
 #[test]
 fn a_type_is_read_where_it_stands() {
     let logged = event(1, "\"type\":\"other\"");
-    assert_eq!(logged.kind(), "text_delta");
+    assert_eq!(type_of(&logged.json()), "text_delta");
     let read = Logged::from(StoredEvent {
         seq: 1,
-        json: Arc::clone(&logged.json),
+        json: logged.json(),
     });
     assert_eq!(read.event(), logged.event());
     let strange = Logged::from(StoredEvent {
         seq: 1,
         json: "{\"type\":\"of_tomorrow\"}".into(),
     });
-    assert_eq!((strange.kind(), strange.event()), ("of_tomorrow", None));
+    assert_eq!(type_of(&strange.json()), "of_tomorrow");
+    assert_eq!(strange.event(), None);
+}
+
+#[test]
+fn what_is_not_stored_reads_as_what_is() {
+    let kept = event(1, "a \"word\"");
+    let loose = Logged::loose(kept.event().unwrap());
+    assert_eq!((loose.seq, loose.json()), (1, kept.json()));
+    assert_eq!(loose.event(), kept.event());
 }
 
 #[test]

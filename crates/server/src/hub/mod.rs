@@ -28,7 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{Engine, Problem, ServerOptions, Wish};
 use desk::Desk;
-pub(crate) use log::{Logged, RunLog, Standing};
+pub(crate) use log::{Logged, RunLog, Standing, type_of};
 use place::Places;
 pub(crate) use reader::Reader;
 pub(crate) use session::SessionReader;

@@ -9,7 +9,10 @@ use switchboard_domain::{
     ApprovalDecision, Approver, Message, Principal, Role, RunRecord, RunState, Session, SessionId,
     SessionStoreError,
 };
-use switchboard_orchestration::{Agent, BegunWith, RunEventKind, journal::TakenRun};
+use switchboard_orchestration::{
+    Agent, BegunWith, RunEventKind,
+    journal::{JournalError, KeptRun, TakenRun},
+};
 use uuid::Uuid;
 
 use super::{
@@ -56,17 +59,22 @@ impl Hub {
                 keep,
                 messages,
             } => {
-                let (session, is_new) = match id {
-                    Some(id) if !create => (id, false),
-                    id => self.session(&principal, id, &messages).await?,
+                let beginning = Beginning {
+                    agent,
+                    wish: &wish,
+                    principal: &principal,
+                    keep,
+                    messages,
                 };
-                let talk = (&session, keep, messages);
-                let begun = self.begin(agent, &wish, &principal, talk, place).await;
-                if begun.is_err() && is_new {
-                    // A session that nobody was told of, and that holds nothing.
-                    let _ = self.sessions().delete(&principal, &session).await;
-                }
-                begun
+                let (kept, desk) = match id {
+                    Some(id) if !create || self.has_session(&principal, &id).await? => {
+                        self.begin(beginning, &id).await?
+                    }
+                    id => self.begin_new(beginning, id).await?,
+                };
+                let record = kept.record().clone();
+                let run = Driven::Kept(Box::new(kept));
+                Ok(self.started(principal, record, desk, run, place))
             }
         }
     }
@@ -206,33 +214,76 @@ impl Hub {
         }))
     }
 
+    /// Begins a run in a session that is there.
     async fn begin(
         &self,
-        agent: Agent,
-        wish: &Wish,
-        principal: &Principal,
-        (session, keep, messages): (&SessionId, Option<u64>, Vec<Arc<Message>>),
-        place: Place,
-    ) -> Result<Started, Problem> {
-        let mut begun_with = BegunWith::of(&agent);
-        begun_with.recipe.clone_from(&wish.recipe);
-        begun_with.without_tools = wish.parameters.tools == Some(false);
-        begun_with.parameters = serde_json::to_value(&wish.parameters).ok();
-        let patience = self.options().approval_time;
-        let desk = Arc::new(Desk::new(Who::IsKept, patience, Vec::new()));
-        let agent = agent.with_approver(Arc::clone(&desk) as Arc<dyn Approver>);
-        let journal = self.journal(principal);
-        let wish = begun_with.stored();
-        let kept = match keep {
+        begun: Beginning<'_>,
+        session: &SessionId,
+    ) -> Result<(KeptRun, Arc<Desk>), Problem> {
+        let (agent, desk, wish) = self.prepared(&begun);
+        let journal = self.journal(begun.principal);
+        let messages = begun.messages;
+        let kept = match begun.keep {
             None => journal.begin_with(&agent, session, messages, wish).await?,
             Some(keep) => {
                 let again = journal.begin_again(&agent, session, keep, messages, wish);
                 again.await?
             }
         };
-        let record = kept.record().clone();
-        let run = Driven::Kept(Box::new(kept));
-        Ok(self.started(principal.clone(), record, desk, run, place))
+        Ok((kept, desk))
+    }
+
+    /// Begins a run in a session that is made for it.
+    async fn begin_new(
+        &self,
+        begun: Beginning<'_>,
+        id: Option<SessionId>,
+    ) -> Result<(KeptRun, Arc<Desk>), Problem> {
+        if let Some(keep) = begun.keep.filter(|keep| *keep > 0) {
+            // There is nothing of which anything could stay.
+            return Err(SessionStoreError::Conflict {
+                id: id.unwrap_or_else(new_id),
+                expected: keep,
+                actual: 0,
+            }
+            .into());
+        }
+        let mut said = begun.messages.iter();
+        let said = said.find(|message| message.role == Role::User);
+        let title = said
+            .map(|message| title_of(&message.text()))
+            .unwrap_or_default();
+        let session = session_of(id.clone(), title);
+        let (agent, desk, wish) = self.prepared(&begun);
+        let journal = self.journal(begun.principal);
+        let made = journal.begin_session(&agent, &session, begun.messages.clone(), wish);
+        match made.await {
+            Ok(kept) => Ok((kept, desk)),
+            // Somebody else made it meanwhile, on the same principal's behalf.
+            Err(JournalError::Store(SessionStoreError::Exists { .. })) => match id {
+                Some(id) if self.has_session(begun.principal, &id).await? => {
+                    self.begin(begun, &id).await
+                }
+                _ => Err(Problem::invalid(
+                    "session_id",
+                    "the session's id is taken: choose another one",
+                )),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The agent of a run that is kept, where its questions go, and what the store is told of what it is to be like.
+    fn prepared(&self, begun: &Beginning<'_>) -> (Agent, Arc<Desk>, Option<serde_json::Value>) {
+        let mut begun_with = BegunWith::of(&begun.agent);
+        begun_with.recipe.clone_from(&begun.wish.recipe);
+        begun_with.without_tools = begun.wish.parameters.tools == Some(false);
+        begun_with.parameters = serde_json::to_value(&begun.wish.parameters).ok();
+        let patience = self.options().approval_time;
+        let desk = Arc::new(Desk::new(Who::IsKept, patience, Vec::new()));
+        let approver = Arc::clone(&desk) as Arc<dyn Approver>;
+        let agent = begun.agent.clone().with_approver(approver);
+        (agent, desk, begun_with.stored())
     }
 
     async fn begin_loose(
@@ -341,35 +392,8 @@ impl Hub {
         Ok(id_of(principal, &id))
     }
 
-    /// The session of this id, which is made if there is none; and whether it was.
-    async fn session(
-        &self,
-        principal: &Principal,
-        id: Option<SessionId>,
-        messages: &[Arc<Message>],
-    ) -> Result<(SessionId, bool), Problem> {
-        if let Some(id) = &id
-            && self.sessions().get(principal, id).await?.is_some()
-        {
-            return Ok((id.clone(), false));
-        }
-        let said = messages.iter().find(|message| message.role == Role::User);
-        let title = said
-            .map(|message| title_of(&message.text()))
-            .unwrap_or_default();
-        let given = id.clone();
-        match self.create(principal, id, title).await {
-            Ok(session) => Ok((session.id, true)),
-            // Somebody else made it meanwhile, on the same principal's behalf.
-            Err(SessionStoreError::Exists { .. }) => match given {
-                Some(id) if self.sessions().get(principal, &id).await?.is_some() => Ok((id, false)),
-                _ => Err(Problem::invalid(
-                    "session_id",
-                    "the session's id is taken: choose another one",
-                )),
-            },
-            Err(error) => Err(error.into()),
-        }
+    async fn has_session(&self, principal: &Principal, id: &SessionId) -> Result<bool, Problem> {
+        Ok(self.sessions().get(principal, id).await?.is_some())
     }
 
     /// Makes a session.
@@ -379,14 +403,33 @@ impl Hub {
         id: Option<SessionId>,
         title: String,
     ) -> Result<Session, SessionStoreError> {
-        let session = Session {
-            id: id.unwrap_or_else(|| SessionId(Uuid::now_v7().to_string())),
-            title,
-            created_at: Timestamp::now().to_string(),
-            messages: 0,
-        };
+        let session = session_of(id, title);
         self.sessions().create(principal, &session).await?;
         Ok(session)
+    }
+}
+
+/// A run that is to begin in a session.
+struct Beginning<'a> {
+    agent: Agent,
+    wish: &'a Wish,
+    principal: &'a Principal,
+    /// What stays of the session, if not all.
+    keep: Option<u64>,
+    messages: Vec<Arc<Message>>,
+}
+
+fn new_id() -> SessionId {
+    SessionId(Uuid::now_v7().to_string())
+}
+
+/// A session that is not there yet.
+fn session_of(id: Option<SessionId>, title: String) -> Session {
+    Session {
+        id: id.unwrap_or_else(new_id),
+        title,
+        created_at: Timestamp::now().to_string(),
+        messages: 0,
     }
 }
 

@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 use super::{chat::RunAccepted, sessions::EventsQuery};
 use crate::{
     App, Problem,
+    hub::type_of,
     problem::ProblemBody,
     read::{ReadJson, ReadPath, ReadQuery, check_id, check_text},
     schema,
@@ -225,7 +226,10 @@ pub(super) async fn events(
     if app.hub().is_over(&principal, &id, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let frames = reader.map(|event| sse::frame(Some(event.seq), Some(event.kind()), &event.json));
+    let frames = reader.map(|event| {
+        let json = event.json();
+        sse::frame(Some(event.seq), Some(type_of(&json)), &json)
+    });
     Ok(sse::response(frames, app.options().keep_alive))
 }
 

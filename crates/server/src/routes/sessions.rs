@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     App, Problem,
-    hub::SessionReader,
+    hub::{SessionReader, type_of},
     problem::ProblemBody,
     read::{ReadJson, ReadJsonOrNothing, ReadPath, ReadQuery, check_id, check_text},
     schema,
@@ -261,8 +261,9 @@ pub(super) async fn events(
     let reader = app.hub().session_reader(&principal, &id, after).await?;
     let frames = futures_util::stream::unfold(reader, |mut reader: SessionReader| async move {
         let (number, event) = reader.next().await?;
+        let json = event.json();
         Some((
-            sse::frame(Some(number), Some(event.kind()), &event.json),
+            sse::frame(Some(number), Some(type_of(&json)), &json),
             reader,
         ))
     });

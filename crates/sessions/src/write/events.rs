@@ -3,9 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use switchboard_domain::StoredEvent;
+use switchboard_domain::{SessionStoreError, StoredEvent};
 
-use super::run::not_mine;
+use super::run::{changed, not_mine};
 use crate::{
     database::{Rows, Value, values},
     error::Refusal,
@@ -23,19 +23,25 @@ pub(crate) struct AppendEvents {
 }
 
 impl AppendEvents {
-    /// `None` if they are not numbered without gaps, or there are none.
-    pub(crate) fn new(run: &str, events: &[StoredEvent]) -> Option<Self> {
-        let (first, last) = (events.first()?.seq, events.last()?.seq);
-        let in_order = events
-            .iter()
-            .zip(first..)
-            .all(|(event, seq)| event.seq == seq);
-        in_order.then(|| Self {
+    /// `None` if there are none. Fails if they are not numbered without gaps.
+    pub(crate) fn new(
+        run: &str,
+        events: &[StoredEvent],
+    ) -> Result<Option<Self>, SessionStoreError> {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else {
+            return Ok(None);
+        };
+        let (first, last) = (first.seq, last.seq);
+        let mut numbered = events.iter().zip(first..);
+        if !numbered.all(|(event, seq)| event.seq == seq) {
+            return Err(changed(run, "the events have gaps"));
+        }
+        Ok(Some(Self {
             run: run.into(),
             first,
             last,
             lines: lines(events),
-        })
+        }))
     }
 }
 
@@ -134,15 +140,15 @@ mod tests {
     #[test]
     fn each_event_is_one_line() {
         let events = [event(4, "{\"a\":\n 1}"), event(5, "{\"a\":\"\\n\"}")];
-        let append = AppendEvents::new("r", &events).unwrap();
+        let append = AppendEvents::new("r", &events).unwrap().unwrap();
         assert_eq!(append.lines, "{\"a\":  1}\n{\"a\":\"\\n\"}");
         assert_eq!((append.first, append.last), (4, 5));
     }
 
     #[test]
     fn numbers_have_no_gaps() {
-        assert!(AppendEvents::new("r", &[]).is_none());
-        assert!(AppendEvents::new("r", &[event(1, "{}"), event(3, "{}")]).is_none());
-        assert!(AppendEvents::new("r", &[event(2, "{}"), event(1, "{}")]).is_none());
+        assert!(AppendEvents::new("r", &[]).unwrap().is_none());
+        assert!(AppendEvents::new("r", &[event(1, "{}"), event(3, "{}")]).is_err());
+        assert!(AppendEvents::new("r", &[event(2, "{}"), event(1, "{}")]).is_err());
     }
 }

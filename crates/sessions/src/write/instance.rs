@@ -6,7 +6,7 @@ use crate::{
     database::{Connection, values},
     error::Refusal,
     transaction::Transaction,
-    writer::Write,
+    writer::{Follows, Write},
 };
 
 /// Nothing but the transaction itself, in which the instance is written if it is not.
@@ -57,8 +57,11 @@ pub(crate) struct Leave;
 impl Write for Leave {
     type Answer = ();
     const WHAT: &'static str = "close";
-    const ENDS_EVENTS: bool = true;
     const ALWAYS: bool = true;
+
+    fn follows_events(&self) -> Follows<'_> {
+        Follows::All
+    }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
         const FORGET: &str = "DELETE FROM instances WHERE id = $1";

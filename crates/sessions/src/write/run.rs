@@ -3,15 +3,18 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use switchboard_domain::{Principal, RunRecord, RunState, SessionId, SessionStoreError};
+use switchboard_domain::{Principal, RunRecord, RunState, Session, SessionId, SessionStoreError};
 
-use super::session::{busy, conflict, not_found};
+use super::{
+    events::AppendEvents,
+    session::{busy, conflict, create, not_found},
+};
 use crate::{
     database::{Rows, values},
     error::Refusal,
     read::{self, state_name},
-    transaction::{LockedSession, Transaction},
-    writer::Write,
+    transaction::Transaction,
+    writer::{Follows, Write},
 };
 
 pub(crate) struct Begin {
@@ -34,9 +37,6 @@ impl Write for Begin {
         const EVENTS_BEFORE: &str = "SELECT r.events_before
             + COALESCE((SELECT MAX(e.last_seq) FROM run_events e WHERE e.run = r.key), 0)
             FROM runs r WHERE r.session = $1 ORDER BY r.key DESC LIMIT 1";
-        const ADD: &str = "INSERT INTO runs (id, session, state, instance, model,
-            created_at, created_us, updated_at, events_before, wish)
-            VALUES ($1, $2, 'running', $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING";
         let run = &self.run;
         let Some(mut session) = tx.session(&self.owner, &run.session).await? else {
             return Err(not_found(&run.session));
@@ -52,34 +52,75 @@ impl Write for Begin {
         }
         let before = tx.row(EVENTS_BEFORE, values![session.key]).await?;
         let events_before = before.map_or(Ok(0), |row| row.count(0))?;
-        let values = values![
-            &run.id,
-            session.key,
-            tx.me,
-            &run.model,
-            &run.created_at,
-            tx.now.microseconds_of(&run.created_at),
-            &tx.now.text,
-            events_before,
-            self.wish.as_deref(),
-        ];
-        if tx.execute(ADD, values).await? == 0 {
-            return Err(changed(&run.id, "another run has its id").into());
-        }
+        let begun = add(tx, run, session.key, events_before, self.wish.as_deref()).await?;
         if self.keep < session.messages {
             session = tx.cut_messages(session, self.keep).await?;
         }
         tx.add_messages(session, &self.messages).await?;
-        Ok(RunRecord {
-            state: RunState::Running,
-            updated_at: tx.now.text.clone(),
-            events_before,
-            last_event: 0,
-            outcome: None,
-            wish: run.wish.clone().filter(|wish| !wish.is_null()),
-            ..run.clone()
-        })
+        Ok(begun)
     }
+}
+
+/// Makes a session and begins its first run.
+pub(crate) struct BeginSession {
+    pub(crate) owner: Principal,
+    pub(crate) session: Session,
+    pub(crate) run: RunRecord,
+    /// The wish of the run as it is stored.
+    pub(crate) wish: Option<String>,
+    pub(crate) messages: Vec<String>,
+}
+
+#[async_trait]
+impl Write for BeginSession {
+    type Answer = RunRecord;
+    const WHAT: &'static str = "begin a session";
+
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<RunRecord, Refusal> {
+        if self.run.session != self.session.id {
+            return Err(changed(&self.run.id, "it is to begin in another session").into());
+        }
+        let key = create(tx, &self.owner, &self.session, self.messages.len()).await?;
+        let begun = add(tx, &self.run, key, 0, self.wish.as_deref()).await?;
+        tx.insert_messages(key, 0, &self.messages).await?;
+        Ok(begun)
+    }
+}
+
+/// Writes a run of this instance.
+async fn add(
+    tx: &mut Transaction<'_>,
+    run: &RunRecord,
+    session: i64,
+    events_before: u64,
+    wish: Option<&str>,
+) -> Result<RunRecord, Refusal> {
+    const ADD: &str = "INSERT INTO runs (id, session, state, instance, model,
+        created_at, created_us, updated_at, events_before, wish)
+        VALUES ($1, $2, 'running', $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING";
+    let values = values![
+        &run.id,
+        session,
+        tx.me,
+        &run.model,
+        &run.created_at,
+        tx.now.microseconds_of(&run.created_at),
+        &tx.now.text,
+        events_before,
+        wish,
+    ];
+    if tx.execute(ADD, values).await? == 0 {
+        return Err(changed(&run.id, "another run has its id").into());
+    }
+    Ok(RunRecord {
+        state: RunState::Running,
+        updated_at: tx.now.text.clone(),
+        events_before,
+        last_event: 0,
+        outcome: None,
+        wish: run.wish.clone().filter(|wish| !wish.is_null()),
+        ..run.clone()
+    })
 }
 
 pub(crate) struct Take {
@@ -91,7 +132,10 @@ pub(crate) struct Take {
 impl Write for Take {
     type Answer = RunRecord;
     const WHAT: &'static str = "take up a run";
-    const ENDS_EVENTS: bool = true;
+
+    fn follows_events(&self) -> Follows<'_> {
+        Follows::Run(&self.run)
+    }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<RunRecord, Refusal> {
         const TAKE: &str =
@@ -148,6 +192,8 @@ impl Take {
 
 pub(crate) struct Save {
     pub(crate) run: String,
+    /// Appended before it.
+    pub(crate) events: Option<AppendEvents>,
     pub(crate) state: Arc<str>,
     pub(crate) from: u64,
     pub(crate) messages: Vec<String>,
@@ -157,6 +203,10 @@ pub(crate) struct Save {
 impl Write for Save {
     type Answer = ();
     const WHAT: &'static str = "store the state of a run";
+
+    fn follows_events(&self) -> Follows<'_> {
+        Follows::Run(&self.run)
+    }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
         // What is there may be replaced from any of its positions on, or go on.
@@ -171,6 +221,9 @@ impl Write for Save {
             let add = "INSERT INTO run_messages (run, position, message) VALUES ";
             Rows::new(add, 1, 3, "")
         });
+        if let Some(events) = &self.events {
+            events.apply(tx).await?;
+        }
         let total = self.from + self.messages.len() as u64;
         let values = values![&self.run, tx.me, &*self.state, self.from, total];
         let Some(row) = tx.row(STATE, values).await? else {
@@ -187,6 +240,8 @@ impl Write for Save {
 
 pub(crate) struct Release {
     pub(crate) run: String,
+    /// Appended before it.
+    pub(crate) events: Option<AppendEvents>,
     pub(crate) state: RunState,
     pub(crate) outcome: Option<String>,
     pub(crate) after: u64,
@@ -197,14 +252,17 @@ pub(crate) struct Release {
 impl Write for Release {
     type Answer = ();
     const WHAT: &'static str = "let go of a run";
-    const ENDS_EVENTS: bool = true;
+
+    fn follows_events(&self) -> Follows<'_> {
+        Follows::Run(&self.run)
+    }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
         const RELEASE: &str = "UPDATE runs
             SET state = $3, instance = NULL, outcome = $4, updated_at = $5
             WHERE id = $1 AND instance = $2 RETURNING key, session";
-        const SESSION: &str =
-            "UPDATE sessions SET used_us = $2 WHERE key = $1 RETURNING key, messages, id";
+        const SESSION: &str = "UPDATE sessions SET used_us = $2, messages = messages + $3
+            WHERE key = $1 RETURNING messages, id";
         const FORGET: [&str; 2] = [
             "DELETE FROM run_states WHERE run = $1",
             "DELETE FROM run_messages WHERE run = $1",
@@ -212,6 +270,9 @@ impl Write for Release {
         if self.state == RunState::Running {
             let reason = "a run that is let go of waits, is interrupted or over";
             return Err(changed(&self.run, reason).into());
+        }
+        if let Some(events) = &self.events {
+            events.apply(tx).await?;
         }
         let values = values![
             &self.run,
@@ -224,19 +285,17 @@ impl Write for Release {
             return Err(not_mine(tx, &self.run, "it was let go of").await?.into());
         };
         let (key, session) = (row.int(0)?, row.int(1)?);
-        let values = values![session, tx.now.microseconds];
+        let new = self.messages.len() as u64;
+        let values = values![session, tx.now.microseconds, new];
         let Some(row) = tx.row(SESSION, values).await? else {
             return Err(changed(&self.run, "its session was forgotten").into());
         };
-        let session = LockedSession {
-            key: row.int(0)?,
-            messages: row.count(1)?,
-        };
-        if session.messages != self.after {
-            let id = SessionId(row.text(2)?);
-            return Err(conflict(&id, self.after, session.messages));
+        let before = row.count(0)?.saturating_sub(new);
+        if before != self.after {
+            let id = SessionId(row.text(1)?);
+            return Err(conflict(&id, self.after, before));
         }
-        tx.add_messages(session, &self.messages).await?;
+        tx.insert_messages(session, before, &self.messages).await?;
         if self.state == RunState::Finished {
             for forget in FORGET {
                 tx.execute(forget, values![key]).await?;

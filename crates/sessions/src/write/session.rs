@@ -3,7 +3,12 @@
 use async_trait::async_trait;
 use switchboard_domain::{Principal, Session, SessionId, SessionStoreError};
 
-use crate::{database::values, error::Refusal, transaction::Transaction, writer::Write};
+use crate::{
+    database::values,
+    error::Refusal,
+    transaction::Transaction,
+    writer::{Follows, Write},
+};
 
 pub(crate) struct Create {
     pub(crate) owner: Principal,
@@ -16,25 +21,35 @@ impl Write for Create {
     const WHAT: &'static str = "begin a session";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
-        const ADD: &str = "INSERT INTO sessions
-            (id, tenant, person, title, created_at, created_us, used_us, messages)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, 0) ON CONFLICT (id) DO NOTHING";
-        let (owner, session) = (&self.owner, &self.session);
-        let values = values![
-            &session.id.0,
-            &owner.tenant,
-            &owner.user,
-            &session.title,
-            &session.created_at,
-            tx.now.microseconds_of(&session.created_at),
-            tx.now.microseconds,
-        ];
-        if tx.execute(ADD, values).await? == 0 {
-            let id = session.id.clone();
-            return Err(SessionStoreError::Exists { id }.into());
-        }
-        Ok(())
+        create(tx, &self.owner, &self.session, 0).await.map(|_| ())
     }
+}
+
+/// Writes a session that is about to get so many messages; gives its key.
+pub(crate) async fn create(
+    tx: &mut Transaction<'_>,
+    owner: &Principal,
+    session: &Session,
+    messages: usize,
+) -> Result<i64, Refusal> {
+    const ADD: &str = "INSERT INTO sessions
+        (id, tenant, person, title, created_at, created_us, used_us, messages)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING RETURNING key";
+    let values = values![
+        &session.id.0,
+        &owner.tenant,
+        &owner.user,
+        &session.title,
+        &session.created_at,
+        tx.now.microseconds_of(&session.created_at),
+        tx.now.microseconds,
+        messages as u64,
+    ];
+    let Some(row) = tx.row(ADD, values).await? else {
+        let id = session.id.clone();
+        return Err(SessionStoreError::Exists { id }.into());
+    };
+    Ok(row.int(0)?)
 }
 
 pub(crate) struct Append {
@@ -94,7 +109,10 @@ pub(crate) struct Delete {
 impl Write for Delete {
     type Answer = ();
     const WHAT: &'static str = "forget a session";
-    const ENDS_EVENTS: bool = true;
+
+    fn follows_events(&self) -> Follows<'_> {
+        Follows::All
+    }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
         const DELETE: &str = "DELETE FROM sessions WHERE key = $1";

@@ -77,6 +77,7 @@ behaviours! {
         several_open_a_new_store_at_once;
     runs:
         a_run_is_begun_in_its_session,
+        a_session_and_its_first_run_begin_together,
         a_run_that_answers_anew_sets_aside_what_was_said,
         a_wish_is_kept_with_its_run,
         what_cannot_be_read_is_told_apart,
@@ -87,6 +88,7 @@ behaviours! {
         one_failure_does_not_undo_others,
         a_snapshot_is_replaced_from_a_position,
         a_run_is_let_go_of,
+        events_and_what_follows_are_stored_together,
         a_run_is_taken_once,
         a_dead_process_interrupts_its_runs,
         a_closed_store_lets_go_of_its_runs,

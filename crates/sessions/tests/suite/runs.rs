@@ -1,12 +1,15 @@
 use std::{collections::HashSet, sync::Arc};
 
 use switchboard_domain::{MOST_WISH_BYTES, Message, SessionStoreError as Error};
-use switchboard_domain::{RunRecord, RunSnapshot, RunState, RunStore as _, SessionStore as _};
+use switchboard_domain::{
+    RunRecord, RunSnapshot, RunState, RunStore as _, SessionStore as _, StoredEvent,
+};
 use switchboard_sessions::Store;
 
 use super::sessions::raw;
 use super::{
-    Place, at_work, events, fails, id, me, record, says, session, state, until_interrupted, wish,
+    Place, at_work, events, fails, id, me, other, record, says, session, state, until_interrupted,
+    wish,
 };
 
 pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
@@ -49,6 +52,49 @@ pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
     let nowhere = store.begin(&me(), &record("n", "none"), 0, &[]).await;
     fails!(nowhere, Error::NotFound { .. });
     assert_eq!(store.run(&me(), "none").await.unwrap(), None);
+}
+
+pub(crate) async fn a_session_and_its_first_run_begin_together(place: Place) {
+    let store = place.open().await;
+    let said = says(&["go", "on"]);
+    let try_both = |session_id: &str, run: &str| {
+        let (store, said) = (store.clone(), said.clone());
+        let (of, run) = (session(session_id), record(run, session_id));
+        async move { store.begin_session(&me(), &of, &run, &said).await }
+    };
+    let begun = try_both("s", "r").await.unwrap();
+    assert_eq!(
+        (begun.state, begun.events_before, begun.last_event),
+        (RunState::Running, 0, 0)
+    );
+    assert_eq!(store.run(&me(), "r").await.unwrap().unwrap(), begun);
+    let made = store.get(&me(), &id("s")).await.unwrap().unwrap();
+    assert_eq!((made.title.as_str(), made.messages), ("title of s", 2));
+    assert_eq!(store.messages(&me(), &id("s"), 0).await.unwrap(), said);
+    // There are both or neither.
+    fails!(try_both("s", "q").await, Error::Exists { id: there } if there == id("s"));
+    assert_eq!(store.run(&me(), "q").await.unwrap(), None);
+    fails!(try_both("t", "r").await, Error::RunConflict { .. });
+    assert_eq!(store.get(&me(), &id("t")).await.unwrap(), None);
+    let (of, run) = (session("t"), record("q", "s"));
+    let elsewhere = store.begin_session(&me(), &of, &run, &said).await;
+    fails!(elsewhere, Error::RunConflict { .. });
+    assert_eq!(store.get(&me(), &id("t")).await.unwrap(), None);
+    // Another's session is as little there as its name is free.
+    let theirs = (session("s"), record("n", "s"));
+    let theirs = store
+        .begin_session(&other(), &theirs.0, &theirs.1, &said)
+        .await;
+    fails!(theirs, Error::Exists { .. });
+    assert_eq!(store.get(&other(), &id("s")).await.unwrap(), None);
+    // It is a run like any other.
+    store.append_events("r", &events(1..=2)).await.unwrap();
+    store
+        .release("r", RunState::Finished, None, 2, &says(&["done"]))
+        .await
+        .unwrap();
+    let next = store.begin(&me(), &record("q", "s"), 3, &[]).await.unwrap();
+    assert_eq!(next.events_before, 2);
 }
 
 pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Place) {
@@ -502,6 +548,54 @@ pub(crate) async fn a_run_is_let_go_of(place: Place) {
     store.begin(&me(), &record("q", "s"), 3, &[]).await.unwrap();
     let gone = store.release("none", RunState::Waiting, None, 0, &[]).await;
     fails!(gone, Error::NoSuchRun { .. });
+}
+
+pub(crate) async fn events_and_what_follows_are_stored_together(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    let first = snapshot(0, &["a"]);
+    store.save_with("r", &events(1..=2), &first).await.unwrap();
+    let is_as_before = || async {
+        assert_eq!(all_events(&store, "r").await, events(1..=2));
+        assert_eq!(
+            store.snapshot(&me(), "r").await.unwrap().unwrap(),
+            first.clone()
+        );
+        assert_eq!(state(&store, "r").await, RunState::Running);
+        let said = store.messages(&me(), &id("s"), 0).await.unwrap();
+        assert_eq!(said, says(&["go"]));
+    };
+    is_as_before().await;
+    // If either does not fit, neither is stored.
+    let (late, next) = (events(4..=4), events(3..=3));
+    let gap = store.save_with("r", &late, &snapshot(0, &["b"])).await;
+    fails!(gap, Error::RunConflict { .. });
+    is_as_before().await;
+    let gap = store.save_with("r", &next, &snapshot(5, &["b"])).await;
+    fails!(gap, Error::RunConflict { .. });
+    is_as_before().await;
+    let over = async |events: &[StoredEvent], after: u64| {
+        let (to, outcome) = (RunState::Finished, Some("completed".to_owned()));
+        let answer = says(&["answer"]);
+        store
+            .release_with("r", events, to, outcome, after, &answer)
+            .await
+    };
+    let last = events(3..=4);
+    fails!(over(&late, 1).await, Error::RunConflict { .. });
+    is_as_before().await;
+    fails!(over(&last, 0).await, Error::Conflict { actual: 1, .. });
+    is_as_before().await;
+    over(&last, 1).await.unwrap();
+    assert_eq!(all_events(&store, "r").await, events(1..=4));
+    let run = store.run(&me(), "r").await.unwrap().unwrap();
+    assert_eq!((run.state, run.last_event), (RunState::Finished, 4));
+    let said = store.messages(&me(), &id("s"), 0).await.unwrap();
+    assert_eq!(said, says(&["go", "answer"]));
+}
+
+async fn all_events(store: &Store, run: &str) -> Vec<StoredEvent> {
+    store.events(&me(), run, 0, 99).await.unwrap()
 }
 
 pub(crate) async fn a_run_is_taken_once(place: Place) {
