@@ -16,6 +16,10 @@ fn main() -> ExitCode {
 /// Ends the program. All is closed and dropped by now; the allocator would only give each page back to the system that takes
 /// all of them at once, which a short command takes longer for than for most of what it does.
 #[cfg(unix)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the last thing that the program does: nothing is left to be dropped, and what is buffered is written"
+)]
 fn leave(code: switchboard_app::cli::Code) -> ! {
     use std::io::Write as _;
     // Nobody is left to be told that nobody reads it.

@@ -83,7 +83,7 @@ pub struct JudgedCall {
 pub enum Cut {
     /// They were not: what stands there is what the model wrote.
     Nothing,
-    /// They were, and what is left fits the tool's schema.
+    /// They were, and what is left fits the tool's schema, as it is or as the loop mends it. Then it is mended.
     Fitting,
     /// They were, and what is left does not fit it, whatever they were.
     Refused,
@@ -238,11 +238,20 @@ fn missing(
 }
 
 /// How a call ended. What stands in the place of a secret need not fit the schema; what stood there did or did not.
-fn end_in(call: &ToolCallRecord, cut: Cut) -> CallEnd {
-    match call.failure {
-        Some(ToolFailure::InvalidInput) if cut == Cut::Fitting => CallEnd::NotExecuted,
-        _ => end_of(call),
+pub(crate) fn end_in(call: &ToolCallRecord, cut: Cut) -> CallEnd {
+    if cut == Cut::Fitting && has_unfit_input(call) {
+        CallEnd::NotExecuted
+    } else {
+        end_of(call)
     }
+}
+
+/// Whether its input was refused before any tool saw it.
+fn has_unfit_input(call: &ToolCallRecord) -> bool {
+    matches!(
+        call.failure,
+        Some(ToolFailure::InvalidInput | ToolFailure::MalformedInput)
+    )
 }
 
 /// How many of these expected calls were attempted with input that the tool refuses: made and missing at once, they would
@@ -304,7 +313,7 @@ fn not_executed(
             continue;
         }
         // It is what was struck out that did not fit.
-        if record.failure == Some(ToolFailure::InvalidInput) {
+        if has_unfit_input(record) {
             continue;
         }
         if let Some(place) = others

@@ -1,7 +1,7 @@
 //! Runs the scenarios of a suite.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt,
     pin::pin,
     sync::Arc,
@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Map, Value};
 use switchboard_domain::{
-    Message, ModelId, ToolCall, ToolCallError, ToolCatalog, ToolContent, ToolDefinition, ToolHost,
-    ToolHostChanges, ToolOrigin, ToolOutput, Usage,
+    JsonObject, Message, ModelId, ToolCall, ToolCallError, ToolCatalog, ToolContent,
+    ToolDefinition, ToolHost, ToolHostChanges, ToolOrigin, ToolOutput, Usage,
 };
 use switchboard_orchestration::{
     Agent, AnswerItem, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
@@ -271,18 +271,23 @@ impl Planned<'_> {
                 }
             }
             there.take(&agent, &report).await;
-            let cut = |call: &ToolCallRecord| {
+            let mut cuts: HashMap<String, Cut> = HashMap::new();
+            for call in &mut report.tool_calls {
                 if !self.engine.is_replay()
                     || !Scrubber::was_at(&call.input)
                     || self.engine.wrote_mark(&wish, call)
                 {
-                    Cut::Nothing
-                } else if there.may_take(&agent, call) {
-                    Cut::Fitting
-                } else {
-                    Cut::Refused
+                    continue;
                 }
-            };
+                let taken = there.taken(&agent, call);
+                let cut = taken.as_ref().map_or(Cut::Refused, |_| Cut::Fitting);
+                cuts.insert(call.id.clone(), cut);
+                // The loop could mend nothing here beside what was struck out, and did so when it was recorded.
+                if let Some(taken) = taken {
+                    call.input = Value::Object(taken);
+                }
+            }
+            let cut = |call: &ToolCallRecord| cuts.get(&call.id).copied().unwrap_or(Cut::Nothing);
             let judged = judged(turn, &report, &earlier, &there, first, measured, &cut);
             result.turns.push(clean(judged, self.scrubber));
             earlier.extend(report.tool_calls);
@@ -454,16 +459,15 @@ impl There {
         }
     }
 
-    /// Whether its tool may have taken an input before secrets were struck out of it.
-    fn may_take(&self, agent: &Agent, call: &ToolCallRecord) -> bool {
+    /// The input that its tool may have got before secrets were struck out of it: mended like any other where nothing
+    /// was. `None` if the tool refused it, whatever they were.
+    fn taken(&self, agent: &Agent, call: &ToolCallRecord) -> Option<JsonObject> {
         let definition = self.tools.get(&(call.server.clone(), call.tool.clone()));
-        let definition = definition.and_then(Option::as_ref);
-        definition.is_some_and(|definition| {
-            // As the model saw it.
-            let visible = agent.context().visible(definition);
-            self.validators
-                .fits_but_for(&visible, &call.input, &may_have_fitted)
-        })
+        let definition = definition?.as_ref()?;
+        // As the model saw it.
+        let visible = agent.context().visible(definition);
+        self.validators
+            .mended_but_for(&visible, &call.input, &may_have_fitted)
     }
 
     /// What a turn speaks of and no tool is called, one sentence each: a call that is needed can never be made then,

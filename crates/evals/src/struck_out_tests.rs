@@ -153,8 +153,11 @@ fn a_call_that_the_tool_refuses_whatever_was_struck_out_is_hallucinated() {
         }),
     ));
     let validators = switchboard_orchestration::arguments::Validators::default();
-    let fits =
-        |input: &Value| validators.fits_but_for(&definition, input, &crate::suite::may_have_fitted);
+    let fits = |input: &Value| {
+        let may_have_fitted = &crate::suite::may_have_fitted;
+        let mended = validators.mended_but_for(&definition, input, may_have_fitted);
+        mended.is_some()
+    };
     for (input, expected) in [
         (json!({"sum": 5, "pin": "[redacted]"}), true),
         (
@@ -166,6 +169,18 @@ fn a_call_that_the_tool_refuses_whatever_was_struck_out_is_hallucinated() {
             json!({"sum": 5, "keys": ["[redacted]", "[redacted]"]}),
             true,
         ),
+        // The loop mends what stands beside it, as it did where nothing was struck out.
+        (json!({"sum": "5", "pin": "[redacted]"}), true),
+        (
+            json!({"sum": "5", "to": {"0": 1}, "pin": "[redacted]"}),
+            false,
+        ),
+        (json!({"arguments": {"sum": 5, "pin": "[redacted]"}}), true),
+        (
+            json!("```json\n{\"sum\": 5, \"pin\": \"[redacted]\",}\n```"),
+            true,
+        ),
+        (json!("{\"sum\": 5, \"pin\": \"[redacted]\""), false),
         (json!({"sum": "much", "pin": "[redacted]"}), false),
         (json!({"sum": "much", "token": "abc"}), false),
         (json!({"pin": "[redacted]"}), false),
@@ -185,6 +200,15 @@ fn a_call_that_the_tool_refuses_whatever_was_struck_out_is_hallucinated() {
     ] {
         assert_eq!(fits(&input), expected, "{input}");
     }
+    let mended = |input: Value| {
+        let may_have_fitted = &crate::suite::may_have_fitted;
+        let mended = validators.mended_but_for(&definition, &input, may_have_fitted);
+        mended.map(Value::Object)
+    };
+    assert_eq!(
+        mended(json!({"sum": "5", "unit": "EUR", "to": null, "pin": "[redacted]", "keys": "a"})),
+        Some(json!({"sum": 5, "unit": "eur", "pin": "[redacted]", "keys": ["a"]}))
+    );
     let turn = turn(json!({"calls": [{"tool": "pay", "input": {"to": 5}}]}));
     let input = json!({"pin": "not a number", "to": 5, "password": "[redacted]"});
     let refused = [failed("pay", input, ToolFailure::InvalidInput)];

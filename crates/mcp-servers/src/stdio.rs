@@ -13,8 +13,9 @@ use crate::{ServerError, ServerOptions, catalogue};
 /// respectively. Nothing but the protocol goes to standard output. A line of input that is longer
 /// than 16 MiB is dropped (rmcp 3.9), as are lines that are no JSON.
 ///
-/// After an end by `shutdown` a terminal's input may still have a blocked reader: the program
-/// should not wait for tokio's blocking threads then (`Runtime::shutdown_background`).
+/// After an end by `shutdown` a terminal's input may still have a blocked reader, for which nobody
+/// should wait: a runtime that is dropped does, without end. `Runtime::shutdown_timeout` gives what is
+/// being dropped a moment, 100 ms in `switchboard mcp-server`, and leaves the reader.
 ///
 /// # Errors
 ///

@@ -199,7 +199,8 @@ pub(super) async fn measure(program: &str, turn: &str, rounds: u32) -> Outcome<(
     // Servers are started in folders of their own.
     let path = fs::canonicalize(turn)?;
     let turn = path.to_str().ok_or("the path of `turn` is no text")?;
-    let model = Process::example(&path, &["serve-model"]).await?;
+    let of_model = tempfile::tempdir()?;
+    let model = Process::example(&path, of_model.path(), &["serve-model"]).await?;
     for kind in KINDS {
         for at_once in AT_ONCE {
             let folder = tempfile::tempdir()?;
@@ -214,7 +215,9 @@ pub(super) async fn measure(program: &str, turn: &str, rounds: u32) -> Outcome<(
             let server = Side::new(server.await?, kind, false)?;
             let mut arguments = vec!["serve-floor", &model.address];
             arguments.extend(kind.with_tool.then_some(turn));
-            let floor = Process::example(&env::current_exe()?, &arguments).await?;
+            let of_floor = tempfile::tempdir()?;
+            let own = env::current_exe()?;
+            let floor = Process::example(&own, of_floor.path(), &arguments).await?;
             let floor = Side::new(floor, kind, true)?;
             stay_on(of_all_else)?;
             row(&floor, &server, at_once, rounds).await?;

@@ -107,7 +107,9 @@ fn say(name: &str, sorted: &[f64]) {
 
 #[allow(clippy::cast_precision_loss, reason = "some thousand")]
 pub(super) async fn measure(program: &str, sessions: usize) -> Outcome<()> {
-    let model = Process::example(&env::current_exe()?, &["serve-model"]).await?;
+    let of_model = tempfile::tempdir()?;
+    let own = env::current_exe()?;
+    let model = Process::example(&own, of_model.path(), &["serve-model"]).await?;
     let client = reqwest::Client::builder().no_proxy().build()?;
     let direct = all(sessions, || directly(&client, &model.address)).await?;
     say("direct", &direct);

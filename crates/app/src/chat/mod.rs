@@ -131,8 +131,7 @@ pub(crate) async fn run(
     let talks = Talks::open(&context.config, &context.environment)
         .await
         .map_err(Failure::usage)?;
-    // What a server asks a model is a part of its tool's result, and no answer of the conversation.
-    let sampled = CurrentModel::new(Arc::clone(&plan.chosen.model));
+    let sampled = CurrentModel::new(Arc::clone(&plan.sampled));
     if let Err(failure) = beginning.tape.begin(&mut context, &mut plan) {
         talks.sessions.close().await;
         return Err(failure);
@@ -417,7 +416,7 @@ impl Chat<'_> {
             );
         }
         self.model = plan.chosen.model.id().clone();
-        self.sampled.set(Arc::clone(&plan.chosen.model));
+        self.sampled.set(Arc::clone(&plan.sampled));
         plan.record(&self.context.tape);
         let approver = approver(
             &self.context,

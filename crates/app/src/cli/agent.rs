@@ -172,6 +172,7 @@ impl ResumedArgs {
             run.set_delivery(Delivery::Whole);
         }
         Ok(Plan {
+            sampled: Arc::clone(&chosen.model),
             chosen,
             fallbacks,
             // Both are in the run.
@@ -224,6 +225,9 @@ pub(crate) fn recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failu
 /// What was settled before anything is started.
 pub(crate) struct Plan {
     pub(crate) chosen: Chosen,
+    /// The model that servers may ask. What it says is a part of their tool's result and no answer of the run, so it is
+    /// never written down: an answer more would be taken for one of the run's own (`--match order`).
+    pub(crate) sampled: Arc<dyn ChatModel>,
     fallbacks: Vec<Arc<dyn ChatModel>>,
     pub(crate) recipe: Option<Arc<Recipe>>,
     pub(crate) options: RunOptions,
@@ -262,6 +266,7 @@ impl AgentArgs {
             later: self.approve == Some(Approve::Later),
             preset: Vec::new(),
             runs: None,
+            sampled: Arc::clone(&chosen.model),
             chosen,
             fallbacks,
             recipe,
@@ -349,7 +354,7 @@ pub(crate) struct AgentParts<'p> {
 }
 
 impl Plan {
-    /// Writes down what its models say.
+    /// Writes down what its models say, but for what servers ask.
     pub(crate) fn record(&mut self, tape: &Tape) {
         self.chosen.model = tape.recorded(Arc::clone(&self.chosen.model));
         for model in &mut self.fallbacks {

@@ -216,7 +216,7 @@ async fn carry_out(
         context.servers()?
     };
     let screen = Screen::new(output == AskOutput::Text);
-    servers.options.answering = answering(&screen, &plan.chosen.model);
+    servers.options.answering = answering(&screen, &plan.sampled);
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
     let session = match &start {
         Start::InSession(_, session, ..) => Some(session.0.clone()),

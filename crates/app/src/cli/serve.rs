@@ -83,7 +83,7 @@ pub(super) async fn run(
     };
     servers.options.answering = Answering {
         elicitor: Some(Arc::new(questions.clone()) as Arc<dyn Elicitor>),
-        sampler: Some(Arc::new(ModelSampler::new(Arc::clone(&plan.chosen.model)))),
+        sampler: Some(Arc::new(ModelSampler::new(Arc::clone(&plan.sampled)))),
         ..Answering::default()
     };
     let host = Arc::new(context::start(servers)?);

@@ -23,6 +23,7 @@ mod recipes;
 mod recordings;
 mod resume;
 mod runs;
+mod sampling;
 mod server_tools;
 mod slow_server;
 mod source_examples;
@@ -38,4 +39,5 @@ mod wires;
 #[ignore = "a server that the other tests start"]
 fn server() {
     library::serve_stdio();
+    sampling::serve_stdio();
 }

@@ -93,7 +93,10 @@ async fn a_secret_beside_what_is_wrong_hides_nothing() {
         "name": "log_in",
         "input_schema": {
             "type": "object",
-            "properties": {"user": text, "password": text, "pin": {"type": "integer"}, "note": text},
+            "properties": {
+                "user": text, "password": text, "pin": {"type": "integer"}, "note": text,
+                "age": {"type": "integer"},
+            },
             "required": ["user"],
         },
     });
@@ -113,6 +116,17 @@ async fn a_secret_beside_what_is_wrong_hides_nothing() {
         (note(&format!("x {TOKEN} y")), between, "wrong_input"),
         // Nothing was struck out here.
         (note("[redacted]"), note("Berlin"), "wrong_input"),
+        // The loop mends the number in quotes, whatever stands beside it.
+        (
+            json!({"user": "ada", "pin": 4711, "age": "44", "password": "x"}),
+            json!({"user": "ada", "age": 44}),
+            "right",
+        ),
+        (
+            json!({"user": "ada", "pin": 4711, "age": "45"}),
+            json!({"user": "ada", "age": 44}),
+            "wrong_input",
+        ),
         // And here nobody can tell: it may have been the other one.
         (note(TOKEN), note(&TOKEN.replace('z', "y")), "unknown"),
     ];
@@ -165,6 +179,6 @@ async fn a_secret_beside_what_is_wrong_hides_nothing() {
     let written = std::fs::read_to_string(place.path().join("run.jsonl")).unwrap();
     assert!(!written.contains(TOKEN), "{written}");
     assert_eq!(again, expected, "{written}");
-    assert_eq!(live[..4], again[..4]);
-    assert_eq!(live[4], "wrong_input");
+    assert_eq!(live[..6], again[..6]);
+    assert_eq!(live[6], "wrong_input");
 }

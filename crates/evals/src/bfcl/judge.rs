@@ -4,7 +4,7 @@ use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, ToolCallRecord
 
 use crate::{
     judge::{
-        CallEnd, Cut, JudgedCall, Judgement, Wanted, Worth, end_of, excerpt, in_words, not_known,
+        CallEnd, Cut, JudgedCall, Judgement, Wanted, Worth, end_in, excerpt, in_words, not_known,
     },
     suite::{Fit, Turn},
 };
@@ -43,7 +43,7 @@ pub(crate) fn judge(
     let mut attempted = 0;
     let judged = calls.iter().zip(taken.iter().zip(&unknown));
     let judged = judged.map(|(call, (taken, unknown))| {
-        let mut end = end_of(call);
+        let mut end = end_in(call, cut(call));
         let (worth, why) = if unknown.is_some() {
             if end == CallEnd::Hallucinated {
                 end = CallEnd::NotExecuted;

@@ -117,7 +117,9 @@ impl Recorder {
         }
     }
 
-    /// The same model, written down.
+    /// The same model, written down. Whoever lets servers ask it in the middle of a tool's call gives them the model itself: what it
+    /// says to them is a part of the tool's result, and written down it would be taken for an answer of the run
+    /// ([`Matching::Order`](super::Matching::Order)).
     pub fn model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         Arc::new(RecordedModel {
             recorder: self.clone(),

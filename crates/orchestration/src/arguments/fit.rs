@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolInput};
 
 use super::{
+    excused::{Demand, is_excused},
     repair::{Repair, quoted},
     schema::{names_property, unescaped},
 };
@@ -43,16 +44,24 @@ const WRAPPERS: [&str; 8] = [
     "kwargs",
 ];
 
+/// What of an input need not fit: told is the value, and what is asked of it.
+pub(super) type Excuses<'a> = &'a dyn Fn(&Value, Demand<'_>) -> bool;
+
 /// The input as `validator` takes it, and what was done for that. `None` if there is no such reading, or
-/// if the input needs none.
+/// if the input needs none. What is excused is left as it is.
 pub(super) fn fit(
     validator: &Validator,
     schema: &Value,
     tool: &str,
     input: &Value,
+    excuses: Option<Excuses<'_>>,
 ) -> Option<(JsonObject, Vec<Repair>)> {
     let fuel = (MOST_VALUES / count(input).max(1)).clamp(3, MOST_VALIDATIONS);
-    let mut fitter = Fitter { validator, fuel };
+    let mut fitter = Fitter {
+        validator,
+        fuel,
+        excuses,
+    };
     let (value, repairs) = fitter.fit(input.clone()).or_else(|| {
         let (inner, unwrapped) = unwrap(schema, tool, input.as_object()?)?;
         let (value, further) = fitter.fit(Value::Object(inner))?;
@@ -111,6 +120,7 @@ struct Fitter<'a> {
     validator: &'a Validator,
     /// Validations left.
     fuel: usize,
+    excuses: Option<Excuses<'a>>,
 }
 
 impl Fitter<'_> {
@@ -123,6 +133,9 @@ impl Fitter<'_> {
             self.burn()?;
             let mut faults = 0;
             for fault in validator.iter_errors(&value).take(MOST_FAULTS) {
+                if self.is_excused(&value, &fault) {
+                    continue;
+                }
                 faults += 1;
                 changes.extend(self.propose(&value, &fault, 0).unwrap_or_default());
             }
@@ -140,7 +153,15 @@ impl Fitter<'_> {
             );
         }
         self.burn()?;
-        self.validator.is_valid(&value).then_some((value, repairs))
+        let mut faults = self.validator.iter_errors(&value);
+        let is_mended = faults.all(|fault| self.is_excused(&value, &fault));
+        drop(faults);
+        is_mended.then_some((value, repairs))
+    }
+
+    fn is_excused(&self, input: &Value, fault: &ValidationError<'_>) -> bool {
+        self.excuses
+            .is_some_and(|excuses| is_excused(input, fault, excuses))
     }
 
     fn burn(&mut self) -> Option<()> {
@@ -232,6 +253,7 @@ impl Fitter<'_> {
             let left: Vec<_> = validator
                 .iter_errors(&value)
                 .filter(|fault| is_below(fault.instance_path().as_str(), path))
+                .filter(|fault| !self.is_excused(&value, fault))
                 .map(ValidationError::to_owned)
                 .collect();
             if left.is_empty() {
@@ -258,7 +280,7 @@ impl Fitter<'_> {
         None
     }
 
-    /// A change for every one of the faults.
+    /// A change for every one of the faults that are not excused.
     fn mend_all(
         &mut self,
         root: &Value,
@@ -267,7 +289,9 @@ impl Fitter<'_> {
     ) -> Option<Vec<Change>> {
         let mut changes = Vec::new();
         for fault in faults.iter().take(MOST_FAULTS) {
-            changes.extend(self.propose(root, fault, depth + 1)?);
+            if !self.is_excused(root, fault) {
+                changes.extend(self.propose(root, fault, depth + 1)?);
+            }
         }
         Some(changes)
     }

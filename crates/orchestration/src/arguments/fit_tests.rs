@@ -14,7 +14,7 @@ use crate::arguments::validators::compile;
 fn repaired(schema: &Value, input: &Value) -> Option<(Value, Vec<String>)> {
     let validator = compile(schema).expect("a schema of a test compiles");
     assert!(!validator.is_valid(input), "{input} is valid as it is");
-    let (object, repairs) = fit(&validator, schema, "lookup", input)?;
+    let (object, repairs) = fit(&validator, schema, "lookup", input, None)?;
     let object = Value::Object(object);
     assert!(validator.is_valid(&object));
     Some((object, repairs.iter().map(ToString::to_string).collect()))

@@ -86,19 +86,28 @@ impl Validators {
         }
     }
 
-    /// Whether an input fits but for what is excused: told is the value that does not fit, and what is asked of it.
-    pub fn fits_but_for(
+    /// What a model wrote, as it would be executed if what is excused did fit: as it is, or with the repairs that
+    /// [`Self::examine`] makes of all else. `None` if it would not be. An input that is no object is read as text. Told is
+    /// the value that does not fit, and what is asked of it.
+    pub fn mended_but_for(
         &self,
         definition: &Arc<ToolDefinition>,
         input: &Value,
         excuses: &dyn Fn(&Value, Demand<'_>) -> bool,
-    ) -> bool {
+    ) -> Option<JsonObject> {
         let validator = self.validator(definition);
-        let Some(validator) = &*validator else {
-            return true;
+        let object = match (input, &*validator) {
+            (Value::Object(object), None) => return Some(object.clone()),
+            (Value::Object(object), Some(_)) => object.clone(),
+            (Value::String(raw), Some(_)) => match ToolInput::parse(raw) {
+                ToolInput::Object(_) => return None,
+                ToolInput::Malformed { reason, .. } => read_anew(definition, raw, &reason)?.0,
+            },
+            _ => return None,
         };
-        let mut faults = validator.iter_errors(input);
-        faults.all(|fault| is_excused(input, &fault, excuses))
+        let validator = validator.as_ref().as_ref()?;
+        let checked = fitting(validator, definition, object, Some(excuses));
+        checked.ok().map(|checked| checked.input)
     }
 
     /// What a model wrote, as it may be executed: as it is if it is valid, else with the repairs that make
@@ -115,7 +124,7 @@ impl Validators {
                 repairs: Vec::new(),
             }),
             (ToolInput::Object(object), Some(validator)) => {
-                fitting(validator, definition, object.clone()).map_err(|input| {
+                fitting(validator, definition, object.clone(), None).map_err(|input| {
                     let faults = faults(validator, &input);
                     InputFault::Invalid { faults }
                 })
@@ -123,9 +132,8 @@ impl Validators {
             (ToolInput::Malformed { raw, reason }, validator) => {
                 // With no schema to say that the result is right, nothing is repaired.
                 let repaired = validator.as_ref().and_then(|validator| {
-                    let named = |name: &str| schema::names_property(&definition.input_schema, name);
-                    let (object, mut repairs) = text::repair(raw, reason, &named)?;
-                    let checked = fitting(validator, definition, object).ok()?;
+                    let (object, mut repairs) = read_anew(definition, raw, reason)?;
+                    let checked = fitting(validator, definition, object, None).ok()?;
                     repairs.extend(checked.repairs);
                     let input = checked.input;
                     Some(Checked { input, repairs })
@@ -143,29 +151,55 @@ impl Validators {
     }
 }
 
-/// The object as it is if it is valid, or repaired; an `Err` gives back what cannot be.
+/// The object in a text that is none as it stands, and what was done to read it.
+fn read_anew(
+    definition: &ToolDefinition,
+    raw: &str,
+    reason: &str,
+) -> Option<(JsonObject, Vec<Repair>)> {
+    let named = |name: &str| schema::names_property(&definition.input_schema, name);
+    text::repair(raw, reason, &named)
+}
+
+/// The object as it is if it is valid but for what is excused, or repaired; an `Err` gives back what cannot be.
 fn fitting(
     validator: &Validator,
     definition: &ToolDefinition,
     object: JsonObject,
+    excuses: Option<fit::Excuses<'_>>,
 ) -> Result<Checked, Value> {
     let input = Value::Object(object);
-    match (validator.is_valid(&input), input) {
+    let is_fit = match excuses {
+        None => validator.is_valid(&input),
+        Some(excuses) => {
+            let mut faults = validator.iter_errors(&input);
+            faults.all(|fault| is_excused(&input, &fault, excuses))
+        }
+    };
+    match (is_fit, input) {
         (true, Value::Object(input)) => Ok(Checked {
             input,
             repairs: Vec::new(),
         }),
         (_, input) => {
             let schema = &definition.input_schema;
-            fit::fit(validator, schema, &definition.name, &input)
+            fit::fit(validator, schema, &definition.name, &input, excuses)
                 .map(|(input, repairs)| Checked { input, repairs })
                 .ok_or(input)
         }
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The schemas that this thread compiled, for tests that say when that is done.
+    static COMPILED: std::cell::RefCell<Vec<Value>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
 /// A validator that fetches nothing, from wherever, and in whose patterns no input gets stuck.
 pub(crate) fn compile(schema: &Value) -> Option<Validator> {
+    #[cfg(test)]
+    COMPILED.with_borrow_mut(|compiled| compiled.push(schema.clone()));
     let options = jsonschema::options().offline();
     // Patterns in linear time; look-around has none, so that it gets a limit.
     let linear = options

@@ -63,6 +63,32 @@ fn a_changed_definition_is_compiled_anew() {
 }
 
 #[test]
+fn who_prepares_has_compiled_a_schema_that_says_something() {
+    COMPILED.take();
+    Validators::prepare();
+    let compiled = COMPILED.take();
+    // An empty one is compiled without the schema of schemas, which is what takes the time.
+    let says_something = |schema: &Value| {
+        let validator = compile(schema);
+        validator.is_some_and(|it| it.is_valid(&json!({"id": 1})) && !it.is_valid(&json!({})))
+    };
+    assert!(compiled.iter().any(says_something), "{compiled:?}");
+}
+
+#[test]
+fn a_schema_is_compiled_once_for_each_definition() {
+    let schema = json!({"type": "object", "required": ["a"]});
+    let definition = Arc::new(ToolDefinition::new("t", "", schema.clone()));
+    let validators = Validators::default();
+    COMPILED.take();
+    for _ in 0..3 {
+        let input = JsonObject::new();
+        assert!(validators.clone().check(&definition, input).is_err());
+    }
+    assert_eq!(COMPILED.take(), [schema]);
+}
+
+#[test]
 fn a_long_value_does_not_make_a_long_fault() {
     let schema = json!({"properties": {"a": {"type": "integer"}}});
     let faults = check(schema, json!({"a": "é".repeat(10_000)})).unwrap_err();
