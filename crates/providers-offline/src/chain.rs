@@ -50,7 +50,7 @@ const PRONOUNS: &[&str] = &[
 const POINTING: &[&str] = &["one", "ones", "them", "these", "those"];
 
 /// The noun stems of a parameter: `customer_id` is about a customer.
-fn heads(param: &Param) -> Vec<&String> {
+pub(crate) fn heads(param: &Param) -> Vec<&String> {
     let is_id = |word: &str| {
         matches!(
             word,

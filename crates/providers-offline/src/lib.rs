@@ -16,7 +16,8 @@
 //! more or less than a number is answered from the result that is there, if its unit is the one that is asked for.
 //!
 //! What a text only speaks of is not done: with a tool that is not read-only nothing is called for what is forbidden, told,
-//! asked about, tied to a condition or taken back.
+//! asked about, tied to a condition or taken back. A tool that says nothing of itself counts as one that only reads as long as the text
+//! asks for what it gives, and as one that may change something where the text speaks of what it does.
 //!
 //! A message of more than 5000 words or 64 kB is declined: of one that is cut off it would call tools
 //! with arguments that are cut off.
@@ -46,6 +47,7 @@
 //! [BM25]: https://en.wikipedia.org/wiki/Okapi_BM25
 #![deny(missing_docs)]
 
+mod act;
 mod answer;
 mod catalog;
 mod chain;

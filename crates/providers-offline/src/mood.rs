@@ -2,6 +2,7 @@
 //! of it, or takes it back. Nothing is changed for a text that only speaks of it.
 
 use crate::{
+    act::{acts, name_of_act},
     catalog::Tool,
     extract::Reading,
     intent::is_changing,
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// Words before the first that tells what a clause is.
-const FILLERS: &[&str] = &[
+pub(crate) const FILLERS: &[&str] = &[
     "please", "hi", "hello", "hey", "ok", "okay", "now", "and", "then", "so", "well", "kindly",
     "also", "thanks", "but", "just", "oh", "yes", "no", "actually", "sorry", "wait", "hmm", "ah",
     "only", "or", "however",
@@ -142,6 +143,72 @@ const LEAVING: &[&str] = &[
     "forget", "cancel", "scrap", "scratch", "ignore", "undo", "drop", "stop",
 ];
 const LEFT: &[&str] = &["it", "that", "this", "about", "everything"];
+/// With them is turned round what comes after them, or what somebody did.
+const REVERSING: &[&str] = &[
+    "undo", "revert", "reverse", "rollback", "retract", "withdraw", "abort", "scrap", "cancel",
+    "stop", "halt", "prevent", "skip", "ignore", "forget",
+];
+/// The same in two words.
+const REVERSING_PAIRS: &[(&str, &str)] = &[
+    ("roll", "back"),
+    ("take", "back"),
+    ("call", "off"),
+    ("hold", "off"),
+    ("put", "off"),
+];
+/// Only with these before a colon somebody says what is to be done.
+const REQUESTS: &[&str] = &[
+    "task",
+    "tasks",
+    "todo",
+    "request",
+    "action",
+    "command",
+    "job",
+    "step",
+    "following",
+    "thing",
+    "things",
+    "next",
+    "first",
+    "finally",
+    "urgent",
+    "important",
+    "asap",
+    "want",
+    "need",
+    "like",
+    "must",
+    "let",
+    "let's",
+    "go",
+    "ahead",
+    "do",
+    "this",
+    "that",
+    "these",
+    "the",
+    "a",
+    "my",
+    "it",
+    "is",
+    "here",
+    "one",
+    "more",
+    "can",
+    "could",
+    "would",
+    "will",
+    "you",
+    "i",
+    "we",
+    "me",
+    "us",
+    "for",
+    "to",
+    "as",
+    "follows",
+];
 /// What the planner should do before.
 const ASKING_BACK: &[&[&str]] = &[
     &["ask", "me"],
@@ -199,6 +266,8 @@ struct Clause<'r> {
     words: Vec<&'r Word>,
     /// Words up to here are none of a text that somebody wants said.
     own: usize,
+    /// Words up to here stand before a colon, and say what stands after it is; 0 without.
+    label: usize,
     /// Its sentence ends with a question mark.
     asks: bool,
 }
@@ -220,17 +289,21 @@ pub(crate) fn asks_for(reading: &Reading<'_>, tool: &Tool) -> bool {
     if depends || is_taken_back(&clauses) {
         return false;
     }
-    let first = tool.name.first();
+    let first = name_of_act(tool).next().or(tool.name.first());
+    let spoken: Vec<usize> = acts(reading, tool).map(|word| word.start).collect();
     let is_act = |word: &Word| {
         let base = base(word);
         let own = first.is_some_and(|own| own == base || alike(own).iter().any(|it| it == base));
-        own || (is_verb_of_change(word) && tool.speaks_of(base))
+        own || (is_verb_of_change(word) && tool.speaks_of(base)) || spoken.contains(&word.start)
     };
     let is_name = |word: &Word| {
         tool.telling_name()
             .iter()
             .any(|name| same(name, base(word)))
     };
+    if is_reversed(&clauses, &is_act) || is_quoted_by_label(&clauses, &is_act, &is_name) {
+        return false;
+    }
     let is_change = |word: &Word| is_verb_of_change(word);
     // A noun of the tool's name has no past: "a meeting" is none.
     let kinds: [(&Meant<'_>, bool); 4] = [
@@ -327,7 +400,11 @@ fn mood(clause: &Clause<'_>, is_meant: &Meant<'_>, is_verb: bool) -> Option<Mood
                 Some("need" | "reason" | "longer" | "way") | None
             )
     });
-    if none_of || no_need || !forgets && before.iter().any(|word| is_negator(word)) {
+    if none_of
+        || no_need
+        || (is_verb && reverses(before))
+        || !forgets && before.iter().any(|word| is_negator(word))
+    {
         return Some(Mood::Forbidden);
     }
     let has = |list: &[&str]| {
@@ -335,10 +412,7 @@ fn mood(clause: &Clause<'_>, is_meant: &Meant<'_>, is_verb: bool) -> Option<Mood
             .iter()
             .any(|word| list.contains(&word.lower.as_str()))
     };
-    let polite = before.windows(2).any(|pair| {
-        matches!(pair[0].lower.as_str(), "can" | "could" | "would" | "will")
-            && pair[1].lower == "you"
-    });
+    let polite = is_polite(before);
     let wish = polite || from > 0 || has(WISHES);
     let condition = own.iter().enumerate().any(|(i, word)| {
         let next = own.get(i + 1).map(|word| word.lower.as_str());
@@ -397,8 +471,83 @@ fn mood(clause: &Clause<'_>, is_meant: &Meant<'_>, is_verb: bool) -> Option<Mood
     })
 }
 
+/// Whether words before an act turn it round: "undo", "roll back" and the like, but not "don't forget to", nor what stands before an
+/// "and".
+fn reverses(before: &[&Word]) -> bool {
+    let from = before
+        .iter()
+        .rposition(|word| matches!(word.lower.as_str(), "and" | "then" | "but"));
+    let before = &before[from.map_or(0, |at| at + 1)..];
+    (0..before.len()).any(|at| is_reversing(before, at))
+}
+
+fn is_reversing(words: &[&Word], at: usize) -> bool {
+    let lower = |at: usize| words.get(at).map_or("", |word| word.lower.as_str());
+    let is_negated = words[..at].iter().any(|word| is_negator(word));
+    !is_negated
+        && (REVERSING.contains(&lower(at)) || REVERSING_PAIRS.contains(&(lower(at), lower(at + 1))))
+}
+
+/// Whether a clause says no more than that something is turned round, and the tool is for something else: "Undo. Delete …".
+fn is_reversed(clauses: &[Clause<'_>], is_act: &Meant<'_>) -> bool {
+    // With these begins who wants something else now.
+    const ANEW: &[&str] = &["stop", "halt", "skip", "ignore", "forget"];
+    clauses.iter().any(|clause| {
+        let words = clause.words.iter().copied();
+        let told = words.filter(|word| !FILLERS.contains(&word.lower.as_str()));
+        let told: Vec<&Word> = told.collect();
+        let length = match told.as_slice() {
+            [one, ..] if ANEW.contains(&one.lower.as_str()) || is_act(one) => return false,
+            [one, ..] if REVERSING.contains(&one.lower.as_str()) => 1,
+            [one, other, ..] => {
+                let pair = (one.lower.as_str(), other.lower.as_str());
+                if !REVERSING_PAIRS.contains(&pair) {
+                    return false;
+                }
+                2
+            }
+            _ => return false,
+        };
+        let left = told.get(length..).unwrap_or_default();
+        left.iter().all(|word| LEFT.contains(&word.lower.as_str()))
+    })
+}
+
+/// Whether an act stands only after a colon, and what stands before it is no request: "Undo: delete …", "Ada wrote: delete …".
+fn is_quoted_by_label(clauses: &[Clause<'_>], is_act: &Meant<'_>, is_name: &Meant<'_>) -> bool {
+    let is_asked = |clause: &Clause<'_>| {
+        let own = clause.words.get(..clause.own).unwrap_or_default();
+        own.iter().any(|word| is_act(word))
+    };
+    let is_quoted = |clause: &Clause<'_>| {
+        let (label, rest) = clause.words.split_at(clause.label);
+        !label.is_empty()
+            && !label.iter().any(|word| is_act(word) || is_name(word))
+            && rest.iter().any(|word| is_act(word))
+    };
+    clauses.iter().any(is_quoted) && !clauses.iter().any(is_asked)
+}
+
+/// Whether words before a colon ask for what stands after it.
+fn is_asking_label(words: &[&Word]) -> bool {
+    words.iter().all(|word| {
+        let lower = word.lower.as_str();
+        FILLERS.contains(&lower)
+            || REQUESTS.contains(&lower)
+            || lower.chars().all(|c| c.is_ascii_digit())
+    })
+}
+
 fn is_speaker(word: &str) -> bool {
     matches!(word, "i" | "we" | "you" | "i'll" | "i'm" | "i've" | "we've")
+}
+
+/// "Could you …"
+fn is_polite(words: &[&Word]) -> bool {
+    words.windows(2).any(|pair| {
+        matches!(pair[0].lower.as_str(), "can" | "could" | "would" | "will")
+            && pair[1].lower == "you"
+    })
 }
 
 /// "Please have it deleted".
@@ -464,7 +613,7 @@ fn is_forbidding(clause: &Clause<'_>) -> bool {
     )
 }
 
-fn is_negator(word: &Word) -> bool {
+pub(crate) fn is_negator(word: &Word) -> bool {
     let lower = word.lower.as_str();
     NEGATORS.contains(&lower)
         || lower.ends_with("n't")
@@ -473,13 +622,13 @@ fn is_negator(word: &Word) -> bool {
 }
 
 /// The stem of the verb that a word is a form of.
-fn base(word: &Word) -> &str {
+pub(crate) fn base(word: &Word) -> &str {
     let irregular = PAST.iter().find(|(form, _)| *form == word.lower);
     irregular.map_or(word.stem.as_str(), |(_, verb)| verb)
 }
 
 /// Whether a word is a verb of change, and not more often a thing.
-fn is_verb_of_change(word: &Word) -> bool {
+pub(crate) fn is_verb_of_change(word: &Word) -> bool {
     !NOUNS.contains(&word.lower.as_str()) && is_changing(base(word))
 }
 
@@ -505,22 +654,36 @@ fn clauses<'r>(reading: &'r Reading<'_>) -> Vec<Clause<'r>> {
     {
         let gap = reading.slice(edge, word.start);
         let end = reading.sentence_end(word.start);
-        let is_new_sentence = sentence != Some(end);
-        if is_new_sentence {
-            is_text = false;
-            sentence = Some(end);
-        }
+        // What stands in the line after a colon belongs to what is before it.
+        let is_new_sentence = sentence != Some(end) && !gap.trim_end().ends_with(':');
+        is_text &= !is_new_sentence;
+        sentence = Some(end);
         let marks =
             gap.contains([',', ';', '!', '(', ')', '\u{2013}', '\u{2014}']) || gap.contains(" - ");
-        if is_new_sentence || marks || clauses.is_empty() {
-            let asks = end.is_some_and(|end| reading.slice(end, end + 1) == "?");
+        let has_colon = gap.contains(": ") || gap.contains(":\n");
+        let label = clauses.last().filter(|_| has_colon);
+        let label = label.filter(|clause| clause.label == 0 && is_asking_label(&clause.words));
+        // "Could you do this: …?" is no question.
+        let is_asked = label.is_some_and(|clause| is_polite(&clause.words));
+        let is_label = label.is_some();
+        if is_new_sentence || marks || is_label || clauses.is_empty() {
+            let asks = end.is_some_and(|end| reading.slice(end, end + 1) == "?") && !is_asked;
             clauses.push(Clause {
                 words: Vec::new(),
                 own: 0,
+                label: 0,
                 asks,
             });
         }
-        is_text |= gap.contains(": ") || gap.contains(":\n");
+        if let Some(clause) = clauses.last_mut()
+            && has_colon
+            && !is_label
+        {
+            is_text = true;
+            if clause.label == 0 {
+                clause.label = clause.words.len();
+            }
+        }
         edge = word.end;
         if let Some(clause) = clauses.last_mut() {
             clause.words.push(word);

@@ -6,9 +6,10 @@
 //! description), how much of the question that leaves unexplained, and whether the question holds
 //! the arguments that the tool needs. A tool that is named exactly wins.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
+use switchboard_domain::ToolDefinition;
 
 use crate::{
     catalog::Tool,
@@ -88,15 +89,17 @@ impl Tokenizer for Stems {
 }
 
 /// The tools, indexed for search.
-pub(crate) struct Index<'t> {
-    tools: &'t [Tool],
+pub(crate) struct Index {
+    /// The tools.
+    pub(crate) tools: Vec<Tool>,
     embedder: Embedder<u64, Stems>,
     scorer: Scorer<usize, u64>,
 }
 
-impl<'t> Index<'t> {
-    /// Indexes tools.
-    pub(crate) fn new(tools: &'t [Tool]) -> Self {
+impl Index {
+    /// Reads the definitions of tools and indexes them.
+    pub(crate) fn new(definitions: &[Arc<ToolDefinition>]) -> Self {
+        let tools: Vec<Tool> = definitions.iter().cloned().map(Tool::new).collect();
         let documents: Vec<String> = tools.iter().map(document).collect();
         let corpus: Vec<&str> = documents.iter().map(String::as_str).collect();
         let embedder: Embedder<u64, Stems> =
@@ -110,6 +113,15 @@ impl<'t> Index<'t> {
             embedder,
             scorer,
         }
+    }
+
+    /// Whether it is of these very definitions, in this order.
+    pub(crate) fn is_of(&self, definitions: &[Arc<ToolDefinition>]) -> bool {
+        let own = self.tools.iter().map(|tool| &tool.definition);
+        own.len() == definitions.len()
+            && own
+                .zip(definitions)
+                .all(|(own, given)| Arc::ptr_eq(own, given))
     }
 
     /// The tools of `allowed`, the likeliest first. Tools without any likeness are left out unless

@@ -220,7 +220,7 @@ impl Dialogue {
         let intent = Intent::of(reading);
         let mut best: Option<(i32, usize, Filling)> = None;
         for &i in &self.allowed {
-            let Some(tool) = self.tools.get(i) else {
+            let Some(tool) = self.index.tools.get(i) else {
                 continue;
             };
             let Some((param, points)) = reads_files(tool, path) else {
@@ -256,7 +256,8 @@ impl Dialogue {
 
     /// Whether a tool leaves the file aside that a question names.
     pub(super) fn leaves_out_the_file(&self, i: usize, filling: &Filling, file: &Target) -> bool {
-        let (Some(tool), Some(reader)) = (self.tools.get(i), self.tools.get(file.tool)) else {
+        let (Some(tool), Some(reader)) = (self.index.tools.get(i), self.index.tools.get(file.tool))
+        else {
             return false;
         };
         let path = reader.params.iter().find(|param| is_path(param));

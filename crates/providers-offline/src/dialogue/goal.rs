@@ -5,6 +5,7 @@ use switchboard_domain::JsonObject;
 use super::files::{leaves_alone, without_content};
 use super::{Dialogue, Moment, Pending, Step, is_too_long};
 use crate::{
+    act::may_change,
     catalog::Tool,
     chain::{gives, selection},
     extract::{Found, Reading},
@@ -74,7 +75,7 @@ impl Target {
 
 impl Dialogue {
     /// What the last question wants, judged by what stood before it.
-    pub(super) fn goal(&self, reading: &Reading<'_>, index: &Index<'_>, moment: Moment) -> Goal {
+    pub(super) fn goal(&self, reading: &Reading<'_>, index: &Index, moment: Moment) -> Goal {
         let goal = self.wanted(reading, index, moment);
         match goal {
             Goal::Use(targets) if !self.must_call => self.asked_for(targets, reading),
@@ -87,7 +88,7 @@ impl Dialogue {
         let several = targets.len() > 1;
         let first = targets.first().map(|target| target.tool);
         targets.retain(|target| {
-            let Some(tool) = self.tools.get(target.tool) else {
+            let Some(tool) = self.index.tools.get(target.tool) else {
                 return true;
             };
             // A reply says a value, whatever its form.
@@ -95,14 +96,14 @@ impl Dialogue {
                 return true;
             }
             let own = Reading::new(&target.text, self.today);
-            if tool.writes {
+            if may_change(&own, tool) {
                 asks_for(&own, tool) && !(several && takes_back(reading))
             } else {
                 !only_forbids(&own) && (target.said != target.text || !leaves_alone(tool, &own))
             }
         });
         for target in &mut targets {
-            let tool = self.tools.get(target.tool).filter(|_| !target.reply);
+            let tool = self.index.tools.get(target.tool).filter(|_| !target.reply);
             if let Some(param) = tool.and_then(|tool| without_content(tool, &target.filling)) {
                 target.filling.missing.push(param.name.clone());
             }
@@ -113,7 +114,7 @@ impl Dialogue {
         }
     }
 
-    fn wanted(&self, reading: &Reading<'_>, index: &Index<'_>, moment: Moment) -> Goal {
+    fn wanted(&self, reading: &Reading<'_>, index: &Index, moment: Moment) -> Goal {
         let matches = self.matches(reading, index, moment, false);
         let best = matches.iter().find(|found| found.accepted);
         if let Some(pending) = self.pending(moment) {
@@ -153,7 +154,10 @@ impl Dialogue {
             forced.sort_by_key(|found| {
                 (
                     !found.is_callable(),
-                    self.tools.get(found.tool).is_some_and(|tool| tool.writes),
+                    self.index
+                        .tools
+                        .get(found.tool)
+                        .is_some_and(|tool| tool.writes),
                 )
             });
             if let Some(found) = forced.first() {
@@ -162,14 +166,14 @@ impl Dialogue {
         }
         let mut order: Vec<usize> = matches.iter().map(|found| found.tool).collect();
         // The first tool of each server, then the second of each: so all servers show.
-        let server = |i: usize| self.tools.get(i).map(|tool| &tool.server);
-        let mut others: Vec<(usize, usize)> = (0..self.tools.len())
+        let server = |i: usize| self.index.tools.get(i).map(|tool| &tool.server);
+        let mut others: Vec<(usize, usize)> = (0..self.index.tools.len())
             .filter(|i| !matches.iter().any(|found| found.tool == *i))
             .map(|i| ((0..i).filter(|&j| server(j) == server(i)).count(), i))
             .collect();
         others.sort_by_key(|&(nth, i)| {
             (
-                self.tools.get(i).is_some_and(|tool| tool.deprecated),
+                self.index.tools.get(i).is_some_and(|tool| tool.deprecated),
                 nth,
                 i,
             )
@@ -184,7 +188,7 @@ impl Dialogue {
     fn matches(
         &self,
         reading: &Reading<'_>,
-        index: &Index<'_>,
+        index: &Index,
         moment: Moment,
         all: bool,
     ) -> Vec<Match> {
@@ -228,7 +232,7 @@ impl Dialogue {
             ..Filling::default()
         };
         let mut missing = pending.params.clone();
-        if let Some(tool) = self.tools.get(pending.tool) {
+        if let Some(tool) = self.index.tools.get(pending.tool) {
             let own = fill(tool, reading);
             filling.refused = own.refused;
             filling.further = own.further.filter(|(name, _)| missing.contains(name));
@@ -299,6 +303,7 @@ impl Dialogue {
             .into_iter()
             .next_back()?;
         let (i, tool) = self
+            .index
             .tools
             .iter()
             .enumerate()
@@ -352,12 +357,7 @@ impl Dialogue {
     }
 
     /// Several requests in one message, each of which can be met by itself.
-    fn clauses(
-        &self,
-        reading: &Reading<'_>,
-        index: &Index<'_>,
-        moment: Moment,
-    ) -> Option<Vec<Target>> {
+    fn clauses(&self, reading: &Reading<'_>, index: &Index, moment: Moment) -> Option<Vec<Target>> {
         let pieces = pieces(reading);
         if pieces.len() < 2 {
             return None;
@@ -379,13 +379,13 @@ impl Dialogue {
     /// Whether what a clause leaves unsaid points back at a clause before it: "… and open a ticket
     /// for them".
     fn follows(&self, found: &Match, reading: &Reading<'_>, before: &[Target]) -> bool {
-        let Some(tool) = self.tools.get(found.tool) else {
+        let Some(tool) = self.index.tools.get(found.tool) else {
             return false;
         };
         let known = |param: &Param| {
             before
                 .iter()
-                .filter_map(|target| self.tools.get(target.tool))
+                .filter_map(|target| self.index.tools.get(target.tool))
                 .any(|other| {
                     other
                         .params

@@ -10,7 +10,11 @@ impl Dialogue {
         let comparison = Comparison::of(reading)?;
         let earlier = self.history.calls_between(0, moment.asked);
         let last = *earlier.last()?;
-        let tool = self.tools.iter().find(|tool| tool.id() == last.name)?;
+        let tool = self
+            .index
+            .tools
+            .iter()
+            .find(|tool| tool.id() == last.name)?;
         let mut asked = self.history.asked.iter().rev();
         let (at, before) = asked.find(|(at, _)| *at < last.at)?;
         // "That" is what was spoken of last, and without a call that is no result.

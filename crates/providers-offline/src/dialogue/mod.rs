@@ -9,6 +9,8 @@ mod goal;
 mod known;
 mod supply;
 
+use std::sync::Arc;
+
 use jiff::civil::Date;
 use serde_json::Value;
 use switchboard_domain::{ChatRequest, JsonObject, ToolChoice};
@@ -42,7 +44,8 @@ const MAX_BYTES: usize = 64 * 1024;
 
 /// A conversation with its tools.
 pub(crate) struct Dialogue {
-    tools: Vec<Tool>,
+    /// Its tools, read and indexed.
+    index: Arc<Index>,
     /// Tools that the choice leaves, by their place.
     allowed: Vec<usize>,
     /// Tools may be called at all.
@@ -88,9 +91,9 @@ struct Pending {
 }
 
 impl Dialogue {
-    /// Reads a request on a day.
-    pub(crate) fn new(request: &ChatRequest, today: Date) -> Self {
-        let tools: Vec<Tool> = request.tools.iter().cloned().map(Tool::new).collect();
+    /// Reads a request on a day. The index is that of its tools.
+    pub(crate) fn new(request: &ChatRequest, index: Arc<Index>, today: Date) -> Self {
+        let tools = &index.tools;
         let allowed = (0..tools.len()).filter(|&i| match &request.tool_choice {
             ToolChoice::Only(names) => tools
                 .get(i)
@@ -107,7 +110,7 @@ impl Dialogue {
             one_at_a_time: request.parallel_tool_use == Some(false),
             messages: request.messages.len(),
             history: History::new(&request.messages),
-            tools,
+            index,
             today,
         }
     }
@@ -119,6 +122,7 @@ impl Dialogue {
             Step::Ask(pending, text) => Plan::Ask(Ask {
                 text,
                 tool: self
+                    .index
                     .tools
                     .get(pending.tool)
                     .map(|tool| tool.id().to_owned())
@@ -152,8 +156,12 @@ impl Dialogue {
     fn step(&self, until: usize, depth: usize) -> Step {
         let Some((asked, text)) = self.history.asked.iter().rev().find(|(at, _)| *at < until)
         else {
-            let order: Vec<usize> = (0..self.tools.len()).collect();
-            return Step::Decline(wording::introduction(&self.tools, &order, Opening::Help));
+            let order: Vec<usize> = (0..self.index.tools.len()).collect();
+            return Step::Decline(wording::introduction(
+                &self.index.tools,
+                &order,
+                Opening::Help,
+            ));
         };
         let moment = Moment {
             asked: *asked,
@@ -164,14 +172,14 @@ impl Dialogue {
             return Step::Decline(wording::too_long(MAX_WORDS, MAX_BYTES));
         }
         let reading = Reading::new(text, self.today);
-        let index = Index::new(&self.tools);
-        match self.goal(&reading, &index, moment) {
+        let index = &*self.index;
+        match self.goal(&reading, index, moment) {
             Goal::Use(targets) => self.pursue(&targets, moment),
             Goal::Known(text) => Step::Answer(text),
             Goal::Cancelled => Step::Answer("All right, nothing was called.".to_owned()),
-            Goal::SpokenOf(tool) => Step::Decline(wording::spoken_of(self.tools.get(tool))),
+            Goal::SpokenOf(tool) => Step::Decline(wording::spoken_of(self.index.tools.get(tool))),
             Goal::Nothing { order, opening } => {
-                Step::Decline(wording::introduction(&self.tools, &order, opening))
+                Step::Decline(wording::introduction(&self.index.tools, &order, opening))
             }
         }
     }
@@ -223,9 +231,9 @@ impl Dialogue {
 
     /// The next step for one thing that is wanted.
     fn advance(&self, target: &Target, moment: Moment) -> Step {
-        let Some(tool) = self.tools.get(target.tool) else {
+        let Some(tool) = self.index.tools.get(target.tool) else {
             return Step::Decline(wording::introduction(
-                &self.tools,
+                &self.index.tools,
                 &[],
                 Opening::NothingFits,
             ));

@@ -5,6 +5,7 @@ use switchboard_domain::JsonObject;
 
 use super::{Dialogue, Moment, goal::Target};
 use crate::{
+    act::may_change,
     catalog::Tool,
     chain::{Lookup, Selection, Selector, look_up, producer, selection},
     extract::Reading,
@@ -46,8 +47,15 @@ impl Dialogue {
         let found = self.look(&earlier, tool, param, &selection);
         let reachable = !matches!(found, Lookup::Nothing)
             || (selection.selector != Selector::Only
-                && producer(&self.tools, &self.allowed, tool, param, reading, &selection)
-                    .is_some());
+                && producer(
+                    &self.index.tools,
+                    &self.allowed,
+                    tool,
+                    param,
+                    reading,
+                    &selection,
+                )
+                .is_some());
         reachable.then_some(selection.spans)
     }
 
@@ -79,7 +87,7 @@ impl Dialogue {
         let says_last = |&(start, end): &(usize, usize)| {
             reading.slice(start, end).to_lowercase().starts_with("last")
         };
-        if tool.writes
+        if may_change(&reading, tool)
             && !selection.back
             && selection.selector == Selector::Nth(0)
             && selection.spans.first().is_some_and(says_last)
@@ -97,7 +105,7 @@ impl Dialogue {
             None
         } else {
             producer(
-                &self.tools,
+                &self.index.tools,
                 &self.allowed,
                 tool,
                 param,
@@ -172,6 +180,6 @@ impl Dialogue {
                 _ => return Lookup::Several(spoken),
             }
         }
-        look_up(calls, &self.tools, param, root, Some(selection))
+        look_up(calls, &self.index.tools, param, root, Some(selection))
     }
 }

@@ -7,6 +7,12 @@ use std::{borrow::Cow, sync::OnceLock};
 
 use regex::Regex;
 
+#[cfg(test)]
+thread_local! {
+    /// How many patterns this thread compiled, for tests that say when that is done.
+    pub(crate) static COMPILED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// What can be seen of a text at a glance.
 pub(super) struct Signs<'t> {
     text: &'t str,
@@ -103,7 +109,11 @@ impl<M> Form<M> {
     }
 
     pub(super) fn compiled(&self) -> Option<&Regex> {
-        let compile = || Regex::new(&self.pattern).ok();
+        let compile = || {
+            #[cfg(test)]
+            COMPILED.set(COMPILED.get() + 1);
+            Regex::new(&self.pattern).ok()
+        };
         self.regex.get_or_init(compile).as_ref()
     }
 }

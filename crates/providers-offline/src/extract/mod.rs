@@ -14,7 +14,10 @@ use self::form::Signs;
 use crate::text::{Word, words};
 
 pub(crate) use dates::whole_date;
+#[cfg(test)]
+pub(crate) use form::COMPILED;
 pub(crate) use ids::zone_of_city;
+pub(crate) use numbers::word_value;
 
 /// Something in a question that could be an argument.
 #[derive(Debug, Clone, PartialEq)]

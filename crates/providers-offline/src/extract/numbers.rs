@@ -129,7 +129,7 @@ fn find_words(words: &[Word], findings: &mut Findings) {
 }
 
 /// The value of a number word up to ninety.
-pub(super) fn word_value(lower: &str) -> Option<i64> {
+pub(crate) fn word_value(lower: &str) -> Option<i64> {
     let unit = UNITS.iter().position(|word| *word == lower);
     let tens = || {
         TENS.iter()

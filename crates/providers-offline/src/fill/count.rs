@@ -2,11 +2,16 @@
 
 use serde_json::Value;
 
-use super::{Places, nearness::nouns_after};
+use super::{
+    Places,
+    nearness::{noun_before, nouns_after},
+};
 use crate::{
+    catalog::Tool,
     chain::ORDINALS,
-    extract::{Mention, Reading},
-    schema::Kind,
+    extract::{Mention, Reading, word_value},
+    mood::is_verb_of_change,
+    schema::{Kind, Param},
     text::{Word, is_plural},
     thesaurus::same,
 };
@@ -15,6 +20,87 @@ use crate::{
 pub(crate) const SELECTING: &[&str] = &[
     "recent", "latest", "newest", "last", "first", "top", "oldest", "next",
 ];
+
+/// Words before a number of things: "the 3", "our three".
+const BEFORE_COUNT: &[&str] = &[
+    "the", "my", "our", "your", "his", "her", "its", "their", "every", "other", "another", "us",
+    "them",
+];
+/// The same where nothing else can be meant: "these three", "all 3".
+const BEFORE_ALL: &[&str] = &["these", "those", "all", "any", "some", "both"];
+/// Words for a part of several things, before "of": "one of three", "which of the 3".
+const PARTS: &[&str] = &[
+    "one", "ones", "each", "either", "neither", "none", "any", "some", "all", "which", "out",
+    "half", "most", "both",
+];
+
+/// Whether a number is that of several things of which a part is meant, and so names none: "the last of these three", "one of 3",
+/// "two of them".
+pub(super) fn is_of_several(reading: &Reading<'_>, mention: &Mention, param: &Param) -> bool {
+    let mut edge = mention.start;
+    let mut before = reading.words_before(mention.start);
+    let mut next = || {
+        let word = before.next()?;
+        let is_beside = reading.slice(word.end, edge).trim().is_empty();
+        edge = word.start;
+        is_beside.then_some(word.lower.as_str())
+    };
+    let first = next().unwrap_or_default();
+    let is_determined = BEFORE_COUNT.contains(&first) || BEFORE_ALL.contains(&first);
+    let of = if is_determined { next() } else { Some(first) };
+    let is_part = of == Some("of")
+        && next().is_some_and(|part| {
+            [SELECTING, ORDINALS, PARTS]
+                .iter()
+                .any(|parts| parts.contains(&part))
+                || word_value(part).is_some()
+                || part.chars().all(|c| c.is_ascii_digit())
+        });
+    let is_whole = !follows_thing(reading, mention, |noun| is_of(param, noun))
+        && word_after(reading, mention).is_some_and(|word| word.lower == "of");
+    is_part || is_whole || BEFORE_ALL.contains(&first)
+}
+
+/// Whether a number says how many things there are, without their name: "the three", "three". In digits, and after the name of a thing, it
+/// may be an id.
+pub(super) fn is_count_alone(
+    reading: &Reading<'_>,
+    mention: &Mention,
+    param: &Param,
+    tool: &Tool,
+) -> bool {
+    let before = reading.words_before(mention.start).next();
+    let is_determined = before.is_some_and(|word| {
+        reading.slice(word.end, mention.start).trim().is_empty()
+            && BEFORE_COUNT.contains(&word.lower.as_str())
+    });
+    let is_in_words = reading
+        .slice(mention.start, mention.end)
+        .starts_with(char::is_alphabetic);
+    // "Account seven", but not "delete seven".
+    let is_thing = |noun: &Word| {
+        is_of(param, noun) || (tool.speaks_of(&noun.stem) && !is_verb_of_change(noun))
+    };
+    is_determined || (is_in_words && !follows_thing(reading, mention, is_thing))
+}
+
+/// Whether a mention stands right after a noun of which this holds, or after its "number" or "id".
+fn follows_thing(
+    reading: &Reading<'_>,
+    mention: &Mention,
+    is_thing: impl Fn(&Word) -> bool,
+) -> bool {
+    noun_before(reading, mention).is_some_and(|(noun, _)| is_thing(noun))
+}
+
+fn is_of(param: &Param, noun: &Word) -> bool {
+    param.stems.iter().any(|stem| same(stem, &noun.stem))
+}
+
+fn word_after<'r>(reading: &'r Reading<'_>, mention: &Mention) -> Option<&'r Word> {
+    let after = reading.words_after(mention.end).next();
+    after.filter(|word| reading.slice(mention.end, word.start).trim().is_empty())
+}
 
 /// Whether a number counts things: "last 5", "5 most recent", "5 customers".
 pub(super) fn counts_things(reading: &Reading<'_>, mention: &Mention) -> bool {
@@ -27,11 +113,7 @@ pub(super) fn counts_things(reading: &Reading<'_>, mention: &Mention) -> bool {
                     "limit" | "most" | "max" | "maximum" | "only" | "up"
                 ))
     });
-    let after = reading
-        .words_after(mention.end)
-        .next()
-        .filter(|word| reading.slice(mention.end, word.start).trim().is_empty());
-    let counted = after
+    let counted = word_after(reading, mention)
         .is_some_and(|word| word.lower == "most" || SELECTING.contains(&word.lower.as_str()))
         || nouns_after(reading, mention)
             .iter()

@@ -251,7 +251,12 @@ pub(crate) fn answer(tool: &Tool, name: &str, reading: &Reading<'_>) -> Option<V
     if let Some(value) = choice::said(&places, param) {
         return Some(value);
     }
-    let mentioned = reading.mentions.iter().find_map(|mention| {
+    // "The last of these three" says which, and not that it is called three.
+    let is_share = |mention: &&Mention| {
+        matches!(mention.found, Found::Number(_)) && count::is_of_several(reading, mention, param)
+    };
+    let mut mentions = reading.mentions.iter().filter(|it| !is_share(it));
+    let mentioned = mentions.find_map(|mention| {
         let value = convert::convert(mention, param, reading)?;
         places.allows(param, &value).then_some(value)
     });

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     Places,
     convert::{convert, convert_item},
-    count::{SELECTING, counts_things},
+    count::{SELECTING, counts_things, is_count_alone, is_of_several},
     nearness::{is_of_another, lead, nearness, noun_before},
 };
 use crate::{
@@ -120,6 +120,11 @@ fn score(places: &Places<'_>, mention: &Mention, param: &Param) -> Option<f64> {
         kind => (kind, false),
     };
     convert(mention, param, reading)?;
+    // "The last of these three": of what is meant, three is neither an id nor an amount.
+    let is_number = matches!(mention.found, Found::Number(_));
+    if is_number && kind != &Kind::Count && !listed && is_of_several(reading, mention, param) {
+        return None;
+    }
     let near = nearness(reading, mention, param);
     let base = match (kind, &mention.found) {
         (Kind::Count, Found::Number(amount)) => {
@@ -150,7 +155,9 @@ fn score(places: &Places<'_>, mention: &Mention, param: &Param) -> Option<f64> {
             let named = noun_before(reading, mention)
                 .is_some_and(|(noun, _)| param.stems.iter().any(|stem| same(stem, &noun.stem)));
             let counts = !listed && !named && counts_things(reading, mention);
-            if counts || is_of_another(reading, mention, param, places.tool) {
+            let alone =
+                !listed && !amount.hash && is_count_alone(reading, mention, param, places.tool);
+            if counts || alone || is_of_another(reading, mention, param, places.tool) {
                 return None;
             }
             // "account 42": the noun is the tool's own.
