@@ -62,7 +62,7 @@ struct Settings {
     instructions: Option<Arc<Message>>,
     principal: Principal,
     session: Option<String>,
-    options: RunOptions,
+    options: Arc<RunOptions>,
     clock: Clock,
     validators: Validators,
     /// The tokens of each tool definition.
@@ -89,7 +89,7 @@ impl Agent {
             instructions: None,
             principal: Principal::default(),
             session: None,
-            options: RunOptions::default(),
+            options: Arc::default(),
             clock: publish::system_clock(),
             validators: Validators::default(),
             weights: Arc::default(),
@@ -222,8 +222,8 @@ impl Agent {
                 None => tools,
                 Some(others) => Arc::new(ToolSet::new().with_shared(others).with_shared(tools)),
             });
-            let asked = &mut settings.options.approval.asked_servers;
-            asked.push(server.to_owned());
+            let options = Arc::make_mut(&mut settings.options);
+            options.approval.asked_servers.push(server.to_owned());
         })
     }
 
@@ -235,7 +235,7 @@ impl Agent {
                 Strategy::GatherFormat(gather) => gather.clone(),
                 Strategy::Loop => GatherFormat::default(),
             };
-            settings.options.strategy = Strategy::GatherFormat(GatherFormat {
+            Arc::make_mut(&mut settings.options).strategy = Strategy::GatherFormat(GatherFormat {
                 schema: Some(form.schema().clone()),
                 ..gather
             });
@@ -257,7 +257,7 @@ impl Agent {
     /// Sets what its runs may do.
     #[must_use]
     pub fn with_options(self, options: RunOptions) -> Self {
-        self.with(|settings| settings.options = options)
+        self.with(|settings| settings.options = Arc::new(options))
     }
 
     /// What its runs may do.
@@ -300,7 +300,7 @@ impl Agent {
                 messages.insert(0, Arc::clone(instructions));
             }
         }
-        let options = self.settings.options.clone();
+        let options = Arc::clone(&self.settings.options);
         Run::new(id, self.first_model(), messages, options).on_behalf_of(principal, session)
     }
 

@@ -227,14 +227,19 @@ impl Publisher {
 }
 
 impl Listener {
+    /// The next of the events that were taken together.
+    pub(super) fn taken(&mut self) -> Option<RunEvent> {
+        self.taken.pop_front()
+    }
+
     /// The next event, if one was told.
     pub(super) fn next(&mut self) -> Option<RunEvent> {
-        self.taken.pop_front().or_else(|| self.take(None))
+        self.taken().or_else(|| self.take(None))
     }
 
     /// The same; if there is none, the task is woken by the next one.
     pub(super) fn next_or_wake(&mut self, context: &mut Context<'_>) -> Option<RunEvent> {
-        let next = self.taken.pop_front();
+        let next = self.taken();
         next.or_else(|| self.take(Some(context)))
     }
 
@@ -366,8 +371,8 @@ impl fmt::Debug for Publisher {
 /// Gives way to the reader of the events, once. Only to be awaited by the driver itself, after it
 /// published something.
 ///
-/// No waker is kept: the stream of events polls the driver only when there is no event left to
-/// hand out, so the next poll is the reader asking for more, and there is nothing to wait for before.
+/// No waker is kept: the stream of events polls the driver only when the reader has all that was told when the
+/// driver gave way, so the next poll is the reader asking for more, and there is nothing to wait for before.
 pub(super) fn handover() -> impl Future<Output = ()> {
     let mut gave_way = false;
     poll_fn(move |_| {

@@ -81,12 +81,13 @@ impl Stream for RunStream {
             return Poll::Pending;
         }
         this.in_a_row += 1;
+        // What was told since the last look is taken with what the driver tells now: one look for both.
+        if let Some(event) = this.events.taken() {
+            return Poll::Ready(Some(event));
+        }
         loop {
-            if let Some(event) = this.events.next() {
-                return Poll::Ready(Some(event));
-            }
             let Some(driver) = &mut this.driver else {
-                return Poll::Ready(None);
+                return Poll::Ready(this.events.next());
             };
             match driver.as_mut().poll(cx) {
                 Poll::Ready(run) => {

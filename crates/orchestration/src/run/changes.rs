@@ -1,5 +1,7 @@
 //! What is set in a run that there is already.
 
+use std::sync::Arc;
+
 use switchboard_domain::Delivery;
 
 use super::Run;
@@ -16,7 +18,7 @@ pub(crate) struct Changes {
 impl Run {
     /// Sets how often its model may be asked, counted from the run's beginning.
     pub fn limit_steps(&mut self, max_steps: u32) {
-        self.options.limits.max_steps = max_steps;
+        Arc::make_mut(&mut self.options).limits.max_steps = max_steps;
         self.changes.max_steps = Some(max_steps);
     }
 
@@ -24,12 +26,12 @@ impl Run {
     /// waiting.
     pub fn set_approvals(&mut self, approvals: Approvals) {
         self.changes.approvals = Some(approvals.clone());
-        self.options.approval = approvals;
+        Arc::make_mut(&mut self.options).approval = approvals;
     }
 
     /// Sets when the answers of its model are handed over from now on.
     pub fn set_delivery(&mut self, delivery: Delivery) {
-        self.options.delivery = delivery;
+        Arc::make_mut(&mut self.options).delivery = delivery;
         self.changes.delivery = Some(delivery);
     }
 

@@ -68,7 +68,7 @@ pub struct Run {
     /// The recipe that it began with.
     #[serde(default)]
     recipe: Option<Arc<Recipe>>,
-    options: RunOptions,
+    options: Arc<RunOptions>,
     #[serde(with = "snapshot::conversation")]
     messages: Vec<Arc<Message>>,
     /// How many of the messages the run was given; the rest are its own.
@@ -294,8 +294,9 @@ impl Run {
         id: impl Into<String>,
         model: ModelId,
         messages: Vec<Arc<Message>>,
-        options: RunOptions,
+        options: impl Into<Arc<RunOptions>>,
     ) -> Self {
+        let options = options.into();
         Self {
             id: id.into(),
             session: None,

@@ -316,7 +316,7 @@ fn a_state_holds_no_input_of_the_conversation() {
 #[test]
 fn the_calls_of_one_answer_hold_no_input_either() {
     let mut run = run_after(0);
-    run.options.approval = crate::ApprovalPolicy::Ask.into();
+    Arc::make_mut(&mut run.options).approval = crate::ApprovalPolicy::Ask.into();
     let ids = ids(40);
     writes(&mut run, &ids);
     assert_eq!(run.waiting().len(), 40);
@@ -355,7 +355,7 @@ fn the_calls_of_one_answer_hold_no_input_either() {
 #[test]
 fn a_state_of_before_inputs_were_left_out_is_still_read() {
     let mut run = run_after(0);
-    run.options.approval = crate::ApprovalPolicy::Ask.into();
+    Arc::make_mut(&mut run.options).approval = crate::ApprovalPolicy::Ask.into();
     writes(&mut run, &ids(2));
     // As a whole it has them all, and in the place of the messages their number stood then.
     let mut state = serde_json::to_value(&run).unwrap();
