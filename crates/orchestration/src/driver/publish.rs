@@ -31,8 +31,8 @@ struct Inner {
     running: HashMap<String, Speaker>,
     /// How many of them have progress that was not told yet.
     holding: usize,
-    /// What the reader has not taken. The driver is polled only when nothing is left, and gives way after what it
-    /// says; what tools and servers say from other threads has bounds of its own.
+    /// What the reader has not taken. The driver is polled only when the reader has all that the driver said, and gives way
+    /// after what it says; what tools and servers say from other threads has bounds of its own.
     told: VecDeque<RunEvent>,
     /// Who waits for more. A channel would do the same, but counts every event against the time slice of its
     /// task: tokio then takes a reader of many words for one that never gives way.

@@ -15,7 +15,8 @@ use crate::{Run, RunEvent};
 
 /// A run as it happens. Polling the stream is what drives it; nothing is spawned. The run does
 /// nothing more until the events of what it did last were taken, so a reader that cancels at an event
-/// stops what would come after it. Words of the model that arrived together are told together.
+/// stops what would come after it. Words of the model that arrived together are told together, and what tools and
+/// servers say meanwhile comes with what the run does next.
 ///
 /// Dropping it stops everything at once: the model's HTTP request is aborted and servers are told
 /// to cancel. [`RunStream::cancel_handle`] stops it with a proper end instead: a `run_finished` event

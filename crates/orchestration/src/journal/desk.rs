@@ -85,6 +85,8 @@ impl Checkpoints for Desk {
                 // Nothing more is done in it. What came of it is stored with its end, in one transaction and before
                 // anybody is told; until then, what is stored is a run that goes on.
                 papers.ending.get_or_insert(run.next_event());
+                // Nor is an earlier state stored behind it.
+                papers.order = None;
                 return Ok(());
             }
             let (snapshot, mark) = match run.snapshot(papers.mark) {

@@ -146,9 +146,13 @@ impl Hold {
         let (runs, run, after) = (&held.runs, &held.run, held.after);
         let released = runs.release_with(run, events, state, outcome, after, messages);
         let released = released.await;
-        // If not, it is let go of as it is: that may go well where more did not.
-        if released.is_ok() {
-            self.of = None;
+        let held = self.of.take();
+        if released.is_err()
+            && let Some(held) = held
+        {
+            // It is let go of as it is, which may go well where more did not, and before anybody hears of the failure:
+            // whoever goes on with the run then finds it free.
+            held.let_go().await;
         }
         released
     }

@@ -236,6 +236,7 @@ fn weight(event: &Logged) -> usize {
         Text::Both(json, _) | Text::Json(json) => json.len(),
         Text::Event(told) => match &told.kind {
             RunEventKind::TextDelta { text } | RunEventKind::ReasoningDelta { text } => text.len(),
+            RunEventKind::ToolInputDelta { json, .. } => json.len(),
             // There are few of these, and they may be large.
             _ => event.json().len(),
         },
