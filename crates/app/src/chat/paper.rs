@@ -48,6 +48,8 @@ impl Paper {
                     screen.show(kind);
                 }
                 answer.write(event)?;
+                // Somebody reads along.
+                answer.flush()?;
                 if !on_screen_first {
                     screen.show(kind);
                 }

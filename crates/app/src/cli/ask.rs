@@ -446,15 +446,25 @@ async fn follow(
     loop {
         let event = tokio::select! {
             biased;
-            () = interrupts.second() => return Ok(Code::Interrupted),
+            () = interrupts.second() => {
+                // What was said was said; whether anybody reads it no longer matters.
+                let _ = answer.flush();
+                return Ok(Code::Interrupted);
+            }
             () = interrupts.first(), if !interrupted => {
                 interrupted = true;
                 cancel.cancel();
                 continue;
             }
             event = run.next() => event,
+            // What came together is written together, and before anything is waited for.
+            () = std::future::ready(()), if answer.holds() => {
+                answer.flush().map_err(Failure::run)?;
+                continue;
+            }
         };
         let Some(event) = event else {
+            answer.flush().map_err(Failure::run)?;
             if let Some(KeptEnd::Failed(error)) = run.end() {
                 let failure = anyhow!("the answer could not be kept: {error}");
                 return Err(Failure::run(failure));
@@ -470,6 +480,7 @@ async fn follow(
         // Where nobody reads any more, the run is dropped, and with it the request and the calls.
         answer.write(&event).map_err(Failure::run)?;
         if !on_screen_first {
+            answer.flush().map_err(Failure::run)?;
             screen.show(&event.kind);
         }
         match &event.kind {

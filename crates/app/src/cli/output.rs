@@ -17,7 +17,12 @@ pub(crate) struct Answer {
     terminal: bool,
     /// The last thing written did not end its line.
     open_line: bool,
+    /// Words that are not written yet: those that come together are written together.
+    held: String,
 }
+
+/// Bytes of an answer that are held back at most.
+const HELD: usize = 8 * 1024;
 
 impl Answer {
     pub(crate) fn new(form: AskOutput) -> Self {
@@ -25,10 +30,28 @@ impl Answer {
             form,
             terminal: io::stdout().is_terminal(),
             open_line: false,
+            held: String::new(),
         }
     }
 
-    /// Writes what there is to write of an event. Fails if nobody reads any more.
+    /// Whether words wait to be written.
+    pub(crate) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Writes the words that wait. Fails if nobody reads any more.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(self.held.as_bytes())?;
+        self.held.clear();
+        out.flush()
+    }
+
+    /// Writes what there is to write of an event, but for words of the answer, which wait for [`Self::flush`]. Fails if nobody
+    /// reads any more.
     pub(crate) fn write(&mut self, event: &RunEvent) -> io::Result<()> {
         match (self.form, &event.kind) {
             (AskOutput::Jsonl, _) => line(event),
@@ -58,23 +81,23 @@ impl Answer {
         if text.is_empty() {
             return Ok(());
         }
-        let mut out = io::stdout().lock();
         if self.terminal {
-            out.write_all(without_controls(text).as_bytes())?;
+            self.held.push_str(&without_controls(text));
         } else {
-            out.write_all(text.as_bytes())?;
+            self.held.push_str(text);
         }
         self.open_line = !text.ends_with('\n');
-        out.flush()
+        if self.held.len() > HELD {
+            self.flush()?;
+        }
+        Ok(())
     }
 
     fn end_line(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.open_line) {
-            let mut out = io::stdout().lock();
-            out.write_all(b"\n")?;
-            out.flush()?;
+            self.held.push('\n');
         }
-        Ok(())
+        self.flush()
     }
 }
 
