@@ -39,17 +39,32 @@ async fn cramped() -> (Store, TempDir) {
     }
     let store = Store::open_at(place).await.unwrap();
     for name in ["s", "t", "u"] {
-        let session = Session {
-            id: SessionId(name.into()),
-            title: String::new(),
-            created_at: String::new(),
-            messages: 0,
-        };
-        store.create(&me(), &session).await.unwrap();
+        store.create(&me(), &session(name)).await.unwrap();
     }
-    let run = RunRecord {
+    store
+        .begin(&me(), &run_of(&session("t")), 0, &[])
+        .await
+        .unwrap();
+    (store, folder)
+}
+
+fn me() -> Principal {
+    Principal::default()
+}
+
+fn session(id: &str) -> Session {
+    Session {
+        id: SessionId(id.into()),
+        title: String::new(),
+        created_at: String::new(),
+        messages: 0,
+    }
+}
+
+fn run_of(session: &Session) -> RunRecord {
+    RunRecord {
         id: "r".into(),
-        session: SessionId("t".into()),
+        session: session.id.clone(),
         state: RunState::Running,
         model: "m".into(),
         created_at: String::new(),
@@ -58,13 +73,7 @@ async fn cramped() -> (Store, TempDir) {
         last_event: 0,
         outcome: None,
         wish: None,
-    };
-    store.begin(&me(), &run, 0, &[]).await.unwrap();
-    (store, folder)
-}
-
-fn me() -> Principal {
-    Principal::default()
+    }
 }
 
 fn says(bytes: usize) -> [Arc<Message>; 1] {
@@ -160,24 +169,8 @@ async fn a_run_is_few_statements() {
     let options = options.durability(Durability::ProcessCrash);
     let store = Store::open(options).await.unwrap();
     let (me, said) = (me(), says(10));
-    let session = Session {
-        id: SessionId("s".into()),
-        title: String::new(),
-        created_at: String::new(),
-        messages: 0,
-    };
-    let run = RunRecord {
-        id: "r".into(),
-        session: session.id.clone(),
-        state: RunState::Running,
-        model: "m".into(),
-        created_at: String::new(),
-        updated_at: String::new(),
-        events_before: 0,
-        last_event: 0,
-        outcome: None,
-        wish: None,
-    };
+    let session = session("s");
+    let run = run_of(&session);
     let snapshot = switchboard_domain::RunSnapshot {
         state: "{}".into(),
         from: 0,
