@@ -45,7 +45,7 @@ use crate::{
     names::may_belong_to,
     server::Server,
     status::{ServerState, ServerStatus},
-    watchdog::Watchdog,
+    watchdog::{Remains, Watchdog},
 };
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
@@ -316,7 +316,7 @@ impl McpHost {
         let request = Request {
             caller: Caller::of(&known.definition, None),
             tool: known,
-            input,
+            input: input.into(),
             deadline,
             retries: self.options.retries,
             progress: ProgressSink::default(),
@@ -427,6 +427,21 @@ impl McpHost {
     /// process's standard input; processes that are still there after the grace are told to leave,
     /// then killed. Calls that are under way fail. Closing twice is no error.
     pub async fn close(&self) {
+        self.close_servers().await;
+        self.watchdog.end().await;
+        self.ended.cancel();
+    }
+
+    /// [`McpHost::close`] for a program that ends right after it: the helper that would end the servers if this
+    /// program were killed is itself killed and not waited for. What it leaves is to be reaped at the very end.
+    pub async fn close_at_exit(&self) -> Remains {
+        self.close_servers().await;
+        let remains = self.watchdog.end_with_program().await;
+        self.ended.cancel();
+        remains
+    }
+
+    async fn close_servers(&self) {
         let kept = self.keep_new_tools();
         self.stop.cancel();
         self.tasks.close();
@@ -440,8 +455,6 @@ impl McpHost {
             // It fails only if it panics, which it does not.
             let _ = kept.await;
         }
-        self.watchdog.end().await;
-        self.ended.cancel();
     }
 
     /// Kills all servers' process groups at once and takes no more than half a second. Calls that are

@@ -91,3 +91,4 @@ pub use host::{Grace, HostOptions, McpHost, Probing};
 pub use logs::{LogLevel, LogLine};
 pub use memory::{ToolMemory, ToolMemoryError, ToolMemoryFile};
 pub use status::{CacheScope, ListFreshness, ServerIdentity, ServerState, ServerStatus};
+pub use watchdog::Remains;

@@ -25,7 +25,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::Pid;
+use rustix::{
+    io::Errno,
+    process::{Pid, WaitOptions, waitpid},
+};
 use tokio::{
     process::{Child, Command},
     time::timeout,
@@ -36,6 +39,22 @@ const SCRIPT: &str = include_str!("watchdog.sh");
 const NAME: &str = "switchboard-watchdog";
 /// How long the shell may take to end when nothing is left to watch.
 const TO_END: Duration = Duration::from_millis(500);
+
+/// What [`McpHost::close_at_exit`](crate::McpHost::close_at_exit) leaves: a helper process that was killed and may
+/// not have ended yet.
+#[derive(Debug)]
+#[must_use = "where nobody takes in the children of a program that has ended, it would stay as a zombie"]
+pub struct Remains(Option<Pid>);
+
+impl Remains {
+    /// Takes in the process, as the last thing that a program does; mostly it has ended by then. Blocks until it
+    /// has, which nothing that was killed can put off.
+    pub fn reap(self) {
+        let Some(pid) = self.0 else { return };
+        // An error says that it was taken in before, by the runtime.
+        while matches!(waitpid(Some(pid), WaitOptions::empty()), Err(Errno::INTR)) {}
+    }
+}
 
 /// Shared by everybody who starts processes for one host. The shell is started with the first group.
 #[derive(Clone, Default)]
@@ -82,19 +101,37 @@ impl Watchdog {
 
     /// Lets the shell end, and waits for it unless it finds something to end.
     pub(crate) async fn end(&self) {
+        if let Some(mut shell) = self.ends() {
+            let _ = timeout(TO_END, shell.wait()).await;
+        }
+    }
+
+    /// The same for a program that ends now: a shell that has nobody to end is killed, and waited for later.
+    pub(crate) async fn end_with_program(&self) -> Remains {
+        if !self.lock().groups.is_empty() {
+            self.end().await;
+        }
+        let shell = self.ends();
+        let pid = shell.and_then(|shell| i32::try_from(shell.id()?).ok());
+        Remains(pid.and_then(Pid::from_raw))
+    }
+
+    /// The shell, if there was one, on its way to its end.
+    fn ends(&self) -> Option<Child> {
         let (shell, is_idle) = {
             let mut state = self.lock();
             (std::mem::take(&mut state.shell), state.groups.is_empty())
         };
-        if let Shell::Running { pipe, mut child } = shell {
-            if is_idle {
-                // It would only read what it was told, and end: on a busy machine a millisecond or two, which
-                // every short run would wait for.
-                let _ = child.start_kill();
-            }
-            drop(pipe);
-            let _ = timeout(TO_END, child.wait()).await;
+        let Shell::Running { pipe, mut child } = shell else {
+            return None;
+        };
+        if is_idle {
+            // It would only read what it was told, and end: on a busy machine a millisecond or two, which
+            // every short run would wait for.
+            let _ = child.start_kill();
         }
+        drop(pipe);
+        Some(child)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -250,6 +287,29 @@ mod tests {
         watchdog.forget(group);
         watchdog.end().await;
         assert!(rustix::process::test_kill_process(pid).is_err());
+    }
+
+    #[tokio::test]
+    async fn with_the_program_an_idle_one_is_killed_and_a_busy_one_does_its_work() {
+        let watchdog = Watchdog::default();
+        let (mut child, group) = deaf();
+        watchdog.watch(group);
+        let busy = shell(&watchdog).unwrap();
+        let nothing = watchdog.end_with_program().await;
+        assert!(nothing.0.is_none());
+        has_ended(&mut child).await;
+        let (mut child, group) = deaf();
+        watchdog.watch(group);
+        let idle = shell(&watchdog).unwrap();
+        assert_ne!(busy, idle);
+        rustix::process::kill_process_group(group, Signal::KILL).unwrap();
+        has_ended(&mut child).await;
+        watchdog.forget(group);
+        let remains = watchdog.end_with_program().await;
+        assert_eq!(remains.0, Some(idle));
+        assert!(shell(&watchdog).is_none());
+        remains.reap();
+        assert!(rustix::process::test_kill_process(idle).is_err());
     }
 
     #[tokio::test]

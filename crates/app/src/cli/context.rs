@@ -1,10 +1,13 @@
 //! What most commands begin with.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
 
 use anyhow::anyhow;
 use switchboard_domain::nearest::{did_you_mean, nearest};
-use switchboard_mcp_client::{McpHost, ServerStatus};
+use switchboard_mcp_client::{McpHost, Remains, ServerStatus};
 
 use super::{Code, Failure, Global, interrupt::Interrupts};
 use crate::{
@@ -120,12 +123,24 @@ pub(crate) fn start(servers: Servers) -> Result<McpHost, Failure> {
     McpHost::start(servers.configs, servers.options).map_err(Failure::usage)
 }
 
-/// Closes the servers properly; at once, if somebody interrupts a second time.
+/// What closed hosts left of themselves, to be taken in when this program has nothing else to do.
+static REMAINS: Mutex<Vec<Remains>> = Mutex::new(Vec::new());
+
+/// Takes in what the hosts left, which has mostly ended by now.
+pub(super) fn reap() {
+    let remains = std::mem::take(&mut *REMAINS.lock().unwrap_or_else(PoisonError::into_inner));
+    remains.into_iter().for_each(Remains::reap);
+}
+
+/// Closes the servers properly, as one of the last things that a command does; at once, if somebody interrupts a second time.
 pub(crate) async fn close(host: &McpHost, interrupts: &Interrupts) {
     tokio::select! {
         biased;
         () = interrupts.second() => host.kill().await,
-        () = host.close() => {}
+        remains = host.close_at_exit() => {
+            let mut all = REMAINS.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(remains);
+        }
     }
 }
 

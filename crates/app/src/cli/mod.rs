@@ -270,6 +270,7 @@ fn start(cli: Cli) -> Result<Code, Failure> {
     // Whatever is still under way is dropped, and what it started ends with it. Somebody may be asked something on standard
     // input, which cannot be interrupted.
     runtime.shutdown_timeout(TO_DROP);
+    context::reap();
     result.unwrap_or_else(|ended| match ended.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(ended) => Err(Failure::run(ended)),
