@@ -61,7 +61,8 @@ enum Content {
         json: String,
         too_long: bool,
     },
-    Whole(Part),
+    /// In a box: it is rare, and big.
+    Whole(Box<Part>),
 }
 
 impl ResponseAccumulator {
@@ -136,10 +137,13 @@ impl ResponseAccumulator {
 
     fn assemble(self, reason: FinishReason, finish_raw: Option<String>) -> ChatResponse {
         let limit = self.max_tool_input_bytes;
-        let parts = self
-            .slots
-            .into_iter()
-            .filter_map(|slot| slot.into_part(limit));
+        // As many as there are: a message is kept for long.
+        let mut parts = Vec::with_capacity(self.slots.len());
+        parts.extend(
+            self.slots
+                .into_iter()
+                .filter_map(|slot| slot.into_part(limit)),
+        );
         let message = Message::new(Role::Assistant, parts);
         let any_tool_use = message.tool_uses().next().is_some();
         ChatResponse {
@@ -164,7 +168,7 @@ impl ResponseAccumulator {
                 json: String::new(),
                 too_long: false,
             },
-            PartStart::Whole { part } => Content::Whole((**part).clone()),
+            PartStart::Whole { part } => Content::Whole(part.clone()),
         };
         self.slots.push(Slot {
             open: true,
@@ -234,7 +238,7 @@ impl Slot {
                     provider_state,
                 }))
             }
-            Content::Whole(part) => Some(part),
+            Content::Whole(part) => Some(*part),
         }
     }
 }

@@ -98,7 +98,7 @@ fn an_input_without_deltas_is_the_empty_object_only_when_complete() {
     let whole = collect(&[start.clone(), closed(0), finished(FinishReason::ToolUse)]).unwrap();
     assert_eq!(
         whole.message.tool_uses().next().unwrap().input,
-        ToolInput::Object(JsonObject::new())
+        ToolInput::from(JsonObject::new())
     );
 
     // The limit struck before the first argument: `{}` would be an invention.

@@ -11,7 +11,7 @@
 //! | [`media`] | images, audio and documents |
 //! | [`provider_state`] | what only its minter may read again |
 //! | [`tool`] | [`ToolDefinition`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceOutcome`] |
-//! | [`tool_use`] | [`ToolUse`], [`ToolInput`] |
+//! | [`tool_use`], [`shared_object`] | [`ToolUse`], [`ToolInput`], [`SharedObject`] |
 //! | [`tool_result`] | [`ToolResult`], [`ToolContent`] |
 //! | [`finish`] | [`FinishReason`] |
 //! | [`usage`] | [`Usage`] |
@@ -43,6 +43,7 @@ pub mod port;
 pub mod provider_state;
 pub mod request;
 pub mod response;
+pub mod shared_object;
 pub mod tool;
 mod tool_identity;
 pub mod tool_result;
@@ -73,6 +74,7 @@ pub use port::{
 pub use provider_state::ProviderState;
 pub use request::{ChatRequest, Delivery, ReasoningEffort, ResponseFormat, Sampling};
 pub use response::{ChatResponse, Warning, WarningKind};
+pub use shared_object::SharedObject;
 pub use tool::{ToolAnnotations, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolOrigin};
 pub use tool_result::{ToolContent, ToolResult};
 pub use tool_use::{JsonObject, ToolInput, ToolUse};

@@ -1,5 +1,7 @@
 //! What a tool gave back.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,11 +15,11 @@ pub struct ToolResult {
     pub tool_use_id: String,
     /// The tool's name: some wires pair by name.
     pub name: String,
-    /// What the model reads.
-    pub content: Vec<ToolContent>,
+    /// What the model reads. Shared: it is also in what is told and recorded, and may be long.
+    pub content: Arc<[ToolContent]>,
     /// The same as data, where the tool gives data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Value>,
+    pub structured: Option<Arc<Value>>,
     /// The tool failed, and the content says how.
     #[serde(default)]
     pub is_error: bool,
@@ -33,7 +35,7 @@ impl ToolResult {
         Self {
             tool_use_id: tool_use_id.into(),
             name: name.into(),
-            content: vec![ToolContent::text(text)],
+            content: Arc::new([ToolContent::text(text)]),
             structured: None,
             is_error: false,
         }
@@ -49,6 +51,14 @@ impl ToolResult {
             is_error: true,
             ..Self::text(tool_use_id, name, message)
         }
+    }
+
+    /// The same with more pieces behind those that it has.
+    #[must_use]
+    pub fn with_content(mut self, more: impl IntoIterator<Item = ToolContent>) -> Self {
+        let before = self.content.iter().cloned();
+        self.content = before.chain(more).collect();
+        self
     }
 
     /// The result as text, for wires that carry text only: text parts and embedded text joined by
@@ -140,15 +150,13 @@ mod tests {
     #[test]
     fn every_kind_of_content_has_words_for_a_text_only_wire() {
         let mut result = ToolResult::text("1", "t", "one");
-        result
-            .content
-            .push(ToolContent::Image(Media::base64("image/png", "AA==")));
-        result.content.push(ToolContent::ResourceLink {
+        result = result.with_content([ToolContent::Image(Media::base64("image/png", "AA=="))]);
+        result = result.with_content([ToolContent::ResourceLink {
             uri: "file:///a".into(),
             name: "a".into(),
             media_type: None,
             description: None,
-        });
+        }]);
         assert_eq!(
             result.as_text(),
             "one\n[image image/png]\n[resource a: file:///a]"
@@ -158,8 +166,8 @@ mod tests {
     #[test]
     fn structured_data_speaks_when_nothing_else_does() {
         let mut result = ToolResult::text("1", "t", "");
-        result.content.clear();
-        result.structured = Some(json!({"sum": 3}));
+        result.content = Arc::default();
+        result.structured = Some(json!({"sum": 3}).into());
         assert_eq!(result.as_text(), r#"{"sum":3}"#);
     }
 }

@@ -1,9 +1,11 @@
 //! A model's request to run a tool.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ProviderState;
+use crate::{ProviderState, SharedObject};
 
 /// A JSON object with its keys in the order given.
 pub type JsonObject = Map<String, Value>;
@@ -41,7 +43,7 @@ impl ToolUse {
 #[serde(rename_all = "snake_case")]
 pub enum ToolInput {
     /// A JSON object.
-    Object(JsonObject),
+    Object(SharedObject),
     /// Not a JSON object.
     Malformed {
         /// What the model wrote, as far as it was kept.
@@ -59,7 +61,7 @@ impl ToolInput {
     pub fn parse(raw: &str) -> Self {
         let text = raw.trim();
         if text.is_empty() {
-            return Self::Object(JsonObject::new());
+            return JsonObject::new().into();
         }
         match serde_json::from_str::<Value>(text) {
             Ok(value) => Self::from_value(value, raw),
@@ -70,7 +72,7 @@ impl ToolInput {
     /// Takes an input that arrived as a JSON value, with the same rules as [`ToolInput::parse`].
     pub fn from_json(value: Value) -> Self {
         match value {
-            Value::Object(object) => Self::Object(object),
+            Value::Object(object) => object.into(),
             other => {
                 let raw = other.to_string();
                 Self::from_value(other, &raw)
@@ -86,6 +88,14 @@ impl ToolInput {
         }
     }
 
+    /// As a person sees it: the object, or the text that is none.
+    pub fn shown(&self) -> Arc<Value> {
+        match self {
+            Self::Object(object) => object.to_value(),
+            Self::Malformed { raw, .. } => Arc::new(Value::String(raw.clone())),
+        }
+    }
+
     /// The object, if it is one.
     pub fn as_object(&self) -> Option<&JsonObject> {
         match self {
@@ -96,9 +106,9 @@ impl ToolInput {
 
     fn from_value(value: Value, raw: &str) -> Self {
         match value {
-            Value::Object(object) => Self::Object(object),
-            Value::Null => Self::Object(JsonObject::new()),
-            Value::String(text) if text.trim().is_empty() => Self::Object(JsonObject::new()),
+            Value::Object(object) => object.into(),
+            Value::Null => JsonObject::new().into(),
+            Value::String(text) if text.trim().is_empty() => JsonObject::new().into(),
             other => {
                 let found = match other {
                     Value::Bool(_) => "a boolean",
@@ -115,6 +125,18 @@ impl ToolInput {
     }
 }
 
+impl From<SharedObject> for ToolInput {
+    fn from(object: SharedObject) -> Self {
+        Self::Object(object)
+    }
+}
+
+impl From<JsonObject> for ToolInput {
+    fn from(object: JsonObject) -> Self {
+        Self::Object(object.into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +146,7 @@ mod tests {
         for raw in ["", "  \n", "null", "\"\"", "{}"] {
             assert_eq!(
                 ToolInput::parse(raw),
-                ToolInput::Object(JsonObject::new()),
+                ToolInput::from(JsonObject::new()),
                 "{raw:?}"
             );
         }

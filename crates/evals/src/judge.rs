@@ -207,7 +207,7 @@ pub fn judge(
         judged.push(JudgedCall {
             server: call.server.clone(),
             tool: call.tool.clone(),
-            input: call.input.clone(),
+            input: (*call.input).clone(),
             end: ends[at],
             worth,
             why,
@@ -448,7 +448,7 @@ struct Key<'a> {
 impl<'a> Key<'a> {
     fn of(call: &'a ToolCallRecord) -> Self {
         let mut input = String::new();
-        match &call.input {
+        match &*call.input {
             Value::Null => input.push_str("{}"),
             value => write_same(value, &mut input),
         }

@@ -9,7 +9,7 @@ fn call(tool: &str, input: Value) -> ToolCallRecord {
         id: String::new(),
         server: Some("shop".to_owned()),
         tool: tool.to_owned(),
-        input,
+        input: input.into(),
         is_error: false,
         failure: None,
         cached: false,

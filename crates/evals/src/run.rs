@@ -261,14 +261,12 @@ impl Planned<'_> {
                 transcript: scribe.finish(&report.tool_calls),
             };
             // Before anything is cut: half a secret is found by nobody.
-            for content in report
-                .tool_calls
-                .iter_mut()
-                .flat_map(|it| &mut it.result.content)
-            {
-                if let ToolContent::Text { text } = content {
-                    *text = self.scrubber.text(text);
-                }
+            for call in &mut report.tool_calls {
+                let scrubbed = call.result.content.iter().map(|content| match content {
+                    ToolContent::Text { text } => ToolContent::text(self.scrubber.text(text)),
+                    other => other.clone(),
+                });
+                call.result.content = scrubbed.collect();
             }
             there.take(&agent, &report).await;
             let mut cuts: HashMap<String, Cut> = HashMap::new();
@@ -284,7 +282,7 @@ impl Planned<'_> {
                 cuts.insert(call.id.clone(), cut);
                 // The loop could mend nothing here beside what was struck out, and did so when it was recorded.
                 if let Some(taken) = taken {
-                    call.input = Value::Object(taken);
+                    call.input = Value::Object(taken).into();
                 }
             }
             let cut = |call: &ToolCallRecord| cuts.get(&call.id).copied().unwrap_or(Cut::Nothing);

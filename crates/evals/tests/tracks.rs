@@ -243,7 +243,7 @@ async fn calls_that_went_on_at_once_get_their_own_results() {
         let input = serde_json::json!({"n": number, "token": token});
         let call = ToolCall {
             name: "nap".to_owned(),
-            input: input.as_object().unwrap().clone(),
+            input: input.as_object().unwrap().clone().into(),
             ..ToolCall::default()
         };
         let host = Arc::clone(host);

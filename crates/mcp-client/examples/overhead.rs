@@ -140,7 +140,7 @@ mod bench {
     async fn call_host(host: &McpHost) -> Outcome<()> {
         let call = ToolCall {
             name: "s__find".to_owned(),
-            input: input(),
+            input: input().into(),
             ..ToolCall::default()
         };
         let output = host.call(call).await?;

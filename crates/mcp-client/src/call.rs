@@ -6,8 +6,7 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use rmcp::model::CallToolRequestParams;
-use switchboard_domain::{JsonObject, ProgressSink, ToolCallError, ToolOutput, ToolRetry};
+use switchboard_domain::{ProgressSink, SharedObject, ToolCallError, ToolOutput, ToolRetry};
 use tokio::{
     sync::SemaphorePermit,
     time::{Instant, sleep, timeout_at},
@@ -33,7 +32,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 pub(crate) struct Request {
     pub(crate) tool: Found,
     pub(crate) caller: Arc<Caller>,
-    pub(crate) input: JsonObject,
+    pub(crate) input: SharedObject,
     pub(crate) deadline: Deadline,
     /// How many times it may be made again.
     pub(crate) retries: u32,
@@ -73,8 +72,6 @@ pub(crate) async fn call(
     };
     let told = request.progress.clone();
     request.progress = deadline.listening(request.progress);
-    let params = CallToolRequestParams::new(tool.to_owned());
-    let params = params.with_arguments(std::mem::take(&mut request.input));
     let mut broken: Option<Arc<Link>> = None;
     // Why the attempts before failed, if anything may have come of them.
     let mut before: Option<ToolCallError> = None;
@@ -94,7 +91,7 @@ pub(crate) async fn call(
         }
         let attempt = {
             // Pinned here, and not given away: it is too big to be moved about.
-            let attempt = pin!(attempt(server, &link, &request, &params));
+            let attempt = pin!(attempt(server, &link, &request));
             deadline
                 .hold(&server.alarms, server.questions(&request.caller), attempt)
                 .await

@@ -27,7 +27,7 @@ use rmcp::{
     service::ServiceError,
     transport::DynamicTransportError,
 };
-use switchboard_domain::ProgressSink;
+use switchboard_domain::{JsonObject, ProgressSink};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -130,11 +130,11 @@ impl Direct {
     /// Sends a call. `None` if it must go through rmcp.
     pub(crate) fn call(
         &self,
-        params: &CallToolRequestParams,
+        said: Said<'_>,
         caller: &Arc<Caller>,
         progress: &ProgressSink,
     ) -> Option<Sent> {
-        if params.meta.is_some() {
+        if said.has_meta() {
             return None;
         }
         let (answering, answer) = oneshot::channel();
@@ -155,7 +155,7 @@ impl Direct {
                 introduction: &introduction.fields,
                 idempotency_key: caller.key.as_deref(),
                 wants_progress: progress.is_some(),
-                params,
+                said,
             };
             let mut unsent = self.unsent();
             let before = unsent.lines.len();
@@ -268,6 +268,51 @@ impl Direct {
     }
 }
 
+/// What a call says.
+#[derive(Clone, Copy)]
+pub(crate) enum Said<'a> {
+    /// At first. The input is the caller's.
+    First {
+        tool: &'a str,
+        input: &'a JsonObject,
+    },
+    /// With what the server wanted to know.
+    Again(&'a CallToolRequestParams),
+}
+
+impl<'a> Said<'a> {
+    fn name(self) -> &'a str {
+        match self {
+            Self::First { tool, .. } => tool,
+            Self::Again(params) => &params.name,
+        }
+    }
+
+    fn arguments(self) -> Option<&'a JsonObject> {
+        match self {
+            Self::First { input, .. } => Some(input),
+            Self::Again(params) => params.arguments.as_ref(),
+        }
+    }
+
+    fn has_meta(self) -> bool {
+        match self {
+            Self::First { .. } => false,
+            Self::Again(params) => params.meta.is_some(),
+        }
+    }
+
+    /// The same for rmcp.
+    pub(crate) fn to_params(self) -> CallToolRequestParams {
+        match self {
+            Self::First { tool, input } => {
+                CallToolRequestParams::new(tool.to_owned()).with_arguments(input.clone())
+            }
+            Self::Again(params) => params.clone(),
+        }
+    }
+}
+
 /// A `tools/call` as it is written.
 struct Call<'a> {
     id: i64,
@@ -275,7 +320,7 @@ struct Call<'a> {
     idempotency_key: Option<&'a str>,
     /// The id is its token.
     wants_progress: bool,
-    params: &'a CallToolRequestParams,
+    said: Said<'a>,
 }
 
 impl Call<'_> {
@@ -306,18 +351,20 @@ impl Call<'_> {
             line.extend_from_slice(b"},");
         }
         line.extend_from_slice(br#""name":"#);
-        to_writer(&mut *line, &*self.params.name)?;
-        if let Some(arguments) = &self.params.arguments {
+        to_writer(&mut *line, self.said.name())?;
+        if let Some(arguments) = self.said.arguments() {
             line.extend_from_slice(br#","arguments":"#);
             to_writer(&mut *line, arguments)?;
         }
-        if let Some(responses) = &self.params.input_responses {
-            line.extend_from_slice(br#","inputResponses":"#);
-            to_writer(&mut *line, responses)?;
-        }
-        if let Some(state) = &self.params.request_state {
-            line.extend_from_slice(br#","requestState":"#);
-            to_writer(&mut *line, state)?;
+        if let Said::Again(params) = self.said {
+            if let Some(responses) = &params.input_responses {
+                line.extend_from_slice(br#","inputResponses":"#);
+                to_writer(&mut *line, responses)?;
+            }
+            if let Some(state) = &params.request_state {
+                line.extend_from_slice(br#","requestState":"#);
+                to_writer(&mut *line, state)?;
+            }
         }
         line.extend_from_slice(b"}}\n");
         Ok(())

@@ -88,11 +88,12 @@ impl Stage {
     }
 
     fn call_with(&self, text: &str, progress: &ProgressSink) -> Sent {
-        let arguments = json!({"text": text}).as_object().cloned().unwrap();
-        let params = CallToolRequestParams::new("work").with_arguments(arguments);
-        self.direct
-            .call(&params, &Arc::default(), progress)
-            .unwrap()
+        let input = json!({"text": text}).as_object().cloned().unwrap();
+        let said = Said::First {
+            tool: "work",
+            input: &input,
+        };
+        self.direct.call(said, &Arc::default(), progress).unwrap()
     }
 
     async fn says(&mut self, messages: &[Value]) {
@@ -178,7 +179,11 @@ async fn the_reader_is_woken_for_a_call() {
         // It waits for the server by now.
         tokio::task::yield_now().await;
         let params = CallToolRequestParams::new("work");
-        let sent = direct.call(&params, &Arc::default(), &ProgressSink::default());
+        let sent = direct.call(
+            Said::Again(&params),
+            &Arc::default(),
+            &ProgressSink::default(),
+        );
         sent.unwrap().answer.await.unwrap().unwrap()
     };
     let (_server, answer) = futures_util::join!(answering, calling);
@@ -264,7 +269,11 @@ async fn calls_end_with_the_connection_and_there_are_none_before_and_after() {
     let params = CallToolRequestParams::new("work");
     let silent = ProgressSink::default();
     let not_yet = Direct::default();
-    assert!(not_yet.call(&params, &Arc::default(), &silent).is_none());
+    assert!(
+        not_yet
+            .call(Said::Again(&params), &Arc::default(), &silent)
+            .is_none()
+    );
     let stage = Stage::new(4096, usize::MAX);
     let sent = stage.call("a");
     drop(stage.wire);
@@ -272,7 +281,7 @@ async fn calls_end_with_the_connection_and_there_are_none_before_and_after() {
     assert!(
         stage
             .direct
-            .call(&params, &Arc::default(), &silent)
+            .call(Said::Again(&params), &Arc::default(), &silent)
             .is_none()
     );
 }
@@ -421,7 +430,13 @@ proptest! {
         let sink = if listens { ProgressSink::new(|_| {}) } else { ProgressSink::default() };
         let tool = ToolDefinition::new("work", "", json!({}));
         let caller = Caller::of(&Arc::new(tool), key.clone());
-        let sent = direct.call(&params, &caller, &sink).unwrap();
+        let is_first = params.input_responses.is_none() && params.request_state.is_none();
+        let said = match &params.arguments {
+            Some(input) if is_first => Said::First { tool: &params.name, input },
+            _ => Said::Again(&params),
+        };
+        prop_assert_eq!(&said.to_params(), &params);
+        let sent = direct.call(said, &caller, &sink).unwrap();
 
         let mut meta = about_us;
         if let Some(level) = level {

@@ -19,7 +19,7 @@ use crate::{
     asks::{Visited, Visits, Within},
     call::Request,
     convert,
-    direct::IDEMPOTENCY_KEY,
+    direct::{IDEMPOTENCY_KEY, Said},
     features::tasks,
     http::Failure,
     server::{Link, Server},
@@ -45,33 +45,27 @@ pub(crate) enum Attempt {
 }
 
 /// Asks once, until there is an answer or the connection ends.
-pub(crate) async fn attempt(
-    server: &Server,
-    link: &Link,
-    request: &Request,
-    params: &CallToolRequestParams,
-) -> Attempt {
+pub(crate) async fn attempt(server: &Server, link: &Link, request: &Request) -> Attempt {
     tokio::select! {
         // An answer that came before the end counts.
         biased;
-        attempt = exchange(server, link, request, params) => attempt,
+        attempt = exchange(server, link, request) => attempt,
         // The pipe may stay open longer than the process, held by a grandchild.
         reason = link.ended() => Attempt::Answered(Err(broken(server, request, reason))),
     }
 }
 
 /// Asks, and asks again as long as the server wants something first.
-async fn exchange(
-    server: &Server,
-    link: &Link,
-    request: &Request,
-    params: &CallToolRequestParams,
-) -> Attempt {
+async fn exchange(server: &Server, link: &Link, request: &Request) -> Attempt {
+    let first = Said::First {
+        tool: request.tool(),
+        input: &request.input,
+    };
     let mut answered: Option<Box<CallToolRequestParams>> = None;
     let mut visited = Visited::default();
     for _ in 0..MOST_ROUNDS {
-        let params = answered.as_deref().unwrap_or(params);
-        let result = match send(link, params, request).await {
+        let said = answered.as_deref().map_or(first, Said::Again);
+        let result = match send(link, said, request).await {
             Ok(result) => result,
             Err(error) => {
                 let Some(visits) = Visits::of(&error) else {
@@ -90,7 +84,7 @@ async fn exchange(
                 let within = Within::call(&request.caller);
                 match Box::pin(server.asks.answer(wants, &within)).await {
                     Ok(known) => {
-                        let mut params = Box::new(params.clone());
+                        let mut params = Box::new(said.to_params());
                         Box::pin(known.put_into(&mut params)).await;
                         answered = Some(params);
                         continue;
@@ -107,7 +101,7 @@ async fn exchange(
                 match Box::pin(server.asks.answer_json(&result, &within)).await {
                     None => Ok(convert::output_from_json(result)),
                     Some(Ok(known)) => {
-                        let mut params = Box::new(params.clone());
+                        let mut params = Box::new(said.to_params());
                         Box::pin(known.put_into(&mut params)).await;
                         answered = Some(params);
                         continue;
@@ -123,17 +117,13 @@ async fn exchange(
 }
 
 /// Sends one request and waits. Dropping the future tells the server that it is cancelled.
-async fn send(
-    link: &Link,
-    params: &CallToolRequestParams,
-    call: &Request,
-) -> Result<ServerResult, ServiceError> {
+async fn send(link: &Link, said: Said<'_>, call: &Request) -> Result<ServerResult, ServiceError> {
     let sent = match &link.direct {
-        Some(direct) => direct.call(params, &call.caller, &call.progress),
+        Some(direct) => direct.call(said, &call.caller, &call.progress),
         None => None,
     };
     let Some(sent) = sent else {
-        return Box::pin(send_with_rmcp(link, params.clone(), call)).await;
+        return Box::pin(send_with_rmcp(link, said.to_params(), call)).await;
     };
     let mut unless_answered = CancelOnDrop::new(link, sent.id);
     let answer = sent.answer.await;

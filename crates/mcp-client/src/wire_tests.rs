@@ -12,6 +12,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 
 use super::*;
+use crate::direct::Said;
 
 /// Gives what it is given, then is silent or ends; and keeps what is sent.
 #[derive(Default)]
@@ -331,7 +332,13 @@ async fn calls_past_rmcp_say_what_rmcp_says_in_the_first_list_of_tools() {
         .with_direct(direct.clone());
     received(&mut wire).await;
     let params = CallToolRequestParams::new("work");
-    let call = || direct.call(&params, &Arc::default(), &ProgressSink::default());
+    let call = || {
+        direct.call(
+            Said::Again(&params),
+            &Arc::default(),
+            &ProgressSink::default(),
+        )
+    };
     assert!(call().is_none());
     let mut list = rmcp::model::ListToolsRequest::default();
     let mut meta = RequestMetaObject::default();

@@ -197,7 +197,7 @@ pub enum RunEventKind {
         /// The tool's own name.
         tool: String,
         /// Its input, or what the model wrote if that was no object.
-        input: Box<Value>,
+        input: Arc<Value>,
     },
     /// The model's input did not fit and was mended, or a person changed it. Nothing is mended
     /// silently.
@@ -207,7 +207,7 @@ pub enum RunEventKind {
         /// What was done, in words.
         repairs: Vec<String>,
         /// The input as it is now.
-        input: Box<Value>,
+        input: Arc<Value>,
     },
     /// A person is asked whether the tool may run.
     ToolAwaitingApproval {
@@ -284,10 +284,10 @@ pub enum RunEventKind {
         /// How long it took, in milliseconds.
         duration_ms: u64,
         /// What the model reads.
-        content: Vec<ToolContent>,
+        content: Arc<[ToolContent]>,
         /// The same as data.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        structured: Option<Box<Value>>,
+        structured: Option<Arc<Value>>,
     },
     /// The run waits for approvals that nobody can give now. The last event of a run that is stored
     /// to be continued later.

@@ -1,5 +1,7 @@
 //! How a run ended.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
@@ -205,7 +207,7 @@ pub struct ToolCallRecord {
     /// The tool's own name.
     pub tool: String,
     /// The input with which it ran, or what the model wrote if that was no object.
-    pub input: Value,
+    pub input: Arc<Value>,
     /// The tool did not run or says that it failed.
     pub is_error: bool,
     /// Why there is no proper result.
@@ -225,8 +227,8 @@ pub struct ToolCallRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecordedResult {
     /// What the model read.
-    pub content: Vec<ToolContent>,
+    pub content: Arc<[ToolContent]>,
     /// The same as data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Value>,
+    pub structured: Option<Arc<Value>>,
 }

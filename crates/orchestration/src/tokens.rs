@@ -317,7 +317,7 @@ mod tests {
         let mut result = ToolResult::text("1", "t", "x".repeat(4_000));
         let large = estimate_message(&Message::tool_results([result.clone()]));
         assert!((1_000..1_020).contains(&large), "{large}");
-        result.content = vec![ToolContent::Image(Media::base64("image/png", "AA=="))];
+        result.content = vec![ToolContent::Image(Media::base64("image/png", "AA=="))].into();
         let image = estimate_message(&Message::tool_results([result]));
         assert!(image >= PER_IMAGE);
         let tool_use = Part::ToolUse(ToolUse::new("1", "t", ToolInput::parse(r#"{"a":"b"}"#)));

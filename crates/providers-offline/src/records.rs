@@ -59,7 +59,7 @@ pub(crate) fn plain(value: &Value) -> String {
 /// A result as data: its structured form, or else its text if that is JSON.
 pub(crate) fn data(result: &ToolResult) -> Option<Value> {
     if let Some(structured) = &result.structured {
-        return Some(structured.clone());
+        return Some(Value::clone(structured));
     }
     let texts: Vec<&str> = result
         .content

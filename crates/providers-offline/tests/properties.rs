@@ -569,7 +569,7 @@ proptest! {
             for tool_use in response.message.tool_uses() {
                 let Some((data, failed)) = results.next() else { break };
                 let mut result = ToolResult::text(&tool_use.id, &tool_use.name, data.to_string());
-                result.structured = Some(data.clone());
+                result.structured = Some(data.clone().into());
                 result.is_error = *failed;
                 came_back.push(data.clone());
                 given.push(result);

@@ -17,7 +17,7 @@ pub(crate) enum Piece<'a> {
 /// is no text. A failure says that it is one, since the wire has no mark for it.
 pub(crate) fn result_text(result: &ToolResult) -> Text<'_> {
     // Almost every result is one text.
-    if let [ToolContent::Text { text }] = result.content.as_slice()
+    if let [ToolContent::Text { text }] = &*result.content
         && !text.is_empty()
         && !result.is_error
     {
@@ -48,7 +48,7 @@ pub(crate) fn result_pieces(
     {
         text.push("", structured.to_string());
     }
-    for content in &result.content {
+    for content in &*result.content {
         match content {
             media if is_media(media) => {
                 if !text.is_empty() {

@@ -89,7 +89,7 @@ impl Chat<'_> {
                         Part::ToolUse(tool_use) => say(format_args!(
                             "{FAINT}· {} {}{FAINT:#}",
                             one_line(&tool_use.name, 80),
-                            one_line(&super::transcript::input_of(tool_use).to_string(), 120)
+                            one_line(&tool_use.input.shown().to_string(), 120)
                         )),
                         _ => {}
                     }

@@ -2,8 +2,7 @@
 
 use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 
-use serde_json::Value;
-use switchboard_domain::{Message, Part, Role, Session, ToolInput, ToolUse};
+use switchboard_domain::{Message, Part, Role, Session};
 
 /// The whole conversation as Markdown.
 pub(crate) fn markdown(session: &Session, messages: &[Arc<Message>]) -> String {
@@ -43,7 +42,7 @@ fn write_part(text: &mut String, part: &Part, names: &HashMap<&str, &str>) {
             let _ = write!(text, "\n{}\n", part.text.trim_end());
         }
         Part::ToolUse(tool_use) => {
-            let input = input_of(tool_use);
+            let input = tool_use.input.shown();
             let input = serde_json::to_string_pretty(&input).unwrap_or_default();
             let _ = write!(text, "\n**Tool call** `{}`\n", tool_use.name);
             fenced(text, "json", &input);
@@ -81,14 +80,6 @@ fn fenced(text: &mut String, language: &str, content: &str) {
     );
 }
 
-/// The input of a call as JSON; what was malformed as the text that it was.
-pub(crate) fn input_of(tool_use: &ToolUse) -> Value {
-    match &tool_use.input {
-        ToolInput::Object(input) => Value::Object(input.clone()),
-        ToolInput::Malformed { raw, .. } => Value::String(raw.clone()),
-    }
-}
-
 /// Where the last `most` questions begin among the messages.
 pub(crate) fn last_questions(messages: &[Arc<Message>], most: usize) -> usize {
     let questions = messages
@@ -106,7 +97,7 @@ pub(crate) fn last_questions(messages: &[Arc<Message>], most: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use switchboard_domain::{SessionId, ToolResult};
+    use switchboard_domain::{SessionId, ToolInput, ToolResult, ToolUse};
 
     fn talk() -> Vec<Arc<Message>> {
         let call = ToolUse::new("1", "find", ToolInput::parse(r#"{"name":"Ada"}"#));

@@ -1,12 +1,14 @@
 //! `runs`: runs that wait for somebody's word and going on with them; and what runs did.
 
+use std::sync::Arc;
+
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{
     ApprovalDecision, ApprovalScope, JsonObject, Role, RunRecord, RunState, RunStore as _,
-    SessionStoreError, ToolInput,
+    SessionStoreError,
 };
 use switchboard_orchestration::Run;
 
@@ -102,7 +104,7 @@ struct Waiting {
     id: String,
     server: Option<String>,
     tool: String,
-    input: Value,
+    input: Arc<Value>,
     expires_at: Option<String>,
 }
 
@@ -392,10 +394,7 @@ fn row(run: &Run, record: Option<&RunRecord>) -> Row {
         .map(|message| message.text())
         .unwrap_or_default();
     let waiting = run.waiting().into_iter().map(|request| {
-        let input = match (&request.input, &request.tool_use.input) {
-            (Some(input), _) | (None, ToolInput::Object(input)) => Value::Object(input.clone()),
-            (None, ToolInput::Malformed { raw, .. }) => Value::String(raw.clone()),
-        };
+        let input = request.input_shown();
         let origin = request.origin.as_ref();
         Waiting {
             id: request.tool_use.id.clone(),

@@ -8,9 +8,8 @@ use super::{
     prompt::{AsksForLines, PlainLines},
 };
 use async_trait::async_trait;
-use serde_json::Value;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, JsonObject, ToolHost, ToolInput,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, JsonObject, ToolHost,
 };
 use switchboard_orchestration::arguments::Validators;
 
@@ -137,7 +136,7 @@ impl TerminalApprover {
                 Card::new(
                     origin.map(|origin| origin.server.as_str()),
                     origin.map_or(&request.tool_use.name, |origin| &origin.tool),
-                    &input_of(request),
+                    &request.input_shown(),
                 )
                 .asked()
             })
@@ -156,7 +155,7 @@ impl TerminalApprover {
 
     /// The input as somebody changed it, once it is one that the tool takes; `None` if they would rather not.
     async fn edited(&self, request: &ApprovalRequest) -> Option<JsonObject> {
-        let input = input_of(request);
+        let input = request.input_shown();
         let mut text = serde_json::to_string_pretty(&input).unwrap_or_default();
         loop {
             text = self.lines.edit("  input".to_owned(), text).await?;
@@ -178,7 +177,7 @@ impl TerminalApprover {
         let catalog = tools.tools().await;
         let mut tools = catalog.tools.iter();
         match tools.find(|tool| tool.name == request.tool_use.name) {
-            Some(tool) => Validators::default().check(tool, input.clone()).map(|_| ()),
+            Some(tool) => Validators::default().check(tool, &input.clone().into()),
             None => Ok(()),
         }
     }
@@ -189,14 +188,6 @@ impl fmt::Debug for TerminalApprover {
         f.debug_struct("TerminalApprover")
             .field("later", &self.later)
             .finish_non_exhaustive()
-    }
-}
-
-/// The input that would run.
-fn input_of(request: &ApprovalRequest) -> Value {
-    match (&request.input, &request.tool_use.input) {
-        (Some(input), _) | (None, ToolInput::Object(input)) => Value::Object(input.clone()),
-        (None, ToolInput::Malformed { raw, .. }) => Value::String(raw.clone()),
     }
 }
 

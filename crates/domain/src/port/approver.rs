@@ -1,7 +1,10 @@
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::{JsonObject, ToolAnnotations, ToolOrigin, ToolUse};
+use crate::{JsonObject, SharedObject, ToolAnnotations, ToolOrigin, ToolUse};
 
 /// Asks a person, or whoever decides in a person's stead, whether a tool may run.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -48,7 +51,7 @@ pub struct ApprovalRequest {
     pub description: Option<String>,
     /// The input that will run, where it is not the one in `tool_use`: the model's was repaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<JsonObject>,
+    pub input: Option<SharedObject>,
     /// A fingerprint of the tool's definition, to be compared only: a yes is a yes to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
@@ -75,6 +78,12 @@ impl ApprovalRequest {
             redefined: false,
             expires_at: None,
         }
+    }
+
+    /// The input that would run: the object, or the text that is none.
+    pub fn input_shown(&self) -> Arc<Value> {
+        let mended = self.input.as_ref();
+        mended.map_or_else(|| self.tool_use.input.shown(), SharedObject::to_value)
     }
 
     /// The same about this tool use.

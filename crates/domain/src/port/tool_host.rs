@@ -5,7 +5,7 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{JsonObject, ToolContent, ToolDefinition};
+use crate::{SharedObject, ToolContent, ToolDefinition, ToolResult};
 
 /// Where tools live: MCP servers, functions of the program, or several of these together.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -94,7 +94,7 @@ pub struct ToolCall {
     /// The tool's name as in the catalog.
     pub name: String,
     /// Its input.
-    pub input: JsonObject,
+    pub input: SharedObject,
     /// How long the call may take; `None` takes the host's own limit.
     pub deadline: Option<Duration>,
     /// The same for every attempt at the same call, so that a server can tell a repetition.
@@ -122,6 +122,32 @@ impl ToolOutput {
         Self {
             content: vec![ToolContent::text(text)],
             ..Self::default()
+        }
+    }
+
+    /// The same as the result of a tool use.
+    pub fn into_result(
+        self,
+        tool_use_id: impl Into<String>,
+        name: impl Into<String>,
+    ) -> ToolResult {
+        ToolResult {
+            tool_use_id: tool_use_id.into(),
+            name: name.into(),
+            content: self.content.into(),
+            structured: self.structured.map(Arc::new),
+            is_error: self.is_error,
+        }
+    }
+}
+
+impl From<&ToolResult> for ToolOutput {
+    /// A result in a conversation, as its tool gave it.
+    fn from(result: &ToolResult) -> Self {
+        Self {
+            content: result.content.to_vec(),
+            structured: result.structured.as_deref().cloned(),
+            is_error: result.is_error,
         }
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn judge(
         JudgedCall {
             server: call.server.clone(),
             tool: call.tool.clone(),
-            input: call.input.clone(),
+            input: (*call.input).clone(),
             end,
             worth,
             why,

@@ -411,7 +411,10 @@ impl ToolHost for RecordedTools {
             recorder: self.recorder.clone(),
             number,
             name: call.name.clone(),
-            input: Value::Object(self.recorder.visible(&call.name, call.input.clone())),
+            input: Value::Object(
+                self.recorder
+                    .visible(&call.name, call.input.clone().into_object()),
+            ),
             began: Instant::now(),
             is_told: false,
         };

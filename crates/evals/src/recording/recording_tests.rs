@@ -156,12 +156,7 @@ fn tools(ran: &Arc<AtomicUsize>) -> Arc<dyn ToolHost> {
     let definition = ToolDefinition::new("echo", "Says it again.", schema);
     let body = move |call: ToolCall| {
         ran.fetch_add(1, Ordering::Relaxed);
-        async move {
-            Ok::<_, String>(ToolOutput::text(format!(
-                "said {}",
-                Value::Object(call.input)
-            )))
-        }
+        async move { Ok::<_, String>(ToolOutput::text(format!("said {}", call.input.as_value()))) }
     };
     Arc::new(FunctionTools::new().with_function(Function::raw(definition, body)))
 }

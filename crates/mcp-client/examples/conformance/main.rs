@@ -122,7 +122,7 @@ async fn exercise(host: &McpHost, scenario: &str, context: &Value) -> Result<(),
         let output = host
             .call(ToolCall {
                 name: format!("{SERVER}__{tool}"),
-                input,
+                input: input.into(),
                 ..ToolCall::default()
             })
             .await;

@@ -77,7 +77,7 @@ fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -
             Block::Audio(audio) => Part::Audio(Media::base64(audio.mime_type, audio.data)),
             Block::ToolUse(used) => {
                 tool_names.insert(used.id.clone(), used.name.clone());
-                let input = ToolInput::Object(used.input);
+                let input = ToolInput::from(used.input);
                 Part::ToolUse(ToolUse::new(used.id, used.name, input))
             }
             Block::ToolResult(result) => {
@@ -89,7 +89,7 @@ fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -
                         .unwrap_or_default(),
                     tool_use_id: result.tool_use_id,
                     content: result.content.into_iter().map(super::content).collect(),
-                    structured: result.structured_content,
+                    structured: result.structured_content.map(Arc::new),
                     is_error: result.is_error.unwrap_or_default(),
                 })
             }
@@ -125,7 +125,9 @@ pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, Stri
                 None => continue,
             },
             Part::ToolUse(used) => match used.input {
-                ToolInput::Object(input) => Block::tool_use(used.id, used.name, input),
+                ToolInput::Object(input) => {
+                    Block::tool_use(used.id, used.name, input.into_object())
+                }
                 ToolInput::Malformed { reason, .. } => {
                     return Err(format!(
                         "the model's call of `{}` cannot be used: {reason}",

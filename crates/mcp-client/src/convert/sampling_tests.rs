@@ -60,8 +60,8 @@ fn a_servers_conversation_becomes_a_request_of_its_own() {
         Message::tool_results([ToolResult {
             tool_use_id: "u1".to_owned(),
             name: "look".to_owned(),
-            content: vec![ToolContent::Image(Media::base64("image/png", "AA=="))],
-            structured: Some(json!({"n": 1})),
+            content: vec![ToolContent::Image(Media::base64("image/png", "AA=="))].into(),
+            structured: Some(json!({"n": 1}).into()),
             is_error: true,
         }]),
         Message::new(

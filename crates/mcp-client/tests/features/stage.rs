@@ -138,7 +138,7 @@ pub(crate) fn object(value: Value) -> JsonObject {
 pub(crate) fn tool(name: &str, input: Value) -> ToolCall {
     ToolCall {
         name: format!("s__{name}"),
-        input: object(input),
+        input: object(input).into(),
         ..ToolCall::default()
     }
 }

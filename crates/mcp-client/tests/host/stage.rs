@@ -83,7 +83,7 @@ pub(crate) fn object(value: Value) -> JsonObject {
 pub(crate) fn tool_call(name: &str, input: Value) -> ToolCall {
     ToolCall {
         name: name.to_owned(),
-        input: object(input),
+        input: object(input).into(),
         ..ToolCall::default()
     }
 }

@@ -43,7 +43,7 @@ async fn exercise(host: &McpHost, peer: &Peer) {
     // A call that is given up leaves the server as it was.
     let long = ToolCall {
         name: format!("{}__trigger-long-running-operation", peer.name()),
-        input: object(json!({"duration": 600, "steps": 2})),
+        input: object(json!({"duration": 600, "steps": 2})).into(),
         deadline: Some(Duration::from_millis(200)),
         ..ToolCall::default()
     };

@@ -245,7 +245,7 @@ pub(crate) async fn progress(host: &McpHost, peer: &Peer, tool: &str, input: Val
     let listener = told.clone();
     let call = ToolCall {
         name: format!("{}__{tool}", peer.name()),
-        input: object(input),
+        input: object(input).into(),
         progress: ProgressSink::new(move |now| listener.lock().unwrap().push(now.progress)),
         ..ToolCall::default()
     };

@@ -91,7 +91,7 @@ fn unwrap(schema: &Value, tool: &str, input: &JsonObject) -> Option<(JsonObject,
     let (inner, form) = match value {
         Value::Object(inner) => (inner.clone(), ""),
         Value::String(text) => match ToolInput::parse(text) {
-            ToolInput::Object(inner) => (inner, ", and read from JSON text"),
+            ToolInput::Object(inner) => (inner.into_object(), ", and read from JSON text"),
             ToolInput::Malformed { .. } => return None,
         },
         _ => return None,

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
-use switchboard_domain::{JsonObject, ToolDefinition, ToolInput};
+use switchboard_domain::{JsonObject, SharedObject, ToolDefinition, ToolInput};
 
 use super::{
     excused::{Demand, is_excused},
@@ -33,7 +33,7 @@ pub struct Validators {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     /// The input.
-    pub input: JsonObject,
+    pub input: SharedObject,
     /// What was done to it; nothing, mostly.
     pub repairs: Vec<Repair>,
 }
@@ -73,16 +73,13 @@ impl Validators {
     pub fn check(
         &self,
         definition: &Arc<ToolDefinition>,
-        input: JsonObject,
-    ) -> Result<JsonObject, String> {
-        let validator = self.validator(definition);
-        let Some(validator) = &*validator else {
-            return Ok(input);
-        };
-        let input = Value::Object(input);
-        match (validator.is_valid(&input), input) {
-            (true, Value::Object(input)) => Ok(input),
-            (_, input) => Err(faults(validator, &input)),
+        input: &SharedObject,
+    ) -> Result<(), String> {
+        match &*self.validator(definition) {
+            Some(validator) if !validator.is_valid(input.as_value()) => {
+                Err(faults(validator, input.as_value()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -98,16 +95,18 @@ impl Validators {
         let validator = self.validator(definition);
         let object = match (input, &*validator) {
             (Value::Object(object), None) => return Some(object.clone()),
-            (Value::Object(object), Some(_)) => object.clone(),
+            (Value::Object(object), Some(_)) => object.clone().into(),
             (Value::String(raw), Some(_)) => match ToolInput::parse(raw) {
                 ToolInput::Object(_) => return None,
-                ToolInput::Malformed { reason, .. } => read_anew(definition, raw, &reason)?.0,
+                ToolInput::Malformed { reason, .. } => {
+                    read_anew(definition, raw, &reason)?.0.into()
+                }
             },
             _ => return None,
         };
         let validator = validator.as_ref().as_ref()?;
-        let checked = fitting(validator, definition, object, Some(excuses));
-        checked.ok().map(|checked| checked.input)
+        let checked = fitting(validator, definition, object, Some(excuses))?;
+        Some(checked.input.into_object())
     }
 
     /// What a model wrote, as it may be executed: as it is if it is valid, else with the repairs that make
@@ -124,8 +123,9 @@ impl Validators {
                 repairs: Vec::new(),
             }),
             (ToolInput::Object(object), Some(validator)) => {
-                fitting(validator, definition, object.clone(), None).map_err(|input| {
-                    let faults = faults(validator, &input);
+                let checked = fitting(validator, definition, object.clone(), None);
+                checked.ok_or_else(|| {
+                    let faults = faults(validator, object.as_value());
                     InputFault::Invalid { faults }
                 })
             }
@@ -133,7 +133,7 @@ impl Validators {
                 // With no schema to say that the result is right, nothing is repaired.
                 let repaired = validator.as_ref().and_then(|validator| {
                     let (object, mut repairs) = read_anew(definition, raw, reason)?;
-                    let checked = fitting(validator, definition, object, None).ok()?;
+                    let checked = fitting(validator, definition, object.into(), None)?;
                     repairs.extend(checked.repairs);
                     let input = checked.input;
                     Some(Checked { input, repairs })
@@ -161,33 +161,29 @@ fn read_anew(
     text::repair(raw, reason, &named)
 }
 
-/// The object as it is if it is valid but for what is excused, or repaired; an `Err` gives back what cannot be.
+/// The object as it is if it is valid but for what is excused, or repaired; `None` if it cannot be.
 fn fitting(
     validator: &Validator,
     definition: &ToolDefinition,
-    object: JsonObject,
+    object: SharedObject,
     excuses: Option<fit::Excuses<'_>>,
-) -> Result<Checked, Value> {
-    let input = Value::Object(object);
+) -> Option<Checked> {
+    let input = object.as_value();
     let is_fit = match excuses {
-        None => validator.is_valid(&input),
+        None => validator.is_valid(input),
         Some(excuses) => {
-            let mut faults = validator.iter_errors(&input);
-            faults.all(|fault| is_excused(&input, &fault, excuses))
+            let mut faults = validator.iter_errors(input);
+            faults.all(|fault| is_excused(input, &fault, excuses))
         }
     };
-    match (is_fit, input) {
-        (true, Value::Object(input)) => Ok(Checked {
-            input,
-            repairs: Vec::new(),
-        }),
-        (_, input) => {
-            let schema = &definition.input_schema;
-            fit::fit(validator, schema, &definition.name, &input, excuses)
-                .map(|(input, repairs)| Checked { input, repairs })
-                .ok_or(input)
-        }
-    }
+    let (input, repairs) = if is_fit {
+        (object, Vec::new())
+    } else {
+        let schema = &definition.input_schema;
+        let (input, repairs) = fit::fit(validator, schema, &definition.name, input, excuses)?;
+        (input.into(), repairs)
+    };
+    Some(Checked { input, repairs })
 }
 
 #[cfg(test)]

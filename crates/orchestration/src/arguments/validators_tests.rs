@@ -3,19 +3,19 @@ use crate::arguments::tests_support::json_object;
 use proptest::prelude::*;
 use serde_json::json;
 
-fn check(schema: Value, input: Value) -> Result<JsonObject, String> {
+fn check(schema: Value, input: Value) -> Result<(), String> {
     let definition = Arc::new(ToolDefinition::new("t", "", schema));
     let Value::Object(input) = input else {
         panic!("test input must be an object")
     };
-    Validators::default().check(&definition, input)
+    Validators::default().check(&definition, &input.into())
 }
 
 fn examine(schema: &Value, raw: &str) -> Result<(Value, Vec<String>), InputFault> {
     let definition = Arc::new(ToolDefinition::new("t", "", schema.clone()));
     let checked = Validators::default().examine(&definition, &ToolInput::parse(raw))?;
     let repairs = checked.repairs.iter().map(ToString::to_string).collect();
-    Ok((Value::Object(checked.input), repairs))
+    Ok((Value::Object(checked.input.into_object()), repairs))
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_changed_definition_is_compiled_anew() {
     for (definition, missing) in [(&old, "\"a\""), (&new, "\"b\"")] {
         let faults = validators
             .clone()
-            .check(definition, JsonObject::new())
+            .check(definition, &SharedObject::default())
             .unwrap_err();
         assert!(faults.contains(missing), "{faults}");
     }
@@ -82,8 +82,8 @@ fn a_schema_is_compiled_once_for_each_definition() {
     let validators = Validators::default();
     COMPILED.take();
     for _ in 0..3 {
-        let input = JsonObject::new();
-        assert!(validators.clone().check(&definition, input).is_err());
+        let input = SharedObject::default();
+        assert!(validators.clone().check(&definition, &input).is_err());
     }
     assert_eq!(COMPILED.take(), [schema]);
 }
@@ -199,13 +199,14 @@ proptest! {
     ) {
         let definition = Arc::new(ToolDefinition::new("t", "", schema.clone()));
         let validators = Validators::default();
-        let valid = validators.check(&definition, input.clone()).is_ok();
+        let input = SharedObject::from(input);
+        let valid = validators.check(&definition, &input).is_ok();
         match validators.examine(&definition, &ToolInput::Object(input.clone())) {
             Ok(checked) => {
                 let same = checked.input == input;
                 prop_assert_eq!(checked.repairs.is_empty(), valid);
                 prop_assert_eq!(same, valid);
-                prop_assert!(validators.check(&definition, checked.input).is_ok());
+                prop_assert!(validators.check(&definition, &checked.input).is_ok());
             }
             Err(_) => prop_assert!(!valid),
         }

@@ -76,7 +76,7 @@ fn planned(id: &str, input: Value) -> RunEventKind {
         id: id.into(),
         server: Some("crm".into()),
         tool: "create_ticket".into(),
-        input: Box::new(input),
+        input: Arc::new(input),
     }
 }
 
@@ -88,7 +88,7 @@ fn tool_finished(id: &str, failure: Option<ToolFailure>) -> RunEventKind {
         cached: false,
         attempts: 1,
         duration_ms: 12,
-        content: vec![ToolContent::text("password: abc")],
+        content: vec![ToolContent::text("password: abc")].into(),
         structured: None,
     }
 }
@@ -179,7 +179,7 @@ fn approvals_say_who_decided_what_and_why() {
             RunEventKind::ToolInputRepaired {
                 id: "c3".into(),
                 repairs: vec!["a person changed it".into()],
-                input: Box::new(json!({"n": 2})),
+                input: Arc::new(json!({"n": 2})),
             },
             approved("c3", false),
             RunEventKind::ToolStarted { id: "c3".into() },

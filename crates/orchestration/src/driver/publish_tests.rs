@@ -47,7 +47,7 @@ fn finished(id: &str) -> RunEventKind {
         cached: false,
         attempts: 1,
         duration_ms: 0,
-        content: Vec::new(),
+        content: Vec::new().into(),
         structured: None,
     }
 }

@@ -11,8 +11,8 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt, stream};
 use switchboard_domain::{
-    JsonObject, Principal, ProgressSink, ToolAnnotations, ToolCall, ToolCallError, ToolDefinition,
-    ToolOutput,
+    Principal, ProgressSink, SharedObject, ToolAnnotations, ToolCall, ToolCallError,
+    ToolDefinition, ToolOutput,
 };
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -36,7 +36,7 @@ struct Outgoing {
     /// The tool as its host declares it, where anything depends on that.
     original: Option<Arc<ToolDefinition>>,
     /// What the host gets in place of what is told: the input with what is injected.
-    injected: Option<JsonObject>,
+    injected: Option<SharedObject>,
     key: Option<CacheKey>,
     /// Whose the run is, where a server may ask them something.
     person: Option<Principal>,
@@ -177,8 +177,8 @@ impl Driver {
         let injected = match &original {
             // What is told of a call is told of the input without what is injected.
             Some(original) if !self.agent.context.is_empty() => {
-                let input = planned.input.clone();
-                Some(self.agent.context.inject(original, input))
+                let input = planned.input.clone().into_object();
+                Some(self.agent.context.inject(original, input).into())
             }
             _ => None,
         };
@@ -244,7 +244,7 @@ impl Driver {
         let forgets = self.forgets_what_was_read(server.as_deref(), annotations);
         let attempts = Arc::new(AtomicU32::new(1));
         let call = ToolCall {
-            name: name.clone(),
+            name,
             input: injected.unwrap_or(told),
             deadline: timeout,
             idempotency_key: Some(idempotency_key),

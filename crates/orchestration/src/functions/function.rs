@@ -5,7 +5,7 @@ use std::{fmt, pin::Pin, sync::Arc};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use switchboard_domain::{JsonObject, ToolCall, ToolDefinition, ToolOutput};
+use switchboard_domain::{SharedObject, ToolCall, ToolDefinition, ToolOutput};
 
 pub(super) type Answer = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
 pub(super) type Body = Arc<dyn Fn(ToolCall) -> Answer + Send + Sync>;
@@ -79,7 +79,7 @@ impl Function {
             let body = Arc::clone(&body);
             // `body` is called in here, so that its beginning may panic as well as its rest.
             Box::pin(async move {
-                let running = match read::<A>(call.input) {
+                let running = match read::<A>(&call.input) {
                     Ok(input) => body(input),
                     Err(why) => return failed(format!("The input cannot be read: {why}")),
                 };
@@ -235,10 +235,9 @@ fn tidy(mut schema: Value) -> Value {
     schema
 }
 
-fn read<A: DeserializeOwned>(input: JsonObject) -> Result<A, serde_json::Error> {
-    let nothing = input.is_empty();
-    serde_json::from_value(Value::Object(input)).or_else(|error| {
-        if nothing {
+fn read<A: DeserializeOwned>(input: &SharedObject) -> Result<A, serde_json::Error> {
+    A::deserialize(input.as_value()).or_else(|error| {
+        if input.is_empty() {
             // `()` is written `null`.
             serde_json::from_value(Value::Null).map_err(|_| error)
         } else {

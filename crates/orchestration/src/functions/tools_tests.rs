@@ -52,7 +52,7 @@ fn call(name: &str, input: Value) -> ToolCall {
     };
     ToolCall {
         name: name.to_owned(),
-        input,
+        input: input.into(),
         ..ToolCall::default()
     }
 }

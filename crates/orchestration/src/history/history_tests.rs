@@ -213,12 +213,11 @@ fn the_newest_results_are_cut_only_as_much_as_they_must_be() {
 #[test]
 fn images_and_data_are_cut_like_text() {
     let mut seen = ToolResult::text("c", "look", words(50));
-    seen.content
-        .push(ToolContent::Image(Media::base64("image/png", "AA==")));
-    seen.content.push(ToolContent::text(words(500)));
+    seen = seen.with_content([ToolContent::Image(Media::base64("image/png", "AA=="))]);
+    seen = seen.with_content([ToolContent::text(words(500))]);
     let mut data = ToolResult::text("d", "look", "");
-    data.content.clear();
-    data.structured = Some(json!({"rows": vec!["abcdefgh"; 500]}));
+    data.content = Arc::default();
+    data.structured = Some(json!({"rows": vec!["abcdefgh"; 500]}).into());
     let message = Message::tool_results([seen, data]);
     let short = super::shorten::shortened(&message, 100).unwrap();
     let texts: Vec<String> = short.results().map(ToolResult::as_text).collect();

@@ -69,7 +69,7 @@ fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
          long. Call the tool again if they are needed.]"
     )));
     Some(ToolResult {
-        content: kept,
+        content: kept.into(),
         structured: None,
         ..result.clone()
     })

@@ -62,7 +62,7 @@ impl Feed {
             id: id.into(),
             server: Some("crm".into()),
             tool: tool.into(),
-            input: Box::new(input),
+            input: Arc::new(input),
         });
     }
 
@@ -75,7 +75,7 @@ impl Feed {
             cached: false,
             attempts: u32::from(!did_not_run),
             duration_ms: 30,
-            content: Vec::new(),
+            content: Vec::new().into(),
             structured: None,
         });
     }
@@ -209,7 +209,7 @@ fn a_repeat_is_unnecessary_only_when_the_result_was_there_already() {
             id: "a".into(),
             server: Some("crm".into()),
             tool: "get".into(),
-            input: Box::new(json!({"id": 1})),
+            input: Arc::new(json!({"id": 1})),
         },
     );
     let calls = feed.metrics.snapshot().tools[0].calls;

@@ -71,7 +71,7 @@ impl Story {
                 id: id.clone(),
                 server: Some("crm".into()),
                 tool: (*tool).into(),
-                input: Box::new(input.clone()),
+                input: Arc::new(input.clone()),
             });
         }
         for (id, (_, _, failure)) in ids.iter().zip(calls) {
@@ -86,7 +86,7 @@ impl Story {
                 cached: false,
                 attempts: u32::from(runs),
                 duration_ms: 30,
-                content: Vec::new(),
+                content: Vec::new().into(),
                 structured: None,
             });
         }

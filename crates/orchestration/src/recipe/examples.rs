@@ -95,7 +95,7 @@ pub(super) fn messages(examples: &[Example], tools: &[Arc<ToolDefinition>]) -> E
                 };
                 calls += 1;
                 let id = format!("example_{number}_{calls}");
-                let input = ToolInput::Object(call.input.clone());
+                let input = ToolInput::from(call.input.clone());
                 results.push(call.result(&id, name));
                 uses.push(Part::ToolUse(ToolUse::new(id, name, input)));
             }
@@ -126,7 +126,7 @@ impl ExampleCall {
         ToolResult {
             structured: Some(&self.result)
                 .filter(|result| result.is_object())
-                .cloned(),
+                .map(|data| Arc::new(data.clone())),
             is_error: self.is_error,
             ..ToolResult::text(id, name, text)
         }

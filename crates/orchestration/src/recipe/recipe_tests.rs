@@ -313,7 +313,7 @@ fn examples_become_messages_in_which_every_use_has_its_result() {
         "shop__find_order"
     );
     let data = messages[2].results().next().unwrap();
-    assert_eq!(data.structured, Some(json!({"state": "sent"})));
+    assert_eq!(data.structured, Some(json!({"state": "sent"}).into()));
     assert!(messages[4].results().nth(1).unwrap().is_error);
     // Ids are unique.
     let mut ids: Vec<_> = messages

@@ -50,7 +50,7 @@ fn in_words_for(message: &Message, model: &ModelCapabilities) -> Message {
     let mut message = message.clone();
     for part in &mut message.parts {
         if let Part::ToolResult(result) = part {
-            result.content = for_model(std::mem::take(&mut result.content), model);
+            result.content = for_model(&result.content, model);
         }
     }
     message
@@ -58,17 +58,17 @@ fn in_words_for(message: &Message, model: &ModelCapabilities) -> Message {
 
 /// The content as a model with these capabilities can take it: an image or audio that it certainly does
 /// not take becomes a note that says what it was. What is not known to be missing is tried.
-pub fn for_model(content: Vec<ToolContent>, model: &ModelCapabilities) -> Vec<ToolContent> {
+pub fn for_model(content: &[ToolContent], model: &ModelCapabilities) -> Arc<[ToolContent]> {
     content
-        .into_iter()
-        .map(|piece| match &piece {
+        .iter()
+        .map(|piece| match piece {
             ToolContent::Image(media) if model.images == Some(false) => {
                 note("image", media, "does not see images")
             }
             ToolContent::Audio(media) if model.audio == Some(false) => {
                 note("audio", media, "does not hear audio")
             }
-            _ => piece,
+            _ => piece.clone(),
         })
         .collect()
 }
@@ -113,7 +113,7 @@ mod tests {
             audio: Some(false),
             ..ModelCapabilities::default()
         };
-        let texts: Vec<_> = for_model(content.clone(), &neither)
+        let texts: Vec<_> = for_model(&content, &neither)
             .iter()
             .map(ToolContent::as_text)
             .collect();
@@ -130,7 +130,7 @@ mod tests {
                 images,
                 ..ModelCapabilities::default()
             };
-            assert_eq!(for_model(content.clone(), &model), content);
+            assert_eq!(*for_model(&content, &model), content);
         }
     }
 

@@ -88,6 +88,10 @@ impl Run {
             events.extend(self.answered_without_tools(answer.finish, silent));
         } else {
             let withheld = withheld_calls(&answer.finish);
+            if self.records.is_empty() {
+                // Mostly no others follow, and those who wait keep what was too much.
+                self.records.reserve_exact(uses.len());
+            }
             let calls = uses
                 .into_iter()
                 .map(|tool_use| self.plan(tool_use, withheld, &mut events))

@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use switchboard_domain::{
-    ApprovalRequest, JsonObject, ToolAnnotations, ToolInput, ToolOrigin, ToolOutput, ToolResult,
-    ToolUse,
+    ApprovalRequest, SharedObject, ToolAnnotations, ToolOrigin, ToolOutput, ToolResult, ToolUse,
 };
 
 use super::{
@@ -99,18 +97,18 @@ pub(super) enum CallState {
     /// Somebody has to say yes.
     Waiting {
         #[serde(deserialize_with = "inputs::input")]
-        input: JsonObject,
+        input: SharedObject,
         request: Box<ApprovalRequest>,
     },
     /// May start.
     Ready {
         #[serde(deserialize_with = "inputs::input")]
-        input: JsonObject,
+        input: SharedObject,
     },
     /// The intent is recorded: from here on the tool may have done its work.
     Started {
         #[serde(deserialize_with = "inputs::input")]
-        input: JsonObject,
+        input: SharedObject,
     },
     /// The same call was made before; its result will stand in for this one's.
     Repeats { of: String },
@@ -160,13 +158,9 @@ impl CallEnd {
     }
 
     /// The result of the same call, made before.
-    pub(super) fn repeated(result: ToolResult) -> Self {
+    pub(super) fn repeated(result: &ToolResult) -> Self {
         Self {
-            output: ToolOutput {
-                content: result.content,
-                structured: result.structured,
-                is_error: result.is_error,
-            },
+            output: result.into(),
             failure: Some(ToolFailure::Repeated),
             attempts: 0,
             duration_ms: 0,
@@ -223,13 +217,5 @@ impl PendingCall {
             annotations: self.annotations,
             idempotency_key: format!("{run_id}/{step}/{}", self.tool_use.id),
         })
-    }
-}
-
-/// The input as a person sees it: the object, or the text that is none.
-pub(super) fn shown(input: &ToolInput) -> Value {
-    match input {
-        ToolInput::Object(object) => Value::Object(object.clone()),
-        ToolInput::Malformed { raw, .. } => Value::String(raw.clone()),
     }
 }

@@ -12,12 +12,12 @@ use serde::{
 };
 use serde_json::Value;
 use switchboard_domain::{
-    ApprovalRequest, JsonObject, Message, ToolAnnotations, ToolInput, ToolOrigin, ToolResult,
-    ToolUse,
+    ApprovalRequest, JsonObject, Message, SharedObject, ToolAnnotations, ToolInput, ToolOrigin,
+    ToolResult, ToolUse,
 };
 
 use super::{
-    batch::{CallState, PendingCall, shown},
+    batch::{CallState, PendingCall},
     snapshot::is_call_apart,
 };
 use crate::ToolCallRecord;
@@ -39,8 +39,8 @@ impl<'m> Uses<'m> {
     /// Whether the input that was recorded is there.
     pub(super) fn have_input(&self, record: &ToolCallRecord) -> bool {
         let tool_use = self.0.get(record.id.as_str());
-        match tool_use.map(|it| (&it.input, &record.input)) {
-            Some((ToolInput::Object(written), Value::Object(recorded))) => written == recorded,
+        match tool_use.map(|it| (&it.input, &*record.input)) {
+            Some((ToolInput::Object(written), Value::Object(recorded))) => **written == *recorded,
             Some((ToolInput::Malformed { raw, .. }, Value::String(recorded))) => raw == recorded,
             _ => false,
         }
@@ -55,7 +55,7 @@ impl<'m> Uses<'m> {
         let Some(tool_use) = self.0.get(record.id.as_str()) else {
             return false;
         };
-        record.input = shown(&tool_use.input);
+        record.input = tool_use.input.shown();
         true
     }
 
@@ -121,14 +121,14 @@ struct Lean<'c> {
 #[serde(rename_all = "snake_case")]
 enum LeanState<'c> {
     Waiting {
-        input: Option<&'c JsonObject>,
+        input: Option<&'c SharedObject>,
         request: Box<ApprovalRequest>,
     },
     Ready {
-        input: Option<&'c JsonObject>,
+        input: Option<&'c SharedObject>,
     },
     Started {
-        input: Option<&'c JsonObject>,
+        input: Option<&'c SharedObject>,
     },
     Repeats {
         of: &'c str,
@@ -153,7 +153,7 @@ impl<'c> Lean<'c> {
             repeated_at,
         } = call;
         let mut left_out = LeftOut::ToolUse;
-        let mut unless_written = |input: &'c JsonObject| {
+        let mut unless_written = |input: &'c SharedObject| {
             if matches!(&tool_use.input, ToolInput::Object(written) if written == input) {
                 left_out = LeftOut::ToolUseAndInput;
                 return None;
@@ -191,7 +191,7 @@ impl<'c> Lean<'c> {
 
 /// In the place of a tool use that stands elsewhere.
 fn nothing(id: &str) -> ToolUse {
-    ToolUse::new(id, "", ToolInput::Object(JsonObject::new()))
+    ToolUse::new(id, "", JsonObject::new().into())
 }
 
 /// The calls of a batch.
@@ -238,6 +238,6 @@ pub(super) fn tool_use<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Too
 }
 
 /// An input, or nothing where it stands elsewhere.
-pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<JsonObject, D::Error> {
+pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SharedObject, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }

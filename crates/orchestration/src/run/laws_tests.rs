@@ -290,8 +290,11 @@ impl<'a> Play<'a> {
             }
             assert!(call.input["n"].is_i64(), "ran with {:?}", call.input);
             let events = self.run.tool_started(&call.id).unwrap();
-            self.ran
-                .push((call.id.clone(), call.name.clone(), call.input.clone()));
+            self.ran.push((
+                call.id.clone(),
+                call.name.clone(),
+                call.input.clone().into_object(),
+            ));
             self.heard(events);
             under_way.push((call, how));
             if self.is_stopped() {

@@ -21,8 +21,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
     ApprovalRequest, ChatRequest, FinishReason, JsonObject, Message, ModelCapabilities, ModelId,
-    Principal, Role, ToolAnnotations, ToolCallError, ToolDefinition, ToolOrigin, ToolOutput, Usage,
-    Warning,
+    Principal, Role, SharedObject, ToolAnnotations, ToolCallError, ToolDefinition, ToolOrigin,
+    ToolOutput, Usage, Warning,
 };
 
 use crate::{
@@ -213,7 +213,7 @@ pub struct PlannedCall {
     /// The server that offers it.
     pub server: Option<String>,
     /// The input, checked against the tool's schema.
-    pub input: JsonObject,
+    pub input: SharedObject,
     /// What the tool says about itself.
     pub annotations: ToolAnnotations,
     /// The same for every attempt at this call, also in another process.
@@ -484,7 +484,7 @@ impl Run {
     /// Whether an input fits the tool of this name; an error names what is wrong.
     pub fn check_input(&self, tool: &str, input: &JsonObject) -> Result<(), String> {
         match self.definition(tool) {
-            Some(definition) => self.validators.check(definition, input.clone()).map(|_| ()),
+            Some(definition) => self.validators.check(definition, &input.clone().into()),
             None => Ok(()),
         }
     }

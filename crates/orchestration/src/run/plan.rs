@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use switchboard_domain::{
     ApprovalRequest, ApprovalScope, JsonObject, ToolDefinition, ToolInput, ToolUse,
 };
 
 use super::{
     Run,
-    batch::{self, CallEnd, CallState, PendingCall},
+    batch::{CallEnd, CallState, PendingCall},
     place,
 };
 use crate::{
@@ -43,12 +42,12 @@ impl Run {
             .map(|definition| definition.annotations)
             .unwrap_or_default();
         let (server, tool) = place(origin.as_ref(), &tool_use.name);
-        let input = batch::shown(&tool_use.input);
+        let input = tool_use.input.shown();
         events.push(RunEventKind::ToolPlanned {
             id: tool_use.id.clone(),
             server: server.clone(),
             tool: tool.clone(),
-            input: Box::new(input.clone()),
+            input: Arc::clone(&input),
         });
         let record = self.records.len();
         self.records.push(ToolCallRecord {
@@ -80,7 +79,8 @@ impl Run {
                 .iter()
                 .any(|guard| guard.watches(&tool_use.name));
         let state = planned.unwrap_or_else(|end| {
-            let (event, result) = self.record(record, &tool_use, end);
+            let of = (tool_use.id.clone(), tool_use.name.clone());
+            let (event, result) = self.record(record, of, end);
             events.push(event);
             CallState::Settled { result }
         });
@@ -116,14 +116,13 @@ impl Run {
             .examine(definition, &tool_use.input)
             .map_err(|fault| unfit(&tool_use.name, &fault))?;
         if !repairs.is_empty() {
-            let repaired = Value::Object(input.clone());
             if let Some(entry) = self.records.get_mut(record) {
-                entry.input = repaired.clone();
+                entry.input = input.to_value();
             }
             events.push(RunEventKind::ToolInputRepaired {
                 id: tool_use.id.clone(),
                 repairs: repairs.iter().map(ToString::to_string).collect(),
-                input: Box::new(repaired),
+                input: input.to_value(),
             });
         }
         if let Some(end) = self.answered_here(tool_use, &input) {

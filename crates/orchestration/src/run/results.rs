@@ -6,10 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::Value;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, JsonObject, Message, Part, Role, ToolDefinition, ToolOutput,
-    ToolResult, ToolUse,
+    ApprovalDecision, ApprovalScope, Message, Part, Role, SharedObject, ToolDefinition, ToolOutput,
+    ToolResult,
 };
 
 use super::{
@@ -48,7 +47,7 @@ impl Run {
         if decision == ApprovalDecision::Later {
             return Ok(Vec::new());
         }
-        let input = mem::take(input);
+        let input = input.clone();
         let expires_at = request
             .expires_at
             .as_deref()
@@ -77,12 +76,12 @@ impl Run {
                 let mut events = Vec::new();
                 if edited {
                     if let Some(entry) = self.records.get_mut(record) {
-                        entry.input = Value::Object(input.clone());
+                        entry.input = input.to_value();
                     }
                     events.push(RunEventKind::ToolInputRepaired {
                         id: id.to_owned(),
                         repairs: vec!["the person changed the input".to_owned()],
-                        input: Box::new(Value::Object(input.clone())),
+                        input: input.to_value(),
                     });
                 }
                 events.push(RunEventKind::ToolApproved {
@@ -157,22 +156,23 @@ impl Run {
     fn allowed(
         &self,
         decision: ApprovalDecision,
-        input: JsonObject,
+        input: SharedObject,
         definition: Option<&Arc<ToolDefinition>>,
-    ) -> Result<(JsonObject, ApprovalScope, bool), (ToolFailure, String)> {
+    ) -> Result<(SharedObject, ApprovalScope, bool), (ToolFailure, String)> {
         let (failure, why) = match decision {
             ApprovalDecision::Allow { input: None, scope } => return Ok((input, scope, false)),
             ApprovalDecision::Allow {
                 input: Some(edited),
                 scope,
             } => {
+                let edited = SharedObject::from(edited);
                 let checked = match definition {
-                    Some(definition) => self.validators.check(definition, edited),
+                    Some(definition) => self.validators.check(definition, &edited),
                     // Nothing runs unchecked.
                     None => Err("the tool is no longer there".to_owned()),
                 };
                 match checked {
-                    Ok(edited) => return Ok((edited, scope, true)),
+                    Ok(()) => return Ok((edited, scope, true)),
                     Err(faults) => (
                         ToolFailure::InvalidInput,
                         format!("the edited input does not fit the tool: {faults}"),
@@ -213,7 +213,7 @@ impl Run {
                 format!("`{id}` is not ready to start"),
             ));
         };
-        let input = mem::take(input);
+        let input = input.clone();
         calls[position].state = CallState::Started { input };
         Ok(vec![RunEventKind::ToolStarted { id: id.to_owned() }])
     }
@@ -224,7 +224,7 @@ impl Run {
         if let Phase::Batch(calls) = &mut self.phase
             && let CallState::Started { input } = &mut calls[position].state
         {
-            let input = mem::take(input);
+            let input = input.clone();
             calls[position].state = CallState::Ready { input };
         }
         Ok(())
@@ -293,14 +293,11 @@ impl Run {
         if is_denied && self.options.stop_after_denial {
             return self.skip_behind(position, "an earlier call of this answer was declined");
         }
-        if self.options.guards.is_empty() {
+        let name = &calls[position].tool_use.name;
+        if !self.options.guards.iter().any(|guard| guard.watches(name)) {
             return Vec::new();
         }
-        let output = ToolOutput {
-            content: result.content.clone(),
-            structured: result.structured.clone(),
-            is_error: result.is_error,
-        };
+        let output = ToolOutput::from(result);
         if self.guard_stops(position, &output) {
             self.skip_behind(position, RULED_OUT)
         } else {
@@ -340,8 +337,8 @@ impl Run {
             return None;
         };
         let call = calls.get(position)?;
-        let (record, tool_use) = (call.record, call.tool_use.clone());
-        let (event, result) = self.record(record, &tool_use, end);
+        let of = (call.tool_use.id.clone(), call.tool_use.name.clone());
+        let (event, result) = self.record(call.record, of, end);
         if let Phase::Batch(calls) = &mut self.phase {
             calls[position].state = CallState::Settled { result };
             self.due.extend(&calls[position].repeated_at);
@@ -354,7 +351,7 @@ impl Run {
     pub(super) fn record(
         &mut self,
         record: usize,
-        tool_use: &ToolUse,
+        (id, name): (String, String),
         end: CallEnd,
     ) -> (RunEventKind, ToolResult) {
         let CallEnd {
@@ -366,10 +363,7 @@ impl Run {
             limited,
         } = end;
         let output = if limited {
-            let (output, kept) = self
-                .options
-                .results
-                .apply(&tool_use.id, &tool_use.name, output);
+            let (output, kept) = self.options.results.apply(&id, &name, output);
             if let Some(kept) = kept {
                 self.kept.keep(kept);
             }
@@ -377,6 +371,12 @@ impl Run {
         } else {
             output
         };
+        let ToolOutput {
+            content,
+            structured,
+            is_error,
+        } = output;
+        let (content, structured) = (Arc::from(content), structured.map(Arc::new));
         if matches!(
             failure,
             Some(
@@ -386,35 +386,35 @@ impl Run {
                     | ToolFailure::NotStored
             )
         ) {
-            self.may_be_made_again(&tool_use.id);
+            self.may_be_made_again(&id);
         }
         if let Some(entry) = self.records.get_mut(record) {
-            entry.is_error = output.is_error;
+            entry.is_error = is_error;
             entry.failure = failure;
             entry.cached = cached;
             entry.attempts = attempts;
             entry.duration_ms = duration_ms;
             entry.result = RecordedResult {
-                content: output.content.clone(),
-                structured: output.structured.clone(),
+                content: Arc::clone(&content),
+                structured: structured.clone(),
             };
         }
         let event = RunEventKind::ToolFinished {
-            id: tool_use.id.clone(),
-            is_error: output.is_error,
+            id: id.clone(),
+            is_error,
             failure,
             cached,
             attempts,
             duration_ms,
-            content: output.content.clone(),
-            structured: output.structured.clone().map(Box::new),
+            content: Arc::clone(&content),
+            structured: structured.clone(),
         };
         let result = ToolResult {
-            tool_use_id: tool_use.id.clone(),
-            name: tool_use.name.clone(),
-            content: output.content,
-            structured: output.structured,
-            is_error: output.is_error,
+            tool_use_id: id,
+            name,
+            content,
+            structured,
+            is_error,
         };
         (event, result)
     }
@@ -496,7 +496,7 @@ impl Run {
                     .map(|result| repeats::repeated_result(result, id)),
             };
             let end = match result {
-                Some(result) => CallEnd::repeated(result),
+                Some(result) => CallEnd::repeated(&result),
                 None => CallEnd::failed(
                     ToolFailure::Repeated,
                     "Not executed: the same call was made before.",

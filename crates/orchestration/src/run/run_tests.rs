@@ -202,9 +202,12 @@ fn an_edited_input_is_checked_and_recorded() {
         panic!("no calls")
     };
     assert_eq!(calls.len(), 1);
-    assert_eq!(Value::Object(calls[0].input.clone()), json!({"n": 7}));
+    assert_eq!(*calls[0].input.as_value(), json!({"n": 7}));
     run.cancel(None, &HashMap::new());
-    assert_eq!(run.report().unwrap().tool_calls[0].input, json!({"n": 7}));
+    assert_eq!(
+        run.report().unwrap().tool_calls[0].input,
+        json!({"n": 7}).into()
+    );
 }
 
 #[test]

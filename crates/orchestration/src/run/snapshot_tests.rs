@@ -347,7 +347,7 @@ fn the_calls_of_one_answer_hold_no_input_either() {
         super::super::batch::CallState::Started { input } => input.clone(),
         state => panic!("{state:?}"),
     });
-    let inputs: Vec<_> = inputs.map(Value::Object).collect();
+    let inputs: Vec<_> = inputs.map(|input| input.as_value().clone()).collect();
     assert_eq!(inputs[..2], [json!({"text": "short"}), json!({})]);
     assert_eq!(inputs[2], json!({"text": long(), "id": ids[2]}));
 }

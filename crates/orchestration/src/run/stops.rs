@@ -104,7 +104,7 @@ impl Run {
         }
         let (id, input) = (call.tool_use.id.clone(), input.clone());
         let verdict = self.verdict(now).0;
-        if let Err(faults) = self.validators.check(now, input.clone()) {
+        if let Err(faults) = self.validators.check(now, &input) {
             let text = format!(
                 "Not executed: `{}` is not what it was, and the input does not fit it any more: {faults}",
                 now.name
@@ -221,7 +221,7 @@ impl Run {
                 id: record.id.clone(),
                 server: record.server.clone(),
                 tool: record.tool.clone(),
-                input: Box::new(record.input.clone()),
+                input: Arc::clone(&record.input),
             });
             if matches!(call.state, CallState::Waiting { .. }) {
                 events.push(RunEventKind::ToolAwaitingApproval {

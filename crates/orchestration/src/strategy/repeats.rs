@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_earlier_result_comes_with_one_note() {
         let mut earlier = ToolResult::error("1", "find", "no such id");
-        earlier.structured = Some(serde_json::json!({"found": false}));
+        earlier.structured = Some(serde_json::json!({"found": false}).into());
         let again = repeated_result(&earlier, "2");
         assert_eq!(again.tool_use_id, "2");
         assert!(again.is_error && again.structured == earlier.structured);

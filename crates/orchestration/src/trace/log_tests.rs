@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::json;
 use switchboard_domain::{FinishReason, ModelId, ToolChoiceOutcome, Usage};
@@ -25,7 +27,7 @@ fn planned(id: &str) -> RunEventKind {
         id: id.into(),
         server: Some("crm".into()),
         tool: "get_customer".into(),
-        input: Box::new(json!({"id": 42, "token": "abc", "note": "the-known-secret"})),
+        input: Arc::new(json!({"id": 42, "token": "abc", "note": "the-known-secret"})),
     }
 }
 
@@ -37,7 +39,7 @@ fn finished(id: &str, failure: Option<ToolFailure>, text: &str) -> RunEventKind 
         cached: false,
         attempts: 1,
         duration_ms: 7,
-        content: vec![ToolContent::text(text)],
+        content: vec![ToolContent::text(text)].into(),
         structured: None,
     }
 }

@@ -141,7 +141,7 @@ async fn an_edit_is_what_runs_and_is_shown() {
         .with_options(asking());
     let (events, report) = ask(&agent, "go").await;
     assert_eq!(tools.called.lock().unwrap()[0].1, json!({"n": 99}));
-    assert_eq!(report.tool_calls[0].input, json!({"n": 99}));
+    assert_eq!(report.tool_calls[0].input, json!({"n": 99}).into());
     assert!(events.iter().any(|event| {
         matches!(
             &event.kind,

@@ -268,7 +268,7 @@ impl ToolHost for Tools {
         self.called
             .lock()
             .unwrap()
-            .push((call.name.clone(), Value::Object(call.input.clone())));
+            .push((call.name.clone(), call.input.as_value().clone()));
         let doing = self.doing.lock().unwrap().get(&call.name).cloned();
         match doing {
             Some(doing) => doing(call).await,
@@ -323,12 +323,12 @@ pub(crate) fn elsewhere(mut tool: ToolDefinition) -> ToolDefinition {
 }
 
 /// Gives back what it was given.
-#[allow(clippy::unnecessary_wraps)] // It is one of many that may fail.
+#[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)] // It is one of many that may fail and keep it.
 pub(crate) fn echo(call: ToolCall) -> Result<ToolOutput, ToolCallError> {
     Ok(ToolOutput::text(format!(
         "{} {}",
         call.name,
-        Value::Object(call.input)
+        call.input.as_value()
     )))
 }
 

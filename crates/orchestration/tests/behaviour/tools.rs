@@ -252,7 +252,7 @@ async fn small_repairs_are_shown_and_never_silent() {
         })
         .collect();
     assert_eq!(repaired, [("a", json!({"n": 42})), ("b", json!({"n": 7}))]);
-    assert_eq!(report.tool_calls[0].input, json!({"n": 42}));
+    assert_eq!(report.tool_calls[0].input, json!({"n": 42}).into());
 }
 
 #[tokio::test]
@@ -468,7 +468,7 @@ async fn structured_results_are_kept_and_checked_against_the_promise() {
     let (_, report) = ask(&Agent::new(model).with_tools(Arc::new(tools)), "go").await;
     assert_eq!(
         report.tool_calls[0].result.structured,
-        Some(json!({"count": 3}))
+        Some(json!({"count": 3}).into())
     );
     assert_eq!(report.tool_calls[1].result.structured, None);
     assert_eq!(

@@ -176,7 +176,7 @@ impl Mapper<'_> {
     ) -> Block<'a> {
         let mut content = Vec::new();
         let mut media = Vec::new();
-        for piece in &result.content {
+        for piece in &*result.content {
             match self.result_content(piece) {
                 Some(block @ Block::Text { .. }) => content.push(block),
                 Some(block) if result.is_error => media.push(block),

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -390,9 +392,9 @@ fn a_result_holds_what_the_wire_takes() {
     };
     let content = |content: Vec<ToolContent>, is_error: bool, structured: Option<Value>| {
         let result = ToolResult {
-            content,
+            content: content.into(),
             is_error,
-            structured,
+            structured: structured.map(Arc::new),
             ..result("a")
         };
         let conversation = [

@@ -114,14 +114,14 @@ fn question() -> Message {
 /// Everything that a conversation can hold.
 fn conversation() -> ChatRequest {
     let mut failed = ToolResult::error("toolu_2", "get_weather", "no such city");
-    failed.content.push(ToolContent::ResourceLink {
+    failed = failed.with_content([ToolContent::ResourceLink {
         uri: "https://example.org/cities".into(),
         name: "cities".into(),
         media_type: None,
         description: None,
-    });
+    }]);
     let mut pictured = ToolResult::text("functions.screenshot:3", "screenshot", "done");
-    pictured.content.push(ToolContent::Image(photo()));
+    pictured = pictured.with_content([ToolContent::Image(photo())]);
     let call = |id: &str, name: &str, input: &str| {
         Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
     };
@@ -171,8 +171,8 @@ fn conversation() -> ChatRequest {
         Message::tool_results([ToolResult {
             tool_use_id: "toolu_4".into(),
             name: "list_cities".into(),
-            content: vec![],
-            structured: Some(json!({"cities": ["Hamburg"]})),
+            content: vec![].into(),
+            structured: Some(json!({"cities": ["Hamburg"]}).into()),
             is_error: false,
         }]),
     ])

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchboard_domain::{
-    Document, Media, Message, Part, Role, ToolContent, ToolInput, ToolResult, ToolUse,
-};
+use switchboard_domain::{Document, Media, Message, Part, Role, ToolContent, ToolResult, ToolUse};
 
 const CLOSE_RESPONSE: &str = "</tool_response";
 /// What a closing tag within a result becomes, so that a result cannot end itself and speak on.
@@ -69,11 +67,8 @@ fn call_parts(message: &Message) -> Vec<Part> {
 }
 
 fn call(tool_use: &ToolUse) -> String {
-    let input = match &tool_use.input {
-        ToolInput::Object(object) => Value::Object(object.clone()),
-        // What the model wrote, so that it sees what its error was about.
-        ToolInput::Malformed { raw, .. } => Value::String(raw.clone()),
-    };
+    // Of malformed input what the model wrote, so that it sees what its error was about.
+    let input = tool_use.input.shown();
     let call = json!({"name": tool_use.name, "arguments": input});
     format!("<tool_call>\n{call}\n</tool_call>")
 }

@@ -43,9 +43,7 @@ fn use_of(id: &str, name: &str, input: ToolInput) -> Part {
 fn long_request() -> ChatRequest {
     let mut request = request();
     let mut image = ToolResult::text("3", "get_map", "A map.");
-    image
-        .content
-        .push(ToolContent::Image(Media::base64("image/png", "AA==")));
+    image = image.with_content([ToolContent::Image(Media::base64("image/png", "AA=="))]);
     let messages = [
         Message::new(
             Role::Assistant,
@@ -483,7 +481,7 @@ fn bytes_that_a_result_brings_as_a_resource_are_shown_where_a_person_could_show_
     };
     let shown = |media_type: &str| {
         let result = ToolResult {
-            content: vec![blob(media_type)],
+            content: vec![blob(media_type)].into(),
             ..ToolResult::text("1", "get_map", "")
         };
         let request = ChatRequest::new([Message::tool_results([result])]);

@@ -392,7 +392,7 @@ fn forms_have_names_and_sets_are_sets() {
 /// A call's input as JSON, or why it is none.
 pub(super) fn input(tool_use: &ToolUse) -> Value {
     match &tool_use.input {
-        ToolInput::Object(object) => Value::Object(object.clone()),
+        ToolInput::Object(object) => object.as_value().clone(),
         ToolInput::Malformed { .. } => json!("malformed"),
     }
 }

@@ -168,7 +168,7 @@ fn every_foreign_call_is_signed_the_same_at_every_step() {
     // What is shown beside a result is not said by the person.
     let mut heard = ToolResult::text("3", "t", "ok");
     let sound = Media::base64("audio/wav", "AA==");
-    heard.content.push(ToolContent::Audio(sound));
+    heard = heard.with_content([ToolContent::Audio(sound)]);
     messages.push(assistant([call("3", "t", None)]));
     messages.push(Message::tool_results([heard]));
     messages.extend(turn("4"));
@@ -223,7 +223,7 @@ fn answered(result: ToolResult) -> Value {
 fn case_06_a_result_is_an_object_whatever_the_tool_gave() {
     let text = |text: &str| ToolResult::text("1", "t", text);
     let data = |text: &str, data: Value| ToolResult {
-        structured: Some(data),
+        structured: Some(data.into()),
         ..ToolResult::text("1", "t", text)
     };
     assert_eq!(answered(text("12 °C")), json!({"output": "12 °C"}));
@@ -244,8 +244,8 @@ fn case_06_a_result_is_an_object_whatever_the_tool_gave() {
     let named = json!({"error": null, "rows": []});
     assert_eq!(answered(data("", named.clone())), json!({"output": named}));
     let mut several = text("one");
-    several.content.push(ToolContent::text("two"));
-    several.structured = Some(json!({}));
+    several = several.with_content([ToolContent::text("two")]);
+    several.structured = Some(json!({}).into());
     assert_eq!(answered(several), json!({"output": "one\ntwo"}));
 }
 
@@ -258,7 +258,7 @@ fn case_23_a_failure_is_told_as_one() {
         json!({"error": "the tool failed without saying why"})
     );
     let mut data = error("");
-    data.structured = Some(json!({"code": 7}));
+    data.structured = Some(json!({"code": 7}).into());
     assert_eq!(answered(data), json!({"error": {"code": 7}}));
 }
 
@@ -443,7 +443,7 @@ fn a_model_that_takes_no_media_gets_their_names() {
     };
     let audio = Media::base64("audio/wav", "AA==");
     let mut pictured = ToolResult::text("1", "t", "ok");
-    pictured.content.push(ToolContent::Image(media()));
+    pictured = pictured.with_content([ToolContent::Image(media())]);
     let request = ChatRequest::new([
         Message::new(
             Role::User,
@@ -473,7 +473,7 @@ fn a_model_that_takes_no_media_gets_their_names() {
 fn media_of_a_result_are_in_it_where_the_model_takes_them_there() {
     let messages = || {
         let mut result = ToolResult::text("1", "shot", "The page:");
-        result.content.extend([
+        result = result.with_content([
             ToolContent::Image(Media::base64("image/png", "AA==")),
             ToolContent::Audio(Media::base64("audio/wav", "BB==")),
             ToolContent::Resource {

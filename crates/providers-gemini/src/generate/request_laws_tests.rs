@@ -86,9 +86,7 @@ fn any_part() -> impl Strategy<Value = Part> {
         _ => {
             let mut result = ToolResult::text(id, name, text);
             result.is_error = kind == 6;
-            result
-                .content
-                .push(ToolContent::Image(Media::base64("image/gif", "AA==")));
+            result = result.with_content([ToolContent::Image(Media::base64("image/gif", "AA=="))]);
             Part::ToolResult(result)
         }
     })

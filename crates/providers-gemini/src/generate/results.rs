@@ -34,7 +34,7 @@ impl Mapper<'_> {
         let within = self.series.is_some_and(Series::takes_media_in_results);
         let mut parts = Vec::new();
         let mut after = Vec::new();
-        for content in &result.content {
+        for content in &*result.content {
             let Some(medium) = medium(content) else {
                 if let ToolContent::Resource {
                     text: None,
@@ -94,7 +94,8 @@ impl Mapper<'_> {
 /// A result as an object. What the tool says in words goes under `output` or `error`; data are told
 /// once, as data where they are the same as the words.
 pub(crate) fn response(result: &ToolResult) -> Response<'_> {
-    let data = result.structured.as_ref().filter(|_| data_says_it(result));
+    let data = result.structured.as_deref();
+    let data = data.filter(|_| data_says_it(result));
     match (data, result.is_error) {
         (Some(Value::Object(object)), false)
             if !object.contains_key("output") && !object.contains_key("error") =>
@@ -126,11 +127,11 @@ pub(crate) fn response(result: &ToolResult) -> Response<'_> {
 
 /// Whether the data say all that the words do.
 fn data_says_it(result: &ToolResult) -> bool {
-    match result.content.as_slice() {
+    match &*result.content {
         [] => true,
         [ToolContent::Text { text }] => {
             text.trim().is_empty()
-                || serde_json::from_str::<Value>(text).ok().as_ref() == result.structured.as_ref()
+                || serde_json::from_str::<Value>(text).ok().as_ref() == result.structured.as_deref()
         }
         _ => false,
     }
@@ -138,7 +139,7 @@ fn data_says_it(result: &ToolResult) -> bool {
 
 /// A result in words: its texts, and each other piece named in brackets.
 pub(crate) fn words(result: &ToolResult) -> Cow<'_, str> {
-    match result.content.as_slice() {
+    match &*result.content {
         [] => result
             .structured
             .as_ref()

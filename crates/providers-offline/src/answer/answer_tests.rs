@@ -16,7 +16,7 @@ fn by_id() -> Value {
 
 fn call(tool: &Tool, input: &Value, structured: Value) -> Call {
     let mut result = ToolResult::text("1", tool.id(), structured.to_string());
-    result.structured = Some(structured);
+    result.structured = Some(structured.into());
     Call {
         name: tool.id().to_owned(),
         input: input.as_object().cloned().unwrap_or_default(),

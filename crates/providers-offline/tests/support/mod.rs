@@ -68,7 +68,7 @@ pub(crate) fn answer(request: &ChatRequest) -> ChatResponse {
 /// The calls of an answer, as `(name, input)`.
 pub(crate) fn calls(response: &ChatResponse) -> Vec<(String, Value)> {
     let call = |tool_use: &ToolUse| match &tool_use.input {
-        ToolInput::Object(input) => (tool_use.name.clone(), Value::Object(input.clone())),
+        ToolInput::Object(input) => (tool_use.name.clone(), input.as_value().clone()),
         ToolInput::Malformed { reason, .. } => panic!("malformed input: {reason}"),
     };
     response.message.tool_uses().map(call).collect()
@@ -115,7 +115,7 @@ fn turn(
         let mut results = Vec::new();
         for tool_use in response.message.tool_uses() {
             let input = match &tool_use.input {
-                ToolInput::Object(input) => Value::Object(input.clone()),
+                ToolInput::Object(input) => input.as_value().clone(),
                 ToolInput::Malformed { reason, .. } => panic!("malformed input: {reason}"),
             };
             writeln!(told, "calls:   {} {input}", tool_use.name).expect("memory");
@@ -143,8 +143,8 @@ fn result(tool_use: &ToolUse, given: Result<Value, String>) -> ToolResult {
         Ok(data) => ToolResult {
             tool_use_id: tool_use.id.clone(),
             name: tool_use.name.clone(),
-            content: vec![ToolContent::text(data.to_string())],
-            structured: Some(data),
+            content: vec![ToolContent::text(data.to_string())].into(),
+            structured: Some(data.into()),
             is_error: false,
         },
         Err(message) => ToolResult::error(&tool_use.id, &tool_use.name, message),

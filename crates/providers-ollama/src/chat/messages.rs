@@ -228,7 +228,7 @@ impl<'a> Mapper<'a, '_> {
     fn tool_result(&mut self, result: &'a ToolResult) {
         let mut content = result_text(result);
         let mut images = Vec::new();
-        for piece in &result.content {
+        for piece in &*result.content {
             let sent = match piece {
                 ToolContent::Image(media) => self.image(media),
                 ToolContent::Audio(media) => self.audio(media),

@@ -237,13 +237,14 @@ fn a_result_has_its_images_its_data_once_and_names_the_rest() {
                 media_type: None,
                 description: None,
             },
-        ],
-        structured: Some(json!({"a": 1})),
+        ]
+        .into(),
+        structured: Some(json!({"a": 1}).into()),
         ..ToolResult::text("1", "screenshot", "")
     };
     let data = ToolResult {
-        content: vec![],
-        structured: Some(json!({"cities": ["Kiel"]})),
+        content: vec![].into(),
+        structured: Some(json!({"cities": ["Kiel"]}).into()),
         ..ToolResult::text("2", "list_cities", "")
     };
     let (messages, warnings) = sent([Message::tool_results([pictured, data])]);
@@ -334,7 +335,7 @@ fn bytes_that_a_result_brings_as_a_resource_are_sent_or_told() {
             blob: Some(blob.to_owned()),
         };
         let result = ToolResult {
-            content: vec![content],
+            content: vec![content].into(),
             ..ToolResult::text("1", "t", "")
         };
         let (mut messages, kinds) = sent_to(capabilities, [Message::tool_results([result])]);

@@ -9,7 +9,7 @@ fn images_of_results_wait_until_the_whole_group_is_answered() {
     let image = |id: &str| {
         let mut result = ToolResult::text(id, "shot", "ok");
         let media = Media::base64("image/png", "AA==");
-        result.content.push(ToolContent::Image(media));
+        result = result.with_content([ToolContent::Image(media)]);
         result
     };
     // One group over two messages, and a user message that brings a result itself.
@@ -50,7 +50,7 @@ fn a_failure_says_so_once() {
     assert_eq!(error(""), "Error: the tool failed without saying why");
     assert_eq!(content(ToolResult::text("1", "t", "")), "");
     let mut structured = ToolResult::text("1", "t", "");
-    structured.structured = Some(json!({"b": 1, "a": 2}));
+    structured.structured = Some(json!({"b": 1, "a": 2}).into());
     assert_eq!(content(structured.clone()), r#"{"b":1,"a":2}"#);
     structured.is_error = true;
     assert_eq!(content(structured), r#"Error: {"b":1,"a":2}"#);
@@ -81,7 +81,7 @@ fn media_the_wire_cannot_carry_are_named_and_warned_of() {
 fn a_model_without_eyes_is_told_that_there_was_a_picture() {
     let mut result = ToolResult::text("1", "shot", "ok");
     let media = || Media::base64("image/png", "AA==");
-    result.content.push(ToolContent::Image(media()));
+    result = result.with_content([ToolContent::Image(media())]);
     let request = ChatRequest::new([
         Message::tool_results([result]),
         Message::new(Role::User, [Part::Image(media())]),
@@ -354,7 +354,7 @@ fn an_answer_of_reasoning_alone_is_left_out_and_told() {
 /// A result of one piece.
 fn gave(content: ToolContent) -> ChatRequest {
     let result = ToolResult {
-        content: vec![content],
+        content: vec![content].into(),
         ..ToolResult::text("1", "t", "")
     };
     ChatRequest::new([Message::tool_results([result])])

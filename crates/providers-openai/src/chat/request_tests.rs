@@ -65,15 +65,15 @@ fn tools() -> [ToolDefinition; 3] {
 fn conversation() -> ChatRequest {
     let gemini = ModelId::new("gemini", "gemini-3.8-flash");
     let mut failed = ToolResult::error("call_2", "get_weather", "no such city");
-    failed.content.push(ToolContent::ResourceLink {
+    failed = failed.with_content([ToolContent::ResourceLink {
         uri: "https://example.org/cities".into(),
         name: "cities".into(),
         media_type: None,
         description: None,
-    });
+    }]);
     let mut pictured = ToolResult::text("call_3", "screenshot", "done");
     let png = || Media::base64("image/png", "iVBORw0KGgo=");
-    pictured.content.push(ToolContent::Image(png()));
+    pictured = pictured.with_content([ToolContent::Image(png())]);
     ChatRequest::new([
         Message::system("You are a weather service."),
         Message::new(
@@ -127,8 +127,8 @@ fn conversation() -> ChatRequest {
         Message::tool_results([ToolResult {
             tool_use_id: "toolu_0123456789_0123456789_0123456789_0123456789".into(),
             name: "list_cities".into(),
-            content: vec![],
-            structured: Some(json!({"cities": ["Hamburg"]})),
+            content: vec![].into(),
+            structured: Some(json!({"cities": ["Hamburg"]}).into()),
             is_error: false,
         }]),
     ])

@@ -308,7 +308,8 @@ fn images_of_results_follow_where_results_are_text() {
         content: vec![
             ToolContent::text("Look:"),
             ToolContent::Image(Media::base64("image/png", "AA==")),
-        ],
+        ]
+        .into(),
         is_error: true,
         ..ToolResult::text("call_1", "f", "")
     };
@@ -628,7 +629,7 @@ fn what_a_result_cannot_hold_is_named_and_warned_of() {
     };
     let output = |content: ToolContent, profile: &Profile| {
         let result = ToolResult {
-            content: vec![content],
+            content: vec![content].into(),
             ..ToolResult::text("1", "f", "")
         };
         let request = ChatRequest::new([Message::tool_results([result])]);

@@ -39,7 +39,7 @@ async fn words_are_picked_up_in_whichever_order_they_come() {
         cached: false,
         attempts: 1,
         duration_ms: 0,
-        content: Vec::new(),
+        content: Vec::new().into(),
         structured: None,
     });
     // Though it asks about nothing in this moment.
@@ -117,7 +117,7 @@ async fn a_call_of_a_tool_of_the_client_is_known_as_such_until_it_is_done() {
         id: id.to_owned(),
         server: server.map(ToOwned::to_owned),
         tool: "t".to_owned(),
-        input: Box::default(),
+        input: Arc::default(),
     };
     desk.observe(&planned("a", Some(CLIENT)));
     desk.observe(&planned("b", Some("desk")));
@@ -131,7 +131,7 @@ async fn a_call_of_a_tool_of_the_client_is_known_as_such_until_it_is_done() {
         cached: false,
         attempts: 1,
         duration_ms: 0,
-        content: Vec::new(),
+        content: Vec::new().into(),
         structured: None,
     });
     assert!(!desk.is_of_client("a"));

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, Approver, ChatModel, ChatRequest, FinishReason, Media,
     ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId, ModelStream, Opaque, Part,
@@ -221,7 +221,7 @@ impl ToolHost for Tools {
             _ => Ok(ToolOutput::text(format!(
                 "{} of {}",
                 call.name,
-                Value::Object(call.input)
+                call.input.as_value()
             ))),
         }
     }

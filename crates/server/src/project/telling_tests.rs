@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -70,7 +72,7 @@ fn what_a_model_had_begun_to_say_when_its_process_ended_is_taken_back() {
         id: "a".into(),
         server: Some("desk".into()),
         tool: "look".into(),
-        input: Box::new(json!({})),
+        input: Arc::new(json!({})),
     };
     let beats = told([
         started(false),

@@ -65,11 +65,7 @@ impl Results {
 
 /// A result in a conversation, as a tool gives it.
 pub(super) fn output(result: &ToolResult) -> ToolOutput {
-    ToolOutput {
-        content: result.content.clone(),
-        structured: result.structured.clone(),
-        is_error: result.is_error,
-    }
+    result.into()
 }
 
 /// A run that waits for its client.

@@ -288,7 +288,7 @@ impl Reader {
                 Some(Item::Call {
                     number: self.ids.len(),
                     name: tool_use.name.clone(),
-                    input: Value::Object(input.clone()).to_string(),
+                    input: input.as_value().to_string(),
                     state: self.attached(tool_use.provider_state.as_ref(), "call"),
                 })
             }

@@ -1,5 +1,7 @@
 //! Conversations that are made up, so that each wire can be given its own kind of signatures.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use switchboard_domain::{
     ChatRequest, Document, JsonObject, Media, Message, ModelId, Part, ProviderState, Reasoning,
@@ -238,7 +240,7 @@ impl Maker {
             results.push(call.gave.result(&id, call.name));
             parts.push(Part::ToolUse(ToolUse {
                 provider_state: self.state(call.minter, Self::of_call),
-                ..ToolUse::new(id, call.name, ToolInput::Object(call.input.clone()))
+                ..ToolUse::new(id, call.name, ToolInput::from(call.input.clone()))
             }));
         }
         parts.extend(step.after.as_ref().map(Part::text));
@@ -329,8 +331,8 @@ impl Maker {
 impl Gave {
     fn result(&self, id: &str, name: &str) -> ToolResult {
         let result = |content: Vec<ToolContent>, structured: Option<&Value>| ToolResult {
-            content,
-            structured: structured.cloned(),
+            content: content.into(),
+            structured: structured.cloned().map(Arc::new),
             ..ToolResult::text(id, name, "")
         };
         match self {

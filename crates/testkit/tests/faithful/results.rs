@@ -69,7 +69,7 @@ fn pieces() -> Vec<(ToolContent, String)> {
 fn conversation(content: ToolContent, is_error: bool) -> ChatRequest {
     let call = ToolUse::new("call_1", "look", ToolInput::parse("{}"));
     let result = ToolResult {
-        content: vec![content],
+        content: vec![content].into(),
         is_error,
         ..ToolResult::text("call_1", "look", "")
     };

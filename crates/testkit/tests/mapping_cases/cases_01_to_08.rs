@@ -156,7 +156,7 @@ fn case_05_missing_ids_become_unique_local_ones_that_are_not_sent() {
         // Results pair by order on the wire, whatever their order here.
         let last = request.messages.pop().unwrap();
         let mut results: Vec<ToolResult> = last.results().cloned().collect();
-        results[1].content = vec![switchboard_domain::ToolContent::text("for Bremen")];
+        results[1].content = vec![switchboard_domain::ToolContent::text("for Bremen")].into();
         if wire == Wire::Gemini {
             results.reverse();
         }
@@ -180,8 +180,8 @@ fn case_05_missing_ids_become_unique_local_ones_that_are_not_sent() {
 fn case_06_a_result_of_text_or_a_list_is_wrapped_in_an_object() {
     let result = |text: &str| ToolResult::text("call_1", "get_weather", text);
     let data = |data: Value| ToolResult {
-        content: Vec::new(),
-        structured: Some(data),
+        content: Vec::new().into(),
+        structured: Some(data.into()),
         ..result("")
     };
     for (result, expected) in [

@@ -113,7 +113,7 @@ fn case_23_a_failure_is_told_where_the_wire_has_no_mark_for_it() {
         }
         // A failure without a word is one as well.
         let silent = ToolResult {
-            content: Vec::new(),
+            content: Vec::new().into(),
             ..ToolResult::error("call_1", "get_weather", "")
         };
         let said = send(silent).to_string().to_lowercase();

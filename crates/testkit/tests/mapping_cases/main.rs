@@ -53,7 +53,7 @@ fn kiel() -> ToolInput {
 }
 
 fn nothing() -> ToolInput {
-    ToolInput::Object(JsonObject::new())
+    ToolInput::from(JsonObject::new())
 }
 
 #[test]

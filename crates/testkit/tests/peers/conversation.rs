@@ -138,7 +138,7 @@ impl Conversation {
             .iter()
             .map(|call| (call.name.as_str(), &call.input))
             .collect();
-        let expected = inputs.clone().map(ToolInput::Object);
+        let expected = inputs.clone().map(ToolInput::from);
         let expected: Vec<_> = expected.iter().map(|it| ("get_weather", it)).collect();
         assert_eq!(called, expected, "{entry}");
         assert_ne!(self.calls[0].id, self.calls[1].id, "{entry}");
@@ -201,12 +201,7 @@ async fn result(tools: &Weather, tool_use: &ToolUse) -> ToolResult {
         ..ToolCall::default()
     };
     match tools.call(call).await {
-        Ok(output) => ToolResult {
-            content: output.content,
-            structured: output.structured,
-            is_error: output.is_error,
-            ..ToolResult::text(id, name, "")
-        },
+        Ok(output) => output.into_result(id, name),
         Err(error) => ToolResult::error(id, name, error.to_string()),
     }
 }
@@ -241,7 +236,10 @@ impl ToolHost for Weather {
                 available: vec![known],
             });
         }
-        self.ran.lock().unwrap().push(call.input.clone());
+        self.ran
+            .lock()
+            .unwrap()
+            .push(call.input.clone().into_object());
         let city = call.input.get("city").and_then(|city| city.as_str());
         let city = city.unwrap_or("nowhere");
         Ok(ToolOutput::text(format!("{city}: 7 °C, grüner Regen")))

@@ -89,7 +89,7 @@ fn input(value: &Value) -> Option<JsonObject> {
     match value {
         Value::Object(input) => Some(input.clone()),
         Value::String(text) => match ToolInput::parse(text) {
-            ToolInput::Object(input) => Some(input),
+            ToolInput::Object(input) => Some(input.into_object()),
             ToolInput::Malformed { .. } => None,
         },
         _ => None,

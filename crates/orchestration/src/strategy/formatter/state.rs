@@ -257,7 +257,7 @@ impl<'a> Said<'a> {
         for tool_use in &self.answers {
             match &tool_use.input {
                 ToolInput::Object(input) => {
-                    reading.append(items::read(Value::Object(input.clone())));
+                    reading.append(items::read(input.as_value().clone()));
                 }
                 ToolInput::Malformed { raw, .. } => {
                     let found = if cut_off {
@@ -359,7 +359,7 @@ impl<'a> Said<'a> {
 
     fn in_own_form(&self, schema: &Value) -> Result<Formatted, String> {
         let (value, mut repairs) = match self.answers.first().map(|tool_use| &tool_use.input) {
-            Some(ToolInput::Object(input)) => (Value::Object(input.clone()), Vec::new()),
+            Some(ToolInput::Object(input)) => (input.as_value().clone(), Vec::new()),
             Some(ToolInput::Malformed { raw, reason }) => match json::find(raw) {
                 Some(found) => (
                     found.value,
@@ -395,7 +395,7 @@ impl<'a> Said<'a> {
     /// What it says to a person, in whatever form.
     fn words(&self) -> Option<String> {
         let uses = self.answers.iter().map(|tool_use| match &tool_use.input {
-            ToolInput::Object(input) => items::said(&Value::Object(input.clone())),
+            ToolInput::Object(input) => items::said(input.as_value()),
             ToolInput::Malformed { raw, .. } => raw.trim().to_owned(),
         });
         let parts: Vec<String> = std::iter::once(self.text.clone())

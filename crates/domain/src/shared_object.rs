@@ -1,0 +1,127 @@
+//! A JSON object that many hold.
+
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, LazyLock},
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::JsonObject;
+
+/// A JSON object that is shared, not copied. Reads as a [`JsonObject`]; a clone is a pointer.
+///
+/// The input of one call is in the conversation, in what is to run, in the record, in what is told and in the request
+/// to the server, mostly unchanged.
+///
+/// ```
+/// use serde_json::json;
+/// use switchboard_domain::SharedObject;
+///
+/// let object = SharedObject::from_iter([("id".to_owned(), json!(7))]);
+/// let mut changed = object.clone().into_object();
+/// changed.insert("id".to_owned(), json!(8));
+/// assert_eq!((&object["id"], &changed["id"]), (&json!(7), &json!(8)));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct SharedObject {
+    /// Always an object.
+    value: Arc<Value>,
+}
+
+static EMPTY: LazyLock<SharedObject> = LazyLock::new(|| JsonObject::new().into());
+/// What a value that is no object would be read as, which there is not.
+static NOTHING: LazyLock<JsonObject> = LazyLock::new(JsonObject::new);
+
+impl SharedObject {
+    /// The object as a value, shared.
+    pub fn to_value(&self) -> Arc<Value> {
+        Arc::clone(&self.value)
+    }
+
+    /// The object as a value.
+    pub fn as_value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The object to be changed: copied if others have it too.
+    pub fn into_object(self) -> JsonObject {
+        match Arc::unwrap_or_clone(self.value) {
+            Value::Object(object) => object,
+            _ => JsonObject::new(),
+        }
+    }
+}
+
+impl From<JsonObject> for SharedObject {
+    fn from(object: JsonObject) -> Self {
+        Self {
+            value: Arc::new(Value::Object(object)),
+        }
+    }
+}
+
+impl FromIterator<(String, Value)> for SharedObject {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(fields: I) -> Self {
+        JsonObject::from_iter(fields).into()
+    }
+}
+
+impl<'o> IntoIterator for &'o SharedObject {
+    type Item = (&'o String, &'o Value);
+    type IntoIter = serde_json::map::Iter<'o>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl Default for SharedObject {
+    /// The empty object, one for all.
+    fn default() -> Self {
+        EMPTY.clone()
+    }
+}
+
+impl Deref for SharedObject {
+    type Target = JsonObject;
+
+    fn deref(&self) -> &JsonObject {
+        match &*self.value {
+            Value::Object(object) => object,
+            _ => &NOTHING,
+        }
+    }
+}
+
+impl AsRef<JsonObject> for SharedObject {
+    fn as_ref(&self) -> &JsonObject {
+        self
+    }
+}
+
+impl PartialEq<JsonObject> for SharedObject {
+    fn eq(&self, other: &JsonObject) -> bool {
+        **self == *other
+    }
+}
+
+impl fmt::Debug for SharedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl Serialize for SharedObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for SharedObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        JsonObject::deserialize(deserializer).map(Into::into)
+    }
+}
