@@ -1,7 +1,6 @@
 //! `ask`: one question, one answer.
 
 use std::{
-    convert::Infallible,
     io::{IsTerminal as _, Read as _},
     pin::pin,
     sync::Arc,
@@ -12,20 +11,17 @@ use anyhow::anyhow;
 use clap::Args;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use serde_json::json;
 use switchboard_domain::{
-    ApprovalDecision, ChatModel, Elicitor, Message, ModelId, Session, SessionId, ToolDefinition,
-    ToolHost as _, ToolOutput, Usage,
+    ApprovalDecision, ChatModel, Elicitor, Message, ModelId, Session, SessionId, ToolHost as _,
+    Usage,
 };
 use switchboard_mcp_client::{Answering, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
     Agent, BegunWith, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
     arguments::Validators,
-    functions::{Function, FunctionTools},
     journal::{KeptEnd, TakenRun},
 };
 use switchboard_providers_offline::{self as offline, OfflinePlanner};
-use tracing::subscriber::NoSubscriber;
 use uuid::Uuid;
 
 use super::{
@@ -275,30 +271,8 @@ fn prepare(model: &ModelId, start: &Start) {
             Validators::prepare();
             if let Some(question) = question {
                 OfflinePlanner::prepare(&question);
-                rehearse();
             }
         });
-    });
-}
-
-/// A run with nobody's tool, of which nobody hears. The program's code comes from its file page by page when it is
-/// first used; on another CPU that is done by the time that the servers are there, and costs nobody a millisecond.
-fn rehearse() {
-    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {
-        return;
-    }
-    let schema =
-        json!({"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]});
-    let definition = ToolDefinition::new("read_value", "Returns the value of a thing.", schema);
-    let tool = Function::raw(definition, async |_| {
-        Ok::<_, Infallible>(ToolOutput::text("The value of thing 7 is 42."))
-    });
-    let tools = Arc::new(FunctionTools::new().with_function(tool));
-    let agent = Agent::new(Arc::new(OfflinePlanner::new())).with_tools(tools);
-    let run = agent.ask("What is the value of thing 7?");
-    let runtime = tokio::runtime::Handle::current();
-    tracing::subscriber::with_default(NoSubscriber::new(), || {
-        runtime.block_on(run.for_each(async |_| {}));
     });
 }
 
