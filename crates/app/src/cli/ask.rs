@@ -217,17 +217,27 @@ async fn carry_out(
     };
     let screen = Screen::new(output == AskOutput::Text);
     servers.options.answering = answering(&screen, &plan.sampled);
-    let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
+    // The servers are what is waited for: all else is read while they come up.
+    let host = Arc::new(context::start(servers)?);
+    let model = plan.chosen.model.id().clone();
+    prepare(&model, &start);
+    let (audit, decisions) = match remembered(context) {
+        Ok(read) => read,
+        Err(failure) => {
+            if let Start::Taken(_, taken) = start {
+                // It waits as before.
+                taken.leave().await;
+            }
+            context::close(&host, interrupts).await;
+            return Err(failure);
+        }
+    };
     let session = match &start {
         Start::InSession(_, session, ..) => Some(session.0.clone()),
         Start::Taken(_, taken) => Some(taken.record().session.0.clone()),
         _ => None,
     };
     let mut recorder = audit.run(session.clone(), None);
-    let decisions = KeptDecisions::load(&context.environment).map_err(Failure::usage)?;
-    let host = Arc::new(context::start(servers)?);
-    let model = plan.chosen.model.id().clone();
-    prepare(&model, &start);
     let mut answer = Answer::new(output);
     let result = match ready(&host, patience(context), &screen, interrupts).await {
         Ok(()) => {
@@ -252,6 +262,13 @@ async fn carry_out(
     // Nothing more is written down, and both wait for others.
     tokio::join!(context::close(&host, interrupts), audit.flush());
     result
+}
+
+/// Where what is done is written down, and what was decided before.
+fn remembered(context: &Context) -> Result<(AuditLog, KeptDecisions), Failure> {
+    let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
+    let decisions = KeptDecisions::load(&context.environment).map_err(Failure::usage)?;
+    Ok((audit, decisions))
 }
 
 /// Does what the first call of a model and a tool would wait for, while the servers start and nothing else is to be done.

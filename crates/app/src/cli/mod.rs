@@ -258,9 +258,16 @@ const TO_DROP: Duration = Duration::from_millis(100);
 fn start(cli: Cli) -> Result<Code, Failure> {
     let environment = Environment::of_this_process()
         .map_err(|error| Failure::usage(error).context("the working directory cannot be read"))?;
+    // One more thread always, so that an interruption is seen while another one is busy. All CPUs are for those who do
+    // many things at once: each thread has to be made first, and to find out how many there may be takes a dozen system calls.
+    let threads = match &cli.command {
+        Command::Serve(_) | Command::Eval(_) => {
+            std::thread::available_parallelism().map_or(2, |n| n.get().max(2))
+        }
+        _ => 2,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // One more thread always, so that an interruption is seen while another one is busy.
-        .worker_threads(std::thread::available_parallelism().map_or(2, |n| n.get().max(2)))
+        .worker_threads(threads)
         .enable_all()
         .build()
         .map_err(|error| Failure::run(error).context("the runtime cannot be started"))?;
