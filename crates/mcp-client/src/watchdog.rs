@@ -298,6 +298,7 @@ mod tests {
         let nothing = watchdog.end_with_program().await;
         assert!(nothing.0.is_none());
         has_ended(&mut child).await;
+        watchdog.forget(group);
         let (mut child, group) = deaf();
         watchdog.watch(group);
         let idle = shell(&watchdog).unwrap();
