@@ -16,9 +16,10 @@ pub fn redactor(config: &Config, environment: &Environment) -> Redactor {
 
 /// The secrets that configuration and environment hold: see [`redactor`].
 pub fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
+    // The shell's own is the working directory, whose files people want to read of; in all else it is a password.
     let by_name = environment
         .names()
-        .filter(|name| Redactor::is_secret_name(name))
+        .filter(|name| Redactor::is_secret_name(name) && *name != "PWD")
         .filter_map(|name| environment.get(name));
     // Whatever the variable is called that a provider has its key from.
     let of_providers = config.providers.iter();
@@ -127,6 +128,17 @@ mod tests {
         assert_eq!(
             redactor.text("value-of-a-key value-of-an-address value-of-a-token"),
             "[redacted] value-of-an-address [redacted]"
+        );
+    }
+
+    #[test]
+    fn the_working_directory_is_no_password() {
+        let environment =
+            Environment::of([("PWD", "/home/me/orders"), ("DB_PWD", "of-a-database")]);
+        let redactor = redactor(&Config::default(), &environment);
+        assert_eq!(
+            redactor.text("/home/me/orders/notes.md of-a-database"),
+            "/home/me/orders/notes.md [redacted]"
         );
     }
 }
