@@ -20,6 +20,7 @@ pub use preset::{PresetAnswer, PresetApprover};
 pub use prompt::{AsksForLines, PlainLines, is_somebody_there};
 pub use screen::Screen;
 
+use anstream::{ColorChoice, adapter::strip_str};
 use anstyle::{AnsiColor, Style};
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
@@ -30,8 +31,16 @@ pub(crate) const FAINT: Style = Style::new().dimmed();
 
 /// Writes a line to standard error; colours only where they are wanted. That nobody can read it is
 /// no reason to stop.
+///
+/// In one write: what servers and others write there comes between lines, not into one, and each piece would be a
+/// system call.
 pub(crate) fn say(line: impl std::fmt::Display) {
-    let _ = writeln!(anstream::stderr(), "{line}");
+    let mut error = anstream::stderr();
+    let mut text = format!("{line}\n");
+    if error.current_choice() == ColorChoice::Never {
+        text = strip_str(&text).to_string();
+    }
+    let _ = error.write_all(text.as_bytes());
 }
 
 /// Says an error with its causes, on lines of their own where they are long.

@@ -37,6 +37,25 @@ async fn the_question_of_the_readme_is_answered() {
     assert!(answer.contains(value), "{done}\n{truth}");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn what_stands_beside_the_answer_is_written_line_by_line() {
+    for wants_colours in [false, true] {
+        let mut place = Place::new();
+        if wants_colours {
+            place = place.with_variable("CLICOLOR_FORCE", "1");
+        }
+        let question = "What is the account value of customer 42?";
+        let writes = place.writes_to_stderr(["ask", question]).await;
+        // The model that nobody named, and the call.
+        assert!(writes.len() >= 2, "{writes:?}");
+        let whole = |write: &String| write.ends_with('\n') && write.trim_end().len() > 5;
+        assert!(writes.iter().all(whole), "{writes:?}");
+        let coloured = writes.iter().any(|write| write.contains('\x1b'));
+        assert_eq!(coloured, wants_colours, "{writes:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_report_is_the_object_of_the_contract() {
     let report = Place::new()

@@ -71,6 +71,39 @@ impl Place {
         self.command(args).spawn().unwrap()
     }
 
+    /// Runs the program to its end; everything that it wrote to standard error at once by itself.
+    #[cfg(unix)]
+    pub(crate) async fn writes_to_stderr<A: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = A>,
+    ) -> Vec<String> {
+        use std::os::{fd::OwnedFd, unix::net::UnixDatagram};
+
+        // Of such a socket each write is read by itself.
+        let (read, write) = UnixDatagram::pair().unwrap();
+        read.set_nonblocking(true).unwrap();
+        let read = tokio::net::UnixDatagram::from_std(read).unwrap();
+        let mut command = self.command(args);
+        let mut child = command.stderr(OwnedFd::from(write)).spawn().unwrap();
+        drop(command);
+        let (mut writes, mut piece) = (Vec::new(), vec![0; 64 * 1024]);
+        let mut take = |bytes: &[u8]| writes.push(String::from_utf8_lossy(bytes).into_owned());
+        loop {
+            tokio::select! {
+                biased;
+                count = read.recv(&mut piece) => take(&piece[..count.unwrap()]),
+                status = child.wait() => {
+                    assert!(status.unwrap().success());
+                    break;
+                }
+            }
+        }
+        while let Ok(count) = read.try_recv(&mut piece) {
+            take(&piece[..count]);
+        }
+        writes
+    }
+
     /// Runs the program to its end.
     pub(crate) async fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Done {
         Done::from(self.command(args).output().await.unwrap())
