@@ -11,6 +11,7 @@
 //! | [`media`] | images, audio and documents |
 //! | [`provider_state`] | what only its minter may read again |
 //! | [`tool`] | [`ToolDefinition`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceOutcome`] |
+//! | [`schema_dialect`] | which schemas of tools mean the same in each dialect |
 //! | [`tool_use`], [`shared_object`] | [`ToolUse`], [`ToolInput`], [`SharedObject`] |
 //! | [`tool_result`] | [`ToolResult`], [`ToolContent`] |
 //! | [`finish`] | [`FinishReason`] |
@@ -43,6 +44,7 @@ pub mod port;
 pub mod provider_state;
 pub mod request;
 pub mod response;
+pub mod schema_dialect;
 pub mod shared_object;
 pub mod tool;
 mod tool_identity;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::arguments::tests_support::json_object;
-use proptest::prelude::*;
+use proptest::{prelude::*, sample::select};
 use serde_json::json;
 
 fn check(schema: Value, input: Value) -> Result<(), String> {
@@ -209,6 +209,97 @@ proptest! {
                 prop_assert!(validators.check(&definition, &checked.input).is_ok());
             }
             Err(_) => prop_assert!(!valid),
+        }
+    }
+}
+
+/// Schemas of nothing but common keywords, some of them wrong.
+fn common_schema() -> impl Strategy<Value = Value> {
+    let number = prop_oneof![(-3_i64..4).prop_map(Value::from), Just(json!(1.5))];
+    let simple = prop_oneof![
+        Just(json!({})),
+        any::<bool>().prop_map(Value::from),
+        select(vec![
+            "string", "integer", "number", "object", "array", "null", "boolean", "odd"
+        ])
+        .prop_map(|name| json!({"type": name})),
+        Just(json!({"type": ["string", "null"]})),
+        Just(json!({"type": []})),
+        number.clone().prop_map(|n| json!({"const": n})),
+        number.clone().prop_map(|n| json!({"enum": [n, "a", null]})),
+        Just(json!({"enum": []})),
+        select(vec!["email", "date-time", "uuid", "int64", "hostname"])
+            .prop_map(|name| json!({"format": name})),
+        (
+            select(vec![
+                "minimum",
+                "maximum",
+                "exclusiveMinimum",
+                "exclusiveMaximum",
+                "multipleOf",
+                "minLength",
+                "maxLength",
+                "minItems",
+                "maxItems",
+                "minProperties",
+                "maxProperties"
+            ]),
+            number
+        )
+            .prop_map(|(name, n)| json!({name: n})),
+        any::<bool>().prop_map(|only| json!({"uniqueItems": only})),
+        Just(json!({"required": ["a"], "deprecated": true})),
+        Just(json!({"required": "a"})),
+        Just(json!({"description": "x", "title": "y", "default": 3, "examples": [1]})),
+        Just(json!({"title": 3})),
+        // The third is one of 2020-12 only, the last one of neither.
+        select(vec!["^a", "a+@", "(?i)A", "(?=a)", "(a"]).prop_map(|text| json!({"pattern": text})),
+        Just(json!({"examples": 3})),
+    ];
+    simple.prop_recursive(3, 12, 3, |below| {
+        let several = proptest::collection::vec(below.clone(), 0..3);
+        prop_oneof![
+            (below.clone(), below.clone())
+                .prop_map(|(a, b)| json!({"properties": {"a": a, "b": b}, "required": ["b"]})),
+            (below.clone(), below.clone())
+                .prop_map(|(a, b)| json!({"properties": {"a": a}, "additionalProperties": b})),
+            below
+                .clone()
+                .prop_map(|it| json!({"items": it, "type": "array"})),
+            below.prop_map(|it| json!({"not": it})),
+            (select(vec!["allOf", "anyOf", "oneOf"]), several)
+                .prop_map(|(name, all)| json!({name: all})),
+        ]
+    })
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let simple = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-3_i64..4).prop_map(Value::from),
+        Just(json!(1.0)),
+        Just(json!(1.5)),
+        select(vec!["", "a", "a@b.example", "2026-02-30"]).prop_map(Value::from),
+    ];
+    simple.prop_recursive(3, 12, 3, |below| {
+        prop_oneof![
+            proptest::collection::vec(below.clone(), 0..3).prop_map(Value::from),
+            (below.clone(), below).prop_map(|(a, b)| json!({"a": a, "b": b})),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_common_schema_asks_the_same_in_both_dialects(schema in common_schema(), value in any_value()) {
+        prop_assert!(schema_dialect::is_common(&schema));
+        let latest = jsonschema::options().offline().build(&schema).ok();
+        let common = compile(&schema);
+        prop_assert_eq!(latest.is_some(), common.is_some());
+        if let (Some(latest), Some(common)) = (latest, common) {
+            prop_assert_eq!(latest.is_valid(&value), common.is_valid(&value));
+            prop_assert_eq!(faults(&latest, &value), faults(&common, &value));
         }
     }
 }
