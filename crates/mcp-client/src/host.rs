@@ -373,7 +373,9 @@ impl McpHost {
     fn keep_new_tools(&self) -> Option<JoinHandle<()>> {
         let memory = self.options.tool_memory.clone()?;
         let known = &self.options.known_tools;
-        let new = self.servers.iter().map(|server| {
+        let servers = self.servers.iter();
+        let remembered = servers.filter(|server| memory.remembers(&server.config.name));
+        let new = remembered.map(|server| {
             let name = server.config.name.clone();
             (name, server.newly_seen(known))
         });

@@ -33,6 +33,12 @@ pub trait ToolMemory: fmt::Debug + Send + Sync {
     /// Keeps fingerprints: those of tools that were seen for the `first` time, where none is kept yet, and
     /// those of tools that a person `accepted`, instead of what is kept.
     fn keep(&self, first: &KnownTools, accepted: &KnownTools) -> Result<(), ToolMemoryError>;
+
+    /// Whether it keeps anything of a server. Of the others it is told nothing.
+    fn remembers(&self, server: &str) -> bool {
+        let _ = server;
+        true
+    }
 }
 
 /// Why what tools were is not known, or not kept.
@@ -174,6 +180,10 @@ fn pause() {
 }
 
 impl ToolMemory for ToolMemoryFile {
+    fn remembers(&self, server: &str) -> bool {
+        self.places.contains_key(server)
+    }
+
     fn keep(&self, first: &KnownTools, accepted: &KnownTools) -> Result<(), ToolMemoryError> {
         let remembered = |known: &KnownTools| {
             let servers = known.0.iter().filter(|(_, tools)| !tools.is_empty());

@@ -45,7 +45,8 @@ fn servers_of_one_name_in_two_places_are_two() {
     let folder = tempfile::tempdir().unwrap();
     let here = memory(folder.path(), &[("s", "a.yaml")]);
     let there = memory(folder.path(), &[("s", "b.yaml")]);
-    // One that is remembered nowhere is not kept.
+    // One that is remembered nowhere is not kept, and nobody need try.
+    assert!(here.remembers("s") && !here.remembers("bundled"));
     let seen = known(&[("s", "x", "1"), ("bundled", "x", "1")]);
     here.keep(&seen, &seen).unwrap();
     assert_eq!(there.load().unwrap(), nothing());

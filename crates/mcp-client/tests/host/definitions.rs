@@ -1,10 +1,16 @@
 //! That a tool is still what it was.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Mutex},
+};
 
 use futures_util::StreamExt;
 use switchboard_domain::{ToolHost, ToolHostChange};
-use switchboard_mcp_client::{McpHost, ServerConfig, ToolMemoryFile, fingerprint};
+use switchboard_mcp_client::{
+    KnownTools, McpHost, ServerConfig, ToolMemory, ToolMemoryError, ToolMemoryFile, fingerprint,
+};
 
 use crate::stage::*;
 
@@ -162,4 +168,36 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     soon(host.ready()).await;
     assert_eq!(host.redefined_tools().len(), 1);
     soon(host.close()).await;
+}
+
+/// Says what it was told to keep.
+#[derive(Debug, Default)]
+struct Told(Mutex<Vec<KnownTools>>);
+
+impl ToolMemory for Told {
+    fn keep(&self, first: &KnownTools, _: &KnownTools) -> Result<(), ToolMemoryError> {
+        self.0.lock().unwrap().push(first.clone());
+        Ok(())
+    }
+
+    fn remembers(&self, server: &str) -> bool {
+        server == "s"
+    }
+}
+
+#[tokio::test]
+async fn a_memory_is_told_nothing_of_servers_that_it_does_not_remember() {
+    for (servers, kept) in [(&["other"][..], 0), (&["other", "s"], 1)] {
+        let memory = Arc::new(Told::default());
+        let mut options = options();
+        options.tool_memory = Some(memory.clone());
+        let servers = servers.iter().map(|name| program(name, BOTH_ERAS));
+        let host = McpHost::start(servers.collect(), options).unwrap();
+        soon(host.ready()).await;
+        soon(host.close()).await;
+        let told = memory.0.lock().unwrap();
+        assert_eq!(told.len(), kept);
+        let of_s = |known: &KnownTools| known.get("s", "echo").is_some() && known.0.len() == 1;
+        assert!(told.iter().all(of_s), "{told:?}");
+    }
 }
