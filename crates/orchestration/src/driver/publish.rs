@@ -1,7 +1,7 @@
 //! Numbers the events and hands them to whoever listens.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     fmt,
     future::{Future, poll_fn},
     pin::Pin,
@@ -28,7 +28,7 @@ struct Inner {
     next: u64,
     clock: Clock,
     /// Tool calls that may still tell progress.
-    running: HashMap<String, Speaker>,
+    running: Speakers,
     /// How many of them have progress that was not told yet.
     holding: usize,
     /// What the reader has not taken. The driver is polled only when the reader has all that the driver said, and gives way
@@ -58,6 +58,29 @@ struct Speaker {
     questions: Pace,
     /// The newest progress, while there is no room for it.
     held: Option<ToolProgress>,
+}
+
+/// Those that speak, by the id of their call. There are as many as run at once, mostly one.
+#[derive(Default)]
+struct Speakers(Vec<(String, Speaker)>);
+
+impl Speakers {
+    fn begin(&mut self, id: &str) {
+        if self.get_mut(id).is_none() {
+            self.0.reserve_exact(1);
+            self.0.push((id.to_owned(), Speaker::default()));
+        }
+    }
+
+    fn get_mut(&mut self, id: &str) -> Option<&mut Speaker> {
+        let mut all = self.0.iter_mut();
+        all.find_map(|(of, speaker)| (of.as_str() == id).then_some(speaker))
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Speaker> {
+        let place = self.0.iter().position(|(of, _)| of.as_str() == id)?;
+        Some(self.0.swap_remove(place).1)
+    }
 }
 
 /// How often something was told lately.
@@ -104,7 +127,7 @@ impl Publisher {
             run_id: run.id().into(),
             next: run.next_event,
             clock,
-            running: HashMap::new(),
+            running: Speakers::default(),
             holding: 0,
             told: VecDeque::new(),
             waiting: None,
@@ -169,7 +192,7 @@ impl Publisher {
     /// Tells that a call is made again, unless it is over.
     pub(super) fn retry(&self, id: &str, retry: ToolRetry) {
         self.with(|inner| {
-            if inner.running.contains_key(id) {
+            if inner.running.get_mut(id).is_some() {
                 let id = id.to_owned();
                 let time = (inner.clock)();
                 inner.send(RunEventKind::ToolRetried { id, retry }, time);
@@ -296,7 +319,7 @@ impl Inner {
     fn say(&mut self, kind: RunEventKind, time: Timestamp) {
         match &kind {
             RunEventKind::ToolStarted { id } => {
-                self.running.entry(id.clone()).or_default();
+                self.running.begin(id);
             }
             RunEventKind::ToolFinished { id, .. } => {
                 let speaker = self.running.remove(id);
@@ -323,7 +346,7 @@ impl Inner {
         let now = Instant::now();
         let mut opens_at = None;
         let mut told = Vec::new();
-        for (id, speaker) in &mut self.running {
+        for (id, speaker) in &mut self.running.0 {
             if speaker.held.is_none() {
                 continue;
             }

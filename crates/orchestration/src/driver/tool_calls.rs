@@ -1,7 +1,6 @@
 //! Runs the tools.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -92,7 +91,7 @@ impl Driver {
         let timeout = run.options().tool_timeout;
         let mut waiting = calls.into_iter();
         let mut running = stream::FuturesUnordered::new();
-        let mut started: HashMap<String, Instant> = HashMap::new();
+        let mut started: Vec<(String, Instant)> = Vec::new();
         let run_id = run.id().to_owned();
         // Words about the calls behind these may be given while these run.
         let ahead = self.not_asked(run, |_| false);
@@ -127,7 +126,7 @@ impl Driver {
                     let events = run.held_back(id)?;
                     self.tell_stored(run, events).await;
                 } else {
-                    started.insert(id.clone(), Instant::now());
+                    started.push((id.clone(), Instant::now()));
                     self.tell(events).await;
                     running.push(self.call_tool(call, timeout));
                 }
