@@ -1,10 +1,12 @@
 //! Ctrl-C, being asked to end, and the terminal going away.
 
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::Duration,
 };
 
@@ -53,8 +55,9 @@ impl Presses {
 }
 
 impl Interrupts {
-    /// Listens from now on. Needs a runtime of several threads.
-    pub(super) fn listen() -> Self {
+    /// Listens from now on, on a thread of its own: whoever asks to end is heard while all others are busy, or stuck in
+    /// a write. Fails where there can be no such thread.
+    pub(super) fn listen() -> io::Result<Self> {
         let (count, seen) = watch::channel(0);
         let (keys, _) = watch::channel(0);
         let interrupts = Self {
@@ -63,21 +66,11 @@ impl Interrupts {
             taken: Arc::default(),
         };
         let (keys, taken) = (Arc::clone(&interrupts.keys), Arc::clone(&interrupts.taken));
-        tokio::spawn(async move {
-            let mut signals = Signals::new();
-            loop {
-                let is_key = signals.next().await;
-                if is_key && taken.load(Ordering::Relaxed) {
-                    keys.send_modify(|count| *count += 1);
-                    continue;
-                }
-                count.send_modify(|count| *count += 1);
-                if *count.borrow() == 2 {
-                    tokio::spawn(leave());
-                }
-            }
-        });
-        interrupts
+        let signals = Signals::new()?;
+        thread::Builder::new()
+            .name("interrupts".to_owned())
+            .spawn(move || count_them(signals, &count, &keys, &taken))?;
+        Ok(interrupts)
     }
 
     /// From now on Ctrl-C does not end the program: it is told to whoever holds what this gives.
@@ -113,69 +106,67 @@ impl Interrupts {
     }
 }
 
-/// Ends the program where it does not end by itself.
+/// Counts interruptions for as long as the program lives, and ends it where it does not end by itself.
+fn count_them(
+    signals: Signals,
+    count: &watch::Sender<u32>,
+    keys: &watch::Sender<u32>,
+    taken: &AtomicBool,
+) {
+    signals.each(|is_key| {
+        if is_key && taken.load(Ordering::Relaxed) {
+            keys.send_modify(|count| *count += 1);
+            return;
+        }
+        count.send_modify(|count| *count += 1);
+        if *count.borrow() == 2 {
+            leave();
+        }
+    });
+}
+
+/// Ends the program where it does not end by itself. Further interruptions say nothing new.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the only way out of a write that blocks for ever; nothing is left to be lost"
+    reason = "a thread that does nothing else, and the only way out of a write that blocks for ever; nothing is left to be lost"
 )]
-async fn leave() {
-    tokio::time::sleep(PATIENCE).await;
+fn leave() {
+    thread::sleep(PATIENCE);
     std::process::exit(i32::from(Code::Interrupted as u8));
 }
 
 #[cfg(unix)]
-struct Signals {
-    /// Each with whether it is Ctrl-C.
-    streams: Vec<(bool, tokio::signal::unix::Signal)>,
-}
+struct Signals(signal_hook::iterator::Signals);
 
 #[cfg(unix)]
 impl Signals {
-    /// A signal that cannot be had is left out.
-    fn new() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [
-            SignalKind::interrupt(),
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-        ];
-        Self {
-            streams: kinds
-                .into_iter()
-                .filter_map(|kind| Some((kind == SignalKind::interrupt(), signal(kind).ok()?)))
-                .collect(),
-        }
+    fn new() -> io::Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).map(Self)
     }
 
-    /// Waits for the next one. Whether it is Ctrl-C.
-    async fn next(&mut self) -> bool {
-        std::future::poll_fn(|context| {
-            let mut streams = self.streams.iter_mut();
-            let ready = streams.find_map(|(is_key, stream)| {
-                stream.poll_recv(context).is_ready().then_some(*is_key)
-            });
-            match ready {
-                Some(is_key) => std::task::Poll::Ready(is_key),
-                None => std::task::Poll::Pending,
-            }
-        })
-        .await
+    /// Tells of each from now on, and whether it is Ctrl-C. Does not return.
+    fn each(mut self, mut tell: impl FnMut(bool)) {
+        for signal in self.0.forever() {
+            tell(signal == signal_hook::consts::SIGINT);
+        }
     }
 }
 
 #[cfg(not(unix))]
-struct Signals;
+struct Signals(tokio::runtime::Runtime);
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> Self {
-        Self
+    fn new() -> io::Result<Self> {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().build().map(Self)
     }
 
-    async fn next(&mut self) -> bool {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
+    /// Tells of each from now on. Does not return, unless none can be had.
+    fn each(self, mut tell: impl FnMut(bool)) {
+        while self.0.block_on(tokio::signal::ctrl_c()).is_ok() {
+            tell(true);
         }
-        true
     }
 }

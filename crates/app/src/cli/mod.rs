@@ -34,6 +34,7 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 use switchboard_orchestration::ApprovalPolicy;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::{environment::Environment, observe, terminal};
 use deferred::Deferred;
@@ -258,22 +259,13 @@ const TO_DROP: Duration = Duration::from_millis(100);
 fn start(cli: Cli) -> Result<Code, Failure> {
     let environment = Environment::of_this_process()
         .map_err(|error| Failure::usage(error).context("the working directory cannot be read"))?;
-    // One more thread always, so that an interruption is seen while another one is busy. All CPUs are for those who do
-    // many things at once: each thread has to be made first, and to find out how many there may be takes a dozen system calls.
-    let threads = match &cli.command {
-        Command::Serve(_) | Command::Eval(_) => {
-            std::thread::available_parallelism().map_or(2, |n| n.get().max(2))
-        }
-        _ => 2,
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .enable_all()
-        .build()
+    let runtime = runtime(&cli.command)
         .map_err(|error| Failure::run(error).context("the runtime cannot be started"))?;
-    // On a worker, as everything that it waits for: going from one thread to another and back takes longer than most of what
-    // is done in between.
-    let result = runtime.block_on(runtime.spawn(run(cli, environment)));
+    let interrupts = Interrupts::listen()
+        .map_err(|error| Failure::run(error).context("interruptions cannot be listened to"))?;
+    // On a worker where there are some, as everything that it waits for: going from one thread to another and back takes
+    // longer than most of what is done in between.
+    let result = runtime.block_on(runtime.spawn(run(cli, environment, interrupts)));
     // Whatever is still under way is dropped, and what it started ends with it. Somebody may be asked something on standard
     // input, which cannot be interrupted.
     runtime.shutdown_timeout(TO_DROP);
@@ -284,9 +276,26 @@ fn start(cli: Cli) -> Result<Code, Failure> {
     })
 }
 
-async fn run(cli: Cli, environment: Environment) -> Result<Code, Failure> {
+/// Threads are for those who do many things at once. A command that waits for one model and its tools waits on the thread
+/// that is there already: others have to be made first, and each word from one to another takes longer than most of what is
+/// done in between. What takes long goes to threads of its own in any case.
+fn runtime(command: &Command) -> std::io::Result<Runtime> {
+    let threads = match command {
+        Command::Serve(_) | Command::Eval(_) => {
+            std::thread::available_parallelism().map_or(2, |n| n.get().max(2))
+        }
+        Command::McpServer(_) => 2,
+        _ => return Builder::new_current_thread().enable_all().build(),
+    };
+    Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+}
+
+async fn run(cli: Cli, environment: Environment, interrupts: Interrupts) -> Result<Code, Failure> {
     // A command holds everything that it waits for: too much for the stack.
-    let result = Box::pin(command(cli.command, environment, &Interrupts::listen())).await;
+    let result = Box::pin(command(cli.command, environment, &interrupts)).await;
     observe::finish().await;
     result
 }

@@ -6,6 +6,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
     time::Duration,
 };
 
@@ -202,7 +203,10 @@ impl AuditFile {
         }
         let file = private_file(path)?;
         let (lines, work) = mpsc::channel(WAITING);
-        tokio::task::spawn_blocking(move || write(file, work));
+        // No thread of the runtime, which would wait for it at the end once more than `flush` does.
+        thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || write(file, work))?;
         Ok(Self {
             path: path.to_owned(),
             lines,
