@@ -699,33 +699,39 @@ mod bench {
             answer: script::words().concat(),
         };
         stay_on(own)?;
-        for (known, kind) in KINDS {
-            if name.is_some_and(|name| name != known) {
-                continue;
-            }
-            let alone = match side {
-                Some("floor") => Some(Side::Floor),
-                Some(_) => Some(Side::Ours),
-                None => None,
-            };
-            if let Some(side) = alone {
+        let kinds = KINDS
+            .iter()
+            .filter(|(known, _)| name.is_none_or(|name| name == *known));
+        let alone = side.map(|side| match side {
+            "floor" => Side::Floor,
+            _ => Side::Ours,
+        });
+        if let Some(side) = alone {
+            for (_, kind) in kinds {
                 for _ in 0..batches {
-                    bench.batch(kind, side).await?;
+                    bench.batch(*kind, side).await?;
                 }
-                continue;
             }
-            // Once without counting.
-            bench.batch(kind, Side::Floor).await?;
-            bench.batch(kind, Side::Ours).await?;
-            for turn in 0..batches {
+            bench.ours.host.close().await;
+            return Ok(());
+        }
+        // Once without counting.
+        for (_, kind) in kinds.clone() {
+            bench.batch(*kind, Side::Floor).await?;
+            bench.batch(*kind, Side::Ours).await?;
+        }
+        // All kinds in each round: what else the machine does for some seconds meets each of them, and none in most of its
+        // batches.
+        for round in 0..batches {
+            for (known, kind) in kinds.clone() {
                 let (floor, ours);
                 // Neither always comes first.
-                if turn % 2 == 0 {
-                    floor = bench.batch(kind, Side::Floor).await?;
-                    ours = bench.batch(kind, Side::Ours).await?;
+                if round % 2 == 0 {
+                    floor = bench.batch(*kind, Side::Floor).await?;
+                    ours = bench.batch(*kind, Side::Ours).await?;
                 } else {
-                    ours = bench.batch(kind, Side::Ours).await?;
-                    floor = bench.batch(kind, Side::Floor).await?;
+                    ours = bench.batch(*kind, Side::Ours).await?;
+                    floor = bench.batch(*kind, Side::Floor).await?;
                 }
                 println!("{known} {} {} {} {}", floor.0, ours.0, floor.1, ours.1);
             }
