@@ -63,9 +63,8 @@ fn keyword(name: &str, value: &Value, depth: usize) -> bool {
         | "minItems" | "maxItems" | "uniqueItems" | "minProperties" | "maxProperties" => true,
         // One of the dialects says that they are of this type, the other one may not know them.
         "deprecated" | "readOnly" | "writeOnly" => value.is_boolean(),
-        "additionalProperties" | "not" => is_common_below(value, depth),
-        // A list of schemas means something else in each.
-        "items" => is_common_below(value, depth),
+        // `items` with a list of schemas means something else in each.
+        "additionalProperties" | "not" | "items" => is_common_below(value, depth),
         "properties" => value
             .as_object()
             .is_some_and(|all| all.values().all(|it| is_common_below(it, depth))),

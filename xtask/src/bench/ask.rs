@@ -26,7 +26,7 @@ pub(super) fn ask(runs: u32) -> Result<()> {
     build(&["--example", "bare_call"])?;
     let release = process::target_dir().join("release");
     let suffix = std::env::consts::EXE_SUFFIX;
-    let built = [
+    let programs = [
         release.join(format!("switchboard{suffix}")),
         release.join(format!("examples/bare_call{suffix}")),
     ];
@@ -36,7 +36,7 @@ pub(super) fn ask(runs: u32) -> Result<()> {
 
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..COPIES {
-        let [switchboard, bare_call] = installed(&built, &bench)?;
+        let [switchboard, bare_call] = installed(&programs, &bench)?;
         let mut asked = alone(&switchboard, &nobody);
         asked.args(["ask", "--model", "offline/planner", QUESTION]);
         let mut called = alone(&bare_call, &nobody);
@@ -66,7 +66,7 @@ pub(super) fn ask(runs: u32) -> Result<()> {
 }
 
 /// New copies of the programs, as an installer makes them.
-fn installed(built: &[PathBuf; 2], folder: &Path) -> Result<[PathBuf; 2]> {
+fn installed(programs: &[PathBuf; 2], folder: &Path) -> Result<[PathBuf; 2]> {
     let copy = |from: &Path| -> Result<PathBuf> {
         let name = from.file_name().context("a program without a name")?;
         let to = folder.join(name);
@@ -77,7 +77,7 @@ fn installed(built: &[PathBuf; 2], folder: &Path) -> Result<[PathBuf; 2]> {
         fs::copy(from, &to)?;
         Ok(to)
     };
-    let [ours, bare] = built;
+    let [ours, bare] = programs;
     Ok([copy(ours)?, copy(bare)?])
 }
 

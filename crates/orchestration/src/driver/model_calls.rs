@@ -55,8 +55,8 @@ struct Shown {
     ids: Option<UniqueIds>,
     /// Text of this answer is work in progress, not the answer.
     gathers: bool,
-    /// Reads the answer out of its form.
-    formatter: Option<(FormatterMode, PartialFormatter)>,
+    /// Reads the answer out of its form. In a box, for it is big and few runs have one.
+    formatter: Option<Box<(FormatterMode, PartialFormatter)>>,
 }
 
 impl Driver {
@@ -129,7 +129,7 @@ impl Driver {
             open_tools: Vec::new(),
             ids: None,
             gathers: run.stage() == Some(RunPhase::Gathering),
-            formatter: run.partial_formatter(),
+            formatter: run.partial_formatter().map(Box::new),
         };
         let traced = ChatTrace::begin(run.steps(), model.id(), &request, run.session());
         let span = traced.span();
@@ -149,7 +149,7 @@ impl Driver {
                     events.extend(switched);
                 }
                 // Also of one that was cut off: what is told and what is reported are the same.
-                if let Some((_, formatter)) = &shown.formatter
+                if let Some((_, formatter)) = shown.formatter.as_deref()
                     && let Some(report) = run.report()
                     && let Some(rest) = formatter.rest(&report.answer)
                     && !rest.is_empty()
@@ -295,7 +295,7 @@ impl Shown {
     /// Says what of a model's event whoever watches the run gets to see.
     fn of(&mut self, event: ModelEvent, run: &Run, say: &mut impl FnMut(RunEventKind)) {
         match event {
-            ModelEvent::TextDelta { text, .. } => match &mut self.formatter {
+            ModelEvent::TextDelta { text, .. } => match self.formatter.as_deref_mut() {
                 Some((FormatterMode::Native, formatter)) => read(formatter, &text, say),
                 // Words beside the form are no part of the answer.
                 Some(_) => say(RunEventKind::ReasoningDelta { text }),
@@ -314,7 +314,7 @@ impl Shown {
                 }
             }
             ModelEvent::ToolInputDelta { index, json } => {
-                if let Some((_, formatter)) = &mut self.formatter {
+                if let Some((_, formatter)) = self.formatter.as_deref_mut() {
                     return read(formatter, &json, say);
                 }
                 let mut open = self.open_tools.iter().rev();

@@ -270,6 +270,9 @@ impl Listener {
     fn take(&mut self, context: Option<&mut Context<'_>>) -> Option<RunEvent> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let opens_at = inner.tell_held();
+        // It is empty; from its first place on again. Else every event is written to the place behind the one before it, which
+        // is in no cache any more where many runs wait.
+        self.taken.clear();
         std::mem::swap(&mut self.taken, &mut inner.told);
         // Who asks need not be woken, unless there is nothing.
         let context = context.filter(|_| self.taken.is_empty());
