@@ -327,7 +327,7 @@ impl Tape {
 /// A model of a recording by its name, or by that of its provider alone.
 fn named(player: &Player, name: &str) -> Option<ModelId> {
     let mut models = player.models().into_iter();
-    models.find(|id| id.to_string() == name || id.provider == name.trim_end_matches('/'))
+    models.find(|id| id.to_string() == name || &*id.provider == name.trim_end_matches('/'))
 }
 
 /// That a recording has no answer of a model, and what it has.

@@ -1,6 +1,6 @@
 //! Which model, and what it can do.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,20 @@ use serde::{Deserialize, Serialize};
 ///
 /// The provider is the name of the configured entry (`anthropic`, `openai`, `litellm`…); the model
 /// is whatever that server calls it and may hold further slashes.
+///
+/// Cheap to clone: every answer, event and record of a run names its model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModelId {
     /// The provider's name, without a slash.
-    pub provider: String,
+    pub provider: Arc<str>,
     /// The provider's name for the model.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 impl ModelId {
     /// An id from its two halves.
-    pub fn new(provider: impl Into<String>, name: impl Into<String>) -> Self {
+    pub fn new(provider: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self {
             provider: provider.into(),
             name: name.into(),
@@ -101,10 +103,7 @@ mod tests {
     #[test]
     fn the_first_slash_divides() {
         let id: ModelId = "openrouter/meta/llama".parse().unwrap();
-        assert_eq!(
-            (id.provider.as_str(), id.name.as_str()),
-            ("openrouter", "meta/llama")
-        );
+        assert_eq!((&*id.provider, &*id.name), ("openrouter", "meta/llama"));
         assert_eq!(id.to_string(), "openrouter/meta/llama");
     }
 

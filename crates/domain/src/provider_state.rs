@@ -1,5 +1,7 @@
 //! What a provider needs back unchanged.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,10 +16,10 @@ use crate::ModelId;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderState {
     /// The provider that minted it, as in [`ModelId::provider`].
-    pub provider: String,
+    pub provider: Arc<str>,
     /// The model that minted it; `None` when any model of the provider may read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+    pub model: Option<Arc<str>>,
     /// The data, in the form the minting adapter chose. Nobody else looks inside.
     pub data: Value,
 }

@@ -109,7 +109,7 @@ mod tests {
         let mut meter = Meter::new(&ModelId::new("acme", "one"));
         for event in events {
             let event: RunEventKind = serde_json::from_value(event).unwrap();
-            meter.take(&event, |model, usage| match model.name.as_str() {
+            meter.take(&event, |model, usage| match &*model.name {
                 "one" => Some(f64::from(u32::try_from(usage.output_tokens?).unwrap())),
                 "free" => Some(0.0),
                 _ => None,

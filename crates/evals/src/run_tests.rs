@@ -189,7 +189,7 @@ async fn every_scenario_is_run_with_every_model_and_told_in_order() {
     let results = run(&suite, &engine, &["acme/one", "acme/two"]).await;
     let told = results.iter().map(|it| {
         (
-            it.model.name.as_str(),
+            &*it.model.name,
             it.scenario.as_str(),
             it.repetition,
             it.passed,

@@ -70,7 +70,7 @@ impl AnthropicClient {
     /// One of its models, by the server's name for it. Whether the server has it shows when it is
     /// asked.
     pub fn model(&self, name: impl Into<String>) -> AnthropicModel {
-        let id = ModelId::new(self.server.config.provider.clone(), name);
+        let id = ModelId::new(&*self.server.config.provider, name.into());
         AnthropicModel::on(self.clone(), id)
     }
 

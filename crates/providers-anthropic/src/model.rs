@@ -138,7 +138,7 @@ impl AnthropicModel {
     }
 
     fn error(&self, kind: ModelErrorKind, message: &str) -> ModelError {
-        ModelError::new(&self.id.provider, kind, message)
+        ModelError::new(&*self.id.provider, kind, message)
     }
 }
 

@@ -78,7 +78,7 @@ impl GeminiClient {
     /// One of its models, by the server's name for it, with or without `models/`. Whether the server
     /// has it shows when it is asked.
     pub fn model(&self, name: impl Into<String>) -> GeminiModel {
-        let id = ModelId::new(self.server.config.provider.clone(), name);
+        let id = ModelId::new(&*self.server.config.provider, name.into());
         GeminiModel::on(self.clone(), id)
     }
 

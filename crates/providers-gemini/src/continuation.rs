@@ -60,7 +60,7 @@ impl Continuation {
 pub(crate) struct Source {
     pub(crate) client: GeminiClient,
     /// The model, in the server's words.
-    pub(crate) model: String,
+    pub(crate) model: Arc<str>,
     /// How the first answer was asked for, and so the rest.
     pub(crate) delivery: Delivery,
     /// The body of the first request.

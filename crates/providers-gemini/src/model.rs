@@ -109,7 +109,7 @@ impl GeminiModel {
         let body = serde_json::to_vec(&body).map_err(|fault| {
             let kind = ModelErrorKind::InvalidRequest { field: None };
             let message = "the request cannot be written as JSON";
-            ModelError::new(&self.id.provider, kind, message).with_source(fault)
+            ModelError::new(&*self.id.provider, kind, message).with_source(fault)
         })?;
         let warnings = tallied(warnings);
         let decoder = GenerateDecoder::new(self.id.clone(), tool_choice, warnings, local_ids)

@@ -75,7 +75,7 @@ impl OllamaClient {
     /// One of its models, by the server's name for it. Whether the server has it, and what it can
     /// do, shows when it is asked.
     pub fn model(&self, name: impl Into<String>) -> OllamaModel {
-        let id = ModelId::new(self.server.config.provider.clone(), name);
+        let id = ModelId::new(&*self.server.config.provider, name.into());
         OllamaModel::on(self.clone(), id)
     }
 

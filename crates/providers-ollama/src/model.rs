@@ -191,7 +191,7 @@ impl OllamaModel {
     }
 
     fn error(&self, kind: ModelErrorKind, message: &str) -> ModelError {
-        ModelError::new(&self.id.provider, kind, message)
+        ModelError::new(&*self.id.provider, kind, message)
     }
 }
 

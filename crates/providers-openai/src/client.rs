@@ -59,7 +59,7 @@ impl OpenAiClient {
     /// One of its models, by the server's name for it. Whether the server has it shows when it is
     /// asked. Its options are [`OpenAiConfig::chat`].
     pub fn model(&self, name: impl Into<String>) -> OpenAiChatModel {
-        let id = ModelId::new(self.server.config.provider.clone(), name);
+        let id = ModelId::new(&*self.server.config.provider, name.into());
         OpenAiChatModel::on(self.clone(), id)
     }
 
@@ -86,7 +86,7 @@ impl OpenAiClient {
     /// asked: OpenAI, Azure, xAI, OpenRouter, vLLM, llama.cpp and LiteLLM do. Its options are
     /// [`OpenAiConfig::responses`].
     pub fn responses_model(&self, name: impl Into<String>) -> OpenAiResponsesModel {
-        let id = ModelId::new(self.server.config.provider.clone(), name);
+        let id = ModelId::new(&*self.server.config.provider, name.into());
         OpenAiResponsesModel::on(self.clone(), id)
     }
 

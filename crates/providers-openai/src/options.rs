@@ -167,7 +167,7 @@ pub(crate) fn answer_schema<'a>(
     let unsupported = |feature: &str| {
         let feature = feature.to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
-        ModelError::new(&model.provider, kind, "")
+        ModelError::new(&*model.provider, kind, "")
     };
     let (name, schema) = match &request.response_format {
         ResponseFormat::Text => return Ok(None),
@@ -180,7 +180,7 @@ pub(crate) fn answer_schema<'a>(
     if !NAME_RULE.allows(name) {
         let field = Some(field.to_owned());
         return Err(ModelError::new(
-            &model.provider,
+            &*model.provider,
             ModelErrorKind::InvalidRequest { field },
             format!("schema name `{name}` is not 1 to 64 of A-Z, a-z, 0-9, `_` and `-`"),
         ));

@@ -304,8 +304,8 @@ impl ModelInfo {
     pub fn unknown(id: &ModelId) -> Self {
         Self {
             id: id.to_string(),
-            provider: id.provider.clone(),
-            name: id.name.clone(),
+            provider: id.provider.to_string(),
+            name: id.name.to_string(),
             ready: true,
             default: true,
             tools: true,

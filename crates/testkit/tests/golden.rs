@@ -220,7 +220,7 @@ fn mapped(
 ) -> Result<Mapped, ModelError> {
     let body = serde_json::to_string(body).map_err(|error| {
         let kind = ModelErrorKind::Protocol;
-        ModelError::new(&model.provider, kind, error.to_string())
+        ModelError::new(&*model.provider, kind, error.to_string())
     })?;
     Ok(Mapped {
         body,

@@ -278,7 +278,7 @@ fn remembered(context: &Context) -> Result<(AuditLog, KeptDecisions), Failure> {
 fn prepare(model: &ModelId, start: &Start) {
     let question = match start {
         Start::Question(question) | Start::InSession(_, _, question, _)
-            if model.provider == offline::PROVIDER =>
+            if &*model.provider == offline::PROVIDER =>
         {
             Some(question.clone())
         }

@@ -109,7 +109,7 @@ pub(super) async fn run(
                     cache_write: entry.prices.cache_write,
                 }),
                 deprecated_on: entry.as_ref().and_then(|entry| entry.deprecated_on),
-                model: ModelId::new(&provider.name, name),
+                model: ModelId::new(&*provider.name, name),
             }
         }));
     }

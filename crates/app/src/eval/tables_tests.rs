@@ -63,7 +63,7 @@ fn a_report_from_elsewhere_can_do_nothing() {
     let mut report = report();
     report.not_run = u64::MAX;
     for run in &mut report.runs {
-        run.model.name = "one\u{202e}drow\u{200b}\u{e0041}\u{feff}\u{1b}[2J\nnext".to_owned();
+        run.model.name = "one\u{202e}drow\u{200b}\u{e0041}\u{feff}\u{1b}[2J\nnext".into();
     }
     let text = plain(&of(&report));
     assert!(text.contains("acme/onedrow[2J next"), "{text}");

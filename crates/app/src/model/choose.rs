@@ -150,7 +150,7 @@ impl Providers {
 
     fn find(&self, text: &str) -> Result<(&Provider, String), ModelChoiceError> {
         let (provider, model) = match text.parse::<ModelId>() {
-            Ok(id) => (id.provider, Some(id.name)),
+            Ok(id) => (id.provider.to_string(), Some(id.name.to_string())),
             Err(_) => (text.trim_end_matches('/').to_owned(), None),
         };
         if model.is_none() && self.get(&provider).is_none() {

@@ -162,7 +162,7 @@ impl Engine for AppEngine {
             for (name, capabilities) in providers.known_models(provider) {
                 let entry = provider.catalogued(&name);
                 let prices = entry.as_ref().map(|entry| &entry.prices);
-                let id = ModelId::new(&provider.name, &name);
+                let id = ModelId::new(&*provider.name, &*name);
                 models.push(ModelInfo {
                     default: default.as_ref() == Some(&id),
                     id: id.to_string(),
@@ -264,8 +264,8 @@ impl Engine for AppEngine {
             // The catalogue finds a model under more names than it has.
             let entry = provider.catalogued(&model.name);
             let known = || providers.known_models(provider).into_iter();
-            entry.is_some_and(|entry| entry.name == model.name)
-                || known().any(|(name, _)| name == model.name)
+            entry.is_some_and(|entry| entry.name == &*model.name)
+                || known().any(|(name, _)| name == *model.name)
         })
     }
 

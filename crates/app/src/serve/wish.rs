@@ -135,7 +135,9 @@ impl AppEngine {
     fn provider_of(&self, name: &str) -> Option<String> {
         if let Some(recorded) = self.tape.models() {
             let mut recorded = recorded.into_iter().map(|(id, _)| id);
-            return recorded.find(|id| id.name == name).map(|id| id.to_string());
+            return recorded
+                .find(|id| &*id.name == name)
+                .map(|id| id.to_string());
         }
         let providers = &self.context.providers;
         if name.contains('/') || providers.get(name).is_some() {

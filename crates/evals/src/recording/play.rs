@@ -259,7 +259,7 @@ impl Player {
 
     fn answer(&self, model: &ModelId, request: &ChatRequest) -> Result<Arc<Asked>, ModelError> {
         let fault = |message: String| {
-            ModelError::new(&model.provider, ModelErrorKind::Configuration, message)
+            ModelError::new(&*model.provider, ModelErrorKind::Configuration, message)
         };
         let wanted = serde_json::to_value(request).map_err(|it| fault(it.to_string()))?;
         let wanted = Form::of(self.shared.scrubber.request(wanted));
@@ -388,7 +388,7 @@ impl ChatModel for Replayed {
                 Some(Err(match asked.exchange.end.as_ref()? {
                     End::Failed(fault) => (**fault).clone().into(),
                     End::Left => ModelError::new(
-                        &id.provider,
+                        &*id.provider,
                         ModelErrorKind::Interrupted,
                         "the recording ends here: whoever listened then did not hear the rest",
                     ),

@@ -1,5 +1,7 @@
 //! One line of the audit.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -98,9 +100,9 @@ pub struct ModelCall {
     /// Which call of the run, from 1 on. A summary is none, and is told with the one that comes after it.
     pub step: u32,
     /// The provider's name in the configuration.
-    pub provider: String,
+    pub provider: Arc<str>,
     /// The model that was asked for.
-    pub model: String,
+    pub model: Arc<str>,
     /// The model that answered, in the provider's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,

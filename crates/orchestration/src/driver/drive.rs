@@ -16,11 +16,10 @@ use switchboard_domain::{
     ToolHostChange, ToolHostChanges, Warning, WarningKind,
 };
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     Settings,
-    publish::{Publisher, handover},
+    publish::{Handover, Publisher},
 };
 use crate::{
     Run, RunEventKind, RunReport, Step, UnexpectedInput,
@@ -32,7 +31,6 @@ use crate::{
 pub(super) struct Driver {
     pub(super) agent: Arc<Settings>,
     pub(super) publisher: Publisher,
-    pub(super) cancel: CancellationToken,
     /// When the run's time is up.
     pub(super) deadline: Option<Instant>,
     /// The tools as their host declares them: what is injected and promised depends on these.
@@ -41,6 +39,8 @@ pub(super) struct Driver {
     pub(super) recipe: Option<Arc<Recipe>>,
     selection: Option<RecipeTools>,
     resumed: bool,
+    /// Until the run is over.
+    traced: Option<AgentTrace>,
 }
 
 /// Whether the loop goes on.
@@ -59,30 +59,21 @@ pub(super) enum Stopped {
 }
 
 impl Driver {
-    pub(super) fn new(
-        agent: Arc<Settings>,
-        publisher: Publisher,
-        cancel: CancellationToken,
-    ) -> Self {
+    pub(super) fn new(agent: Arc<Settings>, publisher: Publisher, traced: AgentTrace) -> Self {
         Self {
             recipe: agent.recipe.clone(),
             agent,
             publisher,
-            cancel,
             deadline: None,
             originals: Vec::new(),
             selection: None,
             resumed: false,
+            traced: Some(traced),
         }
     }
 
     // Boxed is what is big: an async function keeps its arguments twice.
-    pub(super) async fn drive(
-        mut self: Box<Self>,
-        mut run: Box<Run>,
-        resumed: bool,
-        traced: AgentTrace,
-    ) -> Box<Run> {
+    pub(super) async fn drive(mut self: Box<Self>, mut run: Box<Run>, resumed: bool) -> Box<Run> {
         self.resumed = resumed;
         run.shares_validators(self.agent.validators.clone());
         run.shares_weights(Arc::clone(&self.agent.weights));
@@ -99,12 +90,7 @@ impl Driver {
         self.tell(mem::take(&mut run.told_late)).await;
         run.untold.clear();
         let switched = self.first_model_if_gone(&mut run);
-        let model = run.model().clone();
-        if let Some(model) = self.model(&model) {
-            run.knows_model(model.capabilities().clone(), self.price_of(model.id()));
-        }
-        self.tell([RunEventKind::RunStarted { model, resumed }])
-            .await;
+        self.tell([self.started(&mut run)]).await;
         self.tell(switched).await;
         run.tick((self.agent.clock)());
         if resumed {
@@ -138,9 +124,10 @@ impl Driver {
             }
             let done = match run.next_step() {
                 Step::Done => break,
-                _ if self.cancel.is_cancelled() => Ok(Flow::Stopped(Stopped::Cancelled)),
+                _ if self.publisher.is_cancelled() => Ok(Flow::Stopped(Stopped::Cancelled)),
                 Step::CallModel => self.call_model(&mut run).await,
-                Step::AskApproval(requests) => self.ask(&mut run, &requests).await,
+                // Boxed: it is big, and a person is slower than that.
+                Step::AskApproval(requests) => Box::pin(self.ask(&mut run, &requests)).await,
                 Step::CallTools(calls) => self.call_tools(&mut run, calls).await,
             };
             match done {
@@ -173,7 +160,9 @@ impl Driver {
             self.reached(&mut run, Checkpoint::Over).await;
         }
         if let Some(report) = run.report() {
-            traced.ended(&report);
+            if let Some(traced) = self.traced.take() {
+                traced.ended(&report);
+            }
             let report: Box<RunReport> = Box::new(report);
             self.publisher.publish(RunEventKind::RunFinished { report });
         }
@@ -183,10 +172,11 @@ impl Driver {
 
     /// Says what happened, and goes on when the reader has heard it. Whatever the reader then
     /// decides, such as to cancel, holds for the very next thing that the driver does.
-    pub(super) async fn tell(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
-        if self.publisher.publish_all(kinds) {
-            handover().await;
-        }
+    ///
+    /// Said is it at once, and what is to be awaited is small: all that is told would else be in the state of
+    /// the driver for a while.
+    pub(super) fn tell(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> Handover {
+        Handover::of(self.publisher.publish_all(kinds))
     }
 
     /// The same, of what happened in the run. Where an answer or a result is among it, the run is stored with
@@ -198,8 +188,7 @@ impl Driver {
         {
             run.untold = kinds;
             self.reached(run, point).await;
-            let kinds = mem::take(&mut run.untold);
-            self.tell(kinds).await;
+            self.tell(mem::take(&mut run.untold)).await;
         } else {
             self.tell(kinds).await;
         }
@@ -210,7 +199,7 @@ impl Driver {
         &self,
         future: impl Future<Output = T>,
     ) -> Result<T, Stopped> {
-        if self.cancel.is_cancelled() {
+        if self.publisher.is_cancelled() {
             return Err(Stopped::Cancelled);
         }
         let mut future = pin!(future);
@@ -223,24 +212,35 @@ impl Driver {
         .await
     }
 
+    /// Waits, but not when the run is cancelled: that comes first.
+    async fn unless_cancelled<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            if self.publisher.is_cancelled() {
+                return Poll::Ready(None);
+            }
+            future.as_mut().poll(context).map(Some)
+        })
+        .await
+    }
+
     /// Waits until the run is to stop.
     pub(super) async fn stopped(&self) -> Stopped {
-        let cancelled = self.cancel.cancelled();
-        match self.deadline {
-            None => {
-                cancelled.await;
-                Stopped::Cancelled
-            }
-            Some(deadline) => match tokio::time::timeout_at(deadline, cancelled).await {
-                Ok(()) => Stopped::Cancelled,
-                Err(_) => Stopped::TimeIsUp,
-            },
+        let cancelled = self.publisher.cancelled();
+        let Some(deadline) = self.deadline else {
+            cancelled.await;
+            return Stopped::Cancelled;
+        };
+        // Boxed: a timer is big, and most runs have none.
+        match Box::pin(tokio::time::timeout_at(deadline, cancelled)).await {
+            Ok(()) => Stopped::Cancelled,
+            Err(_) => Stopped::TimeIsUp,
         }
     }
 
     /// Whether and why the run is to stop now.
     pub(super) fn is_stopped(&self) -> Option<Stopped> {
-        if self.cancel.is_cancelled() {
+        if self.publisher.is_cancelled() {
             return Some(Stopped::Cancelled);
         }
         let is_up = self
@@ -260,6 +260,18 @@ impl Driver {
         match why {
             Stopped::Cancelled => run.cancel(partial, elapsed_ms),
             Stopped::TimeIsUp => run.time_is_up(partial, elapsed_ms),
+        }
+    }
+
+    /// Says with which model it begins, or goes on.
+    fn started(&self, run: &mut Run) -> RunEventKind {
+        let asked = run.model().clone();
+        if let Some(model) = self.model(&asked) {
+            run.knows_model(model.capabilities().clone(), self.price_of(model.id()));
+        }
+        RunEventKind::RunStarted {
+            model: asked,
+            resumed: self.resumed,
         }
     }
 
@@ -456,7 +468,7 @@ impl Driver {
                     run.pause(now);
                     let decided = in_time(approver.decide_any(&open), soonest(&open, now));
                     let heard = either(decided, self.word_ahead(&id, &ahead));
-                    match self.cancel.run_until_cancelled(heard).await {
+                    match self.unless_cancelled(heard).await {
                         Some(Heard::First(decision)) => decision,
                         Some(Heard::Ahead(place, decision)) => {
                             if let Some(call) = ahead.get(place) {

@@ -11,7 +11,6 @@ use std::{fmt, sync::Arc};
 use futures_core::Stream;
 use jiff::Timestamp;
 use switchboard_domain::{Approver, ChatModel, Message, ModelId, Principal, Role, ToolHost};
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
@@ -328,7 +327,6 @@ impl Agent {
     }
 
     fn start(&self, run: Run, resumed: bool) -> RunStream {
-        let cancel = CancellationToken::new();
         let (publisher, events) = publish::Publisher::new(&run, Arc::clone(&self.settings.clock));
         let traced = AgentTrace::begin(
             self.settings.name.as_deref(),
@@ -337,13 +335,13 @@ impl Agent {
             run.session(),
         );
         let span = traced.span();
-        let driver = drive::Driver::new(Arc::clone(&self.settings), publisher, cancel.clone());
+        let driver = drive::Driver::new(Arc::clone(&self.settings), publisher, traced);
         let (driver, run) = (Box::new(driver), Box::new(run));
         // The box is there before the future: the compiler makes it in its place, where it else would move some
         // kilobytes.
         let room = Box::new_uninit();
-        let whole = Box::write(room, driver.drive(run, resumed, traced).instrument(span));
-        RunStream::new(events, cancel, Box::into_pin(whole))
+        let whole = Box::write(room, driver.drive(run, resumed).instrument(span));
+        RunStream::new(events, Box::into_pin(whole))
     }
 }
 

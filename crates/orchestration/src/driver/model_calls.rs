@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use jiff::Timestamp;
 use switchboard_domain::{
     ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, ModelEvent, Part, PartStart,
-    ResponseAccumulator, ToolCatalog,
+    ResponseAccumulator, ServerProblem, ToolCatalog,
 };
 use tracing::Instrument as _;
 
@@ -59,24 +59,52 @@ struct Shown {
     formatter: Option<Box<(FormatterMode, PartialFormatter)>>,
 }
 
+/// A question on its way to the model, with what is known of it meanwhile. In a box: it stays while the driver waits.
+struct Asked {
+    request: Box<ChatRequest>,
+    shown: Shown,
+    traced: ChatTrace,
+}
+
 impl Driver {
     pub(super) async fn call_model(&mut self, run: &mut Run) -> Result<Flow, UnexpectedInput> {
+        let call = match self.next_call(run).await {
+            Ok(call) => call,
+            Err(why) => return Ok(Flow::Stopped(why)),
+        };
+        self.tell(call.events).await;
+        let Some(model) = self.model(run.model()) else {
+            let error = ModelError::new(
+                &*run.model().provider,
+                ModelErrorKind::Configuration,
+                "there is no model to ask",
+            );
+            let events = match call.purpose {
+                CallPurpose::Answer => run.model_failed(&error, None, None)?,
+                CallPurpose::Summary => run.summarised(Err(&error))?,
+            };
+            self.tell(events).await;
+            return Ok(Flow::Go);
+        };
+        match call.purpose {
+            CallPurpose::Answer => self.answer(run, &*model, call.request).await,
+            // Boxed, like all that is rare and waits.
+            CallPurpose::Summary => Box::pin(self.summary(run, &*model, &call.request)).await,
+        }
+    }
+
+    /// What is to be asked with the tools there are now.
+    async fn next_call(&mut self, run: &mut Run) -> Result<ModelCall, Stopped> {
         let catalog = match self.agent.tools.clone() {
             None => ToolCatalog::default(),
-            Some(host) => match self.unless_stopped(host.tools()).await {
-                Ok(catalog) => catalog,
-                Err(why) => return Ok(Flow::Stopped(why)),
-            },
+            Some(host) => self.unless_stopped(host.tools()).await?,
         };
-        let mut problems = catalog.problems;
-        for problem in &mut problems {
-            problem.message = self.agent.context.scrub_text(&problem.message).into_owned();
+        let ToolCatalog { tools, problems } = catalog;
+        self.tell(self.unavailable(problems, run)).await;
+        if self.publisher.is_cancelled() {
+            return Err(Stopped::Cancelled);
         }
-        self.tell(run.tools_unavailable(&problems)).await;
-        if self.cancel.is_cancelled() {
-            return Ok(Flow::Stopped(Stopped::Cancelled));
-        }
-        let (tools, problems) = self.visible(catalog.tools);
+        let (tools, problems) = self.visible(tools);
         if !self.agent.context.is_empty() {
             run.tools_declared(self.originals.clone());
         }
@@ -87,29 +115,15 @@ impl Driver {
             let examples = recipe.examples(&tools);
             run.show_examples(examples.messages);
         }
-        let ModelCall {
-            request,
-            purpose,
-            events,
-        } = run.begin_model_call(tools);
-        self.tell(events).await;
-        let Some(model) = self.model(run.model()) else {
-            let error = ModelError::new(
-                run.model().provider.clone(),
-                ModelErrorKind::Configuration,
-                "there is no model to ask",
-            );
-            let events = match purpose {
-                CallPurpose::Answer => run.model_failed(&error, None, None)?,
-                CallPurpose::Summary => run.summarised(Err(&error))?,
-            };
-            self.tell(events).await;
-            return Ok(Flow::Go);
-        };
-        match purpose {
-            CallPurpose::Answer => self.answer(run, model.as_ref(), Box::new(request)).await,
-            CallPurpose::Summary => self.summary(run, model.as_ref(), &request).await,
+        Ok(run.begin_model_call(tools))
+    }
+
+    /// Says which servers are missing, without what is injected.
+    fn unavailable(&self, mut problems: Vec<ServerProblem>, run: &mut Run) -> Vec<RunEventKind> {
+        for problem in &mut problems {
+            problem.message = self.agent.context.scrub_text(&problem.message).into_owned();
         }
+        run.tools_unavailable(&problems)
     }
 
     async fn answer(
@@ -125,20 +139,36 @@ impl Driver {
             tool_choice: request.tool_choice.clone(),
         }])
         .await;
-        let mut shown = Shown {
-            open_tools: Vec::new(),
-            ids: None,
-            gathers: run.stage() == Some(RunPhase::Gathering),
-            formatter: run.partial_formatter().map(Box::new),
-        };
-        let traced = ChatTrace::begin(run.steps(), model.id(), &request, run.session());
-        let span = traced.span();
+        let mut asked = Box::new(Asked {
+            shown: Shown {
+                open_tools: Vec::new(),
+                ids: None,
+                gathers: run.stage() == Some(RunPhase::Gathering),
+                formatter: run.partial_formatter().map(Box::new),
+            },
+            traced: ChatTrace::begin(run.steps(), model.id(), &request, run.session()),
+            request,
+        });
+        let span = asked.traced.span();
         let answer = self
-            .stream_answer(run, model, &request, &mut shown, &traced)
+            .stream_answer(run, model, &mut asked)
             .instrument(span)
             .await;
         run.tick((self.agent.clock)());
-        let events = match answer {
+        let events = self.answered(run, asked, answer)?;
+        self.tell_stored(run, events).await;
+        Ok(Flow::Go)
+    }
+
+    /// What came of an answer.
+    fn answered(
+        &self,
+        run: &mut Run,
+        asked: Box<Asked>,
+        answer: Answer,
+    ) -> Result<Vec<RunEventKind>, UnexpectedInput> {
+        let Asked { shown, traced, .. } = *asked;
+        Ok(match answer {
             Answer::Whole(answer) => {
                 traced.answered(&answer);
                 let mut events = run.model_answered(answer)?;
@@ -169,9 +199,7 @@ impl Driver {
             Answer::Stopped(why, partial) => {
                 self.stop(run, why, partial, &std::collections::HashMap::new())
             }
-        };
-        self.tell_stored(run, events).await;
-        Ok(Flow::Go)
+        })
     }
 
     async fn summary(
@@ -211,14 +239,12 @@ impl Driver {
         self.is_stopped()
     }
 
-    async fn stream_answer(
-        &self,
-        run: &Run,
-        model: &dyn ChatModel,
-        request: &ChatRequest,
-        shown: &mut Shown,
-        traced: &ChatTrace,
-    ) -> Answer {
+    async fn stream_answer(&self, run: &Run, model: &dyn ChatModel, asked: &mut Asked) -> Answer {
+        let Asked {
+            request,
+            shown,
+            traced,
+        } = asked;
         let provider = &model.id().provider;
         let mut stream = match self.unless_stopped(model.stream(request)).await {
             Err(why) => return Answer::Stopped(why, None),
@@ -254,7 +280,7 @@ impl Driver {
                         if let Some(why) = self.heard(told.count).await {
                             return Answer::Stopped(why, partial(answer));
                         }
-                        let error = ModelError::from_grammar(provider, fault);
+                        let error = ModelError::from_grammar(&**provider, fault);
                         return Answer::Failed(error, partial(answer));
                     }
                     told.heard += 1;
@@ -280,13 +306,15 @@ impl Driver {
             return Answer::Stopped(why, partial(answer));
         }
         if !answer.is_finished() {
-            let error =
-                ModelError::from_grammar(provider, switchboard_domain::GrammarViolation::NoFinish);
+            let error = ModelError::from_grammar(
+                &**provider,
+                switchboard_domain::GrammarViolation::NoFinish,
+            );
             return Answer::Failed(error, partial(answer));
         }
         match answer.finish() {
             Ok(answer) => Answer::Whole(answer),
-            Err(fault) => Answer::Failed(ModelError::from_grammar(provider, fault), None),
+            Err(fault) => Answer::Failed(ModelError::from_grammar(&**provider, fault), None),
         }
     }
 }

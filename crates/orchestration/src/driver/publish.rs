@@ -4,8 +4,12 @@ use std::{
     collections::VecDeque,
     fmt,
     future::{Future, poll_fn},
+    mem,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -20,7 +24,13 @@ use crate::{Clock, Run, RunEvent, RunEventKind, trace::RunLog};
 /// thread and too late: number, order and what may still be said are decided under one lock.
 #[derive(Clone)]
 pub(crate) struct Publisher {
-    inner: Arc<Mutex<Inner>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Whether somebody wants the run to stop. Looked at after everything that is waited for, so it is no lock.
+    cancelled: AtomicBool,
+    inner: Mutex<Inner>,
 }
 
 struct Inner {
@@ -37,6 +47,8 @@ struct Inner {
     /// Who waits for more. A channel would do the same, but counts every event against the time slice of its
     /// task: tokio then takes a reader of many words for one that never gives way.
     waiting: Option<Waker>,
+    /// Somebody cancelled while nobody was waiting to be woken.
+    is_poked: bool,
     /// Whether nobody reads any more: the driver is about to be dropped with its stream.
     unread: bool,
     log: RunLog,
@@ -114,9 +126,11 @@ impl Pace {
 
 /// The one reader of a run's events.
 pub(super) struct Listener {
-    inner: Arc<Mutex<Inner>>,
-    /// What was taken and not yet handed out.
-    taken: VecDeque<RunEvent>,
+    shared: Arc<Shared>,
+    /// How many of the events that were told may be handed out before the driver goes on. They stay where they are:
+    /// a second queue is ten lines of memory more that are in no cache when the run goes on, and taking one of a lock that nobody
+    /// else wants costs less.
+    seen: usize,
     /// Until there is room for progress that is held back.
     room: Option<Pin<Box<Sleep>>>,
 }
@@ -131,16 +145,54 @@ impl Publisher {
             holding: 0,
             told: VecDeque::new(),
             waiting: None,
+            is_poked: false,
             unread: false,
             log: RunLog::default(),
         };
-        let inner = Arc::new(Mutex::new(inner));
+        let shared = Arc::new(Shared {
+            cancelled: AtomicBool::new(false),
+            inner: Mutex::new(inner),
+        });
         let listener = Listener {
-            inner: Arc::clone(&inner),
-            taken: VecDeque::new(),
+            shared: Arc::clone(&shared),
+            seen: 0,
             room: None,
         };
-        (Self { inner }, listener)
+        (Self { shared }, listener)
+    }
+
+    /// Has the run stopped. Doing so twice, or after its end, changes nothing.
+    pub(super) fn cancel(&self) {
+        // `Release` for whoever sees it: what was done before is seen too, as with a lock.
+        if self.shared.cancelled.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut inner = self.shared.lock();
+        let waiting = inner.waiting.take();
+        // The reader may just have polled the driver, which saw nothing, and be about to wait.
+        inner.is_poked = waiting.is_none();
+        drop(inner);
+        if let Some(waiting) = waiting {
+            waiting.wake();
+        }
+    }
+
+    /// Whether somebody wants the run to stop.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Waits until somebody wants the run to stop. Only to be awaited by the driver itself, and by nothing that
+    /// is polled only if it was woken, such as one of several: no waker is kept, for whoever cancels wakes the reader of the
+    /// events, and that polls the driver.
+    pub(super) fn cancelled(&self) -> impl Future<Output = ()> {
+        poll_fn(|_| {
+            if self.is_cancelled() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
     }
 
     pub(super) fn publish(&self, kind: RunEventKind) {
@@ -231,7 +283,7 @@ impl Publisher {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.shared.lock();
         let held = inner.holding;
         let done = act(&mut inner);
         // Whoever waits also waits for the time of what is held back.
@@ -249,41 +301,57 @@ impl Publisher {
     }
 }
 
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Listener {
-    /// The next of the events that were taken together.
-    pub(super) fn taken(&mut self) -> Option<RunEvent> {
-        self.taken.pop_front()
+    /// Who speaks to it.
+    pub(super) fn publisher(&self) -> Publisher {
+        Publisher {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// The next of the events that were seen together.
+    pub(super) fn seen(&mut self) -> Option<RunEvent> {
+        self.seen = self.seen.checked_sub(1)?;
+        self.shared.lock().take()
     }
 
     /// The next event, if one was told.
     pub(super) fn next(&mut self) -> Option<RunEvent> {
-        self.taken().or_else(|| self.take(None))
+        self.seen().or_else(|| self.look(None))
     }
 
     /// The same; if there is none, the task is woken by the next one.
     pub(super) fn next_or_wake(&mut self, context: &mut Context<'_>) -> Option<RunEvent> {
-        let next = self.taken();
-        next.or_else(|| self.take(Some(context)))
+        let next = self.seen();
+        next.or_else(|| self.look(Some(context)))
     }
 
-    /// Takes everything that was told, and gives the first of it.
-    fn take(&mut self, context: Option<&mut Context<'_>>) -> Option<RunEvent> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Sees everything that was told, and gives the first of it.
+    fn look(&mut self, context: Option<&mut Context<'_>>) -> Option<RunEvent> {
+        let mut inner = self.shared.lock();
         let opens_at = inner.tell_held();
-        // It is empty; from its first place on again. Else every event is written to the place behind the one before it, which
-        // is in no cache any more where many runs wait.
-        self.taken.clear();
-        std::mem::swap(&mut self.taken, &mut inner.told);
+        let first = inner.take();
+        self.seen = inner.told.len();
         // Who asks need not be woken, unless there is nothing.
-        let context = context.filter(|_| self.taken.is_empty());
+        let context = context.filter(|_| first.is_none());
         let waiting = context.as_ref().map(|context| context.waker().clone());
-        let before = std::mem::replace(&mut inner.waiting, waiting);
+        let is_poked = context.is_some() && mem::take(&mut inner.is_poked);
+        let before = mem::replace(&mut inner.waiting, waiting);
         drop(inner);
         drop(before);
         if let Some(context) = context {
+            if is_poked {
+                context.waker().wake_by_ref();
+            }
             self.wait_for_room(opens_at, context);
         }
-        self.taken.pop_front()
+        first
     }
 
     /// Has the task woken when there is room for what is held back.
@@ -309,9 +377,9 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.shared.lock();
         inner.unread = true;
-        let told = std::mem::take(&mut inner.told);
+        let told = mem::take(&mut inner.told);
         drop(inner);
         // Outside of the lock: there may be much of it.
         drop(told);
@@ -319,6 +387,16 @@ impl Drop for Listener {
 }
 
 impl Inner {
+    fn take(&mut self) -> Option<RunEvent> {
+        let next = self.told.pop_front();
+        if self.told.is_empty() {
+            // From its first place on again. Else every event is written to the place behind the one before it, which is in no
+            // cache any more where many runs wait.
+            self.told.clear();
+        }
+        next
+    }
+
     fn say(&mut self, kind: RunEventKind, time: Timestamp) {
         match &kind {
             RunEventKind::ToolStarted { id } => {
@@ -399,16 +477,33 @@ impl fmt::Debug for Publisher {
 ///
 /// No waker is kept: the stream of events polls the driver only when the reader has all that was told when the
 /// driver gave way, so the next poll is the reader asking for more, and there is nothing to wait for before.
-pub(super) fn handover() -> impl Future<Output = ()> {
-    let mut gave_way = false;
-    poll_fn(move |_| {
-        if gave_way {
-            Poll::Ready(())
-        } else {
-            gave_way = true;
+pub(super) fn handover() -> Handover {
+    Handover { gives_way: true }
+}
+
+/// What [`handover`] gives.
+#[must_use]
+pub(super) struct Handover {
+    gives_way: bool,
+}
+
+impl Handover {
+    /// If this said anything.
+    pub(super) fn of(said: bool) -> Self {
+        Self { gives_way: said }
+    }
+}
+
+impl Future for Handover {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if mem::take(&mut self.gives_way) {
             Poll::Pending
+        } else {
+            Poll::Ready(())
         }
-    })
+    }
 }
 
 /// The time of day.

@@ -8,9 +8,8 @@ use std::{
 
 use futures_core::{Stream, future::BoxFuture};
 use futures_util::StreamExt;
-use tokio_util::sync::CancellationToken;
 
-use super::publish::Listener;
+use super::publish::{Listener, Publisher};
 use crate::{Run, RunEvent};
 
 /// A run as it happens. Polling the stream is what drives it; nothing is spawned. The run does
@@ -23,7 +22,6 @@ use crate::{Run, RunEvent};
 /// and a history in which every tool use has its result.
 pub struct RunStream {
     events: Listener,
-    cancel: CancellationToken,
     driver: Option<BoxFuture<'static, Box<Run>>>,
     finished: Option<Box<Run>>,
     /// Events that were handed out without a pause.
@@ -35,14 +33,9 @@ pub struct RunStream {
 const IN_A_ROW: u32 = 128;
 
 impl RunStream {
-    pub(super) fn new(
-        events: Listener,
-        cancel: CancellationToken,
-        driver: BoxFuture<'static, Box<Run>>,
-    ) -> Self {
+    pub(super) fn new(events: Listener, driver: BoxFuture<'static, Box<Run>>) -> Self {
         Self {
             events,
-            cancel,
             driver: Some(driver),
             finished: None,
             in_a_row: 0,
@@ -51,7 +44,7 @@ impl RunStream {
 
     /// Stops the run from elsewhere.
     pub fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle(self.cancel.clone())
+        CancelHandle(Some(self.events.publisher()))
     }
 
     /// Drives the run to its end, events unseen, and gives it: history, report and all.
@@ -83,7 +76,7 @@ impl Stream for RunStream {
         }
         this.in_a_row += 1;
         // What was told since the last look is taken with what the driver tells now: one look for both.
-        if let Some(event) = this.events.taken() {
+        if let Some(event) = this.events.seen() {
             return Poll::Ready(Some(event));
         }
         loop {
@@ -119,16 +112,18 @@ impl fmt::Debug for RunStream {
 
 /// Stops a run from elsewhere.
 #[derive(Debug, Clone)]
-pub struct CancelHandle(CancellationToken);
+pub struct CancelHandle(Option<Publisher>);
 
 impl CancelHandle {
     /// Of a run that is over.
     pub(crate) fn of_nothing() -> Self {
-        Self(CancellationToken::new())
+        Self(None)
     }
 
     /// Stops it. Doing so twice, or after its end, changes nothing.
     pub fn cancel(&self) {
-        self.0.cancel();
+        if let Some(run) = &self.0 {
+            run.cancel();
+        }
     }
 }

@@ -97,7 +97,7 @@ impl Driver {
         let ahead = self.not_asked(run, |_| false);
         let stopped = 'calls: loop {
             let mut leaving = Vec::new();
-            while running.len() + leaving.len() < at_once && !self.cancel.is_cancelled() {
+            while running.len() + leaving.len() < at_once && !self.publisher.is_cancelled() {
                 let Some(planned) = waiting.next() else { break };
                 let call = self.outgoing(run, planned);
                 if let Some(output) = self.cached(&call) {
@@ -120,7 +120,7 @@ impl Driver {
             };
             for (call, events) in leaving {
                 let id = &call.planned.id;
-                if self.cancel.is_cancelled() {
+                if self.publisher.is_cancelled() {
                     run.not_left(id)?;
                 } else if !is_stored && may_harm(&call.planned) {
                     let events = run.held_back(id)?;
@@ -155,7 +155,7 @@ impl Driver {
                 next = running.next().now_or_never().flatten();
             }
             self.tell_stored(run, ended).await;
-            if self.cancel.is_cancelled() {
+            if self.publisher.is_cancelled() {
                 break 'calls Stopped::Cancelled;
             }
         };

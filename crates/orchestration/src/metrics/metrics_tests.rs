@@ -13,7 +13,7 @@ struct Feed {
 impl Feed {
     fn new() -> Self {
         let cost: CostOf = Arc::new(|model, usage| {
-            (model.name == "large" && usage.output_tokens == Some(50)).then_some(0.5)
+            (&*model.name == "large" && usage.output_tokens == Some(50)).then_some(0.5)
         });
         Self {
             metrics: Metrics::default().with_cost(cost),
@@ -331,7 +331,7 @@ fn names_of_models_that_somebody_makes_up_push_no_other_out() {
     feed.answer();
     let counted = |feed: &Feed, name: &str| {
         let models = feed.metrics.snapshot().models;
-        let found = models.iter().find(|model| model.model.name == name);
+        let found = models.iter().find(|model| &*model.model.name == name);
         found.map(|model| (model.requests.successful, model.requests.failed))
     };
     assert_eq!(counted(&feed, "known-1"), Some((0, 1)));

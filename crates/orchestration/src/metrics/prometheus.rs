@@ -83,8 +83,8 @@ impl Snapshot {
             .map(|model| {
                 let id = &model.model;
                 [
-                    ("provider", id.provider.as_str()),
-                    ("model", id.name.as_str()),
+                    ("provider", id.provider.as_ref()),
+                    ("model", id.name.as_ref()),
                 ]
             })
             .collect();

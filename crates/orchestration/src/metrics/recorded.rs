@@ -109,7 +109,7 @@ impl RecordedMetrics {
     }
 
     fn model_call(&mut self, run_id: &str, call: &ModelCall) {
-        let model = ModelId::new(&call.provider, &call.model);
+        let model = ModelId::new(call.provider.clone(), call.model.clone());
         let run = self.runs.entry(run_id.to_owned()).or_default();
         run.model = Some(model.clone());
         run.known.extend(run.new.drain(..));

@@ -12,7 +12,7 @@ use crate::{
 };
 
 fn cost() -> CostOf {
-    Arc::new(|model, _| (model.name == "large").then_some(0.5))
+    Arc::new(|model, _| (&*model.name == "large").then_some(0.5))
 }
 
 /// Events of one run, numbered and a hundred milliseconds apart, and what their audit says.

@@ -59,10 +59,10 @@ impl Run {
             if summarised {
                 self.phase = Phase::Summarising;
                 return ModelCall {
-                    request: ChatRequest {
+                    request: Box::new(ChatRequest {
                         delivery: self.options.delivery,
                         ..ChatRequest::new(summary_request(&dropped))
-                    },
+                    }),
                     purpose: CallPurpose::Summary,
                     events,
                 };
@@ -104,7 +104,7 @@ impl Run {
             ..ChatRequest::default()
         };
         ModelCall {
-            request: self.shape(request),
+            request: Box::new(self.shape(request)),
             purpose: CallPurpose::Answer,
             events,
         }

@@ -251,8 +251,8 @@ impl ToolAnswer {
 /// A request of a run to its model.
 #[derive(Debug)]
 pub struct ModelCall {
-    /// What to send.
-    pub request: ChatRequest,
+    /// What to send. In a box: it is big, and goes from hand to hand.
+    pub request: Box<ChatRequest>,
     /// What it is for.
     pub purpose: CallPurpose,
     /// What happened on the way.

@@ -28,7 +28,7 @@ async fn the_next_model_goes_on_where_the_first_failed_before_it_showed_anything
         .with_tools(tools.clone());
     let (events, report) = ask(&agent, "go").await;
     assert_eq!(report.answer, "From the second.");
-    assert_eq!(report.model.name, "second");
+    assert_eq!(&*report.model.name, "second");
     assert_eq!(
         report.steps, 2,
         "the failed call brought nothing and does not count"
@@ -41,7 +41,7 @@ async fn the_next_model_goes_on_where_the_first_failed_before_it_showed_anything
     );
     let switched = events.iter().any(|event| {
         matches!(&event.kind, RunEventKind::ModelSwitched { to, reason, .. }
-            if to.name == "second" && reason.contains("busy"))
+            if &*to.name == "second" && reason.contains("busy"))
     });
     assert!(switched);
 }

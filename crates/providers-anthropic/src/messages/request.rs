@@ -114,7 +114,7 @@ pub fn to_wire<'a>(
         warnings: &mut warnings,
     };
     let refuser = if capabilities.sampling == Some(false) {
-        Some(model.name.clone())
+        Some(model.name.to_string())
     } else {
         let version = &options.api_version;
         options
@@ -297,7 +297,7 @@ fn response_format<'a>(
     let unsupported = |feature: &str| {
         let feature = feature.to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
-        ModelError::new(&model.provider, kind, "")
+        ModelError::new(&*model.provider, kind, "")
     };
     let (name, schema) = match &request.response_format {
         ResponseFormat::Text => return Ok(None),

@@ -550,7 +550,7 @@ impl MessagesDecoder {
     }
 
     fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&self.model.provider, kind, message)
+        ModelError::new(&*self.model.provider, kind, message)
     }
 }
 

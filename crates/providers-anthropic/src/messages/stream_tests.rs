@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use switchboard_domain::{ChatResponse, Part, ResponseAccumulator, ToolInput};
 
 use super::*;
@@ -67,9 +69,9 @@ pub(super) fn of(values: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) 
     run(texts.iter().map(|text| ("", text.as_str())))
 }
 
-fn state(part: &Part) -> (&Option<String>, &Value) {
+fn state(part: &Part) -> (&Option<Arc<str>>, &Value) {
     let state = part.provider_state().unwrap();
-    assert_eq!(state.provider, "anthropic");
+    assert_eq!(&*state.provider, "anthropic");
     (&state.model, &state.data)
 }
 

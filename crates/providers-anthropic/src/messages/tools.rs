@@ -48,7 +48,7 @@ pub(crate) fn tools<'a>(
     let invalid = |field: &str, message: &str| {
         let field = Some(field.to_owned());
         let kind = ModelErrorKind::InvalidRequest { field };
-        ModelError::new(&model.provider, kind, message)
+        ModelError::new(&*model.provider, kind, message)
     };
     let server = server_tools(request, capabilities, options, warnings);
     let forced = forced(request, &server).map_err(|message| invalid("tool_choice", &message))?;
@@ -80,7 +80,7 @@ pub(crate) fn tools<'a>(
         }
         let feature = "tool use by this model".to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
-        return Err(ModelError::new(&model.provider, kind, ""));
+        return Err(ModelError::new(&*model.provider, kind, ""));
     }
     let mut declare = Declare {
         request,

@@ -58,7 +58,7 @@ pub(crate) fn conversation<'a>(
         let field = Some("contents".to_owned());
         let kind = ModelErrorKind::InvalidRequest { field };
         let message = "there is nothing to answer: no message of the person or the model";
-        return Err(ModelError::new(&mapper.model.provider, kind, message));
+        return Err(ModelError::new(&*mapper.model.provider, kind, message));
     }
     turns.pair(&mut mapper);
     turns.begin_with_the_user(&mut mapper);

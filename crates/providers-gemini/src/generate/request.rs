@@ -150,7 +150,7 @@ fn answer_format<'a>(
     let unsupported = |feature: &str| {
         let feature = feature.to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
-        Err(ModelError::new(&model.provider, kind, ""))
+        Err(ModelError::new(&*model.provider, kind, ""))
     };
     let (name, wanted) = match &request.response_format {
         ResponseFormat::Text => return Ok(()),

@@ -603,7 +603,7 @@ impl GenerateDecoder {
     }
 
     fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&self.model.provider, kind, message)
+        ModelError::new(&*self.model.provider, kind, message)
     }
 }
 

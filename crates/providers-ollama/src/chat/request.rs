@@ -106,7 +106,7 @@ fn answer_format<'a>(
     let unsupported = |feature: &str| {
         let feature = feature.to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
-        Err(ModelError::new(&model.provider, kind, ""))
+        Err(ModelError::new(&*model.provider, kind, ""))
     };
     let (name, schema) = match &request.response_format {
         ResponseFormat::Text => return Ok(None),
@@ -124,7 +124,7 @@ fn answer_format<'a>(
         let field = Some("format".to_owned());
         let kind = ModelErrorKind::InvalidRequest { field };
         let message = format!("schema `{name}` is no JSON object");
-        return Err(ModelError::new(&model.provider, kind, message));
+        return Err(ModelError::new(&*model.provider, kind, message));
     }
     Ok(Some((name, schema)))
 }

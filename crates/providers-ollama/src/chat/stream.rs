@@ -392,7 +392,7 @@ impl ChatDecoder {
     }
 
     fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&self.model.provider, kind, message)
+        ModelError::new(&*self.model.provider, kind, message)
     }
 }
 

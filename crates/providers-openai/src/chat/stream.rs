@@ -410,7 +410,7 @@ impl ChatDecoder {
     }
 
     fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&self.model.provider, kind, message)
+        ModelError::new(&*self.model.provider, kind, message)
     }
 
     fn in_band(&self, error: &ApiError) -> ModelError {

@@ -1,5 +1,7 @@
 //! Wire events → domain events.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, ToolChoiceOutcome, Usage,
@@ -19,7 +21,7 @@ use crate::{
 /// The stream's state machine: wire events in, domain events out.
 #[derive(Debug)]
 pub struct ResponsesDecoder {
-    provider: String,
+    provider: Arc<str>,
     tool_choice: ToolChoiceOutcome,
     warnings: Vec<Warning>,
     /// Tokens at which the answer was cut off, though the server does not say so.
@@ -79,7 +81,7 @@ impl ResponsesDecoder {
         });
         if answer.is_none() {
             if let Some(error) = ApiError::from_body(&value) {
-                return Err(error.in_band(&self.provider));
+                return Err(error.in_band(&*self.provider));
             }
             let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
             return Err(self.error(ModelErrorKind::Protocol, message));
@@ -196,7 +198,7 @@ impl ResponsesDecoder {
         if status == "failed" {
             let error = response.error.as_ref().filter(|error| is_error(error));
             let error = error.map(ApiError::from_error).unwrap_or_default();
-            return Err(error.in_band(&self.provider));
+            return Err(error.in_band(&*self.provider));
         }
         if status == "cancelled" {
             let message = "the answer was cancelled at the provider";
@@ -230,7 +232,7 @@ impl ResponsesDecoder {
     }
 
     fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError::new(&self.provider, kind, message)
+        ModelError::new(&*self.provider, kind, message)
     }
 }
 
@@ -279,7 +281,7 @@ impl ResponsesDecoder {
         if !data.starts_with('{') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
             let error = ApiError::from_body(&body);
-            return Err(error.map_or_else(unreadable, |error| error.in_band(&self.provider)));
+            return Err(error.map_or_else(unreadable, |error| error.in_band(&*self.provider)));
         }
         let event: Event =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
@@ -295,7 +297,7 @@ impl ResponsesDecoder {
                 None => None,
             };
             if let Some(error) = error {
-                return Err(error.in_band(&self.provider));
+                return Err(error.in_band(&*self.provider));
             }
         }
         self.event(&kind, event, events)

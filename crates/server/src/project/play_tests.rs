@@ -134,7 +134,7 @@ fn events(turn: Turn) -> Vec<Result<ModelEvent, ModelError>> {
                     kind: "web_search_tool_result".to_owned(),
                     text: Some("three pages".to_owned()),
                     provider_state: ProviderState {
-                        provider: "test".to_owned(),
+                        provider: "test".into(),
                         model: None,
                         data: json!({}),
                     },

@@ -28,7 +28,7 @@ impl Wire {
     /// [Its model](Wire::model), asked at that server.
     pub(crate) fn adapter(self, fake: &FakeModel) -> Box<dyn ChatModel> {
         let (base, transport, provider) = (fake.base_url(), transport(), self.provider());
-        let name = self.model().name;
+        let name = self.model().name.to_string();
         match self {
             Self::Anthropic => {
                 let config = AnthropicConfig {

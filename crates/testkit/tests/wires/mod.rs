@@ -60,8 +60,8 @@ impl Wire {
         let name = match self {
             Self::Anthropic => fixtures::anthropic_model().name,
             Self::Chat | Self::Responses => fixtures::openai_model().name,
-            Self::Gemini => "gemini-2.5-flash".to_owned(),
-            Self::Ollama => "qwen3:8b".to_owned(),
+            Self::Gemini => "gemini-2.5-flash".into(),
+            Self::Ollama => "qwen3:8b".into(),
         };
         ModelId::new(self.provider(), name)
     }
@@ -128,7 +128,11 @@ pub(crate) fn sent(
     warnings: Vec<Warning>,
 ) -> Result<Sent, ModelError> {
     let unwritable = |error: serde_json::Error| {
-        ModelError::new(&model.provider, ModelErrorKind::Protocol, error.to_string())
+        ModelError::new(
+            &*model.provider,
+            ModelErrorKind::Protocol,
+            error.to_string(),
+        )
     };
     let bytes = serde_json::to_string(body).map_err(unwritable)?;
     let body = serde_json::from_str(&bytes).map_err(unwritable)?;
