@@ -16,34 +16,47 @@ use switchboard_providers_common::{
 ///
 /// What is written for such schemas is held back until it is whole, and given in the shape that was
 /// asked for.
+///
+/// Mostly it is nothing, and every answer that is waited for has one: it is small, and clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Reshaped {
+pub struct Reshaped(Option<Arc<Parts>>);
+
+#[derive(Debug, Clone, Default)]
+struct Parts {
     names: Option<ToolNames>,
     tools: HashMap<String, Arc<ToolDefinition>>,
     answer: Option<Arc<Value>>,
 }
 
 impl Reshaped {
+    fn parts(&mut self) -> &mut Parts {
+        Arc::make_mut(self.0.get_or_insert_default())
+    }
+
     /// Says how the tools are called.
     pub(crate) fn named(&mut self, names: ToolNames) {
-        self.names = Some(names).filter(ToolNames::any_changed);
+        if names.any_changed() {
+            self.parts().names = Some(names);
+        } else if let Some(parts) = &mut self.0 {
+            Arc::make_mut(parts).names = None;
+        }
     }
 
     /// The name of a tool that came under a name of the wire.
     pub(crate) fn declared<'a>(&'a self, wire: &'a str) -> &'a str {
-        self.names
-            .as_ref()
-            .map_or(wire, |names| names.declared(wire))
+        let names = self.0.as_ref().and_then(|parts| parts.names.as_ref());
+        names.map_or(wire, |names| names.declared(wire))
     }
 
     /// Adds a tool.
     pub(crate) fn insert(&mut self, tool: &Arc<ToolDefinition>) {
-        self.tools.insert(tool.name.clone(), Arc::clone(tool));
+        let tools = &mut self.parts().tools;
+        tools.insert(tool.name.clone(), Arc::clone(tool));
     }
 
     /// Says the schema of the answer.
     pub(crate) fn answer(&mut self, schema: &Value) {
-        self.answer = Some(Arc::new(schema.clone()));
+        self.parts().answer = Some(Arc::new(schema.clone()));
     }
 
     /// The answer, and the input of a tool of that name, in another shape.
@@ -58,18 +71,20 @@ impl Reshaped {
 
     /// Whether everything comes as it was asked for.
     pub fn is_empty(&self) -> bool {
-        self.names.is_none() && self.tools.is_empty() && self.answer.is_none()
+        self.0.as_ref().is_none_or(|parts| {
+            parts.names.is_none() && parts.tools.is_empty() && parts.answer.is_none()
+        })
     }
 
     /// What holds back the input of a call of the tool that is declared under that name.
     pub(crate) fn hold_input(&self, name: &str) -> Option<Held> {
-        let tool = self.tools.get(name)?;
+        let tool = self.0.as_ref()?.tools.get(name)?;
         Some(Held::new(Original::Tool(Arc::clone(tool))))
     }
 
     /// What holds back a text of the answer.
     pub(crate) fn hold_answer(&self) -> Option<Held> {
-        let schema = self.answer.as_ref()?;
+        let schema = self.0.as_ref()?.answer.as_ref()?;
         Some(Held::new(Original::Answer(Arc::clone(schema))))
     }
 }

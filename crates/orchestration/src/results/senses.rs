@@ -1,6 +1,6 @@
 //! Words in the place of media that a model cannot take.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use switchboard_domain::{Media, MediaSource, Message, ModelCapabilities, Part, ToolContent};
 
@@ -11,7 +11,7 @@ pub(crate) struct Sensed {
     /// Whether it takes images, and audio.
     takes: (bool, bool),
     /// By where the message is, with that message, so that no other one comes to be there.
-    made: HashMap<usize, (Arc<Message>, Arc<Message>)>,
+    made: BTreeMap<usize, (Arc<Message>, Arc<Message>)>,
 }
 
 impl Sensed {

@@ -232,7 +232,7 @@ impl Run {
             estimate.output = tokens::estimate_message(answer);
         }
         self.ledger
-            .record_usage(usage, estimate, self.pricing.as_ref(), self.now);
+            .record_usage(usage, estimate, self.pricing.as_deref(), self.now);
     }
 
     fn history_policy(&self) -> HistoryPolicy {

@@ -40,10 +40,14 @@ pub(super) struct PendingCall {
     pub(super) repeated_at: Vec<usize>,
 }
 
+/// Of so many calls one is found by looking at each.
+const FEW: usize = 16;
+
 /// Where the calls of a batch are: found again where the run was stored.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    by_id: HashMap<String, usize>,
+    /// Where there are more than [`FEW`].
+    by_id: Option<Box<HashMap<String, usize>>>,
     /// The calls before this one have their results.
     settled: usize,
 }
@@ -55,23 +59,27 @@ impl Places {
             let call = calls.get(place);
             call.is_some_and(|call| call.tool_use.id == id)
         };
-        let known = self.by_id.get(id).copied();
+        if calls.len() <= FEW {
+            return calls.iter().position(|call| call.tool_use.id == id);
+        }
+        let by_id = self.by_id.get_or_insert_default();
+        let known = by_id.get(id).copied();
         if known.is_some_and(|place| is_at(place, id)) {
             return known;
         }
         let first = calls.first().map(|call| call.tool_use.id.as_str());
-        let is_of_these = self.by_id.len() == calls.len()
-            && first.is_some_and(|first| self.by_id.get(first) == Some(&0));
+        let is_of_these =
+            by_id.len() == calls.len() && first.is_some_and(|first| by_id.get(first) == Some(&0));
         if is_of_these {
             return None;
         }
         // It is another batch, or one that was stored.
-        self.by_id = calls
+        **by_id = calls
             .iter()
             .enumerate()
             .map(|(place, call)| (call.tool_use.id.clone(), place))
             .collect();
-        self.by_id.get(id).copied()
+        by_id.get(id).copied()
     }
 
     /// Whether every call has its result. Each is looked at once.

@@ -11,7 +11,7 @@ use crate::approval::Approvals;
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     max_steps: Option<u32>,
-    approvals: Option<Approvals>,
+    approvals: Option<Box<Approvals>>,
     delivery: Option<Delivery>,
 }
 
@@ -25,7 +25,7 @@ impl Run {
     /// Sets what holds for the calls that its model makes from now on. Those that wait already go on
     /// waiting.
     pub fn set_approvals(&mut self, approvals: Approvals) {
-        self.changes.approvals = Some(approvals.clone());
+        self.changes.approvals = Some(Box::new(approvals.clone()));
         Arc::make_mut(&mut self.options).approval = approvals;
     }
 
@@ -51,7 +51,7 @@ impl Run {
             self.limit_steps(max_steps);
         }
         if let Some(approvals) = approvals {
-            self.set_approvals(approvals);
+            self.set_approvals(*approvals);
         }
         if let Some(delivery) = delivery {
             self.set_delivery(delivery);

@@ -64,7 +64,7 @@ pub struct Run {
     #[serde(default)]
     capabilities: ModelCapabilities,
     #[serde(default)]
-    pricing: Option<Pricing>,
+    pricing: Option<Box<Pricing>>,
     /// The recipe that it began with.
     #[serde(default)]
     recipe: Option<Arc<Recipe>>,
@@ -89,7 +89,7 @@ pub struct Run {
     selection: ToolSelection,
     /// Tools whose definition changed since somebody looked at it.
     #[serde(default)]
-    redefined: HashSet<String>,
+    redefined: BTreeSet<String>,
     /// Why the model is no longer offered tools.
     #[serde(default)]
     tools_dropped: Option<String>,
@@ -112,7 +112,7 @@ pub struct Run {
     warnings: Vec<Warning>,
     #[serde(serialize_with = "snapshot::records")]
     records: Vec<ToolCallRecord>,
-    error: Option<RunError>,
+    error: Option<Box<RunError>>,
     /// Text of an answer that broke off and therefore is no message of the history.
     partial_answer: Option<String>,
     /// What time it is, as far as the run was told.
@@ -159,7 +159,7 @@ pub struct Run {
     #[serde(skip)]
     weight: ask::ToolWeight,
     #[serde(skip)]
-    gather_prompt: phases::GatherPrompt,
+    gather_prompt: Option<Box<phases::GatherPrompt>>,
     /// Messages as this model can take them.
     #[serde(skip)]
     sensed: Sensed,
@@ -315,7 +315,7 @@ impl Run {
             history: History::default(),
             kept: KeptResults::default(),
             selection: ToolSelection::default(),
-            redefined: HashSet::new(),
+            redefined: BTreeSet::new(),
             tools_dropped: None,
             nudge: None,
             again: Again::default(),
@@ -344,7 +344,7 @@ impl Run {
             index: ToolIndex::default(),
             declared: Vec::new(),
             weight: ask::ToolWeight::default(),
-            gather_prompt: phases::GatherPrompt::default(),
+            gather_prompt: None,
             sensed: Sensed::default(),
         }
     }
@@ -368,7 +368,7 @@ impl Run {
     /// Says what the model can do and what it costs. Without, nothing is known of either.
     pub fn knows_model(&mut self, capabilities: ModelCapabilities, pricing: Option<Pricing>) {
         self.capabilities = capabilities;
-        self.pricing = pricing;
+        self.pricing = pricing.map(Box::new);
     }
 
     /// Shares what people decided before with other runs. Without, the run remembers for itself.
@@ -395,7 +395,7 @@ impl Run {
     }
 
     pub(crate) fn knows_model_now(&mut self, pricing: Option<Pricing>) {
-        self.pricing = pricing;
+        self.pricing = pricing.map(Box::new);
     }
 
     /// Adds a warning to the report.
@@ -589,7 +589,7 @@ impl Run {
 
     pub(super) fn check(&self, limits: &Limits) -> Result<(), RunError> {
         self.ledger
-            .check_before_model_call(limits, &self.model, self.pricing.as_ref(), self.now)
+            .check_before_model_call(limits, &self.model, self.pricing.as_deref(), self.now)
             .map_err(|hit| RunError::from(&hit))
     }
 
@@ -615,7 +615,7 @@ impl Run {
             usage: self.usage,
             tool_calls: self.records.clone(),
             warnings: self.warnings.clone(),
-            error: self.error.clone(),
+            error: self.error.as_deref().cloned(),
         })
     }
 
@@ -650,7 +650,7 @@ impl Run {
 
     fn end_with(&mut self, error: RunError) {
         self.phase = Phase::Done(error.kind.outcome());
-        self.error = Some(error);
+        self.error = Some(Box::new(error));
     }
 }
 

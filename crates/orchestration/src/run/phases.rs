@@ -26,7 +26,7 @@ pub(super) enum Stage {
     /// A plain loop.
     Loop,
     /// Data is gathered.
-    Gather(Gathering),
+    Gather(Box<Gathering>),
     /// The answer is brought into its form.
     Format(Box<Formatting>),
 }
@@ -72,12 +72,12 @@ pub(super) struct Formatting {
 impl Stage {
     pub(super) fn of(strategy: &Strategy) -> Self {
         match strategy {
-            Strategy::GatherFormat(options) => Self::Gather(Gathering {
+            Strategy::GatherFormat(options) => Self::Gather(Box::new(Gathering {
                 state: GatherState::new(options),
                 next: None,
                 repeats: HashMap::new(),
                 begun: false,
-            }),
+            })),
             _ => Self::Loop,
         }
     }
@@ -210,7 +210,8 @@ impl Run {
             Stage::Loop => return request,
             Stage::Gather(_) => {
                 let options = self.gather_options();
-                self.gather_prompt.of(&options, leading, &request.tools)
+                let prompt = self.gather_prompt.get_or_insert_default();
+                prompt.of(&options, leading, &request.tools)
             }
             Stage::Format(formatting) => {
                 let instructions = texts(leading);

@@ -33,11 +33,18 @@ const DEPTH: usize = 4;
 #[derive(Default)]
 pub struct ToolIndex {
     tools: Vec<Arc<ToolDefinition>>,
-    /// Where a name is, if there are more than [`FEW`].
-    places: HashMap<String, usize>,
     tokens: Vec<u64>,
     /// The tokens of definitions that were weighed before, also for other indexes.
-    weights: Arc<PerDefinition<u64>>,
+    weights: Option<Arc<PerDefinition<u64>>>,
+    /// Once it is needed: every run has an index, and most have few tools and never search.
+    rest: Option<Box<Rest>>,
+}
+
+/// What an index of many tools has beside them.
+#[derive(Default)]
+struct Rest {
+    /// Where a name is, if there are more than [`FEW`].
+    places: HashMap<String, usize>,
     /// The stems of each tool by name, once they were needed.
     documents: HashMap<String, String>,
     search: Option<Search>,
@@ -101,7 +108,7 @@ impl Tokenizer for Spaces {
 impl ToolIndex {
     /// Shares the weights of definitions with other indexes.
     pub(crate) fn shares_weights(&mut self, weights: Arc<PerDefinition<u64>>) {
-        self.weights = weights;
+        self.weights = Some(weights);
     }
 
     /// Takes the catalog as it is now; returns whether it is another one than before. The same catalog
@@ -117,28 +124,36 @@ impl ToolIndex {
             self.tools = tools.to_vec();
             return false;
         }
+        let weights = Arc::clone(self.weights.get_or_insert_default());
         let tokens = tools
             .iter()
             .map(|tool| match self.place(&tool.name) {
                 Some(place) if self.tools[place] == *tool => self.tokens[place],
                 _ => {
-                    self.documents.remove(&tool.name);
-                    *self.weights.of(tool, estimate_tool)
+                    if let Some(rest) = &mut self.rest {
+                        rest.documents.remove(&tool.name);
+                    }
+                    *weights.of(tool, estimate_tool)
                 }
             })
             .collect();
         self.tokens = tokens;
         self.tools = tools.to_vec();
-        self.places.clear();
+        let mut rest = self.rest.take();
         if tools.len() > FEW {
+            let rest = rest.get_or_insert_default();
+            rest.places.clear();
             for (place, tool) in tools.iter().enumerate() {
-                self.places.entry(tool.name.clone()).or_insert(place);
+                rest.places.entry(tool.name.clone()).or_insert(place);
             }
         }
-        let mut documents = std::mem::take(&mut self.documents);
-        documents.retain(|name, _| self.place(name).is_some());
-        self.documents = documents;
-        self.search = None;
+        if let Some(rest) = &mut rest {
+            rest.search = None;
+            let mut documents = std::mem::take(&mut rest.documents);
+            documents.retain(|name, _| place_in(&self.tools, Some(rest), name).is_some());
+            rest.documents = documents;
+        }
+        self.rest = rest;
         true
     }
 
@@ -153,11 +168,7 @@ impl ToolIndex {
     }
 
     fn place(&self, name: &str) -> Option<usize> {
-        if self.tools.len() > FEW {
-            self.places.get(name).copied()
-        } else {
-            self.tools.iter().position(|tool| tool.name == name)
-        }
+        place_in(&self.tools, self.rest.as_deref(), name)
     }
 
     /// Tokens of all definitions, estimated.
@@ -201,7 +212,7 @@ impl ToolIndex {
             .split(|c: char| c.is_whitespace() || matches!(c, ',' | '`' | '"' | '\''))
             .collect();
         self.prepare(&words);
-        let Some(search) = &self.search else {
+        let Some(search) = self.rest.as_ref().and_then(|rest| rest.search.as_ref()) else {
             return Vec::new();
         };
         // A word counts twice, one that it is a part of once: `mail` and `mailbox`.
@@ -247,19 +258,20 @@ impl ToolIndex {
     }
 
     fn prepare(&mut self, words: &Words) {
-        if self.search.is_some() {
+        let rest = self.rest.get_or_insert_default();
+        if rest.search.is_some() {
             return;
         }
         for tool in &self.tools {
-            if !self.documents.contains_key(&tool.name) {
+            if !rest.documents.contains_key(&tool.name) {
                 let document = document(tool, words);
-                self.documents.insert(tool.name.clone(), document);
+                rest.documents.insert(tool.name.clone(), document);
             }
         }
         let documents: Vec<&str> = self
             .tools
             .iter()
-            .map(|tool| self.documents.get(&tool.name).map_or("", String::as_str))
+            .map(|tool| rest.documents.get(&tool.name).map_or("", String::as_str))
             .collect();
         let embedder = EmbedderBuilder::with_tokenizer_and_fit_to_corpus(Spaces, &documents)
             .b(B)
@@ -273,11 +285,20 @@ impl ToolIndex {
             .flat_map(|document| document.split(' '))
             .map(str::to_owned)
             .collect();
-        self.search = Some(Search {
+        rest.search = Some(Search {
             embedder,
             scorer,
             vocabulary,
         });
+    }
+}
+
+/// Where the tool of this name is among these.
+fn place_in(tools: &[Arc<ToolDefinition>], rest: Option<&Rest>, name: &str) -> Option<usize> {
+    if tools.len() > FEW {
+        rest?.places.get(name).copied()
+    } else {
+        tools.iter().position(|tool| tool.name == name)
     }
 }
 
@@ -286,7 +307,10 @@ impl fmt::Debug for ToolIndex {
         f.debug_struct("ToolIndex")
             .field("tools", &self.tools.len())
             .field("tokens", &self.tokens())
-            .field("is_ready", &self.search.is_some())
+            .field(
+                "is_ready",
+                &self.rest.as_ref().is_some_and(|rest| rest.search.is_some()),
+            )
             .finish_non_exhaustive()
     }
 }

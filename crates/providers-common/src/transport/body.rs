@@ -9,6 +9,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
+use http::Version;
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use tokio::time::{Instant, Sleep, timeout};
 
@@ -27,6 +28,17 @@ pub(super) async fn first_piece(
         }
     }
     Ok(None)
+}
+
+/// What comes behind the first piece; `None` where that is known to be all.
+pub(super) fn rest_of(
+    response: reqwest::Response,
+    first: Option<&Bytes>,
+) -> Option<reqwest::Response> {
+    // Not with HTTP/2, where the end of a stream is said by itself: who lets go before cancels it.
+    let is_counted = response.version() < Version::HTTP_2;
+    let is_all = first.is_none() || (is_counted && response.content_length() == Some(0));
+    (!is_all).then_some(response)
 }
 
 /// The beginning of a body, at most `max_bytes` of it, and what came within `limit`. It is read to

@@ -2,16 +2,17 @@
 
 use std::{
     future::poll_fn,
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::{Duration, Instant, SystemTime},
 };
 
 use bytes::Bytes;
+use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
-use tokio::time::sleep;
+use tokio::time::{Sleep, sleep};
 
 use super::{
     HttpAnswer, HttpTransport, MAX_ERROR_BODY_BYTES,
@@ -20,7 +21,7 @@ use super::{
     failure::Failed,
     hints, redact,
 };
-use crate::{Classified, ErrorClassifier, HttpFailure, classify};
+use crate::{ByteStream, Classified, ErrorClassifier, HttpFailure, classify};
 
 /// How long the body of a failed answer is waited for. What has come by then must do.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,14 +37,29 @@ pub(super) struct Call<'a> {
 }
 
 /// An answer of which at least the headers have come.
-struct Opened {
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is handed on at once, and a box would be memory that is in no cache"
+)]
+enum Opened {
+    Success(Success),
+    Failure(Box<Failure>),
+}
+
+struct Success {
+    status: StatusCode,
+    headers: HeaderMap,
+    /// The first piece.
+    first: Option<Bytes>,
+    /// What comes after it, if anything does.
+    rest: Option<reqwest::Response>,
+}
+
+struct Failure {
     status: StatusCode,
     headers: HeaderMap,
     /// What is wrong with an answer that says it is a success.
     fault: Option<String>,
-    /// The first piece, if it is a success.
-    first: Option<Bytes>,
-    /// What comes after it.
     rest: reqwest::Response,
 }
 
@@ -90,33 +106,55 @@ impl Call<'_> {
             };
             return Err(Failed::new(self.error(kind, self.known.address.clone())));
         };
-        let opened = opened?;
-        if opened.status.is_success() && opened.fault.is_none() {
-            let status = opened.status.as_u16();
-            let request_id = hints::request_id(&opened.headers);
-            let origin = Origin {
-                shared: Arc::clone(&self.transport.shared),
-                status,
-                request_id: request_id.clone(),
-            };
-            Ok(HttpAnswer {
-                status,
-                headers: opened.headers,
-                request_id,
-                beginning: opened.first.clone().unwrap_or_default(),
-                body: Box::pin(Watched {
-                    first: opened.first,
-                    rest: Some(opened.rest.bytes_stream()),
-                    timer,
-                    waits: false,
-                    origin,
-                }),
-                redactor: Arc::clone(&self.known.redactor),
-            })
-        } else {
+        match opened {
+            Err(failed) => Err(failed),
+            Ok(Opened::Success(answer)) => Ok(self.answered(answer, timer)),
             // Boxed, like all that is large and rare here.
-            Err(Box::pin(self.explain(opened, classifier)).await)
+            Ok(Opened::Failure(answer)) => Err(Box::pin(self.explain(*answer, classifier)).await),
         }
+    }
+
+    /// A success, of which the rest is still to be read.
+    fn answered(&self, opened: Success, timer: Pin<Box<Sleep>>) -> HttpAnswer {
+        let Success {
+            status,
+            headers,
+            first,
+            rest,
+        } = opened;
+        let status = status.as_u16();
+        let request_id = hints::request_id(&headers);
+        let beginning = first.clone().unwrap_or_default();
+        let body: ByteStream = match rest {
+            None => Box::pin(stream::iter(first.map(Ok))),
+            Some(rest) => Box::pin(Watched {
+                first,
+                rest: Some(rest.bytes_stream()),
+                timer,
+                waits: false,
+                origin: Origin {
+                    shared: Arc::clone(&self.transport.shared),
+                    status,
+                    request_id: request_id.clone(),
+                },
+            }),
+        };
+        HttpAnswer {
+            status,
+            headers,
+            request_id,
+            beginning,
+            body,
+            redactor: Arc::clone(&self.known.redactor),
+        }
+    }
+
+    /// What is sent. By itself, so that nothing of it is kept while the answer is waited for.
+    fn request(&self) -> reqwest::Request {
+        let mut request = reqwest::Request::new(self.method.clone(), self.known.url.clone());
+        *request.headers_mut() = self.known.headers.clone();
+        *request.body_mut() = self.body.clone().map(Into::into);
+        request
     }
 
     /// Sends the request and waits for the first byte of a success, or the headers of a failure.
@@ -125,26 +163,24 @@ impl Call<'_> {
             let connect = self.transport.shared.config.connect_timeout;
             Failed::no_answer(self.provider(), &self.known.address, connect, error)
         };
-        let mut request = reqwest::Request::new(self.method.clone(), self.known.url.clone());
-        *request.headers_mut() = self.known.headers.clone();
-        *request.body_mut() = self.body.clone().map(Into::into);
-        let response = self.transport.client.execute(request).await;
+        let response = self.transport.client.execute(self.request()).await;
         let mut response = response.map_err(no_answer)?;
-        let status = response.status();
-        let headers = std::mem::take(response.headers_mut());
-        let fault = self.fault(&headers);
-        let first = if status.is_success() && fault.is_none() {
-            body::first_piece(&mut response).await.map_err(no_answer)?
-        } else {
-            None
-        };
-        Ok(Opened {
-            status,
-            headers,
-            fault,
+        let fault = self.fault(response.headers());
+        if fault.is_some() || !response.status().is_success() {
+            return Ok(Opened::Failure(Box::new(Failure {
+                status: response.status(),
+                headers: std::mem::take(response.headers_mut()),
+                fault,
+                rest: response,
+            })));
+        }
+        let first = body::first_piece(&mut response).await.map_err(no_answer)?;
+        Ok(Opened::Success(Success {
+            status: response.status(),
+            headers: std::mem::take(response.headers_mut()),
+            rest: body::rest_of(response, first.as_ref()),
             first,
-            rest: response,
-        })
+        }))
     }
 
     /// Whether the headers promise a body that can be read.
@@ -169,13 +205,12 @@ impl Call<'_> {
     }
 
     /// Makes an error of an answer that is no success, or only looks like one.
-    async fn explain(&self, opened: Opened, classifier: &dyn ErrorClassifier) -> Failed {
-        let Opened {
+    async fn explain(&self, opened: Failure, classifier: &dyn ErrorClassifier) -> Failed {
+        let Failure {
             status,
             headers,
             fault,
             rest,
-            ..
         } = opened;
         if status.is_redirection()
             && let Some(location) = headers.get(header::LOCATION)

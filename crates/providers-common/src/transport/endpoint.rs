@@ -68,6 +68,10 @@ impl Endpoint {
         {
             headers.insert(header::ACCEPT, accept);
         }
+        // A default of the client would be inserted into the headers of each request, which grow for it.
+        if !headers.contains_key(header::USER_AGENT) {
+            headers.insert(header::USER_AGENT, transport.shared.agent.clone());
+        }
         // reqwest's builder turns user and password of the address into a header.
         let built = transport.client.request(Method::GET, url).headers(headers);
         let mut built = built.build().map_err(|error| {

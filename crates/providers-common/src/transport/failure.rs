@@ -11,6 +11,9 @@ pub(super) struct Failed {
     pub(super) again: bool,
     /// When the provider says to come back.
     pub(super) wish: Option<Duration>,
+    /// The server says that it did not look at the request, as when it closes a connection meanwhile: it may be sent again at
+    /// once, whatever it does.
+    pub(super) unseen: bool,
 }
 
 impl Failed {
@@ -20,6 +23,7 @@ impl Failed {
             again: error.is_transient(),
             wish: error.retry_after(),
             error,
+            unseen: false,
         }
     }
 
@@ -29,6 +33,7 @@ impl Failed {
             error,
             again: false,
             wish: None,
+            unseen: false,
         }
     }
 
@@ -56,13 +61,33 @@ impl Failed {
             ModelErrorKind::Timeout { .. } => address.to_owned(),
             _ => format!("{address}: {cause}"),
         };
+        let unseen = is_unseen(&error);
         let error = ModelError::new(provider, kind, message).with_source(error.without_url());
         if refused_by_tls {
             Self::finally(error)
         } else {
-            Self::new(error)
+            Self {
+                unseen,
+                ..Self::new(error)
+            }
         }
     }
+}
+
+/// Whether a server of HTTP/2 refused the stream or said farewell to the connection before it looked at the request
+/// (RFC 9113, sections 8.7 and 6.8).
+fn is_unseen(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(fault) = error.downcast_ref::<h2::Error>() {
+            let reason = fault.reason();
+            let refused = fault.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM);
+            let farewell = fault.is_go_away() && reason == Some(h2::Reason::NO_ERROR);
+            return fault.is_remote() && (refused || farewell);
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// What the last error of a chain says: reqwest's and hyper's own words are too general to help.

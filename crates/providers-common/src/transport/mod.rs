@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use backon::BackoffBuilder as _;
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use reqwest::Client;
 use switchboard_domain::{ModelError, ModelErrorKind};
 
@@ -28,6 +28,9 @@ use crate::{ByteStream, ErrorClassifier};
 
 /// Bytes of a failed answer's body that are read at most: 64 KiB.
 pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+
+/// How often a request that a server has not looked at is sent again at once, which is no retry.
+const MAX_UNSEEN: u32 = 2;
 
 /// How long a GET may take to answer at most: no model thinks before it.
 const GET_TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,6 +58,8 @@ pub struct HttpTransport {
 struct Shared {
     provider: String,
     config: TransportConfig,
+    /// The user agent, as a header.
+    agent: HeaderValue,
 }
 
 /// A successful answer, of which the first byte has come or which is empty.
@@ -172,14 +177,7 @@ impl HttpTransport {
     /// certificates to trust.
     pub fn new(provider: impl Into<String>, config: &TransportConfig) -> Result<Self, ModelError> {
         let provider = provider.into();
-        let mut builder = Client::builder()
-            .connect_timeout(config.connect_timeout)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(&config.user_agent);
-        if !config.system_proxy || !proxy::may_be_configured() {
-            builder = builder.no_proxy();
-        }
-        let client = builder.build().map_err(|error| {
+        let client = builder(config).build().map_err(|error| {
             let message = format!(
                 "no HTTP client could be made: {}",
                 failure::root_cause(&error)
@@ -187,9 +185,14 @@ impl HttpTransport {
             ModelError::new(&provider, ModelErrorKind::Configuration, message)
                 .with_source(error.without_url())
         })?;
+        let agent = HeaderValue::try_from(&config.user_agent).map_err(|fault| {
+            let message = format!("`user_agent` cannot be sent as a header: {fault}");
+            ModelError::new(&provider, ModelErrorKind::Configuration, message)
+        })?;
         let shared = Shared {
             provider,
             config: config.clone(),
+            agent,
         };
         Ok(Self {
             client,
@@ -280,15 +283,21 @@ impl HttpTransport {
         // Made when an attempt has failed.
         let mut delays = None;
         let mut number = 1_u32;
+        let mut unseen = 0;
         loop {
             let failed = match call.attempt(number, classifier).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
+            if failed.unseen && unseen < MAX_UNSEEN {
+                unseen += 1;
+                number = number.saturating_add(1);
+                continue;
+            }
             if !failed.again {
                 return Err(failed.error);
             }
-            let delays = delays.get_or_insert_with(|| policy.delays().build());
+            let delays = delays.get_or_insert_with(|| Box::new(policy.delays().build()));
             let Some(pause) = policy.pause(failed.wish, delays.next()) else {
                 return Err(failed.error);
             };
@@ -303,3 +312,20 @@ impl HttpTransport {
         }
     }
 }
+
+/// What every client has in common.
+fn builder(config: &TransportConfig) -> reqwest::ClientBuilder {
+    let builder = Client::builder()
+        .connect_timeout(config.connect_timeout)
+        .redirect(reqwest::redirect::Policy::none())
+        // What is sent again is decided here. reqwest would make a copy of each request for that.
+        .retry(reqwest::retry::never().max_retries_per_request(0));
+    if config.system_proxy && proxy::may_be_configured() {
+        builder
+    } else {
+        builder.no_proxy()
+    }
+}
+
+#[cfg(test)]
+mod unseen_tests;
