@@ -1,6 +1,6 @@
 //! The tool uses of one answer, each on its way to exactly one result.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
@@ -47,7 +47,7 @@ const FEW: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Places {
     /// Where there are more than [`FEW`].
-    by_id: Option<Box<HashMap<String, usize>>>,
+    by_id: BTreeMap<String, usize>,
     /// The calls before this one have their results.
     settled: usize,
 }
@@ -62,7 +62,7 @@ impl Places {
         if calls.len() <= FEW {
             return calls.iter().position(|call| call.tool_use.id == id);
         }
-        let by_id = self.by_id.get_or_insert_default();
+        let by_id = &mut self.by_id;
         let known = by_id.get(id).copied();
         if known.is_some_and(|place| is_at(place, id)) {
             return known;
@@ -74,7 +74,7 @@ impl Places {
             return None;
         }
         // It is another batch, or one that was stored.
-        **by_id = calls
+        *by_id = calls
             .iter()
             .enumerate()
             .map(|(place, call)| (call.tool_use.id.clone(), place))

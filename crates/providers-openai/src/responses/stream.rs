@@ -81,7 +81,7 @@ impl ResponsesDecoder {
         });
         if answer.is_none() {
             if let Some(error) = ApiError::from_body(&value) {
-                return Err(error.in_band(&*self.provider));
+                return Err(error.in_band(&self.provider));
             }
             let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
             return Err(self.error(ModelErrorKind::Protocol, message));
@@ -198,7 +198,7 @@ impl ResponsesDecoder {
         if status == "failed" {
             let error = response.error.as_ref().filter(|error| is_error(error));
             let error = error.map(ApiError::from_error).unwrap_or_default();
-            return Err(error.in_band(&*self.provider));
+            return Err(error.in_band(&self.provider));
         }
         if status == "cancelled" {
             let message = "the answer was cancelled at the provider";
@@ -281,7 +281,7 @@ impl ResponsesDecoder {
         if !data.starts_with('{') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
             let error = ApiError::from_body(&body);
-            return Err(error.map_or_else(unreadable, |error| error.in_band(&*self.provider)));
+            return Err(error.map_or_else(unreadable, |error| error.in_band(&self.provider)));
         }
         let event: Event =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
@@ -297,7 +297,7 @@ impl ResponsesDecoder {
                 None => None,
             };
             if let Some(error) = error {
-                return Err(error.in_band(&*self.provider));
+                return Err(error.in_band(&self.provider));
             }
         }
         self.event(&kind, event, events)
