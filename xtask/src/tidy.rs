@@ -3,7 +3,9 @@
 use anyhow::{Result, bail};
 
 use crate::files;
+use named_tests::NamedTests;
 
+mod named_tests;
 #[cfg(test)]
 #[path = "tidy_tests.rs"]
 mod tests;
@@ -40,17 +42,26 @@ struct Problem {
 /// Checks every file of ours.
 pub(crate) fn run() -> Result<()> {
     let ours = files::ours()?;
-    let mut problems = 0;
+    let mut problems = Vec::new();
+    let mut named_tests = NamedTests::default();
     for file in &ours {
         let Some(text) = files::text(file)? else {
             continue;
         };
-        for Problem { line, message } in check(file, &text) {
-            eprintln!("{file}:{line}: {message}");
-            problems += 1;
+        let found = check(file, &text);
+        problems.extend(found.into_iter().map(|problem| (file.clone(), problem)));
+        if files::is_rust(file) {
+            named_tests.source(file, &text);
+        } else if file.ends_with(".md") {
+            named_tests.document(file, &text);
         }
     }
-    if problems > 0 {
+    problems.extend(named_tests.missing());
+    for (file, Problem { line, message }) in &problems {
+        eprintln!("{file}:{line}: {message}");
+    }
+    if !problems.is_empty() {
+        let problems = problems.len();
         bail!("{problems} problems with the repository's own rules (xtask/src/tidy.rs)");
     }
     println!("tidy: {} files, nothing to say", ours.len());
