@@ -10,10 +10,11 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
     time::Duration,
 };
 
+use futures_util::task::AtomicWaker;
 use jiff::Timestamp;
 use switchboard_domain::{ToolProgress, ToolRetry};
 use tokio::time::{Instant, Sleep};
@@ -30,6 +31,12 @@ pub(crate) struct Publisher {
 struct Shared {
     /// Whether somebody wants the run to stop. Looked at after everything that is waited for, so it is no lock.
     cancelled: AtomicBool,
+    /// Somebody cancelled, and the driver was not polled for it yet.
+    is_poked: AtomicBool,
+    /// Who waits for more. A channel would do the same, but counts every event against the time slice of its
+    /// task: tokio then takes a reader of many words for one that never gives way. Under no lock: under that of the events other people's
+    /// code runs (the clock, what observes the log), and that may cancel.
+    reader: AtomicWaker,
     inner: Mutex<Inner>,
 }
 
@@ -44,11 +51,6 @@ struct Inner {
     /// What the reader has not taken. The driver is polled only when the reader has all that the driver said, and gives way
     /// after what it says; what tools and servers say from other threads has bounds of its own.
     told: VecDeque<RunEvent>,
-    /// Who waits for more. A channel would do the same, but counts every event against the time slice of its
-    /// task: tokio then takes a reader of many words for one that never gives way.
-    waiting: Option<Waker>,
-    /// Somebody cancelled while nobody was waiting to be woken.
-    is_poked: bool,
     /// Whether nobody reads any more: the driver is about to be dropped with its stream.
     unread: bool,
     log: RunLog,
@@ -144,13 +146,13 @@ impl Publisher {
             running: Speakers::default(),
             holding: 0,
             told: VecDeque::new(),
-            waiting: None,
-            is_poked: false,
             unread: false,
             log: RunLog::default(),
         };
         let shared = Arc::new(Shared {
             cancelled: AtomicBool::new(false),
+            is_poked: AtomicBool::new(false),
+            reader: AtomicWaker::new(),
             inner: Mutex::new(inner),
         });
         let listener = Listener {
@@ -167,14 +169,9 @@ impl Publisher {
         if self.shared.cancelled.swap(true, Ordering::AcqRel) {
             return;
         }
-        let mut inner = self.shared.lock();
-        let waiting = inner.waiting.take();
-        // The reader may just have polled the driver, which saw nothing, and be about to wait.
-        inner.is_poked = waiting.is_none();
-        drop(inner);
-        if let Some(waiting) = waiting {
-            waiting.wake();
-        }
+        // The driver may just have looked, and its reader be about to wait, in a task that is not yet known here.
+        self.shared.is_poked.store(true, Ordering::Release);
+        self.shared.reader.wake();
     }
 
     /// Whether somebody wants the run to stop.
@@ -195,31 +192,31 @@ impl Publisher {
         })
     }
 
+    /// Says something. Only the driver does, and what is polled within it: its reader looks for events behind each poll of it, so
+    /// nobody is woken.
     pub(super) fn publish(&self, kind: RunEventKind) {
-        self.with(|inner| {
-            let time = (inner.clock)();
-            inner.say(kind, time);
-        });
+        let inner = &mut *self.shared.lock();
+        let time = (inner.clock)();
+        inner.say(kind, time);
     }
 
-    /// Says what happened at a time that is known.
+    /// The same of what happened at a time that is known.
     pub(super) fn publish_at(&self, kind: RunEventKind, time: Timestamp) {
-        self.with(|inner| inner.say(kind, time));
+        self.shared.lock().say(kind, time);
     }
 
-    /// Says things that happened together. Whether there was anything to say.
+    /// The same of things that happened together. Whether there was anything to say.
     pub(super) fn publish_all(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> bool {
         let mut kinds = kinds.into_iter();
         let Some(first) = kinds.next() else {
             return false;
         };
-        self.with(|inner| {
-            let time = (inner.clock)();
-            inner.say(first, time);
-            for kind in kinds {
-                inner.say(kind, time);
-            }
-        });
+        let inner = &mut *self.shared.lock();
+        let time = (inner.clock)();
+        inner.say(first, time);
+        for kind in kinds {
+            inner.say(kind, time);
+        }
         true
     }
 
@@ -275,27 +272,24 @@ impl Publisher {
 
     /// The run whose events it numbers.
     pub(crate) fn run_id(&self) -> Arc<str> {
-        self.with(|inner| Arc::clone(&inner.run_id))
+        Arc::clone(&self.shared.lock().run_id)
     }
 
     pub(super) fn next_number(&self) -> u64 {
-        self.with(|inner| inner.next)
+        self.shared.lock().next
     }
 
+    /// Does what comes from outside the driver, and wakes the reader for it.
     fn with<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
         let mut inner = self.shared.lock();
         let held = inner.holding;
         let done = act(&mut inner);
         // Whoever waits also waits for the time of what is held back.
-        let waiting = if inner.told.is_empty() && inner.holding <= held {
-            None
-        } else {
-            inner.waiting.take()
-        };
+        let is_news = !inner.told.is_empty() || inner.holding > held;
         drop(inner);
         // Not under the lock: whoever is woken may come for the events at once.
-        if let Some(waiting) = waiting {
-            waiting.wake();
+        if is_news {
+            self.shared.reader.wake();
         }
         done
     }
@@ -340,13 +334,15 @@ impl Listener {
         self.seen = inner.told.len();
         // Who asks need not be woken, unless there is nothing.
         let context = context.filter(|_| first.is_none());
-        let waiting = context.as_ref().map(|context| context.waker().clone());
-        let is_poked = context.is_some() && mem::take(&mut inner.is_poked);
-        let before = mem::replace(&mut inner.waiting, waiting);
+        if let Some(context) = &context {
+            // Still under the lock, so that what is told behind it finds whom to wake.
+            self.shared.reader.register(context.waker());
+        }
         drop(inner);
-        drop(before);
         if let Some(context) = context {
-            if is_poked {
+            // Whoever cancels after the driver has looked finds this task registered, or is found here.
+            let poked = &self.shared.is_poked;
+            if poked.load(Ordering::Acquire) && poked.swap(false, Ordering::AcqRel) {
                 context.waker().wake_by_ref();
             }
             self.wait_for_room(opens_at, context);
@@ -380,9 +376,10 @@ impl Drop for Listener {
         let mut inner = self.shared.lock();
         inner.unread = true;
         let told = mem::take(&mut inner.told);
+        let log = mem::take(&mut inner.log);
         drop(inner);
-        // Outside of the lock: there may be much of it.
-        drop(told);
+        // Outside of the lock: there may be much of it. Whoever can cancel the run keeps the rest, but no task and no input of calls.
+        drop((told, log, self.shared.reader.take()));
     }
 }
 
@@ -463,12 +460,11 @@ impl Inner {
 
 impl fmt::Debug for Publisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.with(|inner| {
-            f.debug_struct("Publisher")
-                .field("run_id", &inner.run_id)
-                .field("next", &inner.next)
-                .finish_non_exhaustive()
-        })
+        let inner = self.shared.lock();
+        f.debug_struct("Publisher")
+            .field("run_id", &inner.run_id)
+            .field("next", &inner.next)
+            .finish_non_exhaustive()
     }
 }
 

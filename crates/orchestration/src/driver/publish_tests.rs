@@ -1,6 +1,6 @@
 //! How much of what tools and servers say is told.
 
-use std::task::Wake;
+use std::task::{Wake, Waker};
 
 use switchboard_domain::{Elicitation, ModelId};
 

@@ -295,38 +295,6 @@ async fn a_question_expires_and_the_run_goes_on() {
     assert!(tools.called().is_empty());
 }
 
-/// Cancels the run instead of answering, while it is asked.
-struct Leaving(std::sync::OnceLock<switchboard_orchestration::CancelHandle>);
-
-#[async_trait]
-impl Approver for Leaving {
-    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
-        self.0.get().unwrap().cancel();
-        std::future::pending().await
-    }
-}
-
-/// The driver has looked for it and is about to wait, and nobody else will wake it.
-#[tokio::test(start_paused = true)]
-async fn a_run_that_is_cancelled_while_its_question_is_put_ends() {
-    let options = RunOptions {
-        approval: ApprovalPolicy::Ask.into(),
-        ..RunOptions::default()
-    };
-    let leaving = Arc::new(Leaving(std::sync::OnceLock::new()));
-    let run = Agent::new(Scripted::new([write("a")]))
-        .with_tools(tools())
-        .with_approver(leaving.clone())
-        .with_options(options)
-        .ask("go");
-    leaving.0.set(run.cancel_handle()).unwrap();
-    // The clock stands still until nothing else is to be done.
-    let began = tokio::time::Instant::now();
-    let run = tokio::time::timeout(Duration::from_mins(1), run.finish()).await;
-    assert!(began.elapsed().is_zero(), "nobody woke it");
-    assert_eq!(run.unwrap().outcome(), Some(Outcome::Cancelled));
-}
-
 /// Keeps what was stored last, as text.
 #[derive(Default)]
 struct Shelf {

@@ -5,6 +5,7 @@
 mod ahead;
 mod approvals;
 mod batches;
+mod cancelling;
 mod changes;
 mod crashes;
 mod defects;

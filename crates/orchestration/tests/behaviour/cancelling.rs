@@ -1,0 +1,137 @@
+//! Whoever cancels a run is heard wherever it happens to be, and whoever reads it then.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::{FutureExt as _, StreamExt as _, future::poll_fn};
+use jiff::Timestamp;
+use serde_json::json;
+use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, CancelHandle, Outcome, RunOptions, RunStream,
+};
+
+use crate::support::{Answer, Scripted, Tools, calls, echo, tool};
+
+/// Cancels the run instead of answering, at one of the looks at its question.
+struct Leaving {
+    handle: OnceLock<CancelHandle>,
+    at: u32,
+}
+
+impl Leaving {
+    fn at(at: u32) -> Arc<Self> {
+        Arc::new(Self {
+            handle: OnceLock::new(),
+            at,
+        })
+    }
+}
+
+#[async_trait]
+impl Approver for Leaving {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        let mut looks = 0;
+        poll_fn(|_| {
+            looks += 1;
+            if looks == self.at {
+                self.handle.get().unwrap().cancel();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+fn run(leaving: &Arc<Leaving>) -> RunStream {
+    let options = RunOptions {
+        approval: ApprovalPolicy::Ask.into(),
+        ..RunOptions::default()
+    };
+    let run = Agent::new(Scripted::new([calls(&[(
+        "a",
+        "srv__write",
+        json!({"n": 1}),
+    )])]))
+    .with_tools(Arc::new(Tools::new().with(tool("write"), echo)))
+    .with_approver(leaving.clone())
+    .with_options(options)
+    .ask("go");
+    assert!(leaving.handle.set(run.cancel_handle()).is_ok());
+    run
+}
+
+/// How it ends, which takes no time: the clock stands still until nothing else is to be done.
+async fn ends(run: RunStream) -> Option<Outcome> {
+    let began = tokio::time::Instant::now();
+    let run = tokio::time::timeout(Duration::from_mins(1), run.finish()).await;
+    assert!(began.elapsed().is_zero(), "nobody woke it");
+    run.unwrap().outcome()
+}
+
+/// The driver has looked for it and is about to wait, and nobody else will wake it.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_cancelled_while_its_question_is_put_ends() {
+    let run = run(&Leaving::at(1));
+    assert_eq!(ends(run).await, Some(Outcome::Cancelled));
+}
+
+/// Who would be woken does not read it any more.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_cancelled_while_another_task_takes_it_over_ends() {
+    let mut run = run(&Leaving::at(2));
+    while let Some(Some(_)) = run.next().now_or_never() {}
+    assert_eq!(ends(run).await, Some(Outcome::Cancelled));
+}
+
+/// A clock is asked whenever something is told.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_cancelled_by_its_own_clock() {
+    for at in 1..12 {
+        let handle = Arc::new(OnceLock::<CancelHandle>::new());
+        let to_cancel = Arc::clone(&handle);
+        let asked = AtomicU32::new(0);
+        let run = Agent::new(Scripted::new([
+            calls(&[("a", "srv__write", json!({"n": 1}))]),
+            Answer::Says("done"),
+        ]))
+        .with_tools(Arc::new(Tools::new().with(tool("write"), echo)))
+        .with_clock(Arc::new(move || {
+            if asked.fetch_add(1, Ordering::Relaxed) == at {
+                to_cancel.get().unwrap().cancel();
+            }
+            Timestamp::UNIX_EPOCH
+        }))
+        .ask("go");
+        assert!(handle.set(run.cancel_handle()).is_ok());
+        assert_eq!(ends(run).await, Some(Outcome::Cancelled), "at {at}");
+    }
+}
+
+struct Nothing;
+
+impl Wake for Nothing {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[test]
+fn a_handle_keeps_no_task_that_read_the_run() {
+    let run = run(&Leaving::at(u32::MAX));
+    let handle = run.cancel_handle();
+    let task = Arc::new(Nothing);
+    let waker = Waker::from(Arc::clone(&task));
+    let mut run = Box::pin(run);
+    let mut context = Context::from_waker(&waker);
+    while run.poll_next_unpin(&mut context).is_ready() {}
+    assert!(Arc::strong_count(&task) > 2, "it waits");
+    drop((run, waker));
+    assert_eq!(Arc::strong_count(&task), 1);
+    handle.cancel();
+}
