@@ -1,6 +1,10 @@
 //! Models that are reached through a proxy of the environment.
 
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpListener,
+};
 
 use crate::support::{Done, Place};
 
@@ -35,4 +39,32 @@ async fn what_is_excepted_is_not_asked_of_the_proxy() {
     let done = asked(&[("HTTP_PROXY", &address), ("NO_PROXY", "model.invalid")]).await;
     assert_eq!(done.code, 1, "{done}");
     assert!(proxy.requests().is_empty(), "{done}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_asked_for_a_tunnel_is_told_who_asks() {
+    let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", proxy.local_addr().unwrap());
+    let proxying = async {
+        let (stream, _) = proxy.accept().await.unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut asked = String::new();
+        while stream.read_line(&mut asked).await.unwrap() > 2 {}
+        let refusal = b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(refusal).await.unwrap();
+        // Whoever asks again gets no answer.
+        drop(proxy);
+        asked
+    };
+    let variables = [
+        ("HTTPS_PROXY", address.as_str()),
+        ("OPENAI_BASE_URL", "https://model.invalid/v1"),
+    ];
+    let asking = asked(&variables);
+    let (asked, done) = tokio::join!(proxying, asking);
+    assert!(asked.starts_with("CONNECT model.invalid:443 "), "{asked}");
+    let agent = format!("user-agent: switchboard/{}\r\n", env!("CARGO_PKG_VERSION"));
+    assert!(asked.to_ascii_lowercase().contains(&agent), "{asked}");
+    assert!(!asked.contains("sk-secret"), "{asked}");
+    assert_eq!(done.code, 1, "{done}");
 }

@@ -159,12 +159,11 @@ impl Call<'_> {
 
     /// Sends the request and waits for the first byte of a success, or the headers of a failure.
     async fn open(&self) -> Result<Opened, Failed> {
-        let no_answer = |error| {
-            let connect = self.transport.shared.config.connect_timeout;
-            Failed::no_answer(self.provider(), &self.known.address, connect, error)
-        };
+        let connect_timeout = self.transport.shared.config.connect_timeout;
+        let (provider, address) = (self.provider(), &self.known.address);
         let response = self.transport.client.execute(self.request()).await;
-        let mut response = response.map_err(no_answer)?;
+        let mut response = response
+            .map_err(|error| Failed::no_answer(provider, address, connect_timeout, error))?;
         let fault = self.fault(response.headers());
         if fault.is_some() || !response.status().is_success() {
             return Ok(Opened::Failure(Box::new(Failure {
@@ -174,7 +173,10 @@ impl Call<'_> {
                 rest: response,
             })));
         }
-        let first = body::first_piece(&mut response).await.map_err(no_answer)?;
+        // Whatever it says now, it has looked at the request.
+        let first = body::first_piece(&mut response)
+            .await
+            .map_err(|error| Failed::broken_off(provider, address, connect_timeout, error))?;
         Ok(Opened::Success(Success {
             status: response.status(),
             headers: std::mem::take(response.headers_mut()),

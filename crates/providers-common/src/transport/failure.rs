@@ -11,8 +11,8 @@ pub(super) struct Failed {
     pub(super) again: bool,
     /// When the provider says to come back.
     pub(super) wish: Option<Duration>,
-    /// The server says that it did not look at the request, as when it closes a connection meanwhile: it may be sent again at
-    /// once, whatever it does.
+    /// The server says that it did not look at the request, as when it closes a connection meanwhile, and nothing came of it: it
+    /// may be sent again at once, whatever it does.
     pub(super) unseen: bool,
 }
 
@@ -37,8 +37,20 @@ impl Failed {
         }
     }
 
-    /// There was no answer from `address` of `provider`, or it broke off before its first byte.
+    /// There was no answer from `address` of `provider`.
     pub(super) fn no_answer(
+        provider: &str,
+        address: &str,
+        connect_timeout: Duration,
+        error: reqwest::Error,
+    ) -> Self {
+        let unseen = is_unseen(&error);
+        let failed = Self::broken_off(provider, address, connect_timeout, error);
+        Self { unseen, ..failed }
+    }
+
+    /// An answer from `address` of `provider` broke off before its first byte.
+    pub(super) fn broken_off(
         provider: &str,
         address: &str,
         connect_timeout: Duration,
@@ -61,15 +73,11 @@ impl Failed {
             ModelErrorKind::Timeout { .. } => address.to_owned(),
             _ => format!("{address}: {cause}"),
         };
-        let unseen = is_unseen(&error);
         let error = ModelError::new(provider, kind, message).with_source(error.without_url());
         if refused_by_tls {
             Self::finally(error)
         } else {
-            Self {
-                unseen,
-                ..Self::new(error)
-            }
+            Self::new(error)
         }
     }
 }

@@ -321,7 +321,8 @@ fn builder(config: &TransportConfig) -> reqwest::ClientBuilder {
         // What is sent again is decided here. reqwest would make a copy of each request for that.
         .retry(reqwest::retry::never().max_retries_per_request(0));
     if config.system_proxy && proxy::may_be_configured() {
-        builder
+        // What a proxy is asked for a tunnel has only what is a default of the client.
+        builder.user_agent(&config.user_agent)
     } else {
         builder.no_proxy()
     }

@@ -2,15 +2,28 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::FutureExt as _;
 use h2::Reason;
 use http::Response;
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 
 use super::*;
 use crate::StatusClassifier;
 
-/// Resets the first streams with `reason` and answers those after them; counts them all.
-async fn server(resets: usize, reason: Reason) -> (String, Arc<AtomicUsize>) {
+/// How a server turns a request away.
+#[derive(Clone, Copy)]
+enum Turned {
+    /// Its stream is reset.
+    Away(Reason),
+    /// The same behind the head of an answer.
+    AwayInMid(Reason),
+}
+
+/// Turns the first requests away and answers those after them; counts them all.
+async fn server(first: usize, turned: Turned) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
     let count = Arc::new(AtomicUsize::new(0));
@@ -21,20 +34,49 @@ async fn server(resets: usize, reason: Reason) -> (String, Arc<AtomicUsize>) {
             tokio::spawn(async move {
                 let mut connection = h2::server::handshake(stream).await.unwrap();
                 while let Some(Ok((_request, mut respond))) = connection.accept().await {
-                    if counted.fetch_add(1, Ordering::SeqCst) < resets {
-                        respond.send_reset(reason);
+                    let head = Response::builder().header("content-type", "application/json");
+                    let head = head.body(()).unwrap();
+                    if counted.fetch_add(1, Ordering::SeqCst) < first {
+                        match turned {
+                            Turned::Away(reason) => respond.send_reset(reason),
+                            Turned::AwayInMid(reason) => {
+                                let mut body = respond.send_response(head, false).unwrap();
+                                // A reset takes the place of what is not written yet.
+                                assert!(connection.accept().now_or_never().is_none());
+                                body.send_reset(reason);
+                            }
+                        }
                         continue;
                     }
-                    let head = Response::builder().header("content-type", "application/json");
-                    let mut body = respond
-                        .send_response(head.body(()).unwrap(), false)
-                        .unwrap();
+                    let mut body = respond.send_response(head, false).unwrap();
                     body.send_data(Bytes::from_static(b"{}"), true).unwrap();
                 }
             });
         }
     });
     (address, count)
+}
+
+/// Reads the request of a connection, as frames (RFC 9113, section 4.1), and says farewell as if it had not come.
+async fn farewell(stream: &mut TcpStream) {
+    const HEADERS: u8 = 1;
+    let mut preface = [0; 24];
+    stream.read_exact(&mut preface).await.unwrap();
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await.unwrap();
+        let [a, b, c, kind, ..] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        stream.read_exact(&mut payload).await.unwrap();
+        if kind == HEADERS {
+            break;
+        }
+    }
+    // SETTINGS without any, then GOAWAY: no stream was looked at, no error.
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let go_away = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    stream.write_all(&settings).await.unwrap();
+    stream.write_all(&go_away).await.unwrap();
 }
 
 /// What comes of a POST that is sent once as far as its policy goes.
@@ -53,19 +95,47 @@ async fn asked(address: &str) -> Result<HttpAnswer, ModelError> {
 
 #[tokio::test]
 async fn a_request_that_was_not_looked_at_is_sent_again_at_once() {
-    let (address, count) = server(2, Reason::REFUSED_STREAM).await;
+    let (address, count) = server(2, Turned::Away(Reason::REFUSED_STREAM)).await;
     let answer = asked(&address).await.unwrap();
     assert_eq!(answer.beginning().as_ref(), b"{}");
     assert_eq!(count.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]
+async fn a_request_that_met_a_farewell_is_sent_again_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    let asking = asked(&address);
+    let answering = async {
+        let (mut first, _) = listener.accept().await.unwrap();
+        farewell(&mut first).await;
+        let (second, _) = listener.accept().await.unwrap();
+        let mut connection = h2::server::handshake(second).await.unwrap();
+        let (_request, mut respond) = connection.accept().await.unwrap().unwrap();
+        let head = Response::builder().header("content-type", "application/json");
+        let mut body = respond
+            .send_response(head.body(()).unwrap(), false)
+            .unwrap();
+        body.send_data(Bytes::from_static(b"{}"), true).unwrap();
+        // It is sent while the connection is waited on.
+        while connection.accept().await.is_some() {}
+    };
+    let answer = tokio::select! {
+        answer = asking => answer.unwrap(),
+        () = answering => panic!("the client is gone without its answer"),
+    };
+    assert_eq!(answer.beginning().as_ref(), b"{}");
+}
+
+#[tokio::test]
 async fn not_for_ever_and_not_what_failed_otherwise() {
-    for (resets, reason, asked_for) in [
-        (9, Reason::REFUSED_STREAM, 3),
-        (1, Reason::INTERNAL_ERROR, 1),
+    for (first, turned, asked_for) in [
+        (9, Turned::Away(Reason::REFUSED_STREAM), 3),
+        (1, Turned::Away(Reason::INTERNAL_ERROR), 1),
+        // Whatever it says: it has begun to answer.
+        (1, Turned::AwayInMid(Reason::REFUSED_STREAM), 1),
     ] {
-        let (address, count) = server(resets, reason).await;
+        let (address, count) = server(first, turned).await;
         let error = asked(&address).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Connection);
         assert_eq!(count.load(Ordering::SeqCst), asked_for);
