@@ -34,9 +34,18 @@ pub(crate) fn ours() -> Result<Vec<String>> {
 
 /// Whether a path names Rust source.
 pub(crate) fn is_rust(file: &str) -> bool {
+    has_ending(file, "rs")
+}
+
+/// Whether a path names Markdown.
+pub(crate) fn is_markdown(file: &str) -> bool {
+    has_ending(file, "md")
+}
+
+fn has_ending(file: &str, ending: &str) -> bool {
     Path::new(file)
         .extension()
-        .is_some_and(|ending| ending == "rs")
+        .is_some_and(|actual| actual == ending)
 }
 
 /// The text of a file of ours, or `None` if it is no text.

@@ -52,7 +52,7 @@ pub(crate) fn run() -> Result<()> {
         problems.extend(found.into_iter().map(|problem| (file.clone(), problem)));
         if files::is_rust(file) {
             named_tests.source(file, &text);
-        } else if file.ends_with(".md") {
+        } else if files::is_markdown(file) {
             named_tests.document(file, &text);
         }
     }
