@@ -104,31 +104,31 @@ impl Driver {
         // Not in the driver: a stream cannot be shared, and what the driver lends out must be.
         let mut changes = self.agent.tools.as_ref().map(|host| host.changes());
         let mut parked = false;
+        self.look_at_clock(&mut run);
         if resumed && !run.open_tools().is_empty() {
             // Calls may be the first thing to come: what was approved, and what is injected, depends on
-            // the tools as they are. Whoever stops it before these are known leaves it as it is.
-            parked = !self.look_at_tools(&mut run).await;
-            if !parked {
+            // the tools as they are. Whoever cancels it before these are known leaves it as it is; the end of its time ends it.
+            if self.look_at_tools(&mut run).await {
                 self.wait_for_what_is_missing(&mut run).await;
+            } else {
+                parked = self.publisher.is_cancelled();
             }
         }
         while !parked {
-            run.tick((self.agent.clock)());
-            // A time that no clock can show is none.
-            self.deadline = run
-                .time_left()
-                .and_then(|left| Instant::now().checked_add(left));
+            self.look_at_clock(&mut run);
             if self.hear_changes(&mut changes, &mut run).await && !run.open_tools().is_empty() {
                 // While somebody was asked, a tool became another one.
                 self.look_at_tools(&mut run).await;
             }
-            let done = match run.next_step() {
-                Step::Done => break,
-                _ if self.publisher.is_cancelled() => Ok(Flow::Stopped(Stopped::Cancelled)),
-                Step::CallModel => self.call_model(&mut run).await,
+            let done = match (run.next_step(), self.is_stopped()) {
+                (Step::Done, _) => break,
+                (_, Some(why)) => Ok(Flow::Stopped(why)),
+                (Step::CallModel, None) => self.call_model(&mut run).await,
                 // Boxed: it is big, and a person is slower than that.
-                Step::AskApproval(requests) => Box::pin(self.ask(&mut run, &requests)).await,
-                Step::CallTools(calls) => self.call_tools(&mut run, calls).await,
+                (Step::AskApproval(requests), None) => {
+                    Box::pin(self.ask(&mut run, &requests)).await
+                }
+                (Step::CallTools(calls), None) => self.call_tools(&mut run, calls).await,
             };
             match done {
                 Ok(Flow::Go) => {}
@@ -168,6 +168,14 @@ impl Driver {
         }
         run.next_event = self.publisher.next_number();
         run
+    }
+
+    /// How much time the run has had, and until when it has.
+    fn look_at_clock(&mut self, run: &mut Run) {
+        run.tick((self.agent.clock)());
+        // A time that no clock can show is none.
+        let left = run.time_left();
+        self.deadline = left.and_then(|left| Instant::now().checked_add(left));
     }
 
     /// Says what happened, and goes on when the reader has heard it. Whatever the reader then

@@ -101,8 +101,8 @@ impl Driver {
         };
         let ToolCatalog { tools, problems } = catalog;
         self.tell(self.unavailable(problems, run)).await;
-        if self.publisher.is_cancelled() {
-            return Err(Stopped::Cancelled);
+        if let Some(why) = self.is_stopped() {
+            return Err(why);
         }
         let (tools, problems) = self.visible(tools);
         if !self.agent.context.is_empty() {
@@ -208,6 +208,9 @@ impl Driver {
         model: &dyn ChatModel,
         request: &ChatRequest,
     ) -> Result<Flow, UnexpectedInput> {
+        if let Some(why) = self.is_stopped() {
+            return Ok(Flow::Stopped(why));
+        }
         let step = run.steps() + 1;
         let traced = ChatTrace::begin(step, model.id(), request, run.session()).for_summary();
         let asked = self
@@ -245,6 +248,10 @@ impl Driver {
             shown,
             traced,
         } = asked;
+        // The reader took its time to hear that it begins.
+        if let Some(why) = self.is_stopped() {
+            return Answer::Stopped(why, None);
+        }
         let provider = &model.id().provider;
         let mut stream = match self.unless_stopped(model.stream(request)).await {
             Err(why) => return Answer::Stopped(why, None),

@@ -334,11 +334,15 @@ impl Listener {
         self.seen = inner.told.len();
         // Who asks need not be woken, unless there is nothing.
         let context = context.filter(|_| first.is_none());
-        if let Some(context) = &context {
+        let before = context.as_ref().and_then(|context| {
+            let before = self.shared.reader.take();
             // Still under the lock, so that what is told behind it finds whom to wake.
             self.shared.reader.register(context.waker());
-        }
+            before
+        });
         drop(inner);
+        // With the task of the poll before, if that has gone, all that it holds.
+        drop(before);
         if let Some(context) = context {
             // Whoever cancels after the driver has looked finds this task registered, or is found here.
             let poked = &self.shared.is_poked;

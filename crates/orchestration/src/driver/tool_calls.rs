@@ -97,7 +97,7 @@ impl Driver {
         let ahead = self.not_asked(run, |_| false);
         let stopped = 'calls: loop {
             let mut leaving = Vec::new();
-            while running.len() + leaving.len() < at_once && !self.publisher.is_cancelled() {
+            while running.len() + leaving.len() < at_once && self.is_stopped().is_none() {
                 let Some(planned) = waiting.next() else { break };
                 let call = self.outgoing(run, planned);
                 if let Some(output) = self.cached(&call) {
@@ -120,7 +120,7 @@ impl Driver {
             };
             for (call, events) in leaving {
                 let id = &call.planned.id;
-                if self.publisher.is_cancelled() {
+                if self.is_stopped().is_some() {
                     run.not_left(id)?;
                 } else if !is_stored && may_harm(&call.planned) {
                     let events = run.held_back(id)?;
@@ -130,6 +130,11 @@ impl Driver {
                     self.tell(events).await;
                     running.push(self.call_tool(call, timeout));
                 }
+            }
+            if running.is_empty()
+                && let Some(why) = self.is_stopped()
+            {
+                break 'calls why;
             }
             let mut next = loop {
                 let heard = either(running.next(), self.word_ahead(&run_id, &ahead));
@@ -155,8 +160,8 @@ impl Driver {
                 next = running.next().now_or_never().flatten();
             }
             self.tell_stored(run, ended).await;
-            if self.publisher.is_cancelled() {
-                break 'calls Stopped::Cancelled;
+            if let Some(why) = self.is_stopped() {
+                break 'calls why;
             }
         };
         // Dropping what is running cancels it at its servers, which need not wait until the reader

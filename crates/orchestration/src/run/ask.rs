@@ -43,6 +43,8 @@ impl Run {
                 self.selection.reveal(name);
             }
         }
+        // What is left out of the history is known by its place from here on: no example may come before it any more.
+        self.has_examples = true;
         self.tools = self.offered(&tools);
         let policy = self.history_policy();
         let fit = self.fit(&policy);
@@ -111,7 +113,7 @@ impl Run {
     }
 
     /// Puts examples of a conversation between the instructions and what was really said. Only before
-    /// the first call of the model, and once, also if that call fails and is made again.
+    /// the first request is made, and once, also if that call fails and is made again.
     pub fn show_examples(&mut self, examples: Vec<Message>) {
         if self.steps() > 0 || self.has_examples || examples.is_empty() {
             return;

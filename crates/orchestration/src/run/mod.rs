@@ -101,7 +101,7 @@ pub struct Run {
     /// The last answer held something.
     #[serde(default)]
     showed: bool,
-    /// Examples stand before the conversation, or there are none.
+    /// Examples stand before the conversation, or a request was made without.
     #[serde(default)]
     has_examples: bool,
     /// Estimated tokens of the last request, where somebody looked.

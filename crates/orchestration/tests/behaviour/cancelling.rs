@@ -115,6 +115,40 @@ async fn a_run_is_cancelled_by_its_own_clock() {
     }
 }
 
+/// Looks at its run when it goes.
+struct Last(CancelHandle);
+
+impl Wake for Last {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        assert!(!format!("{:?}", self.0).is_empty());
+    }
+}
+
+#[test]
+fn the_task_that_read_a_run_before_goes_under_no_lock() {
+    let (done, is_done) = std::sync::mpsc::channel();
+    let run = run(&Leaving::at(u32::MAX));
+    // By itself: it would wait for itself.
+    std::thread::spawn(move || {
+        let waker = Waker::from(Arc::new(Last(run.cancel_handle())));
+        let mut run = Box::pin(run);
+        while run
+            .poll_next_unpin(&mut Context::from_waker(&waker))
+            .is_ready()
+        {}
+        drop(waker);
+        // Another one takes it over.
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(run.poll_next_unpin(&mut context).is_pending());
+        done.send(()).unwrap();
+    });
+    assert!(is_done.recv_timeout(Duration::from_secs(30)).is_ok());
+}
+
 struct Nothing;
 
 impl Wake for Nothing {

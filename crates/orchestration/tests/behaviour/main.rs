@@ -15,6 +15,7 @@ mod fallbacks;
 mod gather_format;
 mod growth;
 mod keeping;
+mod late;
 mod letting_go;
 mod limits;
 mod questions;

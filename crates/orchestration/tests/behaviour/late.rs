@@ -1,0 +1,260 @@
+//! What comes too late: calls when the time of the run is up, and tools when their examples were left out.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use switchboard_domain::{
+    JsonObject, Message, ModelCapabilities, ModelErrorKind, Part, Role, ToolCall, ToolCallError,
+    ToolCatalog, ToolDefinition, ToolHost, ToolHostChanges, ToolOutput, ToolResult, ToolUse,
+};
+use switchboard_orchestration::{
+    Agent, Clock, Outcome, Run, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
+    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    recipe::Recipe,
+};
+
+use crate::support::{Answer, Scripted, Tools, ask, assert_whole, calls, echo, played, tool};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Half a minute and no more.
+fn timed() -> RunOptions {
+    let mut options = RunOptions::default();
+    options.limits.max_wall_time = Some(Duration::from_secs(30));
+    options
+}
+
+/// The time of day by tokio's clock.
+fn clock() -> Clock {
+    let began = tokio::time::Instant::now();
+    Arc::new(move || Timestamp::UNIX_EPOCH + SignedDuration::try_from(began.elapsed()).unwrap())
+}
+
+fn one_after_the_other() -> ToolDefinition {
+    let mut one = tool("do");
+    one.sequential = true;
+    one
+}
+
+fn three() -> Answer {
+    calls(&[
+        ("a", "srv__do", json!({"n": 1})),
+        ("b", "srv__do", json!({"n": 2})),
+        ("c", "srv__do", json!({"n": 3})),
+    ])
+}
+
+/// A store that takes a minute for each result.
+struct Slow;
+
+#[async_trait]
+impl Checkpoints for Slow {
+    async fn reached(&self, _: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+        if point == Checkpoint::ToolAnswered {
+            // sleep: the clock is paused
+            tokio::time::sleep(Duration::from_mins(1)).await;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_leaves_when_the_store_has_taken_all_the_time() {
+    let tools = Arc::new(Tools::new().with(one_after_the_other(), echo));
+    let agent = Agent::new(Scripted::new([three()]))
+        .with_tools(tools.clone())
+        .with_clock(clock())
+        .with_checkpoints(Arc::new(Slow))
+        .with_options(timed());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.outcome, Outcome::Limited);
+    assert_eq!(report.error.unwrap().kind, RunErrorKind::TimeLimit);
+    assert_eq!(tools.called().len(), 1);
+    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+    // What is done is done; the others were not begun.
+    assert_eq!(failures[0], None);
+    assert!(
+        failures[1..]
+            .iter()
+            .all(|it| *it == Some(ToolFailure::Cancelled)),
+        "{failures:?}"
+    );
+}
+
+/// Has the run go on an hour after something was told.
+async fn after_an_hour(agent: &Agent, at: impl Fn(&RunEventKind) -> bool) -> Run {
+    let mut run = agent.ask("go");
+    while let Some(event) = run.next().await {
+        if at(&event.kind) {
+            // sleep: the clock is paused
+            tokio::time::sleep(HOUR).await;
+        }
+    }
+    run.into_run().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_leaves_when_the_reader_has_taken_all_the_time() {
+    let tools = Arc::new(Tools::new().with(one_after_the_other(), echo));
+    let agent = Agent::new(Scripted::new([three()]))
+        .with_tools(tools.clone())
+        .with_clock(clock())
+        .with_options(timed());
+    let is_there = |kind: &RunEventKind| matches!(kind, RunEventKind::ModelCallFinished { .. });
+    let run = after_an_hour(&agent, is_there).await;
+    assert_eq!(run.outcome(), Some(Outcome::Limited));
+    assert_eq!(tools.called(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_model_is_asked_when_the_reader_has_taken_all_the_time() {
+    let model = Scripted::new([]);
+    let agent = Agent::new(model.clone())
+        .with_clock(clock())
+        .with_options(timed());
+    let is_there = |kind: &RunEventKind| matches!(kind, RunEventKind::ModelCallStarted { .. });
+    let run = after_an_hour(&agent, is_there).await;
+    assert_eq!(run.outcome(), Some(Outcome::Limited));
+    assert_eq!(model.asked(), 0);
+}
+
+/// Does not say which tools it has.
+struct Silent;
+
+#[async_trait]
+impl ToolHost for Silent {
+    async fn tools(&self) -> ToolCatalog {
+        pending().await
+    }
+
+    async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        panic!("it has none")
+    }
+
+    fn changes(&self) -> ToolHostChanges {
+        Box::pin(stream::pending())
+    }
+}
+
+/// Keeps the run as it was with its first answer.
+#[derive(Default)]
+struct Answered(Mutex<Option<String>>);
+
+#[async_trait]
+impl Checkpoints for Answered {
+    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+        if point == Checkpoint::ModelAnswered {
+            *self.0.lock().unwrap() = Some(serde_json::to_string(run).unwrap());
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_run_that_goes_on_ends_the_wait_for_its_tools() {
+    let kept = Arc::new(Answered::default());
+    let agent = Agent::new(Scripted::new([three()]))
+        .with_clock(clock())
+        .with_options(timed());
+    let first = agent
+        .clone()
+        .with_tools(Arc::new(Tools::new().with(tool("do"), echo)))
+        .with_checkpoints(kept.clone());
+    let mut run = first.ask("go");
+    while let Some(event) = run.next().await {
+        if matches!(event.kind, RunEventKind::ToolPlanned { .. }) {
+            break;
+        }
+    }
+    drop(run);
+    let stored = kept.0.lock().unwrap().take().unwrap();
+    let stored: Run = serde_json::from_str(&stored).unwrap();
+    let agent = agent.with_tools(Arc::new(Silent));
+    let ended = tokio::time::timeout(HOUR, agent.resume(stored).finish()).await;
+    let run = ended.expect("it ends after half a minute");
+    assert_eq!(run.outcome(), Some(Outcome::Limited));
+    let report = run.report().unwrap();
+    assert_eq!(report.error.unwrap().kind, RunErrorKind::TimeLimit);
+    assert_eq!(report.tool_calls.len(), 3);
+}
+
+/// A host whose server is there from the second look on.
+struct Connecting(Tools, AtomicU32);
+
+#[async_trait]
+impl ToolHost for Connecting {
+    async fn tools(&self) -> ToolCatalog {
+        if self.1.fetch_add(1, Ordering::Relaxed) == 0 {
+            return ToolCatalog::default();
+        }
+        self.0.tools().await
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        self.0.call(call).await
+    }
+
+    fn changes(&self) -> ToolHostChanges {
+        self.0.changes()
+    }
+}
+
+fn turn(n: usize) -> Vec<Message> {
+    let step = |at: &str| {
+        let id = format!("old{n}{at}");
+        let input: JsonObject = json!({"n": n}).as_object().cloned().unwrap();
+        let call = ToolUse::new(&id, "srv__do", input.into());
+        [
+            Message::new(Role::Assistant, [Part::ToolUse(call)]),
+            Message::tool_results([ToolResult::text(&id, "srv__do", "word ".repeat(100))]),
+        ]
+    };
+    let mut turn = vec![Message::user(format!("question {n}"))];
+    turn.extend(step("a"));
+    turn.extend(step("b"));
+    turn.push(Message::assistant(format!("answer {n}")));
+    turn
+}
+
+/// What is left out is known by its place, which an example that comes before it would change.
+#[tokio::test]
+async fn examples_whose_tools_come_late_leave_the_history_whole() {
+    let recipe = json!({"name": "r", "examples": [{
+        "user": "example question",
+        "calls": [{"tool": "srv__do", "input": {"n": 1}, "result": "one"}],
+        "answer": "example answer",
+    }]});
+    let recipe = Arc::new(Recipe::from_value(&recipe).unwrap());
+    // Where it is too long, and where the conversation just fits.
+    for max_tokens in [900, 1_640] {
+        let mut options = RunOptions::default();
+        options.history.max_tokens = Some(max_tokens);
+        let away = Answer::Fails(ModelErrorKind::Interrupted, "away");
+        let second = Scripted::named("second", ModelCapabilities::default(), [Answer::Says("ok")]);
+        let tools = Tools::new().with(tool("do"), echo);
+        let agent = Agent::new(Scripted::new([away]))
+            .with_fallback(second.clone())
+            .with_recipe(Arc::clone(&recipe))
+            .with_options(options)
+            .with_tools(Arc::new(Connecting(tools, AtomicU32::new(0))));
+        let mut messages: Vec<Message> = (0..5).flat_map(turn).collect();
+        messages.push(Message::user("and now?"));
+        let messages = messages.into_iter().map(Arc::new).collect();
+        let (_, run) = played(agent.run(messages)).await;
+        assert_eq!(run.outcome(), Some(Outcome::Completed));
+        let sent = second.request(0).messages;
+        assert_whole(&sent);
+        let first = sent.iter().filter(|it| it.text() == "question 0");
+        assert_eq!(first.count(), 1, "{max_tokens}");
+    }
+}
