@@ -16,7 +16,7 @@ use switchboard_domain::{
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::drive::{Driver, Flow, Heard, Stopped, either, milliseconds};
+use super::drive::{Driver, Flow, Heard, either, milliseconds};
 use crate::{
     PlannedCall, Run, Step, ToolAnswer, UnexpectedInput,
     approval::only_reads,
