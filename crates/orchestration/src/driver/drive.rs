@@ -104,8 +104,8 @@ impl Driver {
         // Not in the driver: a stream cannot be shared, and what the driver lends out must be.
         let mut changes = self.agent.tools.as_ref().map(|host| host.changes());
         let mut parked = false;
-        self.look_at_clock(&mut run);
         if resumed && !run.open_tools().is_empty() {
+            self.has_until(&run);
             // Calls may be the first thing to come: what was approved, and what is injected, depends on
             // the tools as they are. Whoever cancels it before these are known leaves it as it is; the end of its time ends it.
             if self.look_at_tools(&mut run).await {
@@ -115,7 +115,8 @@ impl Driver {
             }
         }
         while !parked {
-            self.look_at_clock(&mut run);
+            run.tick((self.agent.clock)());
+            self.has_until(&run);
             if self.hear_changes(&mut changes, &mut run).await && !run.open_tools().is_empty() {
                 // While somebody was asked, a tool became another one.
                 self.look_at_tools(&mut run).await;
@@ -170,9 +171,8 @@ impl Driver {
         run
     }
 
-    /// How much time the run has had, and until when it has.
-    fn look_at_clock(&mut self, run: &mut Run) {
-        run.tick((self.agent.clock)());
+    /// Until when the run has time, from what its clock said last.
+    fn has_until(&mut self, run: &Run) {
         // A time that no clock can show is none.
         let left = run.time_left();
         self.deadline = left.and_then(|left| Instant::now().checked_add(left));
