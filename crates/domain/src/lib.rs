@@ -36,6 +36,8 @@ pub mod error;
 pub mod event;
 pub mod finish;
 pub mod grammar;
+#[cfg(feature = "json-schema")]
+pub mod json_schema;
 pub mod media;
 pub mod message;
 pub mod model;

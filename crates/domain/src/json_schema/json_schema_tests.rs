@@ -1,0 +1,283 @@
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// The longest check in a debug build, where this crate is not optimized. A release build keeps to
+/// 100 ms.
+const MAX_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 100 });
+
+/// A chain of definitions, each of which refers to the next `width` times. Only the last one fails.
+fn chain(length: usize, applicator: &str, width: usize) -> Value {
+    let mut definitions = serde_json::Map::new();
+    for at in 0..length {
+        let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+        definitions.insert(format!("d{at}"), json!({applicator: vec![next; width]}));
+    }
+    definitions.insert(format!("d{length}"), json!({"type": "null"}));
+    json!({"$ref": "#/$defs/d0", "$defs": definitions})
+}
+
+fn check(schema: &Value, value: &Value) -> Result<bool, TooExpensive> {
+    let started = Instant::now();
+    let validator = SchemaValidator::compile(schema).unwrap();
+    let fits = validator.is_valid(value);
+    let errors = validator.errors(value);
+    let time = started.elapsed();
+    assert!(time < MAX_TIME, "{time:?} for {fits:?}");
+    if let (Ok(fits), Ok(errors)) = (&fits, errors) {
+        assert_eq!(*fits, errors.is_empty());
+    }
+    fits
+}
+
+#[test]
+fn refuses_schemas_that_multiply_with_every_reference() {
+    for applicator in ["anyOf", "oneOf", "allOf"] {
+        let schema = chain(40, applicator, 2);
+        assert!(schema.to_string().len() < 4_000);
+        assert!(check(&schema, &json!(1)).is_err(), "{applicator}");
+    }
+    let items = json!({
+        "type": "array",
+        "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}, {"type": "null"}]},
+    });
+    let mut deep = json!([1]);
+    for _ in 0..50 {
+        deep = json!([deep]);
+    }
+    assert!(check(&items, &deep).is_err());
+    assert_eq!(check(&items, &json!([[null]])), Ok(true));
+}
+
+#[test]
+fn refuses_comparisons_that_take_too_long() {
+    let many: Vec<Value> = (0..20_000)
+        .map(|n| json!({"n": n, "text": "x".repeat(50)}))
+        .collect();
+    let unique = json!({"allOf": vec![json!({"uniqueItems": true}); 200]});
+    assert!(check(&unique, &json!(many)).is_err());
+    let contains =
+        json!({"allOf": (0..200).map(|n| json!({"contains": {"const": n}})).collect::<Vec<_>>()});
+    assert!(check(&contains, &json!(many)).is_err());
+    let properties: serde_json::Map<String, Value> =
+        (0..5_000).map(|n| (format!("p{n}"), json!(true))).collect();
+    let wide = json!({"items": {"properties": properties}});
+    assert!(check(&wide, &json!(vec![json!({}); 5_000])).is_err());
+    let pattern = json!({"items": {"pattern": "[ab]*a[ab]{500}"}});
+    assert!(check(&pattern, &json!(["ab".repeat(500_000)])).is_err());
+}
+
+#[test]
+fn refuses_nested_marking_of_evaluated_members() {
+    let mut schema = json!({"type": "null"});
+    for _ in 0..40 {
+        schema = json!({"anyOf": [schema, true], "unevaluatedProperties": false});
+    }
+    let value: serde_json::Map<String, Value> =
+        (0..1_000).map(|n| (format!("p{n}"), json!(n))).collect();
+    assert!(check(&schema, &Value::Object(value)).is_err());
+}
+
+#[test]
+fn ends_recursion_without_progress() {
+    for schema in [
+        json!({"$ref": "#"}),
+        json!({"allOf": [{"$ref": "#"}]}),
+        json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
+        json!({"$dynamicRef": "#x", "$dynamicAnchor": "x"}),
+    ] {
+        let Ok(validator) = SchemaValidator::compile(&schema) else {
+            continue;
+        };
+        assert!(validator.is_valid(&json!({"a": 1})).is_err(), "{schema}");
+    }
+}
+
+#[test]
+fn long_chains_of_references_do_not_overflow_the_stack() {
+    let chain = chain(5_000, "allOf", 1);
+    // The default size of a worker's stack.
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    let checked = thread.spawn(move || match SchemaValidator::compile(&chain) {
+        Ok(validator) => validator.is_valid(&json!(1)).is_err(),
+        Err(_) => true,
+    });
+    assert!(checked.unwrap().join().unwrap());
+    let chain = self::chain(190, "allOf", 1);
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    let checked = thread.spawn(move || {
+        let validator = SchemaValidator::compile(&chain).unwrap();
+        validator.errors(&json!(1)).map(|errors| errors.len())
+    });
+    assert_eq!(checked.unwrap().join().unwrap(), Ok(1));
+}
+
+#[test]
+fn limits_the_size_and_depth_of_a_schema() {
+    let mut deep = json!({});
+    for _ in 0..200 {
+        deep = json!({"items": deep});
+    }
+    assert_eq!(
+        SchemaValidator::compile(&deep).err(),
+        Some(SchemaError::TooDeep {
+            max: MAX_SCHEMA_DEPTH
+        })
+    );
+    let wide = json!({"enum": (0..50_000).collect::<Vec<_>>()});
+    assert_eq!(
+        SchemaValidator::compile(&wide).err(),
+        Some(SchemaError::TooLarge {
+            max: MAX_SCHEMA_VALUES
+        })
+    );
+}
+
+#[test]
+fn compiles_a_large_schema_in_bounded_time() {
+    let definitions: serde_json::Map<String, Value> = (0..1_000)
+        .map(|n| {
+            let next = format!("#/$defs/d{}", (n * 7 + 1) % 1_000);
+            let field =
+                json!({"anyOf": [{"$ref": next}, {"type": "string", "pattern": "^[a-z]{1,9}$"}]});
+            (
+                format!("d{n}"),
+                json!({"type": "object", "properties": {"a": field, "b": {"$ref": next}}}),
+            )
+        })
+        .collect();
+    let schema = json!({"$ref": "#/$defs/d0", "$defs": definitions});
+    let started = Instant::now();
+    let validator = SchemaValidator::compile(&schema).unwrap();
+    let time = started.elapsed();
+    assert!(time < MAX_TIME, "{time:?}");
+    assert_eq!(validator.is_valid(&json!({"a": {"a": "x"}})), Ok(true));
+}
+
+#[test]
+fn ignores_patterns_that_need_look_around() {
+    let schema = json!({"properties": {
+        "a": {"type": "string", "pattern": "^(?=x)x+$"},
+        "b": {"type": "string", "pattern": "^y+$"},
+    }});
+    assert_eq!(check(&schema, &json!({"a": "z"})), Ok(true));
+    assert_eq!(check(&schema, &json!({"b": "z"})), Ok(false));
+    assert_eq!(check(&schema, &json!({"a": 1})), Ok(false));
+}
+
+#[test]
+fn accepts_ordinary_schemas_of_large_values() {
+    let any_json = json!({
+        "$ref": "#/$defs/value",
+        "$defs": {"value": {"anyOf": [
+            {"type": ["string", "number", "boolean", "null"]},
+            {"type": "array", "items": {"$ref": "#/$defs/value"}},
+            {"type": "object", "additionalProperties": {"$ref": "#/$defs/value"}},
+        ]}},
+    });
+    let rows: Vec<Value> = (0..4_000)
+        .map(|n| json!({"id": n, "name": "a customer", "tags": ["a", "b"], "at": null}))
+        .collect();
+    assert_eq!(check(&any_json, &json!(rows)), Ok(true));
+    let uuid = json!({"items": {
+        "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+    }});
+    let ids = vec![json!("01890c7e-0000-7000-8000-000000000000"); 1_000];
+    assert_eq!(check(&uuid, &json!(ids)), Ok(true));
+    let base64 = json!({"pattern": "^[A-Za-z0-9+/]*={0,2}$"});
+    assert_eq!(check(&base64, &json!("A".repeat(1_000_000))), Ok(true));
+}
+
+#[test]
+fn estimates_the_size_of_patterns() {
+    for (pattern, expected) in [
+        ("abc", 4),
+        ("[a-z]{10}", 11),
+        ("(ab){3}", 7),
+        ("((a{10}){10}){10}", 1_001),
+        ("a\\{3}", 5),
+        ("", 1),
+    ] {
+        assert_eq!(graph::pattern_size(pattern), expected, "{pattern}");
+    }
+}
+
+fn schema() -> impl Strategy<Value = Value> {
+    let reference = (0..6_usize).prop_map(|n| json!({"$ref": format!("#/$defs/d{n}")}));
+    let leaf = prop_oneof![
+        4 => reference,
+        1 => Just(json!({"$ref": "#"})),
+        1 => Just(json!({"type": "integer"})),
+        1 => Just(json!({"pattern": "(a|b|ab)*c{1,40}"})),
+        1 => Just(json!({"uniqueItems": true})),
+        1 => Just(json!(true)),
+        1 => Just(json!(false)),
+    ];
+    let node = leaf.prop_recursive(4, 24, 4, |inner| {
+        let several = proptest::collection::vec(inner.clone(), 1..4);
+        prop_oneof![
+            (prop_oneof!["anyOf", "oneOf", "allOf"], several.clone())
+                .prop_map(|(key, all)| json!({key: all})),
+            (
+                prop_oneof![
+                    "items",
+                    "not",
+                    "contains",
+                    "additionalProperties",
+                    "propertyNames",
+                    "unevaluatedProperties",
+                    "unevaluatedItems",
+                    "if"
+                ],
+                inner.clone()
+            )
+                .prop_map(|(key, one)| json!({key: one})),
+            (inner.clone(), several).prop_map(|(one, all)| json!({
+                "properties": {"a": one.clone()},
+                "patternProperties": {"^a": one},
+                "prefixItems": all,
+            })),
+        ]
+    });
+    (node.clone(), proptest::collection::vec(node, 6)).prop_map(|(root, all)| {
+        let definitions: serde_json::Map<String, Value> = all
+            .into_iter()
+            .enumerate()
+            .map(|(n, it)| (format!("d{n}"), it))
+            .collect();
+        json!({"allOf": [root], "$defs": definitions})
+    })
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!(1)),
+        Just(json!("abababc")),
+        Just(Value::Null),
+        (0..2_000_usize).prop_map(|n| json!("ab".repeat(n))),
+    ];
+    leaf.prop_recursive(60, 200, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            inner.prop_map(|it| json!({"a": it.clone(), "b": it})),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn hostile_schemas_take_bounded_time(schema in schema(), value in value()) {
+        let started = Instant::now();
+        if let Ok(validator) = SchemaValidator::compile(&schema) {
+            let _ = validator.is_valid(&value);
+            let _ = validator.errors(&value);
+        }
+        let time = started.elapsed();
+        prop_assert!(time < MAX_TIME, "{:?}: {} on {}", time, schema, value);
+    }
+}

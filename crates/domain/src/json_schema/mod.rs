@@ -1,0 +1,233 @@
+//! JSON Schema validation with bounded cost.
+//!
+//! Schemas come from MCP servers and API clients, and values from models and servers. A schema of
+//! 3 kB whose definitions refer to each other can describe more than 10^12 evaluation steps, and a
+//! validator cannot be interrupted. [`SchemaValidator`] therefore counts the steps first and
+//! refuses a check that needs more than [`MAX_VISITS`] of them.
+//!
+//! It is the only place that compiles and evaluates schemas. It never fetches a `$ref`, and it
+//! matches patterns in linear time.
+//!
+//! ```
+//! use serde_json::json;
+//! use switchboard_domain::json_schema::SchemaValidator;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let schema = json!({"type": "object", "required": ["id"]});
+//! let validator = SchemaValidator::compile(&schema)?;
+//! assert!(validator.is_valid(&json!({"id": 42}))?);
+//! assert_eq!(validator.errors(&json!({}))?[0].to_string(), "\"id\" is a required property");
+//! # Ok(())
+//! # }
+//! ```
+
+mod cost;
+mod graph;
+
+pub use jsonschema::{Draft, JsonType, ValidationError, error};
+use jsonschema::{PatternOptions, ValidationOptions, Validator};
+use serde_json::Value;
+
+use crate::schema_dialect;
+use graph::SchemaGraph;
+
+/// Maximum number of steps of one check. A step applies one schema node to one value node. The
+/// slowest allowed check takes less than 100 ms on one core.
+pub const MAX_VISITS: u64 = 1_000_000;
+/// Maximum work of listing errors: visits multiplied by the size of the value. Each error below
+/// `anyOf` and `oneOf` owns a copy of the value that it is about.
+const MAX_ERROR_WORK: u64 = 2_000_000;
+/// Maximum number of JSON values in a schema.
+const MAX_SCHEMA_VALUES: usize = 20_000;
+/// Maximum nesting of a schema.
+const MAX_SCHEMA_DEPTH: usize = 100;
+/// Maximum size of one compiled pattern in bytes. `\p{L}{1,64}` takes 1 MB.
+const MAX_PATTERN_BYTES: usize = 2 << 20;
+
+/// A compiled schema whose checks have a bounded cost.
+#[derive(Debug)]
+pub struct SchemaValidator {
+    validator: Validator,
+    graph: SchemaGraph,
+}
+
+/// Options of [`SchemaValidator::compile_with`]. The default is that of MCP: the draft that
+/// `$schema` names, or 2020-12, and formats as that draft asserts them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SchemaOptions {
+    /// The draft, instead of the one that the schema names.
+    pub draft: Option<Draft>,
+    /// Whether `format` is asserted, instead of what the draft says.
+    pub assert_formats: Option<bool>,
+}
+
+/// A schema that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// The schema has too many values.
+    #[error("the schema is too large: it has more than {max} values")]
+    TooLarge {
+        /// Maximum number of values.
+        max: usize,
+    },
+    /// The schema is nested too deeply.
+    #[error("the schema is nested more than {max} levels deep")]
+    TooDeep {
+        /// Maximum number of levels.
+        max: usize,
+    },
+    /// The schema is not valid, or refers to a schema outside of itself.
+    #[error("{reason}")]
+    Invalid {
+        /// Description of the fault, without values.
+        reason: String,
+    },
+}
+
+/// A check that was refused because it needs too many steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("checking this value against the schema takes too many steps (maximum {max})")]
+pub struct TooExpensive {
+    /// Maximum number of steps.
+    pub max: u64,
+}
+
+impl SchemaValidator {
+    /// Compiles a schema with the default options.
+    pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        Self::compile_with(schema, SchemaOptions::default())
+    }
+
+    /// Compiles a schema.
+    ///
+    /// Patterns that need look-around or back-references have no linear-time form. They are ignored;
+    /// the rest of the schema is checked.
+    pub fn compile_with(schema: &Value, options: SchemaOptions) -> Result<Self, SchemaError> {
+        check_size(schema)?;
+        let graph = SchemaGraph::new(schema)?;
+        let validator = match build(schema, options) {
+            Ok(validator) => validator,
+            Err(error) => match without_unsupported_patterns(schema) {
+                Some(schema) => build(&schema, options).map_err(|error| invalid(&error))?,
+                None => return Err(invalid(&error)),
+            },
+        };
+        Ok(Self { validator, graph })
+    }
+
+    /// Returns whether the value fits the schema.
+    pub fn is_valid(&self, value: &Value) -> Result<bool, TooExpensive> {
+        self.visits(value)?;
+        Ok(self.validator.is_valid(value))
+    }
+
+    /// Returns every error of the value. It is refused earlier than [`Self::is_valid`], because
+    /// errors copy values.
+    pub fn errors<'i>(
+        &'i self,
+        value: &'i Value,
+    ) -> Result<Vec<ValidationError<'i>>, TooExpensive> {
+        let work = self.visits(value)?.saturating_mul(cost::size(value));
+        if work > MAX_ERROR_WORK && !self.validator.is_valid(value) {
+            return Err(TooExpensive { max: MAX_VISITS });
+        }
+        if work > MAX_ERROR_WORK {
+            return Ok(Vec::new());
+        }
+        Ok(self.validator.iter_errors(value).collect())
+    }
+
+    /// Returns an upper bound of the steps that a check of this value takes.
+    pub fn visits(&self, value: &Value) -> Result<u64, TooExpensive> {
+        cost::visits(&self.graph, value, MAX_VISITS).ok_or(TooExpensive { max: MAX_VISITS })
+    }
+}
+
+fn build(schema: &Value, options: SchemaOptions) -> Result<Validator, ValidationError<'static>> {
+    let base = jsonschema::options()
+        .offline()
+        .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES));
+    let is_default = options.draft.is_none() && options.assert_formats.is_none();
+    if is_default && schema_dialect::is_common(schema) {
+        // Draft 7 checks the schema itself in a fraction of the time and memory of 2020-12.
+        let draft7 = base.clone().with_draft(Draft::Draft7);
+        if let Ok(validator) = draft7.should_validate_formats(false).build(schema) {
+            return Ok(validator);
+        }
+    }
+    let with_draft = |base: ValidationOptions<'static>| match options.draft {
+        Some(draft) => base.with_draft(draft),
+        None => base,
+    };
+    let base = with_draft(base);
+    let base = match options.assert_formats {
+        Some(yes) => base.should_validate_formats(yes),
+        None => base,
+    };
+    base.build(schema)
+}
+
+fn invalid(error: &ValidationError<'_>) -> SchemaError {
+    let reason = error.masked().to_string();
+    SchemaError::Invalid { reason }
+}
+
+/// Checks the size of a schema without recursion.
+fn check_size(schema: &Value) -> Result<(), SchemaError> {
+    let mut values = 0_usize;
+    let mut open = vec![(schema, 1_usize)];
+    while let Some((value, depth)) = open.pop() {
+        values += 1;
+        if values > MAX_SCHEMA_VALUES {
+            let max = MAX_SCHEMA_VALUES;
+            return Err(SchemaError::TooLarge { max });
+        }
+        if depth > MAX_SCHEMA_DEPTH {
+            let max = MAX_SCHEMA_DEPTH;
+            return Err(SchemaError::TooDeep { max });
+        }
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => open.extend(fields.values().map(|item| (item, depth + 1))),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns the schema without the patterns that the linear-time engine cannot match; `None` if it
+/// has no such pattern.
+fn without_unsupported_patterns(schema: &Value) -> Option<Value> {
+    let is_supported = |pattern: &str| {
+        let probe = serde_json::json!({ "pattern": pattern });
+        build(&probe, SchemaOptions::default()).is_ok()
+    };
+    let mut schema = schema.clone();
+    let mut removed = false;
+    let mut open = vec![&mut schema];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items.iter_mut()),
+            Value::Object(fields) => {
+                let pattern = fields.get("pattern").and_then(Value::as_str);
+                if pattern.is_some_and(|pattern| !is_supported(pattern)) {
+                    fields.shift_remove("pattern");
+                    removed = true;
+                }
+                if let Some(Value::Object(patterns)) = fields.get_mut("patternProperties") {
+                    let before = patterns.len();
+                    patterns.retain(|pattern, _| is_supported(pattern));
+                    removed |= patterns.len() < before;
+                }
+                open.extend(fields.values_mut());
+            }
+            _ => {}
+        }
+    }
+    removed.then_some(schema)
+}
+
+#[cfg(test)]
+#[path = "json_schema_tests.rs"]
+mod tests;
