@@ -6,8 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use jsonschema::{Draft, PatternOptions, Validator};
-use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput, schema_dialect};
+use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput, json_schema::SchemaValidator};
 
 /// Faults named in one note at most.
 const MOST_FAULTS: usize = 3;
@@ -18,7 +17,7 @@ const FAULT_BYTES: usize = 300;
 pub(crate) struct Promise {
     tool: Arc<ToolDefinition>,
     /// `None` for a schema that cannot be used: then nothing is promised.
-    validator: OnceLock<Option<Validator>>,
+    validator: OnceLock<Option<SchemaValidator>>,
 }
 
 impl Promise {
@@ -40,9 +39,9 @@ impl Promise {
         let (Some(structured), Some(validator)) = (&output.structured, self.validator()) else {
             return output;
         };
-        let mut faults: Vec<String> = validator
-            .iter_errors(structured)
-            .take(MOST_FAULTS + 1)
+        let errors = validator.errors(structured);
+        let listed = errors.iter().flatten().take(MOST_FAULTS + 1);
+        let mut faults: Vec<String> = listed
             .map(|fault| {
                 let place = fault.instance_path().to_string();
                 // Without the value, which stands in the content.
@@ -53,6 +52,7 @@ impl Promise {
                     format!("{place}: {what}")
                 }
             })
+            .chain(errors.as_ref().err().map(ToString::to_string))
             .collect();
         if faults.is_empty() {
             return output;
@@ -80,23 +80,10 @@ impl Promise {
         output
     }
 
-    fn validator(&self) -> Option<&Validator> {
+    fn validator(&self) -> Option<&SchemaValidator> {
         let validator = self.validator.get_or_init(|| {
             let schema = self.tool.output_schema.as_ref()?;
-            let options = jsonschema::options()
-                // No `$ref` is fetched, from wherever.
-                .offline()
-                // In linear time, whatever patterns a server writes.
-                .with_pattern_options(PatternOptions::regex());
-            if schema_dialect::is_common(schema) {
-                // To check the schema itself takes a fraction of the time and the memory.
-                let options = options.clone().with_draft(Draft::Draft7);
-                if let Ok(validator) = options.should_validate_formats(false).build(schema) {
-                    return Some(validator);
-                }
-            }
-            options
-                .build(schema)
+            SchemaValidator::compile(schema)
                 .map_err(|error| {
                     let error = shortened(&error.to_string());
                     tracing::debug!(

@@ -1,20 +1,26 @@
 //! Checks a tool's arguments against its schema and says what is wrong with them in sentences that
 //! name the argument and the way out.
 
-use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use switchboard_domain::nearest::nearest;
+use switchboard_domain::{
+    json_schema::{
+        SchemaError, SchemaOptions, SchemaValidator, ValidationError, error::ValidationErrorKind,
+    },
+    nearest::nearest,
+};
 
 /// Values longer than this are cut when a sentence quotes them.
 const QUOTED: usize = 60;
 
 /// Compiles a schema. `format` counts: "2026-02-30" is no `date`.
-pub(crate) fn validator(schema: &JsonObject) -> Result<Validator, ValidationError<'static>> {
-    jsonschema::options()
-        .should_validate_formats(true)
-        .build(&Value::Object(schema.clone()))
+pub(crate) fn validator(schema: &JsonObject) -> Result<SchemaValidator, SchemaError> {
+    let options = SchemaOptions {
+        assert_formats: Some(true),
+        ..SchemaOptions::default()
+    };
+    SchemaValidator::compile_with(&Value::Object(schema.clone()), options)
 }
 
 /// Takes what clients send for something else as what they mean: `null` for an optional argument
@@ -58,7 +64,7 @@ fn normalize_value(schema: &Value, value: &mut Value) {
 
 /// One sentence for everything that is wrong.
 pub(crate) fn faults(
-    validator: &Validator,
+    validator: &SchemaValidator,
     schema: &JsonObject,
     arguments: &JsonObject,
 ) -> Vec<String> {
@@ -68,11 +74,13 @@ pub(crate) fn faults(
     });
     let too_large: Vec<String> = too_large.collect();
     let arguments = Value::Object(arguments.clone());
-    validator
-        .iter_errors(&arguments)
-        .map(|error| sentence(schema, &error))
-        .chain(too_large)
-        .collect()
+    match validator.errors(&arguments) {
+        Ok(errors) => {
+            let sentences = errors.iter().map(|error| sentence(schema, error));
+            sentences.chain(too_large).collect()
+        }
+        Err(error) => vec![format!("The arguments cannot be checked: {error}.")],
+    }
 }
 
 /// Whether this is a number without a fraction, whatever its size.

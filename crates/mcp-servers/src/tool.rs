@@ -2,11 +2,11 @@
 
 use std::{borrow::Cow, pin::Pin, sync::Arc};
 
-use jsonschema::Validator;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use switchboard_domain::json_schema::SchemaValidator;
 
 use crate::{arguments, schema, sqlite};
 
@@ -86,7 +86,7 @@ pub(crate) struct ServedTool {
     definition: Tool,
     /// `None` if the schema does not compile; then only the type itself checks. No schema of ours is
     /// like that, as the tests see to.
-    validator: Option<Validator>,
+    validator: Option<SchemaValidator>,
     call: Call,
 }
 

@@ -1,8 +1,10 @@
 //! Whether an answer fits the question of a server, before it is given.
 
-use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
-use switchboard_domain::{ElicitationAnswer, ElicitationForm, JsonObject};
+use switchboard_domain::{
+    ElicitationAnswer, ElicitationForm, JsonObject,
+    json_schema::{Draft, SchemaOptions, SchemaValidator},
+};
 
 use crate::questions::OpenQuestion;
 
@@ -24,8 +26,12 @@ impl OpenQuestion {
             return Ok(());
         };
         let filled = Value::Object(filled(schema, content));
-        let faults = validator.iter_errors(&filled).take(MOST_FAULTS);
+        let faults = validator
+            .errors(&filled)
+            .map_err(|error| error.to_string())?;
         let faults: Vec<String> = faults
+            .iter()
+            .take(MOST_FAULTS)
             .map(|fault| match fault.instance_path().as_str() {
                 "" => fault.to_string(),
                 place => format!("{}: {fault}", place.trim_start_matches('/')),
@@ -39,18 +45,15 @@ impl OpenQuestion {
     }
 }
 
-fn compile(schema: &Value) -> Option<Validator> {
+fn compile(schema: &Value) -> Option<SchemaValidator> {
     let mut schema = schema.clone();
     // Forms are the same in every dialect.
     schema.as_object_mut()?.remove("$schema");
-    jsonschema::options()
-        .offline()
-        .with_draft(Draft::Draft202012)
-        .should_validate_formats(true)
-        // In linear time, whatever a server writes.
-        .with_pattern_options(PatternOptions::regex())
-        .build(&schema)
-        .ok()
+    let options = SchemaOptions {
+        draft: Some(Draft::Draft202012),
+        assert_formats: Some(true),
+    };
+    SchemaValidator::compile_with(&schema, options).ok()
 }
 
 fn filled(schema: &Value, content: &JsonObject) -> JsonObject {

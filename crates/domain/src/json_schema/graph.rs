@@ -252,15 +252,12 @@ fn percent_decoded(fragment: &str) -> String {
             .get(..2)
             .and_then(|digits| std::str::from_utf8(digits).ok());
         let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match (first, code) {
-            (b'%', Some(code)) => {
-                bytes.push(code);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
+        if let (b'%', Some(code)) = (first, code) {
+            bytes.push(code);
+            rest = &after[2..];
+        } else {
+            bytes.push(first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

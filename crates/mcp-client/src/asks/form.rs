@@ -1,9 +1,11 @@
 //! A form that a server wants to be filled in: one level of strings, numbers, booleans and choices
 //! (2025-11-25 and 2026-07-28, "Elicitation", "Requested Schema").
 
-use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value};
-use switchboard_domain::JsonObject;
+use switchboard_domain::{
+    JsonObject,
+    json_schema::{Draft, SchemaOptions, SchemaValidator},
+};
 
 /// Faults named at once.
 const MOST_FAULTS: usize = 5;
@@ -11,7 +13,7 @@ const MOST_FAULTS: usize = 5;
 /// A form that a person can fill in.
 pub(super) struct Form {
     properties: Map<String, Value>,
-    validator: Validator,
+    validator: SchemaValidator,
 }
 
 impl Form {
@@ -29,11 +31,12 @@ impl Form {
             // Forms are the same in every dialect.
             schema.remove("$schema");
         }
-        let validator = jsonschema::options()
-            .with_draft(Draft::Draft202012)
-            .should_validate_formats(true)
-            .build(&schema)
-            .map_err(|error| format!("its form cannot be used: {}", error.masked()))?;
+        let options = SchemaOptions {
+            draft: Some(Draft::Draft202012),
+            assert_formats: Some(true),
+        };
+        let validator = SchemaValidator::compile_with(&schema, options)
+            .map_err(|error| format!("its form cannot be used: {error}"))?;
         Ok(Self {
             properties,
             validator,
@@ -56,7 +59,9 @@ impl Form {
         let filled = Value::Object(filled);
         let faults: Vec<String> = self
             .validator
-            .iter_errors(&filled)
+            .errors(&filled)
+            .map_err(|error| error.to_string())?
+            .iter()
             .take(MOST_FAULTS)
             .map(|fault| match fault.instance_path().to_string() {
                 place if place.is_empty() => fault.to_string(),

@@ -1,7 +1,7 @@
 //! Whether all that is wrong with an input is excused, such as where a secret was struck out of it.
 
-use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde_json::Value;
+use switchboard_domain::json_schema::{ValidationError, error::ValidationErrorKind};
 
 /// What a schema asks of a value that does not fit it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,12 +4,14 @@
 //! the value. All of them are applied, the result is validated, and only a result without faults counts.
 //! Where two readings are equally near, there is no repair.
 
-use jsonschema::{
-    JsonType, ValidationError, Validator,
-    error::{TypeKind, ValidationErrorKind},
-};
 use serde_json::{Value, json};
-use switchboard_domain::{JsonObject, ToolInput};
+use switchboard_domain::{
+    JsonObject, ToolInput,
+    json_schema::{
+        JsonType, SchemaValidator, ValidationError,
+        error::{TypeKind, ValidationErrorKind},
+    },
+};
 
 use super::{
     excused::{Demand, is_excused},
@@ -26,10 +28,11 @@ const MOST_FAULTS: usize = 500;
 const MOST_BRANCHES: usize = 16;
 /// How deep alternatives within alternatives are tried.
 const DEEPEST: usize = 3;
-/// Times that the input is validated at most, and how many values that may be in all: large inputs are
-/// validated fewer times.
-const MOST_VALIDATIONS: usize = 200;
-const MOST_VALUES: usize = 200_000;
+/// Maximum number of validations of one input.
+const MOST_VALIDATIONS: u64 = 200;
+/// Maximum cost of all validations of one input, in visits and values: large inputs are validated
+/// fewer times.
+const MOST_COST: u64 = 200_000;
 /// Digits that a 64-bit fraction keeps.
 const EXACT_DIGITS: usize = 15;
 /// Names that models put around the arguments.
@@ -50,13 +53,14 @@ pub(super) type Excuses<'a> = &'a dyn Fn(&Value, Demand<'_>) -> bool;
 /// The input as `validator` takes it, and what was done for that. `None` if there is no such reading, or
 /// if the input needs none. What is excused is left as it is.
 pub(super) fn fit(
-    validator: &Validator,
+    validator: &SchemaValidator,
     schema: &Value,
     tool: &str,
     input: &Value,
     excuses: Option<Excuses<'_>>,
 ) -> Option<(JsonObject, Vec<Repair>)> {
-    let fuel = (MOST_VALUES / count(input).max(1)).clamp(3, MOST_VALIDATIONS);
+    let cost = validator.visits(input).ok()?.max(count(input)).max(1);
+    let fuel = (MOST_COST / cost).clamp(3, MOST_VALIDATIONS);
     let mut fitter = Fitter {
         validator,
         fuel,
@@ -117,9 +121,9 @@ enum Reading {
 }
 
 struct Fitter<'a> {
-    validator: &'a Validator,
+    validator: &'a SchemaValidator,
     /// Validations left.
-    fuel: usize,
+    fuel: u64,
     excuses: Option<Excuses<'a>>,
 }
 
@@ -132,13 +136,15 @@ impl Fitter<'_> {
             let validator = self.validator;
             self.burn()?;
             let mut faults = 0;
-            for fault in validator.iter_errors(&value).take(MOST_FAULTS) {
-                if self.is_excused(&value, &fault) {
+            let found = validator.errors(&value).ok()?;
+            for fault in found.iter().take(MOST_FAULTS) {
+                if self.is_excused(&value, fault) {
                     continue;
                 }
                 faults += 1;
-                changes.extend(self.propose(&value, &fault, 0).unwrap_or_default());
+                changes.extend(self.propose(&value, fault, 0).unwrap_or_default());
             }
+            drop(found);
             if faults == 0 {
                 return Some((value, repairs));
             }
@@ -153,8 +159,8 @@ impl Fitter<'_> {
             );
         }
         self.burn()?;
-        let mut faults = self.validator.iter_errors(&value);
-        let is_mended = faults.all(|fault| self.is_excused(&value, &fault));
+        let faults = self.validator.errors(&value).ok()?;
+        let is_mended = faults.iter().all(|fault| self.is_excused(&value, fault));
         drop(faults);
         is_mended.then_some((value, repairs))
     }
@@ -251,7 +257,9 @@ impl Fitter<'_> {
             self.burn()?;
             let validator = self.validator;
             let left: Vec<_> = validator
-                .iter_errors(&value)
+                .errors(&value)
+                .ok()?
+                .into_iter()
                 .filter(|fault| is_below(fault.instance_path().as_str(), path))
                 .filter(|fault| !self.is_excused(&value, fault))
                 .map(ValidationError::to_owned)
@@ -471,13 +479,13 @@ fn folded(text: &str) -> String {
     folded
 }
 
-/// How many values there are, counted up to [`MOST_VALUES`].
-fn count(value: &Value) -> usize {
+/// How many values there are, counted up to [`MOST_COST`].
+fn count(value: &Value) -> u64 {
     let mut open = vec![value];
     let mut count = 0;
     while let Some(value) = open.pop() {
         count += 1;
-        if count >= MOST_VALUES {
+        if count >= MOST_COST {
             break;
         }
         match value {

@@ -2,9 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
-use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
 use serde_json::{Value, json};
-use switchboard_domain::{JsonObject, SharedObject, ToolDefinition, ToolInput, schema_dialect};
+use switchboard_domain::{
+    JsonObject, SharedObject, ToolDefinition, ToolInput,
+    json_schema::{SchemaValidator, TooExpensive},
+};
 
 use super::{
     excused::{Demand, is_excused},
@@ -18,15 +20,13 @@ use crate::per_definition::PerDefinition;
 const MAX_FAULTS: usize = 6;
 /// Bytes kept of one fault: it quotes the value, which may be long.
 const FAULT_BYTES: usize = 300;
-/// Steps that a pattern with look-around may take; one without takes linear time.
-const BACKTRACKS: usize = 100_000;
 
 /// Compiled input schemas, one for each tool definition, compiled when first needed. A clone is the same
 /// set, so that one agent's runs compile nothing twice.
 #[derive(Clone, Default)]
 pub struct Validators {
     /// `None` for a schema that cannot be compiled: the server has the last word then.
-    compiled: Arc<PerDefinition<Option<Validator>>>,
+    compiled: Arc<PerDefinition<Option<SchemaValidator>>>,
 }
 
 /// Input that may be executed.
@@ -66,7 +66,7 @@ impl Validators {
             "required": ["id"],
         });
         let input = json!({"id": 1});
-        let _ = compile(&schema).is_some_and(|validator| validator.is_valid(&input));
+        let _ = compile(&schema).is_some_and(|validator| validator.is_valid(&input) == Ok(true));
     }
 
     /// `Err` names every fault of `input`, for the model.
@@ -76,10 +76,11 @@ impl Validators {
         input: &SharedObject,
     ) -> Result<(), String> {
         match &*self.validator(definition) {
-            Some(validator) if !validator.is_valid(input.as_value()) => {
-                Err(faults(validator, input.as_value()))
-            }
-            _ => Ok(()),
+            Some(validator) => match validator.is_valid(input.as_value()) {
+                Ok(true) => Ok(()),
+                _ => Err(faults(validator, input.as_value())),
+            },
+            None => Ok(()),
         }
     }
 
@@ -145,7 +146,7 @@ impl Validators {
         }
     }
 
-    fn validator(&self, definition: &Arc<ToolDefinition>) -> Arc<Option<Validator>> {
+    fn validator(&self, definition: &Arc<ToolDefinition>) -> Arc<Option<SchemaValidator>> {
         self.compiled
             .of(definition, |definition| compile(&definition.input_schema))
     }
@@ -163,17 +164,17 @@ fn read_anew(
 
 /// The object as it is if it is valid but for what is excused, or repaired; `None` if it cannot be.
 fn fitting(
-    validator: &Validator,
+    validator: &SchemaValidator,
     definition: &ToolDefinition,
     object: SharedObject,
     excuses: Option<fit::Excuses<'_>>,
 ) -> Option<Checked> {
     let input = object.as_value();
     let is_fit = match excuses {
-        None => validator.is_valid(input),
+        None => validator.is_valid(input).ok()?,
         Some(excuses) => {
-            let mut faults = validator.iter_errors(input);
-            faults.all(|fault| is_excused(input, &fault, excuses))
+            let faults = validator.errors(input).ok()?;
+            faults.iter().all(|fault| is_excused(input, fault, excuses))
         }
     };
     let (input, repairs) = if is_fit {
@@ -192,35 +193,25 @@ thread_local! {
     static COMPILED: std::cell::RefCell<Vec<Value>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// A validator that fetches nothing, from wherever, and in whose patterns no input gets stuck.
-pub(crate) fn compile(schema: &Value) -> Option<Validator> {
+/// Compiles a schema. `None` if it cannot be used.
+pub(crate) fn compile(schema: &Value) -> Option<SchemaValidator> {
     #[cfg(test)]
     COMPILED.with_borrow_mut(|compiled| compiled.push(schema.clone()));
-    let options = jsonschema::options().offline();
-    let build = |options: ValidationOptions<'_>| {
-        // Patterns in linear time; look-around has none, so that it gets a limit.
-        let linear = options
-            .clone()
-            .with_pattern_options(PatternOptions::regex())
-            .build(schema);
-        linear.or_else(|_| {
-            let patterns = PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS);
-            options.with_pattern_options(patterns).build(schema)
-        })
-    };
-    if schema_dialect::is_common(schema) {
-        // To check the schema itself takes a fraction of the time and the memory.
-        let options = options.clone().with_draft(Draft::Draft7);
-        if let Ok(validator) = build(options.should_validate_formats(false)) {
-            return Some(validator);
-        }
-    }
-    build(options).ok()
+    SchemaValidator::compile(schema).ok()
 }
 
-fn faults(validator: &Validator, instance: &Value) -> String {
+/// Describes what is wrong with a value.
+fn faults(validator: &SchemaValidator, instance: &Value) -> String {
+    let errors = match validator.errors(instance) {
+        Ok(errors) => errors,
+        Err(TooExpensive { .. }) if validator.is_valid(instance).is_ok() => {
+            return "the input does not fit the schema, and is too large to list the errors"
+                .to_owned();
+        }
+        Err(error) => return format!("{error}; send a smaller input"),
+    };
     let mut faults = Vec::new();
-    for error in validator.iter_errors(instance) {
+    for error in errors {
         if faults.len() == MAX_FAULTS {
             faults.push("and more".to_owned());
             break;

@@ -5,8 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use jsonschema::Validator;
-use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput};
+use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput, json_schema::SchemaValidator};
 
 use crate::{arguments::compile, per_definition::PerDefinition};
 
@@ -20,7 +19,7 @@ const FAULT_BYTES: usize = 300;
 #[derive(Clone, Default)]
 pub struct OutputSchemas {
     /// `None` without a schema, and for one that cannot be used: then nothing is promised.
-    compiled: Arc<PerDefinition<Option<Validator>>>,
+    compiled: Arc<PerDefinition<Option<SchemaValidator>>>,
 }
 
 impl OutputSchemas {
@@ -40,8 +39,12 @@ impl OutputSchemas {
         let Some(validator) = &*validator else {
             return Vec::new();
         };
-        let mut faults: Vec<String> = validator
-            .iter_errors(structured)
+        let errors = match validator.errors(structured) {
+            Ok(errors) => errors,
+            Err(error) => return vec![error.to_string()],
+        };
+        let mut faults: Vec<String> = errors
+            .iter()
             .take(MOST_FAULTS + 1)
             .map(|fault| {
                 let what = shortened(&fault.masked().to_string());

@@ -3,12 +3,13 @@
 use std::{fmt, sync::Arc};
 
 use serde_json::Value;
+use switchboard_domain::json_schema::SchemaValidator;
 
 /// A JSON Schema that an answer is to fit. Cheap to clone.
 #[derive(Clone)]
 pub struct Form {
     schema: Arc<Value>,
-    validator: Arc<jsonschema::Validator>,
+    validator: Arc<SchemaValidator>,
 }
 
 /// What was given is no JSON Schema that could be followed.
@@ -27,7 +28,7 @@ impl Form {
             return Err(unfit("it is no object".to_owned()));
         }
         let validator =
-            jsonschema::validator_for(&schema).map_err(|error| unfit(error.to_string()))?;
+            SchemaValidator::compile(&schema).map_err(|error| unfit(error.to_string()))?;
         Ok(Self {
             schema: Arc::new(schema),
             validator: Arc::new(validator),
@@ -47,7 +48,7 @@ impl Form {
     /// Whether a text is JSON that fits.
     pub fn fits(&self, text: &str) -> bool {
         let value = serde_json::from_str(text);
-        value.is_ok_and(|value| self.validator.is_valid(&value))
+        value.is_ok_and(|value| self.validator.is_valid(&value) == Ok(true))
     }
 }
 

@@ -1,6 +1,7 @@
 //! An answer in a form of its own: a JSON Schema that a recipe brings.
 
 use serde_json::Value;
+use switchboard_domain::json_schema::SchemaValidator;
 
 use super::json;
 
@@ -57,23 +58,26 @@ pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<Strin
     {
         value = inner;
     }
-    let Ok(validator) = jsonschema::validator_for(schema) else {
+    let Ok(validator) = SchemaValidator::compile(schema) else {
         repairs
             .push("the answer's schema cannot be read, so the answer was not checked".to_owned());
         return Ok((value, repairs));
     };
-    if validator.is_valid(&value) {
+    if is_valid(&validator, &value)? {
         return Ok((value, repairs));
     }
     // Providers that know no optional fields are sent nullable ones, and models fill them in.
     let mut without_nulls = value.clone();
     drop_nulls(&mut without_nulls);
-    if validator.is_valid(&without_nulls) {
+    if is_valid(&validator, &without_nulls)? {
         repairs.push("fields that were null were left out".to_owned());
         return Ok((without_nulls, repairs));
     }
     let mut faults: Vec<String> = Vec::new();
-    for error in validator.iter_errors(&value) {
+    for error in validator
+        .errors(&value)
+        .map_err(|error| error.to_string())?
+    {
         if faults.len() == MAX_FAULTS {
             faults.push("and more".to_owned());
             break;
@@ -86,6 +90,10 @@ pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<Strin
         });
     }
     Err(format!("it does not fit the schema: {}", faults.join("; ")))
+}
+
+fn is_valid(validator: &SchemaValidator, value: &Value) -> Result<bool, String> {
+    validator.is_valid(value).map_err(|error| error.to_string())
 }
 
 fn drop_nulls(value: &mut Value) {
