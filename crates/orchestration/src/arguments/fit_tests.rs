@@ -13,10 +13,14 @@ use crate::arguments::validators::compile;
 /// The repaired input and the repairs in words; `None` if there is no repair.
 fn repaired(schema: &Value, input: &Value) -> Option<(Value, Vec<String>)> {
     let validator = compile(schema).expect("a schema of a test compiles");
-    assert!(!validator.is_valid(input), "{input} is valid as it is");
+    assert_eq!(
+        validator.is_valid(input),
+        Ok(false),
+        "{input} is valid as it is"
+    );
     let (object, repairs) = fit(&validator, schema, "lookup", input, None)?;
     let object = Value::Object(object);
-    assert!(validator.is_valid(&object));
+    assert_eq!(validator.is_valid(&object), Ok(true));
     Some((object, repairs.iter().map(ToString::to_string).collect()))
 }
 
