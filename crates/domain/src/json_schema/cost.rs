@@ -22,18 +22,32 @@ struct Cost {
     check: u64,
     /// Finding out which members were evaluated, for an `unevaluatedProperties` above.
     mark: u64,
+    /// Copies of values in errors below `anyOf` and `oneOf`.
+    copies: u64,
 }
 
 /// Returns an upper bound of the steps that a check of this value takes; `None` if it is above
 /// `max`. It takes at most `max` steps itself.
 pub(super) fn visits(graph: &SchemaGraph, value: &Value, max: u64) -> Option<u64> {
+    Some(total(graph, value, max, false)?.check)
+}
+
+/// Returns an upper bound of the steps that listing the errors of this value takes; `None` if
+/// finding it out takes more than `max` steps.
+pub(super) fn error_steps(graph: &SchemaGraph, value: &Value, max: u64) -> Option<u64> {
+    let total = total(graph, value, max, true)?;
+    Some(total.check.saturating_add(total.copies))
+}
+
+fn total(graph: &SchemaGraph, value: &Value, max: u64, count_copies: bool) -> Option<Cost> {
     let mut counter = Counter {
         graph,
         max,
+        count_copies,
         steps: 0,
         known: HashMap::new(),
     };
-    Some(counter.cost(0, value, true, 0)?.check)
+    counter.cost(0, value, true, 0)
 }
 
 /// Returns the size of a value: one for each value in it and for each 64 bytes of text.
@@ -62,6 +76,7 @@ fn text_steps(text: &str) -> u64 {
 struct Counter<'a> {
     graph: &'a SchemaGraph,
     max: u64,
+    count_copies: bool,
     /// Steps of the counting itself, which are never more than those of the check.
     steps: u64,
     /// The costs of shared nodes, by value. Only nodes with several references can be visited more
@@ -87,14 +102,22 @@ impl Counter<'_> {
         self.step(1)?;
         let mut check = Sum {
             total: 0,
+            copies: 0,
             max: self.max,
         };
         check.add(node.fixed.saturating_add(1))?;
         let mut mark = 0_u64;
         for &same in &node.same {
             let cost = self.cost(same, value, keep, nesting + 1)?;
-            check.add(cost.check)?;
+            check.add_cost(cost)?;
             mark = mark.saturating_add(cost.check).saturating_add(cost.mark);
+        }
+        if node.alternatives && self.count_copies {
+            let size = size(value);
+            self.step(size)?;
+            check.copies = check
+                .copies
+                .saturating_add(check.total.saturating_mul(size));
         }
         match value {
             Value::String(text) => {
@@ -108,11 +131,11 @@ impl Counter<'_> {
                     check.add(size.saturating_mul(UNIQUE_STEPS))?;
                 }
                 for (item, &prefix) in items.iter().zip(&node.prefix) {
-                    check.add(self.cost(prefix, item, keep, nesting + 1)?.check)?;
+                    check.add_cost(self.cost(prefix, item, keep, nesting + 1)?)?;
                 }
                 for &each in &node.items {
                     for item in items {
-                        check.add(self.cost(each, item, keep, nesting + 1)?.check)?;
+                        check.add_cost(self.cost(each, item, keep, nesting + 1)?)?;
                     }
                 }
                 mark = mark.saturating_add(length(items.len()));
@@ -129,12 +152,12 @@ impl Counter<'_> {
                         None => &node.other_properties,
                     };
                     for &each in named.into_iter().chain(others).chain(&node.patterns) {
-                        check.add(self.cost(each, member, keep, nesting + 1)?.check)?;
+                        check.add_cost(self.cost(each, member, keep, nesting + 1)?)?;
                     }
                     if !node.names.is_empty() {
                         let name = Value::String(name.clone());
                         for &each in &node.names {
-                            check.add(self.cost(each, &name, false, nesting + 1)?.check)?;
+                            check.add_cost(self.cost(each, &name, false, nesting + 1)?)?;
                         }
                     }
                 }
@@ -146,8 +169,11 @@ impl Counter<'_> {
             check.add(check.total)?;
             check.add(mark)?;
         }
-        let check = check.total;
-        let cost = Cost { check, mark };
+        let cost = Cost {
+            check: check.total,
+            mark,
+            copies: check.copies,
+        };
         if node.shared && keep {
             self.known.insert(key, cost);
         }
@@ -161,9 +187,10 @@ impl Counter<'_> {
     }
 }
 
-/// A sum with a maximum.
+/// A sum of steps with a maximum, and of copies without one.
 struct Sum {
     total: u64,
+    copies: u64,
     max: u64,
 }
 
@@ -172,6 +199,12 @@ impl Sum {
     fn add(&mut self, cost: u64) -> Option<()> {
         self.total = self.total.saturating_add(cost);
         (self.total <= self.max).then_some(())
+    }
+
+    /// Adds the check and the copies of a node.
+    fn add_cost(&mut self, cost: Cost) -> Option<()> {
+        self.copies = self.copies.saturating_add(cost.copies);
+        self.add(cost.check)
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct SchemaNode {
     /// Whether the evaluation marks evaluated members: `unevaluatedProperties` or `unevaluatedItems`.
     pub(super) marks: bool,
     pub(super) unique: bool,
+    /// Whether errors of nodes below copy their values: `anyOf` or `oneOf`.
+    pub(super) alternatives: bool,
     /// Fixed cost for each value: keywords, and the values of `enum` and `const`.
     pub(super) fixed: u64,
     /// Fixed cost for each object: the names in `required` and `properties`.
@@ -180,7 +182,11 @@ impl<'a> Builder<'a> {
                     node.same.extend(self.nodes(targets));
                 }
             }
-            "allOf" | "anyOf" | "oneOf" => node.same.extend(self.nodes(array())),
+            "allOf" => node.same.extend(self.nodes(array())),
+            "anyOf" | "oneOf" => {
+                node.alternatives = true;
+                node.same.extend(self.nodes(array()));
+            }
             "not" | "if" | "then" | "else" => node.same.extend(self.nodes([value])),
             "dependentSchemas" | "dependencies" => {
                 node.per_object += length(value.as_object().map_or(0, Map::len));

@@ -71,6 +71,19 @@ fn refuses_comparisons_that_take_too_long() {
 }
 
 #[test]
+fn lists_the_errors_of_large_values() {
+    let nodes = json!({"properties": {"nodes": {"maxItems": 1_000, "items": {
+        "required": ["id"],
+        "properties": {"id": {"type": "string"}, "data": {"anyOf": [{}, {"type": "null"}]}},
+    }}}});
+    let validator = SchemaValidator::compile(&nodes).unwrap();
+    let value = json!({"nodes": vec![json!({"id": "a", "data": {"x": [1, 2, 3]}}); 2_000]});
+    let errors = validator.errors(&value).unwrap();
+    let fault = errors[0].to_string();
+    assert!(fault.ends_with("has more than 1000 items"), "{fault}");
+}
+
+#[test]
 fn refuses_nested_marking_of_evaluated_members() {
     let mut schema = json!({"type": "null"});
     for _ in 0..40 {

@@ -34,9 +34,9 @@ use graph::SchemaGraph;
 /// Maximum number of steps of one check. A step applies one schema node to one value node. The
 /// slowest allowed check takes less than 100 ms on one core.
 pub const MAX_VISITS: u64 = 1_000_000;
-/// Maximum work of listing errors: visits multiplied by the size of the value. Each error below
-/// `anyOf` and `oneOf` owns a copy of the value that it is about.
-const MAX_ERROR_WORK: u64 = 2_000_000;
+/// Maximum number of steps of listing errors. Each error below `anyOf` and `oneOf` owns a copy of
+/// the value that it is about, which counts as its size.
+const MAX_ERROR_STEPS: u64 = 2_000_000;
 /// Maximum number of JSON values in a schema.
 const MAX_SCHEMA_VALUES: usize = 20_000;
 /// Maximum nesting of a schema.
@@ -128,12 +128,15 @@ impl SchemaValidator {
         &'i self,
         value: &'i Value,
     ) -> Result<Vec<ValidationError<'i>>, TooExpensive> {
-        let work = self.visits(value)?.saturating_mul(cost::size(value));
-        if work > MAX_ERROR_WORK && !self.validator.is_valid(value) {
-            return Err(TooExpensive { max: MAX_VISITS });
-        }
-        if work > MAX_ERROR_WORK {
-            return Ok(Vec::new());
+        self.visits(value)?;
+        let steps = cost::error_steps(&self.graph, value, MAX_VISITS);
+        if steps.is_none_or(|steps| steps > MAX_ERROR_STEPS) {
+            let max = MAX_VISITS;
+            return if self.validator.is_valid(value) {
+                Ok(Vec::new())
+            } else {
+                Err(TooExpensive { max })
+            };
         }
         Ok(self.validator.iter_errors(value).collect())
     }
