@@ -1,9 +1,10 @@
-//! The laws of the schema compiler.
+//! The laws of the schema compiler and of the validation against schemas.
 
 use std::borrow::Cow;
 
 use arbitrary::{Result, Unstructured};
 use serde_json::{Map, Value};
+use switchboard_domain::json_schema::SchemaValidator;
 use switchboard_providers_common::schema::{Compiled, Dialect, compile, measure, restore};
 
 /// What came out of the largest schema of the compiler's own tests is below this, in bytes of JSON;
@@ -131,6 +132,30 @@ pub fn check(input: &[u8]) {
                 assert_eq!(&restored, answer, "{name}");
             }
         }
+    }
+}
+
+/// Checks a value against a schema, both made of the input's bytes.
+///
+/// An input of two lines of JSON is the schema and the value. Any other input is split in half, and
+/// schema and value are made of the halves.
+///
+/// # Panics
+///
+/// If a law is broken:
+/// - nothing panics, and the check ends (libFuzzer's `-timeout` finds what does not);
+/// - a value fits exactly if it has no errors.
+pub fn check_validation(input: &[u8]) {
+    let middle = input.iter().position(|&byte| byte == b'\n');
+    let (first, second) = input.split_at(middle.unwrap_or(input.len() / 2));
+    let json = |bytes| serde_json::from_slice(bytes).unwrap_or_else(|_| made_of(bytes));
+    let (schema, value): (Value, Value) = (json(first), json(second));
+    let Ok(validator) = SchemaValidator::compile(&schema) else {
+        return;
+    };
+    let fits = validator.is_valid(&value);
+    if let (Ok(fits), Ok(errors)) = (fits, validator.errors(&value)) {
+        assert_eq!(fits, errors.is_empty(), "{schema} on {value}");
     }
 }
 

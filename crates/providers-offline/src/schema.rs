@@ -7,6 +7,9 @@ use crate::text::{document_terms, identifier_words, stem};
 /// How deep `$ref` and nested schemas are followed; schemas may refer to themselves.
 pub(crate) const MAX_DEPTH: usize = 24;
 
+/// Maximum number of `allOf` members of one schema, at all levels.
+const MAX_MEMBERS: usize = 256;
+
 /// One parameter of a tool.
 #[derive(Debug, Clone)]
 pub(crate) struct Param {
@@ -81,7 +84,15 @@ pub(crate) fn params(input_schema: &Value) -> Vec<Param> {
     let root = resolve(input_schema, input_schema, 0);
     let mut properties: Vec<(&String, &Value)> = Vec::new();
     let mut required: Vec<&str> = Vec::new();
-    collect(root, input_schema, 0, &mut properties, &mut required);
+    let mut left = MAX_MEMBERS;
+    collect(
+        root,
+        input_schema,
+        0,
+        &mut left,
+        &mut properties,
+        &mut required,
+    );
     properties
         .into_iter()
         .map(|(name, schema)| {
@@ -100,9 +111,14 @@ fn collect<'s>(
     schema: &'s Value,
     root: &'s Value,
     depth: usize,
+    left: &mut usize,
     properties: &mut Vec<(&'s String, &'s Value)>,
     required: &mut Vec<&'s str>,
 ) {
+    let Some(fewer) = left.checked_sub(1) else {
+        return;
+    };
+    *left = fewer;
     let schema = resolve(schema, root, depth);
     if let Some(Value::Object(map)) = schema.get("properties") {
         properties.extend(
@@ -115,7 +131,7 @@ fn collect<'s>(
     }
     if let (Some(Value::Array(members)), true) = (schema.get("allOf"), depth < MAX_DEPTH) {
         for member in members {
-            collect(member, root, depth + 1, properties, required);
+            collect(member, root, depth + 1, left, properties, required);
         }
     }
 }

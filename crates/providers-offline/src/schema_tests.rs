@@ -1,4 +1,5 @@
 use serde_json::json;
+use switchboard_testkit::hostile::chain;
 
 use super::*;
 
@@ -116,4 +117,10 @@ fn schemas_that_refer_to_themselves_end() {
         "$ref": "#/$defs/Node",
     });
     assert!(output_fields(&tree).len() > 2);
+}
+
+#[test]
+fn members_that_multiply_are_limited() {
+    let schema = chain(40, "allOf", 50);
+    assert!(params(&schema).is_empty());
 }

@@ -1,19 +1,28 @@
 //! Whether a value fits a schema. The planner's last check before it uses a value; the whole of
 //! JSON Schema is checked by the orchestration before a call.
 
+use std::cell::Cell;
+
 use regex::RegexBuilder;
 use serde_json::Value;
 
 use crate::schema::{MAX_DEPTH, resolve};
 
+/// Maximum number of steps of one check. A step applies one schema to one value. References that
+/// multiply could take 10^12 of them; a value that needs more steps does not fit.
+const MAX_STEPS: usize = 5_000;
+
 /// Whether `value` fits `schema`, as far as types, choices, bounds, formats, items and properties
 /// go; `root` is where local references point to.
 pub(crate) fn fits(value: &Value, schema: &Value, root: &Value) -> bool {
-    check(value, schema, root, 0)
+    let steps = Cell::new(0);
+    let fits = check(value, schema, root, 0, &steps);
+    fits && steps.get() <= MAX_STEPS
 }
 
-fn check(value: &Value, schema: &Value, root: &Value, depth: usize) -> bool {
-    if depth > MAX_DEPTH || schema == &Value::Bool(false) {
+fn check(value: &Value, schema: &Value, root: &Value, depth: usize, steps: &Cell<usize>) -> bool {
+    steps.set(steps.get() + 1);
+    if depth > MAX_DEPTH || steps.get() > MAX_STEPS || schema == &Value::Bool(false) {
         return false;
     }
     let all = |list: Option<&Value>, test: &dyn Fn(&Value) -> bool| {
@@ -24,7 +33,7 @@ fn check(value: &Value, schema: &Value, root: &Value, depth: usize) -> bool {
         list.and_then(Value::as_array)
             .is_none_or(|list| list.iter().any(test))
     };
-    let sub = |schema: &Value| check(value, schema, root, depth + 1);
+    let sub = |schema: &Value| check(value, schema, root, depth + 1, steps);
     let reference = schema.get("$ref").is_none() || {
         let target = resolve(schema, root, 0);
         target.get("$ref").is_none() && sub(target)
@@ -46,8 +55,8 @@ fn check(value: &Value, schema: &Value, root: &Value, depth: usize) -> bool {
                 .as_f64()
                 .is_some_and(|number| in_range(number, schema)),
             Value::String(text) => text_fits(text, schema),
-            Value::Array(items) => items_fit(items, schema, root, depth),
-            Value::Object(map) => object_fits(map, schema, root, depth),
+            Value::Array(items) => items_fit(items, schema, root, depth, steps),
+            Value::Object(map) => object_fits(map, schema, root, depth, steps),
             Value::Null | Value::Bool(_) => true,
         }
 }
@@ -143,7 +152,13 @@ fn is_date(text: &str) -> bool {
     text.len() == 10 && crate::extract::whole_date(text).is_some()
 }
 
-fn items_fit(items: &[Value], schema: &Value, root: &Value, depth: usize) -> bool {
+fn items_fit(
+    items: &[Value],
+    schema: &Value,
+    root: &Value,
+    depth: usize,
+    steps: &Cell<usize>,
+) -> bool {
     let unique = schema.get("uniqueItems") != Some(&Value::Bool(true))
         || items
             .iter()
@@ -151,9 +166,11 @@ fn items_fit(items: &[Value], schema: &Value, root: &Value, depth: usize) -> boo
             .all(|(i, item)| !items[..i].iter().any(|other| same(other, item)));
     unique
         && size_fits(items.len(), schema, "minItems", "maxItems")
-        && schema
-            .get("items")
-            .is_none_or(|inner| items.iter().all(|item| check(item, inner, root, depth + 1)))
+        && schema.get("items").is_none_or(|inner| {
+            items
+                .iter()
+                .all(|item| check(item, inner, root, depth + 1, steps))
+        })
 }
 
 fn object_fits(
@@ -161,6 +178,7 @@ fn object_fits(
     schema: &Value,
     root: &Value,
     depth: usize,
+    steps: &Cell<usize>,
 ) -> bool {
     let properties = schema.get("properties").and_then(Value::as_object);
     let declared = |name: &str| properties.and_then(|properties| properties.get(name));
@@ -177,8 +195,8 @@ fn object_fits(
         && size_fits(map.len(), schema, "minProperties", "maxProperties")
         && map.iter().all(|(name, value)| {
             match (declared(name), schema.get("additionalProperties")) {
-                (Some(property), _) => check(value, property, root, depth + 1),
-                (None, Some(other)) => check(value, other, root, depth + 1),
+                (Some(property), _) => check(value, property, root, depth + 1, steps),
+                (None, Some(other)) => check(value, other, root, depth + 1, steps),
                 (None, None) => true,
             }
         })
@@ -187,6 +205,7 @@ fn object_fits(
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use switchboard_testkit::hostile::chain;
 
     use super::*;
 
@@ -229,6 +248,14 @@ mod tests {
             ),
         ] {
             assert_eq!(fits(&value, &schema, &root), expected, "{value} {schema}");
+        }
+    }
+
+    #[test]
+    fn references_that_multiply_take_a_bounded_number_of_steps() {
+        for applicator in ["anyOf", "oneOf", "allOf"] {
+            let schema = chain(40, applicator, 50);
+            assert!(!fits(&json!(1), &schema, &schema), "{applicator}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`fake`] | [`FakeModel`](fake::FakeModel): a scripted model server on loopback, for any wire |
 //! | [`fixtures`] | conversations that every provider has to map |
+//! | [`hostile`] | JSON Schemas and values that are made to take long, and a heartbeat |
 //! | [`loopback`] | what the test of every adapter over real HTTP needs |
 //! | [`transcripts`] | answers as they came over the wires, stored in `transcripts/<wire>/` |
 //! | `trapi` | a stand-in for the biomedical knowledge service that the server `bte` asks; a feature |
@@ -18,6 +19,7 @@
 
 pub mod fake;
 pub mod fixtures;
+pub mod hostile;
 pub mod loopback;
 pub mod replay;
 pub mod transcripts;

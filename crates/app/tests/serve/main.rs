@@ -14,6 +14,7 @@ mod decisions;
 mod dialects;
 mod document;
 mod engine;
+mod hostile;
 mod limits;
 mod named;
 mod native;

@@ -2,23 +2,13 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use serde_json::json;
+use switchboard_testkit::hostile::{chain, schemas, values};
 
 use super::*;
 
 /// The longest check in a debug build, where this crate is not optimized. A release build keeps to
 /// 100 ms.
 const MAX_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 100 });
-
-/// A chain of definitions, each of which refers to the next `width` times. Only the last one fails.
-fn chain(length: usize, applicator: &str, width: usize) -> Value {
-    let mut definitions = serde_json::Map::new();
-    for at in 0..length {
-        let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
-        definitions.insert(format!("d{at}"), json!({applicator: vec![next; width]}));
-    }
-    definitions.insert(format!("d{length}"), json!({"type": "null"}));
-    json!({"$ref": "#/$defs/d0", "$defs": definitions})
-}
 
 fn check(schema: &Value, value: &Value) -> Result<bool, TooExpensive> {
     let started = Instant::now();
@@ -111,18 +101,18 @@ fn ends_recursion_without_progress() {
 
 #[test]
 fn long_chains_of_references_do_not_overflow_the_stack() {
-    let chain = chain(5_000, "allOf", 1);
+    let schema = chain(5_000, "allOf", 1);
     // The default size of a worker's stack.
     let thread = std::thread::Builder::new().stack_size(2 << 20);
-    let checked = thread.spawn(move || match SchemaValidator::compile(&chain) {
+    let checked = thread.spawn(move || match SchemaValidator::compile(&schema) {
         Ok(validator) => validator.is_valid(&json!(1)).is_err(),
         Err(_) => true,
     });
     assert!(checked.unwrap().join().unwrap());
-    let chain = self::chain(190, "allOf", 1);
+    let schema = chain(190, "allOf", 1);
     let thread = std::thread::Builder::new().stack_size(2 << 20);
     let checked = thread.spawn(move || {
-        let validator = SchemaValidator::compile(&chain).unwrap();
+        let validator = SchemaValidator::compile(&schema).unwrap();
         validator.errors(&json!(1)).map(|errors| errors.len())
     });
     assert_eq!(checked.unwrap().join().unwrap(), Ok(1));
@@ -218,73 +208,11 @@ fn estimates_the_size_of_patterns() {
     }
 }
 
-fn schema() -> impl Strategy<Value = Value> {
-    let reference = (0..6_usize).prop_map(|n| json!({"$ref": format!("#/$defs/d{n}")}));
-    let leaf = prop_oneof![
-        4 => reference,
-        1 => Just(json!({"$ref": "#"})),
-        1 => Just(json!({"type": "integer"})),
-        1 => Just(json!({"pattern": "(a|b|ab)*c{1,40}"})),
-        1 => Just(json!({"uniqueItems": true})),
-        1 => Just(json!(true)),
-        1 => Just(json!(false)),
-    ];
-    let node = leaf.prop_recursive(4, 24, 4, |inner| {
-        let several = proptest::collection::vec(inner.clone(), 1..4);
-        prop_oneof![
-            (prop_oneof!["anyOf", "oneOf", "allOf"], several.clone())
-                .prop_map(|(key, all)| json!({key: all})),
-            (
-                prop_oneof![
-                    "items",
-                    "not",
-                    "contains",
-                    "additionalProperties",
-                    "propertyNames",
-                    "unevaluatedProperties",
-                    "unevaluatedItems",
-                    "if"
-                ],
-                inner.clone()
-            )
-                .prop_map(|(key, one)| json!({key: one})),
-            (inner.clone(), several).prop_map(|(one, all)| json!({
-                "properties": {"a": one.clone()},
-                "patternProperties": {"^a": one},
-                "prefixItems": all,
-            })),
-        ]
-    });
-    (node.clone(), proptest::collection::vec(node, 6)).prop_map(|(root, all)| {
-        let definitions: serde_json::Map<String, Value> = all
-            .into_iter()
-            .enumerate()
-            .map(|(n, it)| (format!("d{n}"), it))
-            .collect();
-        json!({"allOf": [root], "$defs": definitions})
-    })
-}
-
-fn value() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(json!(1)),
-        Just(json!("abababc")),
-        Just(Value::Null),
-        (0..2_000_usize).prop_map(|n| json!("ab".repeat(n))),
-    ];
-    leaf.prop_recursive(60, 200, 4, |inner| {
-        prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            inner.prop_map(|it| json!({"a": it.clone(), "b": it})),
-        ]
-    })
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn hostile_schemas_take_bounded_time(schema in schema(), value in value()) {
+    fn hostile_schemas_take_bounded_time(schema in schemas(), value in values()) {
         let started = Instant::now();
         if let Ok(validator) = SchemaValidator::compile(&schema) {
             let _ = validator.is_valid(&value);
