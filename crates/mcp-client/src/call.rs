@@ -228,7 +228,9 @@ pub(crate) fn backoff(attempts: u32) -> Duration {
 /// What an error says about the server, and about the tool.
 fn outcome(error: &ToolCallError, link: &Link, tool: &str) -> (Outcome, Outcome) {
     match error {
-        ToolCallError::Refused { .. } => (Outcome::Answered, Outcome::Answered),
+        ToolCallError::Refused { .. } | ToolCallError::InvalidAnswer { .. } => {
+            (Outcome::Answered, Outcome::Answered)
+        }
         // That the connection is gone is its own matter; but this tool may have done it.
         ToolCallError::Broken { .. } if link.ended.borrow().is_some() => {
             let of_tool = if link.blame(tool) {

@@ -22,6 +22,7 @@ use crate::{
     direct::{IDEMPOTENCY_KEY, Said},
     features::tasks,
     http::Failure,
+    invalid_message::invalid_answer_reason,
     server::{Link, Server},
     wire::{Listener, is_unread},
 };
@@ -211,7 +212,10 @@ async fn failure(server: &Server, link: &Link, request: &Request, error: Service
             let reason = format!("{} (code {})", error.message, error.code.0);
             return Attempt::NotSent { reason };
         }
-        ServiceError::McpError(error) => refused(server, request, error),
+        ServiceError::McpError(error) => match invalid_answer_reason(&error) {
+            Some(reason) => invalid_answer(server, request, reason),
+            None => refused(server, request, error),
+        },
         ServiceError::TransportSend(error) => match Failure::of(&error) {
             Failure::Unauthorized { challenge } => ToolCallError::Unavailable {
                 server: server.config.name.clone(),
@@ -277,6 +281,18 @@ pub(crate) fn broken(
     reason: impl Into<String>,
 ) -> ToolCallError {
     ToolCallError::Broken {
+        server: server.config.name.clone(),
+        tool: request.tool().to_owned(),
+        reason: server.redactor.clean(reason),
+    }
+}
+
+pub(crate) fn invalid_answer(
+    server: &Server,
+    request: &Request,
+    reason: impl Into<String>,
+) -> ToolCallError {
+    ToolCallError::InvalidAnswer {
         server: server.config.name.clone(),
         tool: request.tool().to_owned(),
         reason: server.redactor.clean(reason),

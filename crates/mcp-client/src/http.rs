@@ -238,7 +238,7 @@ impl Failure {
 }
 
 /// An answer that is no MCP is often a whole web page.
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     const ENOUGH: usize = 200;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(ENOUGH) {

@@ -53,6 +53,8 @@ mod gate;
 mod handler;
 mod host;
 mod http;
+mod http_post;
+mod invalid_message;
 mod jitter;
 mod life;
 mod lines;

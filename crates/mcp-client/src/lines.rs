@@ -28,13 +28,16 @@ use rmcp::{
 };
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio_util::sync::CancellationToken;
 
-use crate::direct::Direct;
+use crate::{
+    direct::Direct,
+    invalid_message::{Recovered, recover},
+};
 
 /// Bytes read at once, if there are as many: a short page of text in one go.
 const READ: usize = 16 * 1024;
@@ -209,21 +212,20 @@ impl<W: AsyncWrite + Unpin> Out<W> {
         match serde_json::from_slice(line) {
             Ok(message) => Some(message),
             Err(error) => {
-                tracing::debug!(%error, "a line that is no message");
-                if error.is_data() {
-                    self.refuse(line);
+                tracing::debug!(%error, "received a line that is not a message");
+                match recover(line, &error) {
+                    Recovered::Message(message) => return Some(*message),
+                    Recovered::Request(id) => self.refuse(id),
+                    Recovered::Nothing => {}
                 }
                 None
             }
         }
     }
 
-    /// A server that asked something waits for the answer; to other noise nothing is said.
-    fn refuse(&self, line: &[u8]) {
-        let Ok(Object(Question { id, .. })) = serde_json::from_slice(line) else {
-            return;
-        };
-        // Nor to one that asks and does not listen.
+    /// Answers a request of the server that cannot be read, for whose answer the server waits.
+    fn refuse(&self, id: RequestId) {
+        // Servers that send requests without reading the answers get none.
         if self.direct.unsent().lines.len() > KEPT {
             return;
         }
@@ -347,14 +349,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 
         from.deserialize_map(Fields(PhantomData)).map(Self)
     }
-}
-
-/// Something that is asked of us, however odd the rest.
-#[derive(Deserialize)]
-struct Question {
-    id: RequestId,
-    #[serde(rename = "method")]
-    _method: IgnoredAny,
 }
 
 /// A text and nothing about it. That is what most results are made of, and it is read without the copy that

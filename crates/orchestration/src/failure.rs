@@ -44,7 +44,7 @@ pub enum ToolFailure {
     Cancelled,
     /// The tool ran and says that it failed.
     ToolError,
-    /// The tool's structured result does not fit what it promised.
+    /// The tool's answer cannot be used, or its structured result does not fit the schema that it declares.
     InvalidOutput,
 }
 
@@ -113,6 +113,7 @@ impl From<&ToolCallError> for ToolFailure {
             ToolCallError::Unavailable { .. } => Self::Unavailable,
             ToolCallError::Timeout { .. } => Self::Timeout,
             ToolCallError::Refused { .. } => Self::Refused,
+            ToolCallError::InvalidAnswer { .. } => Self::InvalidOutput,
             // New kinds of the domain are taken for the worst until they have a word here.
             _ => Self::Broken,
         }

@@ -278,6 +278,16 @@ pub enum ToolCallError {
         /// What broke.
         reason: String,
     },
+    /// The server answered, and the answer cannot be used. Whether the tool did its work is not known.
+    #[error("server `{server}` sent an answer to `{tool}` that {reason}")]
+    InvalidAnswer {
+        /// The server.
+        server: String,
+        /// The tool's own name.
+        tool: String,
+        /// What is wrong with the answer: a clause such as `is not valid JSON: …`.
+        reason: String,
+    },
 }
 
 impl ToolCallError {
@@ -285,7 +295,7 @@ impl ToolCallError {
     pub fn did_not_run(&self) -> bool {
         match self {
             Self::UnknownTool { .. } | Self::Unavailable { .. } | Self::Refused { .. } => true,
-            Self::Timeout { .. } | Self::Broken { .. } => false,
+            Self::Timeout { .. } | Self::Broken { .. } | Self::InvalidAnswer { .. } => false,
         }
     }
 }

@@ -160,6 +160,11 @@ pub(super) enum CallFault {
         tool: String,
         reason: String,
     },
+    InvalidAnswer {
+        server: String,
+        tool: String,
+        reason: String,
+    },
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -211,6 +216,15 @@ impl From<&ToolCallError> for CallFault {
                 tool: tool.clone(),
                 reason: reason.clone(),
             },
+            ToolCallError::InvalidAnswer {
+                server,
+                tool,
+                reason,
+            } => Self::InvalidAnswer {
+                server: server.clone(),
+                tool: tool.clone(),
+                reason: reason.clone(),
+            },
             // A later kind: what is known of every one of them.
             other => Self::Broken {
                 server: String::new(),
@@ -227,7 +241,9 @@ impl CallFault {
         let text = match self {
             Self::UnknownTool { .. } | Self::Timeout { .. } => None,
             Self::Refused { message, .. } => Some(message),
-            Self::Unavailable { reason, .. } | Self::Broken { reason, .. } => Some(reason),
+            Self::Unavailable { reason, .. }
+            | Self::Broken { reason, .. }
+            | Self::InvalidAnswer { reason, .. } => Some(reason),
         };
         text.into_iter()
     }
@@ -263,6 +279,15 @@ impl From<CallFault> for ToolCallError {
                 tool,
                 reason,
             } => Self::Broken {
+                server,
+                tool,
+                reason,
+            },
+            CallFault::InvalidAnswer {
+                server,
+                tool,
+                reason,
+            } => Self::InvalidAnswer {
                 server,
                 tool,
                 reason,

@@ -490,6 +490,11 @@ async fn every_failure_of_a_tool_comes_again_as_it_was() {
                 tool: text("t"),
                 reason: text("cut"),
             },
+            ToolCallError::InvalidAnswer {
+                server: text("s"),
+                tool: text("t"),
+                reason: text("is not valid JSON"),
+            },
         ]
     };
     let paper = Paper::default();

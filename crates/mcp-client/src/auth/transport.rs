@@ -25,7 +25,10 @@ use super::{
     error::AuthError,
     session::{HeldSession, Refusal, Session},
 };
-use crate::server_stream::ServerStream;
+use crate::{
+    http_post::{Post, recovered},
+    server_stream::ServerStream,
+};
 
 type HttpError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -183,13 +186,15 @@ impl StreamableHttpClient for AuthorizedClient {
         max_event: usize,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let post = |http: Client, token, message, headers: Headers| {
-            let (uri, session_id) = (uri.clone(), session_id.clone());
-            async move {
-                http.post_message_with_max_sse_event_size(
-                    uri, message, session_id, token, headers, max_event,
-                )
-                .await
-            }
+            let post = Post {
+                url: uri.clone(),
+                message,
+                session_id: session_id.clone(),
+                token,
+                headers,
+                max_event,
+            };
+            async move { post.send(&http).await }
         };
         let answer = match &self.session {
             None => post(self.http.clone(), None, message, headers).await,
@@ -273,6 +278,6 @@ impl StreamableHttpClient for AuthorizedClient {
             None => get(None).await,
         };
         self.stream.has_answer();
-        answer
+        answer.map(recovered)
     }
 }

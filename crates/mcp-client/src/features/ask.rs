@@ -24,6 +24,7 @@ use crate::{
     features::FeatureError,
     host::McpHost,
     http::Failure,
+    invalid_message::invalid_answer_reason,
     server::{Link, Server},
     wire::is_unread,
 };
@@ -251,6 +252,9 @@ impl Trouble {
             {
                 let reason = format!("{} (code {})", error.message, error.code.0);
                 Self::stale(server, link, reason)
+            }
+            ServiceError::McpError(error) if invalid_answer_reason(&error).is_some() => {
+                Self::Odd(error.message.into_owned())
             }
             ServiceError::McpError(error) => Self::Refused(error),
             ServiceError::TransportSend(error) => match Failure::of(&error) {

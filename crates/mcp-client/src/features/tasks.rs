@@ -29,8 +29,9 @@ use crate::{
     asks::Within,
     call::Request,
     convert,
-    exchange::{broken, refused_with},
+    exchange::{broken, invalid_answer, refused_with},
     http::Failure,
+    invalid_message::invalid_answer_reason,
     server::{Link, Server},
 };
 
@@ -182,6 +183,9 @@ async fn ask_after(
         };
         let reason = match error {
             ServiceError::McpError(error) => {
+                if let Some(reason) = invalid_answer_reason(&error) {
+                    return Err(invalid_answer(server, request, reason));
+                }
                 let (message, code) = (error.message, error.code.0);
                 let reason = format!("it does not say how its task is: {message} (code {code})");
                 return Err(broken(server, request, reason));

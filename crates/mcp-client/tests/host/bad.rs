@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 enum Reply {
     Result(Value),
     Error(i64, String),
+    /// This text, with the request's id for `$ID`.
+    Text(String),
     /// No answer at all.
     Nothing,
     /// As a well-behaved server of the older era.
@@ -280,6 +282,13 @@ impl Server {
                 }
                 _ => Reply::Usual,
             }),
+            "writes what a call says" => self.answer(|method, params| match method {
+                "tools/call" => match params["arguments"]["text"].as_str() {
+                    Some(text) => Reply::Text(text.to_owned()),
+                    None => Reply::Usual,
+                },
+                _ => Reply::Usual,
+            }),
             "floods in a call" => {
                 let mut out = io::stdout();
                 self.answer(|method, params| {
@@ -308,6 +317,10 @@ impl Server {
                 Reply::Result(result) => self.say(&json!({"id": id, "result": result})),
                 Reply::Error(code, message) => {
                     self.say(&json!({"id": id, "error": {"code": code, "message": message}}));
+                }
+                Reply::Text(text) => {
+                    let line = text.replace("$ID", &id.to_string()) + "\n";
+                    io::stdout().write_all(line.as_bytes()).unwrap();
                 }
                 Reply::Nothing | Reply::Usual => {}
             }

@@ -12,6 +12,8 @@
 //! | crashing in a call | `Broken` at once, with its last words, and a new life |
 //! | garbage on its standard output | works |
 //! | a line of 20 MiB | arrives |
+//! | an answer that is not valid JSON | `InvalidAnswer` at once, and no circuit opens |
+//! | an answer with lone surrogates | arrives, with U+FFFD for each |
 //! | a line that is too long for anybody | `Timeout` within the deadline |
 //! | pages without end | the list is ended, with a problem |
 //! | `null` as a schema | that tool is left out, with a problem |

@@ -64,7 +64,7 @@ impl Drop for Served {
     }
 }
 
-async fn serve(app: Router, address: Option<SocketAddr>) -> Served {
+pub(crate) async fn serve(app: Router, address: Option<SocketAddr>) -> Served {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let runtime = runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -18,6 +18,7 @@ mod good;
 mod hosts;
 mod http;
 mod hung;
+mod invalid_answers;
 mod lists;
 mod secrets;
 mod stage;

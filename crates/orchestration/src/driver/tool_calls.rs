@@ -373,6 +373,15 @@ impl Driver {
                 tool,
                 reason: scrub(reason),
             },
+            ToolCallError::InvalidAnswer {
+                server,
+                tool,
+                reason,
+            } => ToolCallError::InvalidAnswer {
+                server,
+                tool,
+                reason: scrub(reason),
+            },
             other => other,
         }
     }
