@@ -324,10 +324,11 @@ impl Tape {
     }
 }
 
-/// A model of a recording by its name, or by that of its provider alone.
+/// Returns the model of a recording by `PROVIDER/MODEL`, its name or its provider.
 fn named(player: &Player, name: &str) -> Option<ModelId> {
+    let name = name.trim_end_matches('/');
     let mut models = player.models().into_iter();
-    models.find(|id| id.to_string() == name || &*id.provider == name.trim_end_matches('/'))
+    models.find(|id| id.to_string() == name || &*id.name == name || &*id.provider == name)
 }
 
 /// That a recording has no answer of a model, and what it has.

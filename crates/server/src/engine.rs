@@ -78,7 +78,7 @@ pub trait Observer: Send {
 pub struct Wish {
     /// The provider, where `model` does not name it.
     pub provider: Option<String>,
-    /// The model, as `PROVIDER/MODEL`, or its name alone beside `provider`.
+    /// The model as the client names it: `PROVIDER/MODEL` or a name alone. The engine resolves it.
     pub model: Option<String>,
     /// The recipe, by its name; never a file.
     pub recipe: Option<String>,

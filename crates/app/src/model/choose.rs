@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use switchboard_domain::{ChatModel, ModelError, ModelId};
+use switchboard_domain::{ChatModel, ModelError};
 use switchboard_providers_offline::OfflinePlanner;
 
 use super::{Provider, Providers, Readiness};
@@ -57,13 +57,18 @@ pub enum ModelChoiceError {
         /// All providers.
         known: Vec<String>,
     },
-    /// A model without its provider.
-    #[error("`{name}` says no provider: write provider/model, such as {example}")]
+    /// A name without a provider that no provider was found for.
+    #[error(
+        "no provider was found for model `{name}`{hint}. Write PROVIDER/MODEL; known models: {}",
+        known.join(", ")
+    )]
     NoProvider {
-        /// What is written.
+        /// The name.
         name: String,
-        /// How it could be written.
-        example: String,
+        /// The likely cause, or nothing.
+        hint: String,
+        /// Models that can be asked.
+        known: Vec<String>,
     },
     /// A provider alone, which has no default model.
     #[error(
@@ -93,7 +98,7 @@ impl Providers {
     /// there, else a model of a local Ollama that answers, else the offline planner.
     pub async fn choose(&self, named: Option<&str>) -> Result<Chosen, ModelChoiceError> {
         if let Some(text) = named {
-            let (provider, name) = self.find(text)?;
+            let (provider, name) = self.resolve(text)?;
             return Ok(Chosen {
                 model: self.model(provider, &name).await?,
                 because: Because::Named,
@@ -131,45 +136,5 @@ impl Providers {
                 known: self.iter().map(|provider| provider.name.clone()).collect(),
             }
         })
-    }
-
-    fn no_provider(&self, name: String) -> ModelChoiceError {
-        let has = |provider: &&Provider| {
-            let models = self.known_models(provider);
-            models.iter().any(|(model, _)| *model == name)
-        };
-        let names = self.iter().map(|provider| provider.name.as_str());
-        let example = match (self.iter().find(has), nearest(&name, names)) {
-            (Some(provider), _) => format!("{}/{name}", provider.name),
-            // A provider that was mistyped.
-            (None, Some(near)) => near.to_owned(),
-            (None, None) => "anthropic/claude-sonnet-5-5".to_owned(),
-        };
-        ModelChoiceError::NoProvider { name, example }
-    }
-
-    fn find(&self, text: &str) -> Result<(&Provider, String), ModelChoiceError> {
-        let (provider, model) = match text.parse::<ModelId>() {
-            Ok(id) => (id.provider.to_string(), Some(id.name.to_string())),
-            Err(_) => (text.trim_end_matches('/').to_owned(), None),
-        };
-        if model.is_none() && self.get(&provider).is_none() {
-            return Err(self.no_provider(provider));
-        }
-        let provider = self.find_provider(&provider)?;
-        let model = model.or_else(|| provider.default_model.clone());
-        match (model, &provider.default_model) {
-            (None, _) => Err(ModelChoiceError::NoModel {
-                provider: provider.name.clone(),
-            }),
-            (Some(name), Some(known)) if provider.is_offline() && name != *known => {
-                Err(ModelChoiceError::UnknownModel {
-                    provider: provider.name.clone(),
-                    name,
-                    known: known.clone(),
-                })
-            }
-            (Some(name), _) => Ok((provider, name)),
-        }
     }
 }

@@ -4,6 +4,7 @@ mod choose;
 mod client;
 mod prices;
 mod providers;
+mod resolve;
 mod whole;
 
 pub use choose::{Because, Chosen, ModelChoiceError};

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use switchboard_domain::{ChatModel, ModelCapabilities, ModelError};
+use switchboard_domain::{ChatModel, ModelCapabilities, ModelError, ModelId};
 use switchboard_providers_common::catalogue;
 use switchboard_providers_offline::{self as offline, OfflinePlanner};
 
@@ -34,6 +34,8 @@ const BUILT_IN: [(&str, ProviderKind); 5] = [
 pub struct Providers {
     environment: Environment,
     providers: Vec<Provider>,
+    /// The models that the configuration names.
+    configured: Vec<ModelId>,
     /// One connection each, made when it is first wanted: the models of a provider share its pool.
     clients: Mutex<HashMap<String, Arc<Client>>>,
 }
@@ -88,9 +90,12 @@ impl Providers {
             default_model: Some(offline::MODEL.to_owned()),
             entry: None,
         });
+        let fallbacks = config.run.fallback_models.iter().flatten();
+        let named = config.model.iter().chain(fallbacks);
         Self {
             environment: environment.clone(),
             providers,
+            configured: named.filter_map(|name| name.parse().ok()).collect(),
             clients: Mutex::default(),
         }
     }
@@ -127,11 +132,23 @@ impl Providers {
             entry.kind,
             ProviderKind::OpenAi | ProviderKind::OpenAiResponses
         );
-        let address = client::address_variable(entry.kind);
-        speaks_openai
-            && entry.api_key_env.is_none()
-            && (entry.base_url.is_some()
-                || address.is_some_and(|variable| self.environment.get(variable).is_some()))
+        speaks_openai && entry.api_key_env.is_none() && self.address_of(entry).is_some()
+    }
+
+    /// Returns the address that the configuration or a variable sets for a provider.
+    pub(super) fn address(&self, provider: &Provider) -> Option<String> {
+        self.address_of(provider.entry.as_ref()?)
+    }
+
+    fn address_of(&self, entry: &ProviderEntry) -> Option<String> {
+        let variable = || self.environment.get(client::address_variable(entry.kind)?);
+        let address = entry.base_url.as_deref().or_else(variable);
+        address.map(str::to_owned)
+    }
+
+    /// Returns the models that the configuration names with their providers.
+    pub(super) fn configured(&self) -> &[ModelId] {
+        &self.configured
     }
 
     /// A model of a provider. No request is made, but to a server that alone knows what its model
@@ -277,7 +294,7 @@ impl Provider {
     }
 
     /// The vendor under which the catalogue has its models.
-    fn vendor(&self) -> Option<&'static str> {
+    pub(super) fn vendor(&self) -> Option<&'static str> {
         match self.entry.as_ref()?.kind {
             ProviderKind::Anthropic => Some("anthropic"),
             ProviderKind::OpenAi | ProviderKind::OpenAiResponses => Some("openai"),
@@ -295,6 +312,13 @@ impl Provider {
             (None, Some(profile)) => catalogue::lookup(&profile.name, model),
             (None, None) => None,
         }
+    }
+
+    /// Returns the catalogue's name for a model that this provider's wire serves.
+    pub(super) fn catalogued_here(&self, model: &str) -> Option<&'static str> {
+        let serves_chat_only = self.entry.as_ref()?.kind == ProviderKind::OpenAi;
+        let entry = self.catalogued(model)?;
+        (!(serves_chat_only && entry.responses_only)).then_some(entry.name)
     }
 
     /// Models worth naming, the default first.

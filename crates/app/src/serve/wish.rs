@@ -16,14 +16,13 @@ use super::{
 };
 use crate::{
     cli::agent::{AgentArgs, AgentParts},
-    model::Readiness,
     recipes,
 };
 
 impl AppEngine {
     pub(super) async fn agent_for(&self, wish: &Wish) -> Result<Agent, WishError> {
         let parameters = &wish.parameters;
-        let model = self.model_name(wish)?;
+        let model = Self::model_name(wish)?;
         if let Some(name) = &wish.recipe {
             self.check_recipe(name).await?;
         }
@@ -97,8 +96,8 @@ impl AppEngine {
         })
     }
 
-    /// The model as `PROVIDER/MODEL`, if the wish names one.
-    fn model_name(&self, wish: &Wish) -> Result<Option<String>, WishError> {
+    /// Returns the model as the client names it, behind the provider where that is a field of its own.
+    fn model_name(wish: &Wish) -> Result<Option<String>, WishError> {
         let unfit = |field: &str| WishError::Invalid {
             field: field.to_owned(),
             message: "is empty: leave it out for the configured one".to_owned(),
@@ -117,7 +116,7 @@ impl AppEngine {
         Ok(match (provider, model) {
             (None, None) => None,
             (Some(provider), None) => Some(provider),
-            (None, Some(model)) => Some(self.provider_of(&model).unwrap_or(model)),
+            (None, Some(model)) => Some(model),
             (Some(provider), Some(model)) => {
                 let is_named = model
                     .strip_prefix(&provider)
@@ -129,30 +128,6 @@ impl AppEngine {
                 })
             }
         })
-    }
-
-    /// A model's name alone, as other programs write it, with the first provider that has it and can be asked.
-    fn provider_of(&self, name: &str) -> Option<String> {
-        if let Some(recorded) = self.tape.models() {
-            let mut recorded = recorded.into_iter().map(|(id, _)| id);
-            return recorded
-                .find(|id| &*id.name == name)
-                .map(|id| id.to_string());
-        }
-        let providers = &self.context.providers;
-        if name.contains('/') || providers.get(name).is_some() {
-            return None;
-        }
-        let mut can_be_asked = providers
-            .iter()
-            .filter(|provider| !matches!(providers.readiness(provider), Readiness::KeyMissing(_)));
-        let found = can_be_asked.find(|provider| {
-            let models = providers.catalogued_models(provider).into_iter();
-            models
-                .chain(providers.known_models(provider))
-                .any(|(known, _)| known == name)
-        })?;
-        Some(format!("{}/{name}", found.name))
     }
 
     /// A client names a recipe and never a file: nothing else of the disk is read on its behalf.

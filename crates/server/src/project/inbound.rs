@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use switchboard_domain::{
-    Document, Media, Message, ModelId, Part, Role, SessionId, ToolInput, ToolResult, ToolUse,
+    Document, Media, Message, Part, Role, SessionId, ToolInput, ToolResult, ToolUse,
 };
 
-use crate::{Engine, Problem, Wish};
+use crate::Problem;
 
 /// The name by which a client asks for the configured model, where its SDK wants one.
 const DEFAULT_MODEL: &str = "default";
@@ -172,37 +173,19 @@ pub(super) fn session_id(id: &str, field: &str) -> Result<SessionId, Problem> {
     ))
 }
 
-/// The model that a client names as its SDK would: `PROVIDER/MODEL`, the name alone if only one provider has it, or
-/// `default`.
-pub(super) async fn choose_model(
-    engine: &dyn Engine,
-    name: &str,
-    wish: &mut Wish,
-) -> Result<(), Problem> {
-    if name == DEFAULT_MODEL {
-        return Ok(());
+/// Returns the model to ask for, as the client names it. `default` is the configured one.
+pub(super) fn chosen_model(name: &str) -> Option<String> {
+    (name != DEFAULT_MODEL).then(|| name.to_owned())
+}
+
+/// Returns the problem of a model that cannot be asked as a 404, which is the vendors' status.
+pub(super) fn model_not_found(problem: Problem) -> Problem {
+    if problem.status != StatusCode::UNPROCESSABLE_ENTITY
+        || problem.field.as_deref() != Some("model")
+    {
+        return problem;
     }
-    if name.parse::<ModelId>().is_ok() {
-        wish.model = Some(name.to_owned());
-        return Ok(());
-    }
-    let models = engine.models().await;
-    let mut named = models.iter().filter(|model| model.name == name);
-    let found = named
-        .clone()
-        .find(|model| model.ready)
-        .or_else(|| named.next());
-    match found {
-        Some(model) => {
-            wish.model = Some(model.id.clone());
-            Ok(())
-        }
-        None => Err(Problem::not_found(format!(
-            "there is no model `{name}`: write PROVIDER/MODEL as GET /v1/models lists them, or `{DEFAULT_MODEL}` \
-             for the configured one"
-        ))
-        .at("model")),
-    }
+    Problem::not_found(problem.detail).at("model")
 }
 
 /// The fields of an object that nobody took, which must be none, but for what says nothing.

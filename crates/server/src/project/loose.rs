@@ -8,7 +8,7 @@ use switchboard_orchestration::strategy::formatter::Form;
 
 use super::{
     client_tools::ClientTools,
-    inbound::choose_model,
+    inbound::{chosen_model, model_not_found},
     respond::Telling,
     waiting::{Results, Waiting},
 };
@@ -44,12 +44,12 @@ impl Asked<'_> {
             return Ok(Telling::of_held(app, held, reader, waiting));
         }
         let tools = ClientTools::new(&app, self.tools).await?;
-        let mut wish = Wish {
+        let wish = Wish {
+            model: chosen_model(self.model),
             parameters: self.parameters,
             recipe: self.recipe,
             ..Wish::default()
         };
-        choose_model(app.engine(), self.model, &mut wish).await?;
         let start = Start {
             principal: principal.clone(),
             wish,
@@ -58,7 +58,7 @@ impl Asked<'_> {
             },
             shape: shape(tools.as_ref(), self.form.clone()),
         };
-        let started = app.hub().start(start).await?;
+        let started = app.hub().start(start).await.map_err(model_not_found)?;
         let guard = started.cancel_when_dropped();
         let telling = Telling::of(app, principal, &started, ());
         Ok(telling

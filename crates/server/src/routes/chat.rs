@@ -32,7 +32,7 @@ pub(crate) struct ChatRequest {
     session_id: Option<String>,
     /// The provider, where `model` does not name it.
     provider: Option<String>,
-    /// The model, as `PROVIDER/MODEL`, or its name alone beside `provider`; without, the configured one.
+    /// The model, as `PROVIDER/MODEL` or its name alone; without, the configured one.
     model: Option<String>,
     /// The recipe, by its name.
     recipe: Option<String>,

@@ -79,7 +79,7 @@ pub(crate) struct Forwarded {
     /// The provider, where `model` does not name it.
     #[serde(default)]
     provider: Option<String>,
-    /// The model, as `PROVIDER/MODEL`.
+    /// The model, as `PROVIDER/MODEL` or its name alone.
     #[serde(default)]
     model: Option<String>,
     /// The recipe to follow.

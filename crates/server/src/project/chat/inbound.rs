@@ -15,7 +15,7 @@ use crate::{Approve, Parameters, Problem};
 /// A request of OpenAI's Chat Completions. What is not named here and changes the answer is refused by name.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ChatRequest {
-    /// `PROVIDER/MODEL`, a model's name if only one provider has it, or `default`.
+    /// `PROVIDER/MODEL`, a model's name alone, or `default` for the configured model.
     pub(super) model: String,
     /// The conversation, in OpenAI's form.
     #[schema(value_type = Vec<Object>)]

@@ -21,7 +21,7 @@ use crate::{Parameters, Problem};
 /// A request of Anthropic's Messages. What is not named here and changes the answer is refused by name.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct MessagesRequest {
-    /// `PROVIDER/MODEL`, a model's name if only one provider has it, or `default`.
+    /// `PROVIDER/MODEL`, a model's name alone, or `default` for the configured model.
     pub(super) model: String,
     /// Tokens of one answer at most.
     #[schema(minimum = 1)]

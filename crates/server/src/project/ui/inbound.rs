@@ -35,7 +35,7 @@ pub(crate) struct UiRequest {
     /// The provider, where `model` does not name it.
     #[serde(default)]
     pub(super) provider: Option<String>,
-    /// The model, as `PROVIDER/MODEL`.
+    /// The model, as `PROVIDER/MODEL` or its name alone.
     #[serde(default)]
     pub(super) model: Option<String>,
     /// The recipe to follow.

@@ -1,0 +1,86 @@
+//! Model names as other programs write them, on every route.
+
+use serde_json::{Value, json};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
+
+use crate::{
+    serving::{Answered, Serving, no_servers},
+    support::Place,
+};
+
+/// The model name in the curl of the source.
+const DATED: &str = "claude-sonnet-4-5-20250929";
+
+/// Starts a server whose only key is that of Anthropic, which is the fake.
+async fn serving(fake: &FakeModel) -> Serving {
+    let place = Place::new()
+        .with_variable("ANTHROPIC_API_KEY", "sk-secret")
+        .with_variable("ANTHROPIC_BASE_URL", &fake.base_url())
+        .with_file("switchboard.json", &no_servers().to_string());
+    Serving::alone(place, &[]).await
+}
+
+/// Asks every route that takes a model.
+async fn ask_all(server: &Serving, model: &str) -> Vec<(&'static str, Answered)> {
+    let messages = json!([{"role": "user", "content": "Hi"}]);
+    let part = json!({"type": "text", "text": "Hi"});
+    let ui = json!({"id": "m1", "role": "user", "parts": [part]});
+    let ag_ui = json!({"id": "m1", "role": "user", "content": "Hi"});
+    let bodies: [(&str, Value); 5] = [
+        ("/chat", json!({"message": "Hi", "model": model})),
+        (
+            "/v1/chat/completions",
+            json!({"model": model, "messages": messages}),
+        ),
+        (
+            "/v1/messages",
+            json!({"model": model, "max_tokens": 64, "messages": messages}),
+        ),
+        (
+            "/api/chat",
+            json!({"id": "c1", "model": model, "messages": [ui]}),
+        ),
+        (
+            "/ag-ui",
+            json!({
+                "threadId": "t1", "runId": "r1", "messages": [ag_ui], "tools": [], "context": [],
+                "state": {}, "forwardedProps": {"model": model},
+            }),
+        ),
+    ];
+    let mut answers = Vec::new();
+    for (path, body) in bodies {
+        answers.push((path, server.post(path, &body).await));
+    }
+    answers
+}
+
+#[tokio::test]
+async fn the_model_name_of_the_source_works_on_every_route() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.otherwise(|_, _| Answer::anthropic([Say::text("Hello.")]));
+    let server = serving(&fake).await;
+    for (path, answered) in ask_all(&server, DATED).await {
+        assert_eq!(answered.status, 200, "{path}: {answered:?}");
+        assert!(answered.text.contains("Hello."), "{path}: {answered:?}");
+    }
+    let sent: Vec<Value> = fake
+        .requests()
+        .iter()
+        .map(|it| it.json()["model"].clone())
+        .collect();
+    assert_eq!(sent, vec![json!(DATED); 5]);
+}
+
+#[tokio::test]
+async fn a_model_without_a_provider_is_refused_in_the_form_of_each_route() {
+    let place = Place::new().with_file("switchboard.json", &no_servers().to_string());
+    let server = Serving::alone(place, &[]).await;
+    for (path, answered) in ask_all(&server, DATED).await {
+        let expected = if path.starts_with("/v1/") { 404 } else { 422 };
+        assert_eq!(answered.status, expected, "{path}: {answered:?}");
+        for said in ["ANTHROPIC_API_KEY", "offline/planner"] {
+            assert!(answered.text.contains(said), "{path}: {answered:?}");
+        }
+    }
+}
