@@ -42,7 +42,8 @@ impl WorkspaceOptions {
     /// split into words at blanks; quotes (`'` or `"`) keep words together, and there is no shell.
     /// `compile:` or `test:` in front says which tool it is for; without that, a command with `test`
     /// in a word is for `test_run`. A last word `{args}` lets the model add arguments: no options, no
-    /// paths that leave the folder. May be called more than once.
+    /// URLs, and no paths that leave the folder, lead through a link or name a secret file. May be
+    /// called more than once.
     #[must_use]
     pub fn with_command(mut self, command: impl Into<String>) -> Self {
         self.commands.push(command.into());

@@ -1,5 +1,6 @@
 //! The commands that `compile` and `test_run` may run: those of a list, and nothing else.
 
+mod added;
 mod output;
 mod process;
 pub(super) mod tools;
@@ -31,10 +32,6 @@ pub(super) struct Command {
 
 /// The last word of a command to which arguments may be added.
 const PLACEHOLDER: &str = "{args}";
-/// How many arguments may be added.
-const ADDED: usize = 20;
-/// How long an added argument may be, in bytes.
-const LONGEST: usize = 300;
 
 impl Command {
     /// Reads an entry of the list. The error says what is wrong with it.
@@ -79,37 +76,6 @@ impl Command {
             open,
         })
     }
-}
-
-/// What is wrong with an argument that a model wants to add.
-pub(super) fn check_added(arguments: &[String]) -> Result<(), String> {
-    if arguments.len() > ADDED {
-        return Err(format!("At most {ADDED} args are possible."));
-    }
-    for argument in arguments {
-        // An option could name another program to run; `a=b` sets a variable of make; `@a` names a
-        // file of options.
-        let plain = |it: char| it.is_alphanumeric() || "_-./:,[]*".contains(it);
-        let possible = !argument.is_empty()
-            && argument.len() <= LONGEST
-            && !argument.starts_with('-')
-            && argument.chars().all(plain);
-        if !possible {
-            return Err(format!(
-                "{argument:?} is not possible in args: names and paths are, options are not."
-            ));
-        }
-        let inside = Path::new(argument).components().all(|component| {
-            matches!(
-                component,
-                std::path::Component::Normal(_) | std::path::Component::CurDir
-            )
-        });
-        if !inside || argument.split(['/', '\\', ':']).any(|name| name == "..") {
-            return Err(format!("{argument:?} leaves the root folder."));
-        }
-    }
-    Ok(())
 }
 
 /// Words are separated by blanks; quotes keep them together. Nothing else has a meaning.

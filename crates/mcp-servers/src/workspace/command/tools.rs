@@ -9,12 +9,12 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{
-    Command, Environment, Purpose, check_added,
+    Command, Environment, Purpose, added,
     process::{self, Ran},
 };
 use crate::{
     tool::{Answer, BundledTool, ToolError},
-    workspace::root::Root,
+    workspace::{blocking, root::Root},
 };
 
 /// What both tools share.
@@ -231,7 +231,6 @@ impl Commands {
         if !command.open && !input.args.is_empty() {
             return refuse(format!("{} takes no args.", command.name));
         }
-        check_added(&input.args).map_err(ToolError::Refused)?;
         let Ok(_turn) = self.runner.turn.acquire().await else {
             return refuse("No command can be run any more.".to_owned());
         };
@@ -240,6 +239,9 @@ impl Commands {
                 "The root folder is not where it was when the server was started.".to_owned(),
             );
         };
+        // After the wait for other commands, which may make links.
+        let (args, root) = (input.args.clone(), Arc::clone(&self.runner.root));
+        blocking(move || added::check(&args, &root).map_err(ToolError::Refused)).await?;
         let name = shown(&command.name, &input.args);
         let (environment, limit) = (&self.runner.environment, self.runner.timeout);
         tracing::debug!(command = name, "runs a command");

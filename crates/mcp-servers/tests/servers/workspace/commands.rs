@@ -112,6 +112,14 @@ async fn only_what_is_on_the_list_runs() {
             "compile",
             json!({"command": "sh two.sh", "args": ["/etc/passwd"]}),
         ),
+        (
+            "compile",
+            json!({"command": "sh two.sh", "args": ["one.sh", "file:///etc/passwd"]}),
+        ),
+        (
+            "compile",
+            json!({"command": "sh two.sh", "args": ["a:.env"]}),
+        ),
         ("compile", json!({"command": "sh two.sh", "args": "x y"})),
         ("test_run", json!({"command": "sh one.sh"})),
         ("test_run", json!({"args": ["x"]})),

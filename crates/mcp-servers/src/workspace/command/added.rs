@@ -1,0 +1,87 @@
+//! Arguments that a model adds to a command (`{args}`).
+
+use crate::workspace::{
+    folder::Kind,
+    path::Access,
+    root::{FileFault, Root},
+};
+
+/// Maximum number of arguments.
+const MAX_ARGUMENTS: usize = 20;
+/// Maximum length of an argument in bytes.
+const MAX_BYTES: usize = 300;
+
+/// Schemes after which programs read a URL without a slash.
+const SCHEMES: [&str; 6] = ["data", "file", "ftp", "http", "https", "jar"];
+
+/// Refuses arguments that are options or URLs, or that name a file which the tools of this server
+/// do not read either: outside of the root folder, behind a link, or secret.
+///
+/// Reads the disk.
+pub(super) fn check(arguments: &[String], root: &Root) -> Result<(), String> {
+    if arguments.len() > MAX_ARGUMENTS {
+        return Err(format!("At most {MAX_ARGUMENTS} args are possible."));
+    }
+    for argument in arguments {
+        if !is_plain(argument) {
+            return Err(format!(
+                "{argument:?} is not possible in args: names and paths are, options are not."
+            ));
+        }
+        if is_url(argument) {
+            return Err(format!(
+                "{argument:?} is not possible in args: it is a URL."
+            ));
+        }
+        // Programs read `a:b` and `a,b` as lists of paths, and `a[1]` as a path with an index.
+        let parts = argument.split([':', ',', '[', ']']);
+        for path in parts.chain([argument.as_str()]) {
+            check_path(path, root)
+                .map_err(|fault| format!("{argument:?} is not possible in args: {fault}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// An option could name another program to run; `a=b` sets a variable of make; `@a` names a file of
+/// options.
+fn is_plain(argument: &str) -> bool {
+    let is_possible = |it: char| it.is_alphanumeric() || "_-./:,[]*".contains(it);
+    !argument.is_empty()
+        && argument.len() <= MAX_BYTES
+        && !argument.starts_with('-')
+        && argument.chars().all(is_possible)
+}
+
+/// Returns whether a part before a colon is a scheme. `module::name` and `task:name` have none.
+fn is_url(argument: &str) -> bool {
+    let mut before_colons = argument.split(':');
+    before_colons.next_back();
+    let is_scheme = |part: &str| SCHEMES.iter().any(|it| part.eq_ignore_ascii_case(it));
+    argument.contains(":/") || before_colons.any(is_scheme)
+}
+
+fn check_path(text: &str, root: &Root) -> Result<(), String> {
+    if text.starts_with('/') {
+        return Err("it is an absolute path. Write paths from the root folder down.".to_owned());
+    }
+    let path = match root.parse(text, Access::Read) {
+        Ok(path) => path,
+        Err(fault) => return Err(fault.to_string()),
+    };
+    // A program that expands the pattern finds what the check of names would refuse.
+    let is_pattern = |name: &String| name.starts_with('.') && name.contains(['*', '[']);
+    if path.names().iter().any(is_pattern) {
+        return Err("it is a pattern of hidden files.".to_owned());
+    }
+    match root.kind(&path) {
+        Ok(Some(Kind::Link)) => Err(FileFault::Link(path).to_string()),
+        Err(fault @ FileFault::Link(_)) => Err(fault.to_string()),
+        // An argument need not be a file.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[path = "added_tests.rs"]
+mod tests;
