@@ -6,7 +6,7 @@
 //! | `repair`, `text`, `fit` | small repairs, each told in words: of the text, then of the values |
 //! | `excused` | whether all that is wrong lies where somebody excuses it |
 //! | `canonical` | one text for equal inputs |
-//! | `context`, `scrub` | values that the host gives and the model never sees |
+//! | `context`, `template`, `scrub` | values that the host gives and the model never sees |
 //!
 //! Everything here is a plain value: no I/O, no clock, no randomness.
 
@@ -17,6 +17,7 @@ mod fit;
 mod repair;
 mod schema;
 mod scrub;
+mod template;
 #[cfg(test)]
 pub(crate) mod tests_support;
 mod text;
@@ -24,8 +25,9 @@ mod validators;
 
 pub(crate) use canonical::canonical_value;
 pub use canonical::{canonical, digest};
-pub use context::{ContextInjection, Hidden};
+pub use context::{ClientContext, ClientContextError, ContextInjection, Hidden, MissingContext};
 pub use excused::Demand;
 pub use repair::Repair;
+pub use template::{ContextTemplate, UnknownPlaceholder};
 pub(crate) use validators::compile;
 pub use validators::{Checked, InputFault, Validators};

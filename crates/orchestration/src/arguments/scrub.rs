@@ -1,9 +1,11 @@
 //! Takes values that the host gave out of what comes back.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value};
 use switchboard_domain::{Media, MediaSource, ToolContent, ToolOutput};
+
+use super::template::ContextTemplate;
 
 /// What stands in the place of a hidden value.
 pub(super) const HIDDEN: &str = "[hidden]";
@@ -17,26 +19,33 @@ const SHORTEST_SECRET: usize = 4;
 /// Prints nothing of itself.
 #[derive(Clone, Default)]
 pub(super) struct Scrubber {
-    needles: Vec<String>,
+    needles: Arc<[String]>,
 }
 
 impl Scrubber {
     /// Every text within `values`, and how it looks in JSON text and in addresses. Numbers and the like
     /// are no secrets.
-    pub(super) fn new<'a>(values: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
+    pub(super) fn new<'a>(
+        values: impl IntoIterator<Item = (&'a String, &'a ContextTemplate)>,
+        client: &Map<String, Value>,
+    ) -> Self {
         let mut needles = Vec::new();
         for (name, value) in values {
-            collect(name, value, &mut needles);
+            value.each_secret(name, client, &mut |key, text| {
+                collect(key, text, &mut needles);
+            });
         }
         needles.sort_unstable_by(|a: &String, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         needles.dedup();
-        Self { needles }
+        Self {
+            needles: needles.into(),
+        }
     }
 
     /// The text without them; `None` if there are none in it.
     pub(super) fn text(&self, text: &str) -> Option<String> {
         let mut clean: Cow<'_, str> = Cow::Borrowed(text);
-        for needle in &self.needles {
+        for needle in self.needles.iter() {
             if clean.contains(needle.as_str()) {
                 clean = Cow::Owned(clean.replace(needle.as_str(), HIDDEN));
             }
@@ -129,37 +138,22 @@ impl Scrubber {
     }
 }
 
-fn collect(name: &str, value: &Value, needles: &mut Vec<String>) {
-    match value {
-        Value::String(text) => {
-            let shortest = if is_secret(name) {
-                SHORTEST_SECRET
-            } else {
-                SHORTEST
-            };
-            let trimmed = text.trim();
-            // `Bearer …`: tools repeat the token without its scheme.
-            let token = trimmed
-                .split_once(' ')
-                .map_or(trimmed, |(_, token)| token.trim());
-            for form in [text.as_str(), trimmed, token] {
-                if form.len() >= shortest {
-                    needles.push(form.to_owned());
-                    needles.extend(other_forms(form));
-                }
-            }
+fn collect(key: &str, text: &str, needles: &mut Vec<String>) {
+    let shortest = if is_secret(key) {
+        SHORTEST_SECRET
+    } else {
+        SHORTEST
+    };
+    let trimmed = text.trim();
+    // `Bearer …`: tools repeat the token without its scheme.
+    let token = trimmed
+        .split_once(' ')
+        .map_or(trimmed, |(_, token)| token.trim());
+    for form in [text, trimmed, token] {
+        if form.len() >= shortest {
+            needles.push(form.to_owned());
+            needles.extend(other_forms(form));
         }
-        Value::Array(items) => {
-            for item in items {
-                collect(name, item, needles);
-            }
-        }
-        Value::Object(object) => {
-            for (key, value) in object {
-                collect(key, value, needles);
-            }
-        }
-        _ => {}
     }
 }
 

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     Run, RunEventKind, RunReport, Step, UnexpectedInput,
+    arguments::ContextInjection,
     checkpoint::Checkpoint,
     recipe::{Recipe, RecipeTools},
     trace::AgentTrace,
@@ -30,6 +31,8 @@ use crate::{
 
 pub(super) struct Driver {
     pub(super) agent: Arc<Settings>,
+    /// The agent's context with the session and the principal of this run.
+    pub(super) context: ContextInjection,
     pub(super) publisher: Publisher,
     /// When the run's time is up.
     pub(super) deadline: Option<Instant>,
@@ -59,8 +62,16 @@ pub(super) enum Stopped {
 }
 
 impl Driver {
-    pub(super) fn new(agent: Arc<Settings>, publisher: Publisher, traced: AgentTrace) -> Self {
+    pub(super) fn new(
+        agent: Arc<Settings>,
+        run: &Run,
+        publisher: Publisher,
+        traced: AgentTrace,
+    ) -> Self {
         Self {
+            context: agent
+                .context
+                .for_run(run.id(), run.session(), run.principal()),
             recipe: agent.recipe.clone(),
             agent,
             publisher,
@@ -325,7 +336,7 @@ impl Driver {
                 (selected.tools, selected.problems)
             }
         };
-        let context = &self.agent.context;
+        let context = &self.context;
         let visible = if context.is_empty() {
             tools.clone()
         } else {
@@ -420,7 +431,7 @@ impl Driver {
             } = &mut change
             {
                 // A server's last words may be what it was given.
-                *reason = self.agent.context.scrub_text(reason).into_owned();
+                *reason = self.context.scrub_text(reason).into_owned();
             }
             let change = Box::new(change);
             RunEventKind::ServerChanged { change }

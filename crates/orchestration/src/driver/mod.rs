@@ -163,7 +163,7 @@ impl Agent {
         self.with(|settings| settings.questions = Some(questions))
     }
 
-    /// Gives tools values that the model neither sees nor writes.
+    /// Gives tools values that the model neither sees nor writes. Placeholders in them are filled for each run.
     #[must_use]
     pub fn with_context(self, context: ContextInjection) -> Self {
         self.with(|settings| settings.context = context)
@@ -213,7 +213,8 @@ impl Agent {
     }
 
     /// Gives it the tools of one more server, beside those it has. Whatever else is configured, each of their calls
-    /// waits for somebody's word before it is made: what was answered before is no answer to it.
+    /// waits for somebody's word before it is made: what was answered before is no answer to it. The tools get
+    /// nothing from the context.
     #[must_use]
     pub fn with_asked_tools(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
         self.with(|settings| {
@@ -221,6 +222,7 @@ impl Agent {
                 None => tools,
                 Some(others) => Arc::new(ToolSet::new().with_shared(others).with_shared(tools)),
             });
+            settings.context = settings.context.clone().without_server(server);
             let options = Arc::make_mut(&mut settings.options);
             options.approval.asked_servers.push(server.to_owned());
         })
@@ -335,7 +337,7 @@ impl Agent {
             run.session(),
         );
         let span = traced.span();
-        let driver = drive::Driver::new(Arc::clone(&self.settings), publisher, traced);
+        let driver = drive::Driver::new(Arc::clone(&self.settings), &run, publisher, traced);
         let (driver, run) = (Box::new(driver), Box::new(run));
         // The box is there before the future: the compiler makes it in its place, where it else would move some
         // kilobytes.

@@ -105,7 +105,7 @@ impl Driver {
             return Err(why);
         }
         let (tools, problems) = self.visible(tools);
-        if !self.agent.context.is_empty() {
+        if !self.context.is_empty() {
             run.tools_declared(self.originals.clone());
         }
         self.tell(run.tools_missing(problems)).await;
@@ -121,7 +121,7 @@ impl Driver {
     /// Says which servers are missing, without what is injected.
     fn unavailable(&self, mut problems: Vec<ServerProblem>, run: &mut Run) -> Vec<RunEventKind> {
         for problem in &mut problems {
-            problem.message = self.agent.context.scrub_text(&problem.message).into_owned();
+            problem.message = self.context.scrub_text(&problem.message).into_owned();
         }
         run.tools_unavailable(&problems)
     }

@@ -20,6 +20,7 @@ use super::drive::{Driver, Flow, Heard, either, milliseconds};
 use crate::{
     PlannedCall, Run, Step, ToolAnswer, UnexpectedInput,
     approval::only_reads,
+    arguments::MissingContext,
     checkpoint::Checkpoint,
     results::{CacheKey, ResultCache},
     trace::ToolTrace,
@@ -34,8 +35,9 @@ struct Outgoing {
     planned: PlannedCall,
     /// The tool as its host declares it, where anything depends on that.
     original: Option<Arc<ToolDefinition>>,
-    /// What the host gets in place of what is told: the input with what is injected.
-    injected: Option<SharedObject>,
+    /// What the host gets in place of what is told: the input with what is injected. An error if the tool
+    /// requires what has no value.
+    injected: Result<Option<SharedObject>, MissingContext>,
     key: Option<CacheKey>,
     /// Whose the run is, where a server may ask them something.
     person: Option<Principal>,
@@ -180,15 +182,18 @@ impl Driver {
         let original = self.original(&planned.name).cloned();
         let injected = match &original {
             // What is told of a call is told of the input without what is injected.
-            Some(original) if !self.agent.context.is_empty() => {
+            Some(original) if self.context.concerns(original) => {
                 let input = planned.input.clone().into_object();
-                Some(self.agent.context.inject(original, input).into())
+                let injected = self.context.inject(original, input);
+                injected.map(|input| Some(input.into()))
             }
-            _ => None,
+            _ => Ok(None),
         };
-        let input = injected.as_ref().unwrap_or(&planned.input);
-        let key = match (&self.agent.cache, &original) {
-            (Some(cache), Some(original)) => cache.key(run.principal(), original, input),
+        let key = match (&self.agent.cache, &original, &injected) {
+            (Some(cache), Some(original), Ok(injected)) => {
+                let input = injected.as_ref().unwrap_or(&planned.input);
+                cache.key(run.principal(), original, input)
+            }
             _ => None,
         };
         let questions = self.agent.questions.as_ref();
@@ -237,11 +242,21 @@ impl Driver {
             };
             return (id, ToolAnswer::new(Err(gone), 0));
         }
+        let injected = match injected {
+            Ok(injected) => injected,
+            Err(missing) => {
+                let unavailable = ToolCallError::Unavailable {
+                    server: server.unwrap_or_default(),
+                    reason: missing.to_string(),
+                };
+                return (id, ToolAnswer::new(Err(unavailable), 0));
+            }
+        };
         let traced = ToolTrace::begin(&id, server.as_deref(), &name, &told);
         // Until it is over: what its server asks within it is asked in this run.
         let questions = self.agent.questions.as_ref().zip(person);
         let _asked = questions.map(|(questions, person)| {
-            let (publisher, context) = (&self.publisher, &self.agent.context);
+            let (publisher, context) = (&self.publisher, &self.context);
             questions.of_call(&idempotency_key, &id, person, publisher, context)
         });
         // Also if the call is dropped.
@@ -257,7 +272,7 @@ impl Driver {
         let called = self.call_host(call, timeout).instrument(traced.span());
         let mut result = called.await;
         let attempts = attempts.load(Ordering::Relaxed);
-        let context = &self.agent.context;
+        let context = &self.context;
         let mut broke_promise = false;
         result = match result {
             Ok(mut output) => {
@@ -300,7 +315,7 @@ impl Driver {
 
     fn listener(&self, id: &str, attempts: &Arc<AtomicU32>) -> ProgressSink {
         let (publisher, to) = (self.publisher.clone(), id.to_owned());
-        let context = self.agent.context.clone();
+        let context = self.context.clone();
         let sink = ProgressSink::new(move |mut progress| {
             progress.message = progress
                 .message
@@ -308,7 +323,7 @@ impl Driver {
             publisher.progress(&to, progress);
         });
         let (publisher, to) = (self.publisher.clone(), id.to_owned());
-        let (context, attempts) = (self.agent.context.clone(), Arc::clone(attempts));
+        let (context, attempts) = (self.context.clone(), Arc::clone(attempts));
         sink.with_retries(move |mut retry| {
             attempts.store(retry.attempt, Ordering::Relaxed);
             retry.reason = context.scrub_text(&retry.reason).into_owned();
@@ -344,10 +359,10 @@ impl Driver {
 
     /// A server may say what it was given in its error, too.
     fn scrubbed(&self, error: ToolCallError) -> ToolCallError {
-        if self.agent.context.is_empty() {
+        if self.context.is_empty() {
             return error;
         }
-        let scrub = |text: String| self.agent.context.scrub_text(&text).into_owned();
+        let scrub = |text: String| self.context.scrub_text(&text).into_owned();
         match error {
             ToolCallError::Unavailable { server, reason } => ToolCallError::Unavailable {
                 server,

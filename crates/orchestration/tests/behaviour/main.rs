@@ -7,6 +7,7 @@ mod approvals;
 mod batches;
 mod cancelling;
 mod changes;
+mod context;
 mod crashes;
 mod defects;
 mod disk;

@@ -1,0 +1,156 @@
+//! Values of the host with placeholders: whose session and whose principal a tool gets.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, Principal, ToolDefinition,
+};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, Run, RunOptions, ToolFailure,
+    arguments::{ContextInjection, ContextTemplate},
+    results::{CacheOptions, ResultCache},
+};
+
+use crate::support::{
+    Answer, Scripted, Tools, ask, calls, echo, played, reading, results, streamed, tool,
+};
+
+fn principal(user: &str) -> Principal {
+    Principal {
+        tenant: "acme".to_owned(),
+        user: user.to_owned(),
+    }
+}
+
+/// A tool that wants to know the conversation.
+fn wanting(mut tool: ToolDefinition, required: &Value) -> ToolDefinition {
+    tool.input_schema = json!({
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "databaseContext": {"type": "object"}},
+        "required": required,
+        "additionalProperties": false,
+    });
+    tool
+}
+
+fn context() -> ContextInjection {
+    let template = json!({
+        "conversationId": "${session.id}",
+        "owner": "${principal.tenant}/${principal.user}",
+    });
+    let template = ContextTemplate::parse(&template).unwrap();
+    ContextInjection::new().with_template("databaseContext", template)
+}
+
+fn given(tools: &Tools) -> Vec<Value> {
+    let called = tools.called.lock().unwrap();
+    let inputs = called.iter().map(|(_, input)| input);
+    inputs
+        .map(|input| input["databaseContext"].clone())
+        .collect()
+}
+
+#[tokio::test]
+async fn sessions_that_share_an_agent_and_its_cache_get_their_own_values() {
+    let definition = wanting(reading("state"), &json!(["n", "databaseContext"]));
+    let tools = Arc::new(Tools::new().with(definition, echo));
+    let asked = calls(&[("a", "srv__state", json!({"n": 1}))]);
+    let answers = (0..8).flat_map(|_| [asked.clone(), Answer::Says("ok")]);
+    let agent = Agent::new(Scripted::new(answers))
+        .with_tools(tools.clone())
+        .with_context(context())
+        .with_cache(Arc::new(ResultCache::new(CacheOptions::default())));
+    let mut expected = Vec::new();
+    for again in [false, true] {
+        for (user, session) in [("ann", "a1"), ("bob", "b1"), ("ann", "a2"), ("bob", "b2")] {
+            let agent = agent
+                .clone()
+                .on_behalf_of(principal(user), Some(session.to_owned()));
+            let (_, report) = ask(&agent, "go").await;
+            // The same session has what was read for it before, and no other.
+            assert_eq!(report.tool_calls[0].cached, again, "{user} {session}");
+            if !again {
+                let owner = format!("acme/{user}");
+                expected.push(json!({"conversationId": session, "owner": owner}));
+            }
+        }
+    }
+    assert_eq!(given(&tools), expected);
+}
+
+/// Answers every question in the same way.
+struct Says(ApprovalDecision);
+
+#[async_trait]
+impl Approver for Says {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        self.0.clone()
+    }
+}
+
+#[tokio::test]
+async fn a_stored_run_gets_the_values_of_its_own_session_whoever_continues_it() {
+    let definition = wanting(tool("write"), &json!(["n", "databaseContext"]));
+    let tools = Arc::new(Tools::new().with(definition, echo));
+    let agent = |answers: Vec<Answer>, user: &str, session: &str, says| {
+        Agent::new(Scripted::new(answers))
+            .with_tools(tools.clone())
+            .with_context(context())
+            .with_approver(Arc::new(Says(says)))
+            .with_options(RunOptions {
+                approval: ApprovalPolicy::Ask.into(),
+                ..RunOptions::default()
+            })
+            .on_behalf_of(principal(user), Some(session.to_owned()))
+    };
+    let asked = calls(&[("a", "srv__write", json!({"n": 1}))]);
+    let first = agent(vec![asked], "ann", "a1", ApprovalDecision::Later);
+    let (_, run) = played(first.ask("go")).await;
+    let stored = serde_json::to_string(&run).unwrap();
+    assert!(tools.called().is_empty());
+    let run: Run = serde_json::from_str(&stored).unwrap();
+    let yes = ApprovalDecision::Allow {
+        input: None,
+        scope: ApprovalScope::Once,
+    };
+    let other = agent(vec![Answer::Says("ok")], "bob", "b1", yes);
+    let (events, _) = played(other.resume(run)).await;
+    assert_eq!(streamed(&events), "ok");
+    assert_eq!(
+        given(&tools),
+        [json!({"conversationId": "a1", "owner": "acme/ann"})]
+    );
+}
+
+#[tokio::test]
+async fn a_call_whose_required_value_is_missing_does_not_leave_and_says_what_to_set() {
+    let required = wanting(tool("write"), &json!(["n", "databaseContext"]));
+    let optional = wanting(tool("state"), &json!(["n"]));
+    let tools = Arc::new(Tools::new().with(required, echo).with(optional, echo));
+    let forged = json!({"n": 1, "databaseContext": {"conversationId": "another"}});
+    let model = Scripted::new([
+        calls(&[("a", "srv__write", json!({"n": 1}))]),
+        calls(&[("b", "srv__state", forged)]),
+        calls(&[("c", "srv__state", json!({"n": 2}))]),
+        Answer::Says("ok"),
+    ]);
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_context(ContextInjection::new().reserving("databaseContext"));
+    let (_, report) = ask(&agent, "go").await;
+    for tool in &model.request(0).tools {
+        let shown = tool.input_schema.to_string();
+        assert!(!shown.contains("databaseContext"), "{shown}");
+    }
+    let failure = report.tool_calls[0].failure;
+    assert_eq!(failure, Some(ToolFailure::Unavailable));
+    let told = &results(&model, 1)[0];
+    assert!(told.contains("set `context.databaseContext`"), "{told}");
+    for (name, input) in tools.called.lock().unwrap().iter() {
+        assert_eq!(name, "srv__state");
+        assert!(input.get("databaseContext").is_none(), "{input}");
+    }
+    assert!(!report.tool_calls[2].is_error);
+}
