@@ -19,6 +19,7 @@ mod offers;
 mod offline;
 mod peers;
 mod proxies;
+mod reannounced;
 mod recipes;
 mod recordings;
 mod resume;
@@ -39,5 +40,6 @@ mod wires;
 #[ignore = "a server that the other tests start"]
 fn server() {
     library::serve_stdio();
+    reannounced::serve_stdio();
     sampling::serve_stdio();
 }

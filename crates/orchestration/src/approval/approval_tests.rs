@@ -513,30 +513,41 @@ proptest! {
             tool.description.push('!');
         }
         let call = Call::of(&tool).redefined(changed);
-        let rule = approvals.rules.first_match(&call).map(|rule| rule.verdict);
+        // The annotations of a changed tool do not loosen anything.
+        let calls = if changed { vec![call, call.without_annotations()] } else { vec![call] };
+        let rules: Vec<_> = calls
+            .iter()
+            .map(|call| approvals.rules.first_match(call).map(|rule| rule.verdict))
+            .collect();
+        let allowed = |at: usize| match rules[at] {
+            Some(rule) => rule == RuleVerdict::Allow,
+            None => policy.verdict(calls[at].annotations) == Verdict::Run,
+        };
+        let refused = |at: usize| match rules[at] {
+            Some(rule) => rule == RuleVerdict::Deny,
+            None => is_refused(&policy.verdict(calls[at].annotations)),
+        };
         let verdict = approvals.verdict(&call, &asker, &decisions, at(0));
         match verdict {
             Verdict::Run => {
-                prop_assert_ne!(rule, Some(RuleVerdict::Deny));
+                prop_assert!(!rules.contains(&Some(RuleVerdict::Deny)));
                 prop_assert_ne!(told, Some(false));
-                let by_policy = rule.is_none() && policy.verdict(tool.annotations) == Verdict::Run;
                 let by_yes = told == Some(true) && !changed;
-                prop_assert!(rule == Some(RuleVerdict::Allow) || by_policy || by_yes);
+                prop_assert!(by_yes || (0..calls.len()).all(allowed));
             }
             Verdict::Ask { redefined } => {
-                prop_assert_ne!(rule, Some(RuleVerdict::Allow));
+                prop_assert!(!(0..calls.len()).all(allowed));
                 prop_assert_eq!(redefined, changed);
                 prop_assert!(told.is_none() || changed);
             }
             Verdict::Refuse { .. } => {
-                let by_policy = rule.is_none() && is_refused(&policy.verdict(tool.annotations));
-                prop_assert!(rule == Some(RuleVerdict::Deny) || told == Some(false) || by_policy);
+                prop_assert!(told == Some(false) || (0..calls.len()).any(refused));
             }
         }
         // Where the policy is somebody's word, nothing runs or is asked about that it refuses; else nothing changes.
         let insistent = Approvals { policy_first: true, ..approvals.clone() };
         let now = insistent.verdict(&call, &asker, &decisions, at(0));
-        if is_refused(&policy.verdict(tool.annotations)) {
+        if calls.iter().any(|call| is_refused(&policy.verdict(call.annotations))) {
             prop_assert!(is_refused(&now), "{:?}", now);
         } else {
             prop_assert_eq!(now, approvals.verdict(&call, &asker, &decisions, at(0)));
@@ -614,4 +625,75 @@ fn of_answers_for_sessions_a_bounded_number_is_remembered_of_each_person() {
     let mine = of(&me);
     assert_eq!(mine.len(), super::decisions::MOST_OF_SESSIONS + 1);
     assert_eq!(mine[..2], [None, Some("s2")], "the oldest went");
+}
+
+#[test]
+fn annotations_of_a_changed_definition_do_not_loosen_a_verdict() {
+    let reads = says(Some(true), Some(false));
+    let harmless = says(Some(false), Some(false));
+    let asks_destructive = [Rule {
+        destructive: Some(true),
+        ..Rule::ask()
+    }];
+    let denies_writes = [Rule {
+        read_only: Some(false),
+        ..Rule::deny("nothing is written")
+    }];
+    let allows_reads = [Rule {
+        read_only: Some(true),
+        ..Rule::allow()
+    }];
+    let again = Verdict::Ask { redefined: true };
+    let cases = [
+        (approvals(ApprovalPolicy::Ask, []), reads, again.clone()),
+        (
+            approvals(ApprovalPolicy::Ask, allows_reads),
+            reads,
+            again.clone(),
+        ),
+        (
+            approvals(ApprovalPolicy::All, asks_destructive),
+            harmless,
+            again,
+        ),
+        (approvals(ApprovalPolicy::All, []), reads, Verdict::Run),
+        (
+            approvals(ApprovalPolicy::Ask, [Rule::allow().server("s")]),
+            reads,
+            Verdict::Run,
+        ),
+    ];
+    for (approvals, annotations, expected) in cases {
+        let mut tool = tool("s", "t");
+        tool.annotations = annotations;
+        let call = Call::of(&tool);
+        assert_eq!(fresh(&approvals, &call), Verdict::Run, "{approvals:?}");
+        let verdict = fresh(&approvals, &call.redefined(true));
+        assert_eq!(verdict, expected, "{approvals:?}");
+    }
+    let mut tool = tool("s", "t");
+    tool.annotations = reads;
+    let call = Call::of(&tool).redefined(true);
+    assert!(is_refused(&fresh(&ApprovalPolicy::None.into(), &call)));
+    let approvals = approvals(ApprovalPolicy::All, denies_writes);
+    assert!(is_refused(&fresh(&approvals, &call)));
+}
+
+#[test]
+fn an_answer_about_an_older_definition_does_not_let_a_read_only_one_run() {
+    let me = Principal::default();
+    let asker = Asker {
+        principal: &me,
+        session: "s",
+    };
+    let approvals = Approvals::from(ApprovalPolicy::Ask);
+    let mut tool = tool("s", "t");
+    let mut decisions = Decisions::default();
+    decisions.remember(&asker, &tool, &allow(ApprovalScope::Always), None);
+    tool.annotations = says(Some(true), None);
+    let verdict =
+        |decisions: &Decisions| approvals.verdict(&Call::of(&tool), &asker, decisions, at(0));
+    assert_eq!(verdict(&decisions), Verdict::Ask { redefined: true });
+    decisions.remember(&asker, &tool, &allow(ApprovalScope::Always), None);
+    assert_eq!(verdict(&decisions), Verdict::Run);
 }

@@ -10,6 +10,10 @@
 //!    was said yes to.
 //! 5. Without a rule, the policy decides.
 //!
+//! The annotations of a tool whose definition changed do not count until a person allows or accepts the new
+//! definition: the verdict is the stricter one of two, with these annotations and without any. So a tool does
+//! not get around a question by declaring itself read-only later.
+//!
 //! Rules may come in several [layers](Approvals::layers), such as a person's own and a project's: none of
 //! them loosens what another one says.
 //!
@@ -37,7 +41,7 @@ mod decisions;
 mod fingerprint;
 mod rules;
 
-use std::{cmp::Reverse, time::Duration};
+use std::{cmp::Reverse, iter, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -50,8 +54,8 @@ pub use fingerprint::fingerprint;
 pub use rules::{Rule, RuleVerdict, Rules};
 
 /// Which tool calls need a person's word, where no rule says. A tool that says it is read-only runs
-/// without asking under every policy; the word is the server's own, so only configure servers you
-/// trust. A tool that says it is read-only and destructive contradicts itself and counts as one that may
+/// without asking under every policy, unless its definition changed; the annotation is the server's own
+/// statement, so only configure servers you trust. A tool that says it is read-only and destructive contradicts itself and counts as one that may
 /// change something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -82,6 +86,17 @@ pub enum Verdict {
         /// Why, for the model and the person; a clause without a full stop.
         reason: String,
     },
+}
+
+impl Verdict {
+    /// Returns a number that is higher for a stricter verdict.
+    fn strictness(&self) -> u8 {
+        match self {
+            Self::Run => 0,
+            Self::Ask { .. } => 1,
+            Self::Refuse { .. } => 2,
+        }
+    }
 }
 
 impl ApprovalPolicy {
@@ -149,36 +164,43 @@ impl Approvals {
         decisions: &Decisions,
         now: Timestamp,
     ) -> Verdict {
-        let rule = self.rule(call);
-        if let Some(rule) = rule
-            && rule.verdict == RuleVerdict::Deny
-        {
-            return Verdict::Refuse {
-                reason: rule.denial(call),
-            };
-        }
         let is_asked = self.is_always_asked(call.tool);
         let answer = decisions.answer(asker, call, now).filter(|_| !is_asked);
+        let redefined = call.redefined || answer == Some(Answer::Redefined);
+        let call = &call.redefined(redefined);
+        let without_annotations = redefined.then(|| call.without_annotations());
+        let calls = || iter::once(call).chain(&without_annotations);
+        let denial = calls().find_map(|call| {
+            let rule = self.rule(call)?;
+            (rule.verdict == RuleVerdict::Deny).then(|| rule.denial(call))
+        });
+        if let Some(reason) = denial {
+            return Verdict::Refuse { reason };
+        }
         if let Some(Answer::Deny { reason }) = &answer {
             return Verdict::Refuse {
                 reason: declined(reason.as_deref()),
             };
         }
-        let of_policy = self.policy.verdict(call.tool.annotations);
-        let verdict = match rule.map(|rule| rule.verdict) {
+        let verdicts = calls().map(|call| self.unanswered(call));
+        let verdict = verdicts.max_by_key(Verdict::strictness);
+        match (verdict.unwrap_or(Verdict::Run), answer) {
+            // The person allowed exactly this definition, whatever the host reported of older ones.
+            (Verdict::Ask { .. }, Some(Answer::Allow)) => Verdict::Run,
+            (Verdict::Ask { .. }, _) => Verdict::Ask { redefined },
+            (verdict, _) => verdict,
+        }
+    }
+
+    /// Returns what rules and policy decide, without the answers of people.
+    fn unanswered(&self, call: &Call<'_>) -> Verdict {
+        let of_policy = self.policy.verdict(call.annotations);
+        match self.rule(call).map(|rule| rule.verdict) {
             _ if self.policy_first && matches!(of_policy, Verdict::Refuse { .. }) => of_policy,
-            _ if is_asked => Verdict::Ask { redefined: false },
+            _ if self.is_always_asked(call.tool) => Verdict::Ask { redefined: false },
             Some(RuleVerdict::Allow) => Verdict::Run,
             Some(_) => Verdict::Ask { redefined: false },
             None => of_policy,
-        };
-        match (verdict, answer) {
-            // The yes was said to just this definition, whatever the host told of older ones.
-            (Verdict::Ask { .. }, Some(Answer::Allow)) => Verdict::Run,
-            (Verdict::Ask { .. }, answer) => Verdict::Ask {
-                redefined: call.redefined || answer == Some(Answer::Redefined),
-            },
-            (verdict, _) => verdict,
         }
     }
 
@@ -227,6 +249,8 @@ pub fn decision_in_time(
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     tool: &'a ToolDefinition,
+    /// The annotations that rules and policy read.
+    annotations: ToolAnnotations,
     redefined: bool,
 }
 
@@ -235,14 +259,21 @@ impl<'a> Call<'a> {
     pub fn of(tool: &'a ToolDefinition) -> Self {
         Self {
             tool,
+            annotations: tool.annotations,
             redefined: false,
         }
     }
 
-    /// The host told that the tool's definition is not what it was.
+    /// Sets whether the tool's definition changed since it was last seen, approved or asked about.
     #[must_use]
     pub fn redefined(mut self, redefined: bool) -> Self {
         self.redefined = redefined;
+        self
+    }
+
+    /// Returns the call as one of a tool that declares no annotations.
+    fn without_annotations(mut self) -> Self {
+        self.annotations = ToolAnnotations::default();
         self
     }
 

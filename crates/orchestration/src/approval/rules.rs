@@ -135,7 +135,7 @@ impl Rule {
 
     /// Whether it is about this call.
     pub fn matches(&self, call: &Call<'_>) -> bool {
-        let says = call.tool.annotations;
+        let says = call.annotations;
         let reads = only_reads(says);
         let wants = |wanted: Option<bool>, is: bool| wanted.is_none_or(|wanted| wanted == is);
         self.matches_server(call)

@@ -12,7 +12,7 @@ mod snapshot;
 mod stops;
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     ops::Range,
     sync::{Arc, OnceLock},
 };
@@ -90,6 +90,9 @@ pub struct Run {
     /// Tools whose definition changed since somebody looked at it.
     #[serde(default)]
     redefined: BTreeSet<String>,
+    /// Fingerprints of tool definitions that a person was first asked about or that were refused, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    judged: BTreeMap<String, String>,
     /// Why the model is no longer offered tools.
     #[serde(default)]
     tools_dropped: Option<String>,
@@ -316,6 +319,7 @@ impl Run {
             kept: KeptResults::default(),
             selection: ToolSelection::default(),
             redefined: BTreeSet::new(),
+            judged: BTreeMap::new(),
             tools_dropped: None,
             nudge: None,
             again: Again::default(),

@@ -137,7 +137,7 @@ impl Run {
                 CallEnd::failed(ToolFailure::LimitReached, format!("Not executed: {hit}."))
             })?;
         self.selection.reveal(&tool_use.name);
-        match self.verdict(definition) {
+        match self.judge(definition) {
             (Verdict::Run, remembered) => {
                 if remembered {
                     events.push(RunEventKind::ToolApproved {
@@ -179,13 +179,29 @@ impl Run {
         }
     }
 
+    /// Returns the [verdict](Run::verdict) about a new call. Keeps the definition of the tool if the call does
+    /// not run unasked: when the definition changes later, the tool is asked for again.
+    pub(super) fn judge(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
+        let (verdict, is_allowed) = self.verdict(definition);
+        if verdict != Verdict::Run || is_allowed {
+            let declared = self.declaration(&definition.name);
+            let fingerprint = approval::fingerprint(declared.map_or(definition, AsRef::as_ref));
+            let judged = self.judged.entry(definition.name.clone());
+            judged.or_insert(fingerprint);
+        }
+        (verdict, is_allowed)
+    }
+
     /// What is configured and was answered before about calls of a tool, and whether there was a yes
     /// before to just this definition.
     pub(super) fn verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
         let declared = self
             .declaration(&definition.name)
             .map_or(definition, AsRef::as_ref);
-        let call = Call::of(declared).redefined(self.redefined.contains(&definition.name));
+        let judged = self.judged.get(&definition.name);
+        let redefined = self.redefined.contains(&definition.name)
+            || judged.is_some_and(|judged| *judged != approval::fingerprint(declared));
+        let call = Call::of(declared).redefined(redefined);
         let session = self.session.as_deref().unwrap_or(&self.id);
         let asker = Asker {
             principal: &self.principal,

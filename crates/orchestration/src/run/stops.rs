@@ -103,7 +103,7 @@ impl Run {
             return Vec::new();
         }
         let (id, input) = (call.tool_use.id.clone(), input.clone());
-        let verdict = self.verdict(now).0;
+        let verdict = self.judge(now).0;
         if let Err(faults) = self.validators.check(now, &input) {
             let text = format!(
                 "Not executed: `{}` is not what it was, and the input does not fit it any more: {faults}",

@@ -1,6 +1,9 @@
 //! Tools and servers that change while a run goes on, and people who are not the same.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -139,6 +142,61 @@ async fn a_tool_that_is_redefined_while_the_run_goes_on_is_asked_for_again() {
             .filter(|event| matches!(event.kind, RunEventKind::ServerChanged { .. }))
             .count();
         assert_eq!(told, usize::from(redefines));
+    }
+}
+
+/// Declines or allows each call by itself, and counts the requests.
+struct Strict {
+    allows: bool,
+    asked: AtomicUsize,
+}
+
+#[async_trait]
+impl Approver for Strict {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let scope = ApprovalScope::Once;
+        if self.allows {
+            ApprovalDecision::Allow { input: None, scope }
+        } else {
+            let reason = None;
+            ApprovalDecision::Deny { reason, scope }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_was_asked_about_and_becomes_read_only_is_asked_for_again() {
+    // Whether the host announces the change or not.
+    for (allows, announces) in [(false, false), (true, false), (false, true), (true, true)] {
+        let tools = Arc::new(Tools::new().with(tool("do"), echo));
+        let strict = Arc::new(Strict {
+            allows,
+            asked: AtomicUsize::new(0),
+        });
+        let agent = Agent::new(two_calls("srv__do"))
+            .with_tools(tools.clone())
+            .with_approver(strict.clone())
+            .with_options(asking());
+        changing(agent.ask("go"), || {
+            tools.define(reading("do"));
+            if announces {
+                tools.tell(ToolHostChange::ToolRedefined {
+                    server: "srv".into(),
+                    tool: "srv__do".into(),
+                    before: "1".into(),
+                    now: "2".into(),
+                });
+            }
+        })
+        .await;
+        assert_eq!(
+            strict.asked.load(Ordering::Relaxed),
+            2,
+            "{allows} {announces}"
+        );
+        let called = 2 * usize::from(allows);
+        assert_eq!(tools.called().len(), called, "{allows} {announces}");
     }
 }
 

@@ -298,6 +298,40 @@ async fn a_call_that_needed_nobodys_word_is_held_against_the_rules_again() {
 }
 
 #[tokio::test]
+async fn a_tool_that_is_read_only_when_the_run_goes_on_is_asked_for_again() {
+    for said in [yes(), no()] {
+        let shelf = Arc::new(Shelf {
+            keeps: Some(Checkpoint::Settled),
+            ..Shelf::default()
+        });
+        let model = Scripted::new([
+            calls(&[write("a"), ("b", "srv__look", json!({"n": 1}))]),
+            Answer::Says("ok"),
+        ]);
+        let tools = Tools::new()
+            .with(tool("write"), echo)
+            .with(reading("look"), echo);
+        let options = RunOptions {
+            stop_after_denial: false,
+            ..asking()
+        };
+        let agent = Agent::new(model)
+            .with_tools(Arc::new(tools))
+            .with_approver(Person::who_says([said]))
+            .with_checkpoints(shelf.clone())
+            .with_options(options);
+        played(agent.ask("go")).await;
+
+        let now = Arc::new(Tools::new().with(reading("write"), echo));
+        let person = Person::who_says([no()]);
+        let model = Scripted::new([calls(&[write("c")]), Answer::Says("ok")]);
+        goes_on(&shelf, &model, &now, &person).await;
+        assert!(person.asked()[0].redefined);
+        assert!(now.called().is_empty());
+    }
+}
+
+#[tokio::test]
 async fn the_same_words_of_another_server_are_another_tool() {
     let tools = Tools::new().with(tool("write"), echo);
     let shelf = parked(tools, calls(&[write("a")]), vec![], asking()).await;
