@@ -36,6 +36,7 @@ use crate::{
         ask::{self, Early},
         context::{self, Context},
         interrupt::{Interrupts, Presses},
+        unmatched,
     },
     decisions::KeptDecisions,
     environment::Environment,
@@ -270,6 +271,7 @@ async fn begin(
             Early::Server(error) => Failure::run(error),
         });
     }
+    unmatched::warn(&context.config.run, &host).await;
     let model = plan.chosen.model.id().clone();
     let approver = approver(&context, &host, &screen, &asking, plan.later);
     let parts = AgentParts {

@@ -32,6 +32,7 @@ use super::{
     context::{self, Context},
     interrupt::Interrupts,
     output::Answer,
+    unmatched,
 };
 use crate::{
     chat::{
@@ -244,6 +245,7 @@ async fn carry_out(
     let mut answer = Answer::new(output);
     let result = match ready(&host, patience(context), &screen, interrupts).await {
         Ok(()) => {
+            unmatched::warn(&context.config.run, &host).await;
             // Only now is it known which tools are not what they were.
             let agent = plan.agent(context, &host, &screen, &decisions);
             match begin(&agent, start, context, &screen).await {

@@ -13,7 +13,7 @@ use super::{
     Cli, Code, Failure, Global, ListOutput, changed,
     context::{self, Context},
     interrupt::Interrupts,
-    mcp_server, output,
+    mcp_server, output, unmatched,
 };
 use crate::{
     config::CONFIG_FILE_NAMES,
@@ -308,6 +308,7 @@ async fn servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
         () = interrupts.first() => {}
     }
     let statuses = host.servers();
+    let unmatched = unmatched::messages(&context.config.run, &host).await;
     context::close(&host, interrupts).await;
     let mut findings: Vec<Finding> = statuses
         .iter()
@@ -340,6 +341,10 @@ async fn servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
             "no MCP server is configured",
         ));
     }
+    let advice = "correct the name or remove the rule";
+    let unmatched = unmatched.into_iter();
+    findings
+        .extend(unmatched.map(|what| Finding::new("rule", State::Bad, what).with_advice(advice)));
     findings
 }
 

@@ -26,6 +26,7 @@ mod stats;
 pub(crate) mod table;
 mod template;
 pub(crate) mod tools;
+pub(crate) mod unmatched;
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,6 +1,6 @@
 //! `serve`: the HTTP server and the web page.
 
-use std::{io::Write as _, net::SocketAddr, sync::Arc};
+use std::{io::Write as _, net::SocketAddr, pin::pin, sync::Arc};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -121,7 +121,8 @@ pub(super) async fn run(
             async move { interrupts.second().await }.boxed()
         },
     };
-    let outcome = server.serve(listener, shutdown).await;
+    let serving = server.serve(listener, shutdown);
+    let outcome = alongside(serving, engine.warn_of_unmatched_rules()).await;
     if let Err(error) = engine.decisions().keep() {
         terminal::say_warning(&format!("what was decided is not kept: {error}"));
     }
@@ -133,6 +134,16 @@ pub(super) async fn run(
         Err(error @ ServerError::Unguarded { .. }) => Err(Failure::usage(error)),
         Err(error) => Err(Failure::run(error)),
     })
+}
+
+/// Waits for `main`, and meanwhile runs `other`.
+async fn alongside<T>(main: impl Future<Output = T>, other: impl Future<Output = ()>) -> T {
+    let mut main = pin!(main);
+    tokio::select! {
+        done = &mut main => return done,
+        () = other => {}
+    }
+    main.await
 }
 
 /// One line on standard error, for people and for programs that asked for a free port.

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchboard_orchestration::{
     Limits,
-    approval::{Approvals, Rules},
+    approval::{Approvals, Rule, Rules},
     guard::Guard,
     history::HistoryPolicy,
     results::ResultLimit,
@@ -132,6 +132,11 @@ impl ApprovalsConfig {
             expire_after: over.expire_after.or(self.expire_after),
             remember_for: over.remember_for.or(self.remember_for),
         }
+    }
+
+    /// Returns the rules of all files.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.layers.iter().flat_map(|rules| &rules.0)
     }
 
     /// Sets what is configured.

@@ -18,7 +18,7 @@ use switchboard_orchestration::{Agent, questions::Questions};
 use switchboard_server::{Engine, ModelInfo, Observer, RecipeInfo, ToolPage, Wish, WishError};
 
 use crate::{
-    cli::{agent::AgentArgs, context::Context},
+    cli::{agent::AgentArgs, context::Context, unmatched},
     decisions::KeptDecisions,
     model::Readiness,
     observe::AuditLog,
@@ -94,6 +94,12 @@ impl AppEngine {
 
     pub(crate) fn audit(&self) -> &AuditLog {
         &self.audit
+    }
+
+    /// Warns of rules that match nothing, once servers had their time to start.
+    pub(crate) async fn warn_of_unmatched_rules(&self) {
+        self.settled.clone().await;
+        unmatched::warn(&self.context.config.run, &self.host).await;
     }
 
     pub(crate) fn host(&self) -> &Arc<McpHost> {

@@ -32,6 +32,7 @@ mod stats;
 mod struck_out;
 mod support;
 mod surfaces;
+mod unmatched_rules;
 mod wires;
 
 /// Not a test: the server that some tests configure. What the test runner itself writes to the standard output
