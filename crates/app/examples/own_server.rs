@@ -9,7 +9,7 @@ use serde_json::Value;
 use switchboard_domain::{ChatModel, Principal, ToolCatalog, ToolHost};
 use switchboard_orchestration::{
     Agent,
-    functions::{FunctionTools, schemars},
+    functions::{Function, FunctionTools, schemars},
 };
 use switchboard_providers_offline::OfflinePlanner;
 use switchboard_server::{
@@ -60,11 +60,13 @@ impl Engine for Weather {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let tools = FunctionTools::new().with(
+    let weather = Function::new(
         "weather",
         "What the weather is like in a city now.",
         |place: Place| async move { Ok::<_, String>(format!("It rains in {}.", place.city)) },
     );
+    // Else the offline planner asks before it calls the function.
+    let tools = FunctionTools::new().with_function(weather.read_only());
     let engine = Weather {
         model: Arc::new(OfflinePlanner::new()),
         tools: Arc::new(tools),

@@ -94,6 +94,13 @@ pub struct ModelCapabilities {
     pub documents: Option<bool>,
     /// It hears audio.
     pub audio: Option<bool>,
+    /// It searches for tools that a request does not list. `Some(false)` means that every request lists all
+    /// tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_search: Option<bool>,
+    /// Its calls of tools that are not read-only need a person's approval, whatever the configuration allows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requires_approval: bool,
 }
 
 #[cfg(test)]

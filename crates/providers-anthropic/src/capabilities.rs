@@ -22,6 +22,7 @@ pub fn capabilities(model: &str) -> ModelCapabilities {
         images: Some(true),
         documents: Some(rules.documents),
         audio: Some(false),
+        ..ModelCapabilities::default()
     }
 }
 

@@ -52,6 +52,8 @@ impl OfflinePlanner {
                 images: Some(false),
                 documents: Some(false),
                 audio: Some(false),
+                tool_search: Some(false),
+                requires_approval: true,
             },
             today: None,
             known: Arc::default(),

@@ -47,6 +47,7 @@ fn of_series(model: &str, profile: &Profile) -> ModelCapabilities {
         images: Some(!model.starts_with("o3-mini")),
         documents: None,
         audio: Some(false),
+        ..ModelCapabilities::default()
     }
 }
 

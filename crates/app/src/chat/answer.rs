@@ -10,7 +10,11 @@ use switchboard_orchestration::{
 
 use super::{Chat, Flow, Running, talk::explained};
 use crate::{
-    cli::{Code, Failure, ask::code_of, interrupt::Presses},
+    cli::{
+        Code, Failure,
+        ask::{code_of, say_unapproved},
+        interrupt::Presses,
+    },
     sessions::SessionsError,
     terminal::{self, say, say_error, say_note},
 };
@@ -130,6 +134,7 @@ impl Chat<'_> {
             match &event.kind {
                 RunEventKind::RunFinished { report } => {
                     self.code = code_of(report.outcome);
+                    say_unapproved(report);
                     if report.outcome == Outcome::Cancelled && stopped {
                         // It was stopped, and nothing failed.
                         self.code = Code::Success;

@@ -18,7 +18,10 @@ use super::{
 use switchboard_orchestration::ApprovalPolicy;
 
 use crate::{
-    cli::{Approve, Code, Failure, output, servers::describe, table::table, tools::parameters},
+    cli::{
+        Approve, Code, Failure, agent::ApproveArgs, output, servers::describe, table::table,
+        tools::parameters,
+    },
     model::Readiness,
     recipes,
     terminal::{one_line, say, say_note, say_warning},
@@ -266,9 +269,16 @@ impl Chat<'_> {
             }
             None => {
                 let plan = self.args.plan(&self.context).await?;
+                let approval = &plan.options.approval;
+                let capabilities = plan.chosen.model.capabilities();
+                let requires_approval = capabilities.requires_approval && !approval.given_in_person;
                 say_note(&format!(
                     "calls of tools: {}",
-                    match plan.options.approval.policy {
+                    match approval.policy {
+                        ApprovalPolicy::All if requires_approval => {
+                            "ask (offline/planner asks before a tool that is not read-only; `/approve all` \
+                             allows every one)"
+                        }
                         _ if plan.later => "later (stop where you would be asked)",
                         ApprovalPolicy::All => "all (every one may run)",
                         ApprovalPolicy::None => "none (only those that say they are read-only)",
@@ -279,7 +289,7 @@ impl Chat<'_> {
             }
         };
         let mut args = self.args.clone();
-        args.approve = Some(approve);
+        args.approve = ApproveArgs::in_person(Some(approve));
         match self.plan_anew(args).await {
             Ok(()) => {
                 say_note("that holds from the next question on");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use clap::Args;
+use clap::{ArgMatches, Args, FromArgMatches, parser::ValueSource};
 use secrecy::ExposeSecret as _;
 use switchboard_domain::{Approver, ChatModel, Delivery, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
@@ -49,9 +49,8 @@ pub(crate) struct AgentArgs {
     /// How the answer comes about: loop, or gather-format (gather with tools, then format)
     #[arg(long, env = "SWITCHBOARD_STRATEGY")]
     pub(crate) strategy: Option<Strategy>,
-    /// Which tool calls need your word; without this and a configuration, none do
-    #[arg(long, value_enum, env = "SWITCHBOARD_APPROVE")]
-    pub(crate) approve: Option<Approve>,
+    #[command(flatten)]
+    pub(crate) approve: ApproveArgs,
     /// Ask the model this many times at most
     #[arg(
         long,
@@ -66,6 +65,61 @@ pub(crate) struct AgentArgs {
     /// Start no MCP server and offer no tools
     #[arg(long)]
     pub(crate) no_tools: bool,
+}
+
+/// `--approve`, and whether a person gave it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ApproveArgs {
+    pub(crate) approve: Option<Approve>,
+    /// It is on the command line or was typed in a conversation, and is not from a variable.
+    in_person: bool,
+}
+
+#[derive(Args)]
+struct ApproveOption {
+    /// Which tool calls need your approval; without this option and a configuration, none do, except those of
+    /// offline/planner that are not read-only
+    #[arg(long, value_enum, env = "SWITCHBOARD_APPROVE")]
+    approve: Option<Approve>,
+}
+
+impl ApproveArgs {
+    /// Returns the option as a person gives it.
+    pub(crate) fn in_person(approve: Option<Approve>) -> Self {
+        Self {
+            approve,
+            in_person: true,
+        }
+    }
+
+    fn is_later(self) -> bool {
+        self.approve == Some(Approve::Later)
+    }
+}
+
+impl Args for ApproveArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        ApproveOption::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        ApproveOption::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for ApproveArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let ApproveOption { approve } = ApproveOption::from_arg_matches(matches)?;
+        Ok(Self {
+            approve,
+            in_person: matches.value_source("approve") == Some(ValueSource::CommandLine),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// How a run that was stored goes on. What an option does not say is as it was when the run began; the
@@ -125,9 +179,11 @@ impl Settled {
 }
 
 /// Lets a word on the command line stand above what files say. Their rules stay: the next word may be another.
-fn approve_by(approvals: &mut Approvals, approve: Approve) {
+fn approve_by(approvals: &mut Approvals, ApproveArgs { approve, in_person }: ApproveArgs) {
+    let Some(approve) = approve else { return };
     approvals.policy = approve.into();
     approvals.policy_first = approve == Approve::None;
+    approvals.given_in_person = in_person && approve == Approve::All;
 }
 
 impl ResumedArgs {
@@ -163,9 +219,9 @@ impl ResumedArgs {
         if let Some(steps) = self.max_steps {
             run.limit_steps(steps);
         }
-        if let Some(approve) = self.approve {
+        if self.approve.is_some() {
             let mut approvals = run.options().approval.clone();
-            approve_by(&mut approvals, approve);
+            approve_by(&mut approvals, ApproveArgs::in_person(self.approve));
             run.set_approvals(approvals);
         }
         if self.no_stream {
@@ -263,7 +319,7 @@ impl AgentArgs {
         Plan {
             options: self.options(context, recipe.as_deref()),
             no_tools: self.no_tools || recipe.as_ref().is_some_and(|it| !it.tools.enabled),
-            later: self.approve == Some(Approve::Later),
+            later: self.approve.is_later(),
             preset: Vec::new(),
             runs: None,
             sampled: Arc::clone(&chosen.model),
@@ -316,9 +372,7 @@ impl AgentArgs {
         if let Some(approvals) = &config.run.approvals {
             approvals.apply(&mut options.approval);
         }
-        if let Some(approve) = self.approve {
-            approve_by(&mut options.approval, approve);
-        }
+        approve_by(&mut options.approval, self.approve);
         options.limits = config.max_steps.map_or_else(Limits::default, Limits::steps);
         if let Some(limits) = &config.run.limits {
             limits.apply(&mut options.limits);

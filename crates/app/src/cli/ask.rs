@@ -19,6 +19,7 @@ use switchboard_domain::{
 use switchboard_mcp_client::{Answering, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
     Agent, BegunWith, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
+    ToolFailure,
     arguments::Validators,
     journal::{KeptEnd, TakenRun},
 };
@@ -514,7 +515,10 @@ async fn follow(
             screen.show(&event.kind);
         }
         match &event.kind {
-            RunEventKind::RunFinished { report } => code = code_of(report.outcome),
+            RunEventKind::RunFinished { report } => {
+                code = code_of(report.outcome);
+                say_unapproved(report);
+            }
             RunEventKind::RunParked { .. } => {
                 code = Code::Waiting;
                 let way_on = match &session {
@@ -528,6 +532,29 @@ async fn follow(
             _ => {}
         }
     }
+}
+
+/// Says which calls were not run because nobody was there to approve them, and how to allow them.
+pub(crate) fn say_unapproved(report: &RunReport) {
+    let calls = report.tool_calls.iter();
+    let mut tools: Vec<String> = calls
+        .filter(|call| call.failure == Some(ToolFailure::NotApproved))
+        .map(|call| format!("`{}`", terminal::one_line(&call.tool, 64)))
+        .collect();
+    tools.dedup();
+    if tools.is_empty() || terminal::is_somebody_there() {
+        return;
+    }
+    let (verb, them) = if tools.len() == 1 {
+        ("was", "it")
+    } else {
+        ("were", "them")
+    };
+    terminal::say_note(&format!(
+        "{} {verb} not run: nobody is there to approve {them}; allow {them} with `--approve all`, or store the run \
+         for a decision with `--approve later`",
+        tools.join(", ")
+    ));
 }
 
 pub(crate) fn code_of(outcome: Outcome) -> Code {

@@ -160,6 +160,8 @@ impl Engine for Evaluator<'_> {
         // Another model that stands in for one would be measured in its name.
         let mut plan = self.args.settle(self.context, recipe, chosen, Vec::new());
         apply(&parameters, &mut plan.options);
+        // A person who runs a suite approves its calls.
+        plan.options.approval.given_in_person = true;
         if self.args.max_steps.is_none()
             && let Some(steps) = parameters.max_steps
         {

@@ -283,7 +283,7 @@ async fn a_recipe_and_approvals_are_changed_in_the_middle() {
     let mut chat = chat_with(&place, &[], [], (40, 100));
     chat.wait_for("prompt", is_ready);
     chat.line("/approve");
-    chat.shows("all (every one may run)");
+    chat.shows("ask (offline/planner asks before a tool");
     chat.line("/approve none");
     chat.shows("that holds from the next question on");
     chat.line(TICKET);

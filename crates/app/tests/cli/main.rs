@@ -18,6 +18,7 @@ mod observability;
 mod offers;
 mod offline;
 mod peers;
+mod planner_approvals;
 mod proxies;
 mod reannounced;
 mod recipes;
@@ -41,6 +42,7 @@ mod wires;
 #[ignore = "a server that the other tests start"]
 fn server() {
     library::serve_stdio();
+    planner_approvals::serve_stdio();
     reannounced::serve_stdio();
     sampling::serve_stdio();
 }

@@ -148,9 +148,9 @@ async fn a_list_is_asked_for_with_its_length() {
 
 #[tokio::test]
 async fn a_ticket_is_made_with_what_the_question_says() {
-    let report = Place::new()
-        .ask("Create a high priority support ticket for customer 7 about \"late delivery\"")
-        .await;
+    let question = "Create a high priority support ticket for customer 7 about \"late delivery\"";
+    let args = ["ask", "--approve", "all", "-o", "json", question];
+    let report = Place::new().run(args).await.json();
     let calls = calls(&report);
     assert_eq!(calls.len(), 1, "{report:#}");
     assert_eq!(calls[0].1, "create_support_ticket");

@@ -341,7 +341,22 @@ async fn of_two_files_the_stricter_word_counts() {
         // What one file alone says counts, whatever the policy.
         ("approve: none\n", allow, Value::Null),
     ] {
-        let place = Place::new().with_file("switchboard.yaml", projects);
+        let fake = FakeModel::start().await.unwrap();
+        fake.otherwise(|asked, _| {
+            let input = json!({"customer_id": 7, "subject": "test"});
+            let call = Say::call("a", "customer-service__create_support_ticket", input);
+            let said = if asked % 2 == 0 {
+                call
+            } else {
+                Say::text("Over.")
+            };
+            Answer::openai_chat([said])
+        });
+        let place = Place::new()
+            .with_file("switchboard.yaml", projects)
+            .with_variable("SWITCHBOARD_MODEL", "openai/gpt-6.1-sol")
+            .with_variable("OPENAI_API_KEY", "key")
+            .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()));
         let folder = place.path().join(".config/switchboard");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("switchboard.yaml"), users).unwrap();

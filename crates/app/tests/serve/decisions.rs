@@ -6,6 +6,7 @@ use switchboard_testkit::fake::{Answer, FakeModel, Say};
 use crate::{
     serving::{Serving, place, with_server},
     slow_server::SlowServer,
+    support::Place,
 };
 
 /// A model that asks for both tools at once and then is done.
@@ -262,4 +263,29 @@ async fn a_client_can_only_make_approvals_stricter() {
     let asked = json!({"message": "Look.", "parameters": {"approve": "none"}});
     let report = server.post("/chat", &asked).await.expect(200);
     assert_eq!(report["tool_calls"][0]["failure"], "denied", "{report}");
+}
+
+#[tokio::test]
+async fn a_call_of_the_planner_waits_for_a_decision() {
+    let ticket = "Create a low priority ticket for customer 7 with subject \"test\"";
+    let asked = json!({"message": ticket, "model": "offline/planner"});
+    let server = Serving::alone(Place::new(), &[]).await;
+    let accepted = server.post("/chat", &asked).await.expect(202);
+    assert_eq!(accepted["state"], "waiting");
+    let run = accepted["run_id"].as_str().unwrap();
+    let shown = server.run(run).await;
+    let call = waiting(&shown)[0].to_owned();
+    let path = format!("/runs/{run}/approvals/{call}");
+    let decision = json!({"decision": "allow"});
+    server.post(&path, &decision).await.expect(202);
+    let mut events = server.follow(&format!("/runs/{run}/events")).await;
+    let events = events.rest().await;
+    let report = &events.last().unwrap().data["report"];
+    assert_eq!(report["tool_calls"][0]["tool"], "create_support_ticket");
+    assert_eq!(report["tool_calls"][0]["is_error"], false, "{report}");
+
+    // The person who starts the server may approve all calls.
+    let server = Serving::alone(Place::new(), &["--approve", "all"]).await;
+    let report = server.post("/chat", &asked).await.expect(200);
+    assert_eq!(report["tool_calls"][0]["is_error"], false, "{report}");
 }

@@ -697,3 +697,46 @@ fn an_answer_about_an_older_definition_does_not_let_a_read_only_one_run() {
     decisions.remember(&asker, &tool, &allow(ApprovalScope::Always), None);
     assert_eq!(verdict(&decisions), Verdict::Run);
 }
+
+#[test]
+fn a_call_that_requires_approval_runs_only_if_a_person_approved() {
+    let me = Principal::default();
+    let asker = Asker {
+        principal: &me,
+        session: "s",
+    };
+    let writes = tool("s", "t");
+    let mut reads = tool("s", "r");
+    reads.annotations = says(Some(true), None);
+    let allowing = [
+        Approvals::default(),
+        approvals(ApprovalPolicy::All, [Rule::allow()]),
+        approvals(ApprovalPolicy::None, [Rule::allow().server("s")]),
+    ];
+    for mut approvals in allowing {
+        let verdict = |approvals: &Approvals, tool: &ToolDefinition, decisions: &Decisions| {
+            let call = Call::of(tool).requires_approval(true);
+            approvals.verdict(&call, &asker, decisions, at(0))
+        };
+        let mut decisions = Decisions::default();
+        assert_eq!(fresh(&approvals, &Call::of(&writes)), Verdict::Run);
+        assert_eq!(verdict(&approvals, &writes, &decisions), ASK);
+        assert_eq!(verdict(&approvals, &reads, &decisions), Verdict::Run);
+        decisions.remember(&asker, &writes, &allow(ApprovalScope::Session), None);
+        assert_eq!(verdict(&approvals, &writes, &decisions), Verdict::Run);
+        approvals.given_in_person = true;
+        let none = Decisions::default();
+        assert_eq!(verdict(&approvals, &writes, &none), Verdict::Run);
+    }
+    // It approves nothing that a rule or the policy asks about or denies.
+    for (policy, rule) in [
+        (ApprovalPolicy::Ask, None),
+        (ApprovalPolicy::None, None),
+        (ApprovalPolicy::All, Some(Rule::deny("no"))),
+    ] {
+        let mut approvals = approvals(policy, rule);
+        approvals.given_in_person = true;
+        let call = Call::of(&writes).requires_approval(true);
+        assert_ne!(fresh(&approvals, &call), Verdict::Run);
+    }
+}

@@ -9,6 +9,8 @@
 //! 4. Where a rule or the policy asks, a remembered yes answers, if the tool's definition is the one that
 //!    was said yes to.
 //! 5. Without a rule, the policy decides.
+//! 6. Where the model's calls need approval, what a rule or the policy allows is asked for, unless the tool is
+//!    read-only or a person approved all calls in advance.
 //!
 //! The annotations of a tool whose definition changed do not count until a person allows or accepts the new
 //! definition: the verdict is the stricter one of two, with these annotations and without any. So a tool does
@@ -127,6 +129,11 @@ pub struct Approvals {
     /// What the policy refuses no rule allows or asks about: it was said by somebody who is there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub policy_first: bool,
+    /// A person approved the calls in advance, such as by `--approve all` on the command line. It answers for a
+    /// model whose calls [need approval](switchboard_domain::ModelCapabilities::requires_approval); rules and
+    /// the policy hold as without it. No configuration file and no recipe sets it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub given_in_person: bool,
     /// Lists of rules of different origin, such as one for each file. Each gives the word of its first rule
     /// that matches a call, and the strictest of these words counts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -195,13 +202,18 @@ impl Approvals {
     /// Returns what rules and policy decide, without the answers of people.
     fn unanswered(&self, call: &Call<'_>) -> Verdict {
         let of_policy = self.policy.verdict(call.annotations);
-        match self.rule(call).map(|rule| rule.verdict) {
+        let verdict = match self.rule(call).map(|rule| rule.verdict) {
             _ if self.policy_first && matches!(of_policy, Verdict::Refuse { .. }) => of_policy,
             _ if self.is_always_asked(call.tool) => Verdict::Ask { redefined: false },
             Some(RuleVerdict::Allow) => Verdict::Run,
             Some(_) => Verdict::Ask { redefined: false },
             None => of_policy,
+        };
+        let is_unapproved = call.requires_approval && !self.given_in_person;
+        if verdict == Verdict::Run && is_unapproved && !only_reads(call.annotations) {
+            return Verdict::Ask { redefined: false };
         }
+        verdict
     }
 
     /// The rule that decides about a call.
@@ -252,6 +264,7 @@ pub struct Call<'a> {
     /// The annotations that rules and policy read.
     annotations: ToolAnnotations,
     redefined: bool,
+    requires_approval: bool,
 }
 
 impl<'a> Call<'a> {
@@ -261,7 +274,16 @@ impl<'a> Call<'a> {
             tool,
             annotations: tool.annotations,
             redefined: false,
+            requires_approval: false,
         }
+    }
+
+    /// Sets whether the model's calls need a person's approval unless the tool is read-only
+    /// ([`ModelCapabilities::requires_approval`](switchboard_domain::ModelCapabilities::requires_approval)).
+    #[must_use]
+    pub fn requires_approval(mut self, requires_approval: bool) -> Self {
+        self.requires_approval = requires_approval;
+        self
     }
 
     /// Sets whether the tool's definition changed since it was last seen, approved or asked about.

@@ -191,7 +191,9 @@ impl Run {
             return Vec::new();
         }
         self.index.update(tools);
-        let mut offered = self.selection.select(&self.options.search, &mut self.index);
+        let mut policy = self.options.search.clone();
+        policy.enabled &= self.capabilities.tool_search != Some(false);
+        let mut offered = self.selection.select(&policy, &mut self.index);
         // Last, so that the tools before keep their place in the provider's cache.
         if !self.kept.is_empty() {
             offered.push(results::read_tool());

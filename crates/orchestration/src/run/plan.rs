@@ -201,7 +201,9 @@ impl Run {
         let judged = self.judged.get(&definition.name);
         let redefined = self.redefined.contains(&definition.name)
             || judged.is_some_and(|judged| *judged != approval::fingerprint(declared));
-        let call = Call::of(declared).redefined(redefined);
+        let call = Call::of(declared)
+            .redefined(redefined)
+            .requires_approval(self.capabilities.requires_approval);
         let session = self.session.as_deref().unwrap_or(&self.id);
         let asker = Asker {
             principal: &self.principal,

@@ -9,7 +9,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use switchboard_domain::{Media, ToolCallError, ToolContent, ToolOutput, ToolProgress, ToolRetry};
+use switchboard_domain::{
+    Media, ModelCapabilities, ToolCallError, ToolContent, ToolOutput, ToolProgress, ToolRetry,
+};
 use switchboard_orchestration::{
     Agent, RunEventKind, RunOptions, ToolFailure,
     arguments::ContextInjection,
@@ -539,4 +541,21 @@ async fn a_failed_result_and_a_failed_call_are_both_told_as_errors() {
     );
     let request = model.request(1);
     assert!(request.messages[2].results().all(|result| result.is_error));
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_search_for_tools_is_shown_all_of_them() {
+    for (tool_search, shown) in [(None, 1), (Some(false), 60)] {
+        let tools = (0..60).fold(Tools::new(), |tools, n| {
+            tools.with(reading(&format!("look_{n}")), echo)
+        });
+        let capabilities = ModelCapabilities {
+            tool_search,
+            ..ModelCapabilities::default()
+        };
+        let model = Scripted::named("model", capabilities, [Answer::Says("ok")]);
+        let agent = Agent::new(model.clone()).with_tools(Arc::new(tools));
+        ask(&agent, "go").await;
+        assert_eq!(model.request(0).tools.len(), shown);
+    }
 }

@@ -142,6 +142,8 @@ pub fn either(first: &ModelCapabilities, second: &ModelCapabilities) -> ModelCap
         images: first.images.or(second.images),
         documents: first.documents.or(second.documents),
         audio: first.audio.or(second.audio),
+        tool_search: first.tool_search.or(second.tool_search),
+        requires_approval: first.requires_approval || second.requires_approval,
     }
 }
 

@@ -10,7 +10,10 @@ use switchboard_orchestration::{pattern::Pattern, strategy::Strategy};
 
 use crate::{
     cli::{
-        Approve, Failure, Global, ListOutput, agent::AgentArgs, ask::say_choice, context::Context,
+        Approve, Failure, Global, ListOutput,
+        agent::{AgentArgs, ApproveArgs},
+        ask::say_choice,
+        context::Context,
     },
     eval::{
         origin::Origin,
@@ -192,7 +195,7 @@ impl RunArgs {
     pub(super) fn agent(&self) -> AgentArgs {
         AgentArgs {
             strategy: self.strategy.clone(),
-            approve: self.approve,
+            approve: ApproveArgs::in_person(self.approve),
             max_steps: self.max_steps,
             no_stream: self.no_stream,
             ..AgentArgs::default()
