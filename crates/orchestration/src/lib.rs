@@ -50,6 +50,7 @@ pub mod results;
 mod run;
 pub mod search;
 mod seconds;
+mod steady_clock;
 pub mod strategy;
 pub mod tokens;
 pub mod trace;
@@ -67,5 +68,6 @@ pub use report::{
 };
 pub use run::{
     CallPurpose, ModelCall, PlannedCall, RestoreError, Run, SnapshotMark, Step, ToolAnswer,
-    UnexpectedInput,
+    UnexpectedInput, UnknownVersion,
 };
+pub use steady_clock::{SteadyClock, SteadyTime};

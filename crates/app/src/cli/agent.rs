@@ -477,6 +477,7 @@ impl Plan {
             .with_redefined_tools(host.redefined_tools())
             .with_options(self.options)
             .with_approver(parts.approver)
+            .with_steady_clock(context.steady.clone())
             .with_decisions(parts.decisions.shared.clone())
             .with_prices(list_price);
         for fallback in self.fallbacks {

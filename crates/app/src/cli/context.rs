@@ -8,6 +8,7 @@ use std::{
 use anyhow::anyhow;
 use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_mcp_client::{McpHost, Remains, ServerStatus};
+use switchboard_orchestration::SteadyClock;
 
 use super::{Code, Failure, Global, interrupt::Interrupts};
 use crate::{
@@ -28,6 +29,8 @@ pub(crate) struct Context {
     pub(crate) providers: Providers,
     /// What models and tools say is written down, or had again.
     pub(crate) tape: Tape,
+    /// Measures how long approval requests wait, for all agents of the process.
+    pub(crate) steady: SteadyClock,
 }
 
 impl Context {
@@ -54,6 +57,7 @@ impl Context {
             config,
             providers,
             tape: Tape::default(),
+            steady: SteadyClock::new(),
         })
     }
 

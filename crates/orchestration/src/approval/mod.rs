@@ -47,9 +47,7 @@ use std::{cmp::Reverse, iter, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use switchboard_domain::{
-    ApprovalDecision, Principal, ToolAnnotations, ToolDefinition, ToolOrigin,
-};
+use switchboard_domain::{Principal, ToolAnnotations, ToolDefinition, ToolOrigin};
 
 pub use decisions::{Answer, Decisions, Remembered};
 pub use fingerprint::fingerprint;
@@ -242,18 +240,6 @@ impl Approvals {
     /// Until when an answer that is given now is remembered, at most.
     pub fn remembered_until(&self, now: Timestamp) -> Option<Timestamp> {
         self.remember_for.map(|span| later(now, span))
-    }
-}
-
-/// The decision as it counts: one that came too late is [`ApprovalDecision::Expired`].
-pub fn decision_in_time(
-    expires_at: Option<Timestamp>,
-    now: Timestamp,
-    decision: ApprovalDecision,
-) -> ApprovalDecision {
-    match expires_at {
-        Some(end) if now >= end => ApprovalDecision::Expired,
-        _ => decision,
     }
 }
 

@@ -126,7 +126,7 @@ impl Driver {
             }
         }
         while !parked {
-            run.tick((self.agent.clock)());
+            self.tick(&mut run);
             self.has_until(&run);
             if self.hear_changes(&mut changes, &mut run).await && !run.open_tools().is_empty() {
                 // While somebody was asked, a tool became another one.
@@ -180,6 +180,12 @@ impl Driver {
         }
         run.next_event = self.publisher.next_number();
         run
+    }
+
+    /// Sets the time of the run.
+    fn tick(&self, run: &mut Run) {
+        run.tick((self.agent.clock)());
+        run.tick_steady(self.agent.steady.now());
     }
 
     /// Until when the run has time, from what its clock said last.
@@ -485,7 +491,8 @@ impl Driver {
                     let id = run.id().to_owned();
                     // A person's time is not the run's.
                     run.pause(now);
-                    let decided = in_time(approver.decide_any(&open), soonest(&open, now));
+                    run.tick_steady(self.agent.steady.now());
+                    let decided = in_time(approver.decide_any(&open), soonest(run, &open));
                     let heard = either(decided, self.word_ahead(&id, &ahead));
                     match self.unless_cancelled(heard).await {
                         Some(Heard::First(decision)) => decision,
@@ -516,7 +523,7 @@ impl Driver {
                 ApprovalDecision::Later => ApprovalDecision::NobodyThere,
                 decision => decision,
             };
-            run.tick((self.agent.clock)());
+            self.tick(run);
             let events = run.decided(&request.tool_use.id, decision)?;
             is_stored = self.tell_decided(run, events).await;
         }
@@ -567,7 +574,7 @@ impl Driver {
         call: &str,
         decision: ApprovalDecision,
     ) -> Result<bool, UnexpectedInput> {
-        run.tick((self.agent.clock)());
+        self.tick(run);
         let waits = run.waiting().iter().any(|it| it.tool_use.id == call);
         let events = if waits {
             run.decided(call, decision)?
@@ -632,17 +639,11 @@ fn point_of(kinds: &[RunEventKind]) -> Option<Checkpoint> {
 }
 
 /// Which of these expires first, by its place, and in what time; `None` if none of them ever does.
-fn soonest(requests: &[ApprovalRequest], now: jiff::Timestamp) -> Option<(usize, Duration)> {
+fn soonest(run: &Run, requests: &[ApprovalRequest]) -> Option<(usize, Duration)> {
     let times = requests.iter().enumerate();
     times
-        .filter_map(|(place, request)| Some((place, time_until(request, now)?)))
+        .filter_map(|(place, request)| Some((place, run.answer_time_left(&request.tool_use.id)?)))
         .min_by_key(|(_, time)| *time)
-}
-
-/// How long an answer to this still counts; `None` for ever.
-fn time_until(request: &ApprovalRequest, now: jiff::Timestamp) -> Option<Duration> {
-    let until: jiff::Timestamp = request.expires_at.as_deref()?.parse().ok()?;
-    Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
 }
 
 async fn in_time(

@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 use crate::{
-    Run, RunEvent, RunOptions, SharedDecisions,
+    Run, RunEvent, RunOptions, SharedDecisions, SteadyClock,
     arguments::{ContextInjection, Validators},
     checkpoint::Checkpoints,
     functions::ToolSet,
@@ -63,6 +63,7 @@ struct Settings {
     session: Option<String>,
     options: Arc<RunOptions>,
     clock: Clock,
+    steady: SteadyClock,
     validators: Validators,
     /// The tokens of each tool definition.
     weights: Arc<PerDefinition<u64>>,
@@ -90,6 +91,7 @@ impl Agent {
             session: None,
             options: Arc::default(),
             clock: publish::system_clock(),
+            steady: SteadyClock::new(),
             validators: Validators::default(),
             weights: Arc::default(),
             outputs: OutputSchemas::default(),
@@ -270,6 +272,13 @@ impl Agent {
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         self.with(|settings| settings.clock = clock)
+    }
+
+    /// Measures how long approval requests wait by this clock. Agents of one process share it, so that a run that
+    /// one of them stores expires in another one as it would have.
+    #[must_use]
+    pub fn with_steady_clock(self, clock: SteadyClock) -> Self {
+        self.with(|settings| settings.steady = clock)
     }
 
     /// Answers a question.

@@ -11,7 +11,7 @@ use super::{
     PlannedCall, ToolAnswer,
     inputs::{self, LeftOut},
 };
-use crate::ToolFailure;
+use crate::{SteadyTime, ToolFailure};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PendingCall {
@@ -32,6 +32,9 @@ pub(super) struct PendingCall {
     /// Of the definition that somebody was asked about.
     #[serde(default)]
     pub(super) fingerprint: Option<String>,
+    /// Until when an answer to its request counts, for the process that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) deadline: Option<SteadyTime>,
     /// The same call in the same answer, before this one, by its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) repeats_at: Option<usize>,

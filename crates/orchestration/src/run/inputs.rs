@@ -20,7 +20,7 @@ use super::{
     batch::{CallState, PendingCall},
     snapshot::is_call_apart,
 };
-use crate::ToolCallRecord;
+use crate::{SteadyTime, ToolCallRecord};
 
 /// The tool uses of messages, by their ids.
 pub(super) struct Uses<'m>(HashMap<&'m str, &'m ToolUse>);
@@ -111,6 +111,8 @@ struct Lean<'c> {
     barrier: bool,
     fingerprint: &'c Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<SteadyTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     repeats_at: Option<usize>,
     #[serde(skip_serializing_if = "<[usize]>::is_empty")]
     repeated_at: &'c [usize],
@@ -149,6 +151,7 @@ impl<'c> Lean<'c> {
             record,
             barrier,
             fingerprint,
+            deadline,
             repeats_at,
             repeated_at,
         } = call;
@@ -183,6 +186,7 @@ impl<'c> Lean<'c> {
             record: *record,
             barrier: *barrier,
             fingerprint,
+            deadline: *deadline,
             repeats_at: *repeats_at,
             repeated_at,
         }

@@ -10,11 +10,13 @@ mod plan;
 mod results;
 mod snapshot;
 mod stops;
+mod version;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     ops::Range,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -27,7 +29,7 @@ use switchboard_domain::{
 
 use crate::{
     AnswerItem, Outcome, RunError, RunEventKind, RunOptions, RunReport, SharedDecisions,
-    ToolCallRecord,
+    SteadyTime, ToolCallRecord,
     arguments::Validators,
     history::History,
     limits::{Ledger, Limits, Pricing},
@@ -41,6 +43,8 @@ pub(crate) use answers::UniqueIds;
 use batch::{CallState, PendingCall, Places};
 use phases::Stage;
 pub use snapshot::{RestoreError, SnapshotMark};
+use version::StateVersion;
+pub use version::UnknownVersion;
 
 type Events = Vec<RunEventKind>;
 
@@ -54,6 +58,9 @@ type Events = Vec<RunEventKind>;
 /// and no expiry.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Run {
+    /// The version of this form. It comes first, so that a state of another version is refused by its version.
+    #[serde(default)]
+    version: StateVersion,
     id: String,
     #[serde(default)]
     session: Option<String>,
@@ -121,6 +128,9 @@ pub struct Run {
     /// What time it is, as far as the run was told.
     #[serde(default)]
     now: Timestamp,
+    /// The time of this process, by which requests expire.
+    #[serde(skip)]
+    steady: Option<SteadyTime>,
     /// The number of the next event.
     pub(crate) next_event: u64,
     /// What is about to be told of what just happened, while the run is stored with it.
@@ -301,6 +311,7 @@ impl Run {
     ) -> Self {
         let options = options.into();
         Self {
+            version: StateVersion,
             id: id.into(),
             session: None,
             principal: Principal::default(),
@@ -333,6 +344,7 @@ impl Run {
             error: None,
             partial_answer: None,
             now: Timestamp::UNIX_EPOCH,
+            steady: None,
             next_event: 1,
             untold: Vec::new(),
             told_late: Vec::new(),
@@ -440,6 +452,31 @@ impl Run {
         }
     }
 
+    /// Sets the time by which approval requests expire in this process. Without it they expire by the time that
+    /// [`Run::tick`] sets, which a change of the system's clock moves.
+    pub fn tick_steady(&mut self, now: SteadyTime) {
+        self.steady = Some(now);
+    }
+
+    /// Returns how long an answer to a waiting request still counts; `None` if it never expires.
+    ///
+    /// In the process that asked, this is measured on its steady clock. In another process the time stamp of the
+    /// request is compared with the time of that process.
+    pub(crate) fn answer_time_left(&self, id: &str) -> Option<Duration> {
+        let Phase::Batch(calls) = &self.phase else {
+            return None;
+        };
+        let call = calls.iter().find(|call| call.tool_use.id == id)?;
+        let CallState::Waiting { request, .. } = &call.state else {
+            return None;
+        };
+        let until: Timestamp = request.expires_at.as_deref()?.parse().ok()?;
+        let steady = self.steady.zip(call.deadline);
+        let left = steady.and_then(|(now, deadline)| now.until(deadline));
+        let by_stamp = || Duration::try_from(until.duration_since(self.now)).unwrap_or_default();
+        Some(left.unwrap_or_else(by_stamp))
+    }
+
     /// The run's id.
     pub fn id(&self) -> &str {
         &self.id
@@ -481,7 +518,7 @@ impl Run {
     }
 
     /// How much of its wall time is left; `None` without a limit.
-    pub fn time_left(&self) -> Option<std::time::Duration> {
+    pub fn time_left(&self) -> Option<Duration> {
         self.ledger.time_left(&self.options.limits, self.now)
     }
 
@@ -567,12 +604,15 @@ impl Run {
                 let group = &mut calls[group];
                 // A question that nobody has seen yet does not expire.
                 let expires_at = self.options.approval.expires_at(self.now);
+                let span = self.options.approval.expire_after;
+                let deadline = self.steady.zip(span).map(|(now, span)| now.after(span));
                 let waiting: Vec<_> = group
                     .iter_mut()
                     .filter_map(|call| match &mut call.state {
                         CallState::Waiting { request, .. } => {
                             if request.expires_at.is_none() {
                                 request.expires_at = expires_at.map(|until| until.to_string());
+                                call.deadline = deadline;
                             }
                             Some(request.as_ref().clone())
                         }

@@ -97,6 +97,7 @@ impl Run {
             record,
             barrier,
             fingerprint,
+            deadline: None,
             repeats_at: None,
             repeated_at: Vec::new(),
         }

@@ -4,6 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     mem,
     sync::Arc,
+    time::Duration,
 };
 
 use switchboard_domain::{
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     RecordedResult, RunEventKind, ToolFailure,
-    approval::{self, Asker, Verdict},
+    approval::{Asker, Verdict},
     strategy::repeats,
 };
 
@@ -35,10 +36,11 @@ impl Run {
         decision: ApprovalDecision,
     ) -> Result<Events, UnexpectedInput> {
         let position = self.position("decided", id)?;
+        let left = self.answer_time_left(id);
         let Phase::Batch(calls) = &mut self.phase else {
             return Err(unexpected("decided", "no tool calls are under way"));
         };
-        let CallState::Waiting { input, request } = &mut calls[position].state else {
+        let CallState::Waiting { input, .. } = &mut calls[position].state else {
             return Err(unexpected(
                 "decided",
                 format!("`{id}` does not wait for approval"),
@@ -48,13 +50,12 @@ impl Run {
             return Ok(Vec::new());
         }
         let input = input.clone();
-        let expires_at = request
-            .expires_at
-            .as_deref()
-            .and_then(|until| until.parse().ok());
         let name = calls[position].tool_use.name.clone();
         let record = calls[position].record;
-        let decision = approval::decision_in_time(expires_at, self.now, decision);
+        let decision = match left {
+            Some(Duration::ZERO) => ApprovalDecision::Expired,
+            _ => decision,
+        };
         let definition = self.definition(&name).cloned();
         let declared = self.declaration(&name).cloned();
         let is_remembered = declared.as_ref().is_some_and(|definition| {

@@ -13,7 +13,11 @@ use switchboard_domain::{
     FinishReason, Message, RunSnapshot, SessionStoreError, ToolDefinition, ToolResult,
 };
 
-use super::{Phase, Run, inputs::Uses};
+use super::{
+    Phase, Run,
+    inputs::Uses,
+    version::{StateVersion, UnknownVersion},
+};
 use crate::{RecordedResult, RunEventKind, SharedDecisions, ToolCallRecord, ToolFailure};
 
 thread_local! {
@@ -93,6 +97,9 @@ pub struct SnapshotMark {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
+    /// The state has a version that this program does not read.
+    #[error(transparent)]
+    Version(UnknownVersion),
     /// The state is none that this version can read.
     #[error("its state cannot be read")]
     State(#[from] serde_json::Error),
@@ -157,9 +164,17 @@ impl Run {
     /// The run of which a store has this snapshot, with the whole conversation.
     pub fn restore(snapshot: RunSnapshot) -> Result<Self, RestoreError> {
         #[derive(serde::Deserialize)]
+        struct Versioned {
+            #[serde(default)]
+            version: Option<Value>,
+        }
+        #[derive(serde::Deserialize)]
         struct Head {
             messages: usize,
         }
+        // First and alone: the rest of another version may have any form.
+        let Versioned { version } = serde_json::from_str(&snapshot.state)?;
+        StateVersion::check(version.as_ref()).map_err(RestoreError::Version)?;
         let head: Head = serde_json::from_str(&snapshot.state)?;
         if snapshot.from != 0 || head.messages != snapshot.messages.len() {
             return Err(RestoreError::Conversation {

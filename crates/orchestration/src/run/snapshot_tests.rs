@@ -381,3 +381,65 @@ fn a_state_without_its_conversation_is_refused() {
     let error = Run::restore(torn).unwrap_err();
     assert!(matches!(error, RestoreError::Calls), "{error:?}");
 }
+
+/// The whole form of a run that was stored before there were versions.
+const WITHOUT_VERSION: &str = include_str!("../../tests/data/run_without_version.json");
+
+#[test]
+fn a_run_of_before_versions_is_read_and_gets_one() {
+    let run: Run = serde_json::from_str(WITHOUT_VERSION).unwrap();
+    let mut stored = serde_json::to_value(&run).unwrap();
+    assert_eq!(stored["version"], 1);
+    assert_eq!(
+        stored.as_object().unwrap().keys().next().unwrap(),
+        "version"
+    );
+    let object = stored.as_object_mut().unwrap();
+    object.remove("version");
+    let old: Value = serde_json::from_str(WITHOUT_VERSION).unwrap();
+    assert_eq!(stored, old);
+    assert_eq!(
+        run.waiting()[0].tool_use.name,
+        "customer-service__create_support_ticket"
+    );
+
+    let messages = run.messages.clone();
+    let mut state = old;
+    state["messages"] = messages.len().into();
+    let snapshot = RunSnapshot {
+        state: state.to_string().into(),
+        from: 0,
+        messages,
+    };
+    let restored = Run::restore(snapshot).unwrap();
+    assert_eq!(restored.waiting(), run.waiting());
+}
+
+#[test]
+fn a_run_of_an_unknown_version_is_refused_by_its_version() {
+    let run = run_after(0);
+    let said = "the run was stored in version 2, and this program reads version 1";
+    let mut stored = serde_json::to_value(&run).unwrap();
+    stored["version"] = json!(2);
+    let error = serde_json::from_value::<Run>(stored.clone()).unwrap_err();
+    assert!(error.to_string().starts_with(said), "{error}");
+    // Nothing else of the form need be the same.
+    for version in [json!(0), json!(2), json!("2"), json!(null)] {
+        let state = json!({"messages": "elsewhere", "version": version});
+        let unknown = RunSnapshot {
+            state: state.to_string().into(),
+            from: 0,
+            messages: Vec::new(),
+        };
+        let error = Run::restore(unknown).unwrap_err();
+        if version.is_null() {
+            assert!(matches!(error, RestoreError::State(_)), "{error:?}");
+            continue;
+        }
+        assert!(matches!(error, RestoreError::Version(_)), "{error:?}");
+        assert!(
+            error.to_string().contains(&format!("version {version}")),
+            "{error}"
+        );
+    }
+}

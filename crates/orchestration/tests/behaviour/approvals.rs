@@ -2,17 +2,22 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
 use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ToolAnnotations,
 };
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Outcome, Run, RunEventKind, RunOptions, SharedDecisions, ToolFailure,
+    Agent, ApprovalPolicy, Clock, Outcome, Run, RunEventKind, RunOptions, SharedDecisions,
+    ToolFailure,
     approval::{Approvals, Rules},
     checkpoint::{Checkpoint, CheckpointError, Checkpoints},
 };
@@ -295,11 +300,134 @@ async fn a_question_expires_and_the_run_goes_on() {
     assert!(tools.called().is_empty());
 }
 
+/// A clock that a test sets.
+#[derive(Clone, Default)]
+struct Wall(Arc<AtomicI64>);
+
+impl Wall {
+    fn jump(&self, seconds: i64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+
+    fn clock(&self) -> Clock {
+        let seconds = Arc::clone(&self.0);
+        Arc::new(move || {
+            let seconds = SignedDuration::from_secs(seconds.load(Ordering::SeqCst));
+            Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1_000) + seconds
+        })
+    }
+}
+
+/// Sets the clock while it is asked, and lets time pass, before it answers from a list.
+struct Jumping {
+    wall: Wall,
+    jump: i64,
+    passes: Duration,
+    answers: Mutex<VecDeque<ApprovalDecision>>,
+}
+
+#[async_trait]
+impl Approver for Jumping {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        self.wall.jump(self.jump);
+        // sleep: tokio's clock is paused
+        tokio::time::sleep(self.passes).await;
+        self.answers.lock().unwrap().pop_front().unwrap()
+    }
+}
+
+const DAY: i64 = 24 * 60 * 60;
+
+/// An agent whose requests expire after a minute, and which stores its runs.
+fn expiring(
+    model: Arc<Scripted>,
+    tools: &Arc<Tools>,
+    approver: &Arc<Jumping>,
+    shelf: &Arc<Shelf>,
+) -> Agent {
+    Agent::new(model)
+        .with_tools(tools.clone())
+        .with_approver(approver.clone())
+        .with_checkpoints(shelf.clone())
+        .with_clock(approver.wall.clock())
+        .with_options(RunOptions {
+            approval: Approvals {
+                policy: ApprovalPolicy::Ask,
+                expire_after: Some(Duration::from_mins(1)),
+                ..Approvals::default()
+            },
+            ..RunOptions::default()
+        })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_jump_of_the_clock_neither_expires_nor_prolongs_a_request() {
+    for (jump, seconds, runs) in [
+        (DAY, 50, true),
+        (-DAY, 50, true),
+        (0, 50, true),
+        (DAY, 70, false),
+        (-DAY, 70, false),
+    ] {
+        for parks in [false, true] {
+            let (tools, shelf) = (tools(), Arc::new(Shelf::default()));
+            let passes = Duration::from_secs(if parks { 0 } else { seconds });
+            let later = parks.then_some(ApprovalDecision::Later);
+            let answers = later.into_iter().chain([yes(ApprovalScope::Once)]);
+            let approver = Arc::new(Jumping {
+                wall: Wall::default(),
+                jump,
+                passes,
+                answers: Mutex::new(answers.collect()),
+            });
+            let model = Scripted::new([write("a"), Answer::Says("ok")]);
+            let agent = expiring(model, &tools, &approver, &shelf);
+            let (_, mut run) = played(agent.ask("go")).await;
+            if parks {
+                assert!(run.report().is_none());
+                tokio::time::advance(Duration::from_secs(seconds)).await;
+                run = played(agent.resume(shelf.run())).await.1;
+            }
+            let failure = run.report().unwrap().tool_calls[0].failure;
+            let expected = (!runs).then_some(ToolFailure::NotApproved);
+            assert_eq!(failure, expected, "{jump} {seconds} {parks}");
+            assert_eq!(tools.called().len(), usize::from(runs));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_another_process_a_request_expires_by_its_time_stamp() {
+    for (seconds, runs) in [(50, true), (70, false), (-DAY, true)] {
+        let (tools, shelf) = (tools(), Arc::new(Shelf::default()));
+        let approver = Arc::new(Jumping {
+            wall: Wall::default(),
+            jump: 0,
+            passes: Duration::ZERO,
+            answers: Mutex::new([ApprovalDecision::Later, yes(ApprovalScope::Once)].into()),
+        });
+        let first = Scripted::new([write("a")]);
+        played(expiring(first, &tools, &approver, &shelf).ask("go")).await;
+        approver.wall.jump(seconds);
+        let second = Scripted::new([Answer::Says("ok")]);
+        let agent = expiring(second, &tools, &approver, &shelf);
+        played(agent.resume(shelf.run())).await;
+        assert_eq!(tools.called().len(), usize::from(runs), "{seconds}");
+    }
+}
+
 /// Keeps what was stored last, as text.
 #[derive(Default)]
 struct Shelf {
     stored: Mutex<Option<String>>,
     points: Mutex<Vec<Checkpoint>>,
+}
+
+impl Shelf {
+    fn run(&self) -> Run {
+        let stored = self.stored.lock().unwrap();
+        serde_json::from_str(stored.as_ref().unwrap()).unwrap()
+    }
 }
 
 #[async_trait]

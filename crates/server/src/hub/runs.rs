@@ -397,9 +397,8 @@ impl From<JournalError> for Problem {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::Store(error) => error.into(),
-            JournalError::Unreadable { run, .. } => Self::conflict(format!(
-                "run `{run}` was stored by another version and cannot be gone on with: end it (POST \
-                 /runs/{run}/cancel) and ask anew"
+            JournalError::Unreadable { run, source } => Self::conflict(format!(
+                "run `{run}` cannot be resumed ({source}): end it (POST /runs/{run}/cancel) and ask anew"
             )),
             error => {
                 let error = &error as &dyn std::error::Error;

@@ -1,0 +1,73 @@
+//! Time that a change of the system's clock does not touch.
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+/// A clock that only goes forward while its process lives. Clones are the same clock.
+///
+/// Approval requests expire by it, so that a change of the system's clock neither ends nor prolongs them. A process
+/// shares one clock between its agents ([`Agent::with_steady_clock`](crate::Agent::with_steady_clock)): a run that
+/// one agent stores and another one resumes then keeps its time. In another process the time stamp of the request
+/// counts.
+#[derive(Debug, Clone)]
+pub struct SteadyClock {
+    id: u64,
+    started: Instant,
+}
+
+/// A moment of a [`SteadyClock`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SteadyTime {
+    clock: u64,
+    /// Milliseconds since the clock was made.
+    ms: u64,
+}
+
+impl SteadyClock {
+    /// Returns a new clock, whose moments cannot be compared with those of any other one.
+    pub fn new() -> Self {
+        Self {
+            id: RandomState::new().hash_one(0),
+            started: Instant::now(),
+        }
+    }
+
+    /// Returns the current moment.
+    pub fn now(&self) -> SteadyTime {
+        SteadyTime {
+            clock: self.id,
+            ms: milliseconds(self.started.elapsed()),
+        }
+    }
+}
+
+impl Default for SteadyClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SteadyTime {
+    /// Returns the moment after a span.
+    pub(crate) fn after(self, span: Duration) -> Self {
+        Self {
+            ms: self.ms.saturating_add(milliseconds(span)),
+            ..self
+        }
+    }
+
+    /// Returns the time until `end`, zero if it is over. `None` if `end` is a moment of another clock.
+    pub(crate) fn until(self, end: Self) -> Option<Duration> {
+        let left = Duration::from_millis(end.ms.saturating_sub(self.ms));
+        (self.clock == end.clock).then_some(left)
+    }
+}
+
+fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
