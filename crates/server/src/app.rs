@@ -25,7 +25,9 @@ use crate::{
     hub::Hub,
     page,
     places::{self, Places},
-    project, routes,
+    project,
+    readiness::StoreCheck,
+    routes,
     security::{self, Names},
 };
 
@@ -39,6 +41,7 @@ struct Shared {
     hub: Hub,
     counts: Counts,
     places: Places,
+    store_check: StoreCheck,
     document: OnceLock<Bytes>,
 }
 
@@ -48,6 +51,7 @@ impl App {
             places: Places::new(hub.options()),
             hub,
             counts: Counts::default(),
+            store_check: StoreCheck::default(),
             document: OnceLock::new(),
         };
         Self {
@@ -69,6 +73,12 @@ impl App {
 
     pub(crate) fn counts(&self) -> &Counts {
         &self.shared.counts
+    }
+
+    /// Returns whether the session store can be read and written.
+    pub(crate) async fn store_is_ready(&self) -> bool {
+        let ping = self.hub().sessions().ping();
+        self.shared.store_check.passes(ping).await
     }
 
     /// Places for requests.

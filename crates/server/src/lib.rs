@@ -26,6 +26,7 @@ mod places;
 mod problem;
 mod project;
 mod read;
+mod readiness;
 mod routes;
 mod schema;
 mod security;

@@ -50,7 +50,8 @@ pub struct ServerOptions {
     /// How long a run stays in memory while it waits for a person. After that it is stored, and goes on with the
     /// next word: 10 min.
     pub approval_time: Duration,
-    /// How long runs may take to end when the server is to stop. After that they are left to be continued: 10 s.
+    /// How long the whole shutdown may take: 10 s. Runs have [`ServerOptions::run_drain_time`] of it,
+    /// and are left to be continued after that.
     pub drain_time: Duration,
     /// Bytes of events of one run that are kept in memory for those who read it; what is older is read from the
     /// store: 1 MiB.
@@ -81,6 +82,26 @@ impl Default for ServerOptions {
         }
     }
 }
+
+impl ServerOptions {
+    /// Returns how long runs may take to end after the request to stop: the drain time without its
+    /// last two seconds, and at least half of it.
+    pub fn run_drain_time(&self) -> Duration {
+        let without_close = self.drain_time.saturating_sub(CLOSE_TIME);
+        without_close.max(self.drain_time / 2)
+    }
+
+    /// Returns how long the whole shutdown may take after the request to stop: the drain time, and at
+    /// least a second more than runs have.
+    pub fn shutdown_time(&self) -> Duration {
+        self.drain_time.max(self.run_drain_time() + MIN_CLOSE_TIME)
+    }
+}
+
+/// The part of the drain time that runs do not have.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
+/// Minimum time between the end of runs and the end of the shutdown.
+const MIN_CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// A token, and on whose behalf its holder acts. Only a digest of the token is kept.
 #[derive(Clone)]
@@ -139,6 +160,24 @@ mod tests {
             user: user.to_owned(),
         };
         AccessToken::new(&SecretString::from(text), principal)
+    }
+
+    #[test]
+    fn drain_time_is_divided_between_runs_and_closing() {
+        let times = |drain_time| {
+            let options = ServerOptions {
+                drain_time: Duration::from_millis(drain_time),
+                ..ServerOptions::default()
+            };
+            (
+                options.run_drain_time().as_millis(),
+                options.shutdown_time().as_millis(),
+            )
+        };
+        assert_eq!(times(10_000), (8_000, 10_000));
+        assert_eq!(times(3_000), (1_500, 3_000));
+        assert_eq!(times(100), (50, 1_050));
+        assert_eq!(times(0), (0, 1_000));
     }
 
     #[test]

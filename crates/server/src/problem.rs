@@ -15,6 +15,9 @@ use crate::WishError;
 /// What [`Problem::kind`] stands behind in the field `type`.
 const TYPE: &str = "urn:switchboard:problem:";
 
+/// When a client sends a request again that the session store did not take.
+const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
+
 /// Why a request was not done. In HTTP: `application/problem+json`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -182,6 +185,15 @@ impl Problem {
         }
     }
 
+    /// 503: the session store is locked or cannot be reached.
+    pub fn store_unavailable() -> Self {
+        Self::unavailable(
+            "the session store is locked by another program or cannot be reached, and nothing was \
+             changed: send the request again",
+            Some(STORE_RETRY_AFTER),
+        )
+    }
+
     /// 500: a fault of this program or of its store. What is behind it stands in the log only.
     pub fn internal() -> Self {
         Self::new(
@@ -266,6 +278,11 @@ impl From<SessionStoreError> for Problem {
             | SessionStoreError::RunConflict { .. } => Self::conflict(format!(
                 "{error}; look at it anew (GET /sessions/{{id}}) and try again"
             )),
+            SessionStoreError::Unavailable { .. } => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "the session store is unavailable");
+                Self::store_unavailable()
+            }
             _ => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the store failed");
                 Self::internal()

@@ -21,6 +21,7 @@ use switchboard_domain::{RunStore, SessionStore};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
+    time::{Instant, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use utoipa::openapi::OpenApi;
@@ -35,7 +36,7 @@ pub struct Server {
 
 /// When a server stops.
 pub struct Shutdown {
-    /// Nothing new is taken from here on, and what runs has [`ServerOptions::drain_time`] to end.
+    /// Nothing new is taken from here on, and what runs has [`ServerOptions::run_drain_time`] to end.
     pub first: BoxFuture<'static, ()>,
     /// What still runs is let go at once.
     pub second: BoxFuture<'static, ()>,
@@ -209,8 +210,14 @@ impl Connections {
         });
     }
 
-    /// Ends: runs first, and with them the streams of their events.
+    /// Ends the runs first, and with them the streams of their events. Returns in time for the
+    /// caller to close what the server used: halfway between [`ServerOptions::run_drain_time`] and
+    /// [`ServerOptions::shutdown_time`].
     async fn end(self, second: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        let options = self.app.options();
+        let (runs_end, all_end) = (options.run_drain_time(), options.shutdown_time());
+        let closing = all_end.saturating_sub(runs_end);
+        let runs_end = Instant::now() + runs_end;
         let at_once = CancellationToken::new();
         let heard = at_once.clone();
         let listening = tokio::spawn(async move {
@@ -219,17 +226,17 @@ impl Connections {
         });
         self.ending.cancel();
         self.open.close();
-        self.app.hub().stop(at_once.cancelled()).await;
+        let hub = self.app.hub();
+        hub.stop(at_once.cancelled(), runs_end + closing / 4).await;
         // What is answered now is told to whoever still reads.
         let patience = if at_once.is_cancelled() {
             LAST_WORD
         } else {
             LAST_WORDS
         };
-        tokio::select! {
-            () = self.open.wait() => {}
-            () = tokio::time::sleep(patience) => {}
-        }
+        let limit = (Instant::now() + patience).min(runs_end + closing / 2);
+        // The result is the same: no connection is left, or all are cut.
+        let _ = timeout_at(limit, self.open.wait()).await;
         self.cut.cancel();
         self.open.wait().await;
         listening.abort();

@@ -249,6 +249,10 @@ impl Connection {
 
     /// Undoes the transaction. If that fails, dropping the connection does.
     pub(crate) async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
+        if matches!(self, Self::Sqlite(file) if !file.is_in_transaction()) {
+            // It was refused at its beginning.
+            return Ok(());
+        }
         within(FAREWELL, self.run("ROLLBACK")).await
     }
 
@@ -381,6 +385,19 @@ pub(crate) fn may_pass(error: &sqlx::Error) -> bool {
     // Of PostgreSQL; SQLite's codes are shorter.
     let code = error.code();
     code.is_some_and(|code| code.len() == 5 && (code.starts_with("53") || code == "25006"))
+}
+
+/// Returns whether another writer kept a lock for too long.
+pub(crate) fn is_locked(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else {
+        return false;
+    };
+    error.code().is_some_and(|code| match code.parse::<i32>() {
+        // Of SQLite, which has an extended code above the lowest byte. Those of PostgreSQL have five characters.
+        Ok(number) if code.len() < 5 => number & 0xff == rusqlite::ffi::SQLITE_BUSY,
+        // PostgreSQL: lock_not_available.
+        _ => code == "55P03",
+    })
 }
 
 /// Whether two transactions stood in each other's way, so that the same again may do.

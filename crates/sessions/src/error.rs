@@ -4,6 +4,8 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use switchboard_domain::{SessionId, SessionStoreError};
 
+use crate::database::{connection_lost, is_locked, may_pass};
+
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -115,8 +117,23 @@ impl From<SessionStoreError> for Refusal {
 
 /// One failure of the storage that many wait for.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Shared(pub(crate) Arc<sqlx::Error>);
+#[error("{error}")]
+pub(crate) struct Shared {
+    pub(crate) error: Arc<sqlx::Error>,
+    /// Nothing was done, and the same operation may succeed later.
+    pub(crate) may_pass: bool,
+}
+
+impl Shared {
+    /// A failure of the operation `operation`.
+    pub(crate) fn of(self, operation: &'static str) -> SessionStoreError {
+        if self.may_pass {
+            let source = self.into();
+            return SessionStoreError::Unavailable { operation, source };
+        }
+        storage(operation, self)
+    }
+}
 
 /// What is stored is not what was written.
 #[derive(Debug, thiserror::Error)]
@@ -136,7 +153,20 @@ pub(crate) fn unread(operation: &'static str, error: sqlx::Error) -> SessionStor
             operation,
             source: error.into(),
         },
+        error if read_may_pass(&error) => SessionStoreError::Unavailable {
+            operation,
+            source: error.into(),
+        },
         error => storage(operation, error),
+    }
+}
+
+/// Returns whether the same read may succeed later. A closed store stays closed.
+fn read_may_pass(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::PoolTimedOut => true,
+        sqlx::Error::PoolClosed => false,
+        error => is_locked(error) || connection_lost(error) || may_pass(error),
     }
 }
 

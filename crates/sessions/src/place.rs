@@ -23,9 +23,12 @@ use crate::{
     sqlite::Opening,
 };
 
-/// How long a writer waits for another process that writes. Transactions take milliseconds, but those of a
-/// machine that is busy with something else are many.
-pub(crate) const BUSY: Duration = Duration::from_secs(20);
+/// How long a transaction waits for the lock of another process that writes. Transactions take milliseconds. A client
+/// of the HTTP server waits for this, so that it is short. Runs that are under way try again.
+pub(crate) const BUSY: Duration = Duration::from_secs(3);
+
+/// The same when a store is opened. Another process may be changing all tables then.
+pub(crate) const BUSY_WITH_TABLES: Duration = Duration::from_secs(20);
 
 /// How long it is left to whoever makes a new file.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);

@@ -3,7 +3,7 @@
 //! It is called on the thread of the writer itself. Through a driver that keeps a thread of its own, every statement
 //! is handed over to that thread and its result back again, which costs many times what the statement does.
 
-use std::{borrow::Cow, fmt, path::PathBuf};
+use std::{borrow::Cow, fmt, path::PathBuf, time::Duration};
 
 use rusqlite::{CachedStatement, OpenFlags, types::ValueRef};
 use sqlx::error::{DatabaseError, ErrorKind};
@@ -127,6 +127,15 @@ impl File {
     pub(crate) fn run(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
         self.count();
         self.connection.execute_batch(sql).map_err(failed)
+    }
+
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        !self.connection.is_autocommit()
+    }
+
+    /// Sets how long a statement waits for the lock of another writer.
+    pub(crate) fn wait_for_lock(&self, time: Duration) -> Result<(), sqlx::Error> {
+        self.connection.busy_timeout(time).map_err(failed)
     }
 
     fn prepared(

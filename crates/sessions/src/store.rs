@@ -14,7 +14,7 @@ use crate::{
     database::{Connection, has_nul},
     instance::Liveness,
     long_read::LongRead,
-    place::{Place, make_private},
+    place::{BUSY, BUSY_WITH_TABLES, Place, make_private},
     read::Reader,
     schema,
     transaction::texts,
@@ -114,12 +114,6 @@ impl Store {
         self.inner.reader.readers.close().await;
     }
 
-    /// Whether the database can be read and written just now.
-    pub async fn ping(&self) -> Result<(), SessionStoreError> {
-        self.inner.reader.ping().await?;
-        self.inner.queue.perform(Ping).await
-    }
-
     /// What was decided about tools for good: whatever was kept.
     pub async fn decisions(&self, owner: &Principal) -> Result<Option<String>, SessionStoreError> {
         self.inner.reader.decisions(owner).await
@@ -189,7 +183,13 @@ fn can_be_there(run: &str) -> Result<(), SessionStoreError> {
 /// A connection that writes, to a store that is up to date.
 async fn prepare(place: &Place) -> Result<Connection, OpenError> {
     let mut connection = place.connect().await.map_err(cannot_open)?;
+    if let Connection::Sqlite(file) = &connection {
+        file.wait_for_lock(BUSY_WITH_TABLES).map_err(cannot_open)?;
+    }
     schema::update(&mut connection).await?;
+    if let Connection::Sqlite(file) = &connection {
+        file.wait_for_lock(BUSY).map_err(cannot_open)?;
+    }
     Ok(connection)
 }
 
@@ -266,6 +266,11 @@ impl SessionStore for Store {
             id: id.clone(),
         };
         self.inner.queue.perform(write).await
+    }
+
+    async fn ping(&self) -> Result<(), SessionStoreError> {
+        self.inner.reader.ping().await?;
+        self.inner.queue.perform(Ping).await
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use crate::{
-    database::{Connection, collided, connection_lost, may_pass, values, within},
+    database::{Connection, collided, connection_lost, is_locked, may_pass, values, within},
     error::{Closed, Refusal, Shared, storage},
     instance::Liveness,
     place::Place,
@@ -99,7 +99,7 @@ pub(crate) trait Job: Send {
 impl<W: Write> Queued<W> {
     fn settle(self, failure: Option<Shared>) {
         let outcome = match (failure, self.outcome) {
-            (Some(failure), _) => Err(storage(W::WHAT, failure)),
+            (Some(failure), _) => Err(failure.of(W::WHAT)),
             (None, Some(outcome)) => outcome,
             (None, None) => Err(storage(W::WHAT, Closed)),
         };
@@ -147,7 +147,8 @@ impl<W: Write> Job for Queued<W> {
             Err(Refusal::Failed(error)) => {
                 let error = Arc::new(error);
                 undo_after(tx.connection, &error).await?;
-                self.outcome = Some(Err(storage(W::WHAT, Shared(error))));
+                let may_pass = is_locked(&error);
+                self.outcome = Some(Err(Shared { error, may_pass }.of(W::WHAT)));
                 return Ok(());
             }
         };
@@ -346,7 +347,9 @@ impl Writer {
             };
             let pause = pauses.next();
             let Some(pause) = pause.filter(|_| may_do && begun.elapsed() < AGAIN_WITHIN) else {
-                break Some(Shared(error));
+                // A lock is refused before anything is done, or undone with its transaction.
+                let may_pass = is_locked(&error) || (may_do && self.phase == Phase::Beginning);
+                break Some(Shared { error, may_pass });
             };
             sleep(Duration::from_millis(pause)).await;
         };

@@ -227,7 +227,7 @@ async fn a_silent_server_is_given_up(place: Place) {
     };
     // Without a limit, it would be the operating system's, which is a quarter of an hour.
     let reading = tokio::time::timeout(Duration::from_secs(30), store.list(&me(), 9)).await;
-    fails!(reading.unwrap(), Error::Storage { .. });
+    fails!(reading.unwrap(), Error::Unavailable { .. });
     line.unheard().await;
     line.mend();
     // What was not begun, or not finished, is done when there is an answer again.

@@ -8,7 +8,7 @@
 mod suite;
 
 use suite::Place;
-use switchboard_domain::{RunState, RunStore as _, SessionStore as _};
+use switchboard_domain::{RunState, RunStore as _, SessionStore as _, SessionStoreError};
 use switchboard_sessions::{Durability, OpenError, Retention, Store, StoreOptions};
 use tempfile::TempDir;
 
@@ -78,18 +78,35 @@ async fn a_store_whose_lock_was_removed_is_taken_for_dead_and_finds_out() {
     let second = place.open().await;
     second.take(&suite::me(), "r").await.unwrap();
     let refused = store.append_events("r", &suite::events(1..=1)).await;
-    suite::fails!(
-        refused,
-        switchboard_domain::SessionStoreError::RunConflict { .. }
-    );
+    suite::fails!(refused, SessionStoreError::RunConflict { .. });
     // It goes on under another name.
     suite::at_work(&store, "t", "q").await;
     let busy = second.take(&suite::me(), "q").await;
-    suite::fails!(busy, switchboard_domain::SessionStoreError::Busy { .. });
+    suite::fails!(busy, SessionStoreError::Busy { .. });
     second
         .append_events("r", &suite::events(1..=1))
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_another_program_has_locked_is_unavailable() {
+    let (place, folder) = fresh();
+    let store = place.open().await;
+    let me = suite::me();
+    store.create(&me, &suite::session("s")).await.unwrap();
+    let other = rusqlite::Connection::open(folder.path().join("data/sessions.db")).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    // Together: each of them waits for the lock.
+    let new = suite::session("t");
+    let (created, pinged) = tokio::join!(store.create(&me, &new), store.ping());
+    suite::fails!(created, SessionStoreError::Unavailable { .. });
+    suite::fails!(pinged, SessionStoreError::Unavailable { .. });
+    // Nothing was done, and what is there can be read.
+    assert_eq!(store.list(&me, 9).await.unwrap().len(), 1);
+    other.execute_batch("ROLLBACK").unwrap();
+    store.ping().await.unwrap();
+    store.create(&me, &new).await.unwrap();
 }
 
 #[tokio::test]

@@ -212,7 +212,8 @@ pub(super) const CONFINED: &[Confined] = &[
         ],
         // mcp-servers: the bundled servers keep their demonstration data in SQLite.
         to: &["sessions", "mcp-servers"],
-        to_tests_of: &[],
+        // Another program that locks the store.
+        to_tests_of: &["app"],
         why: "SQL is behind the `SessionStore` port",
     },
     Confined {

@@ -296,8 +296,12 @@ fn runtime(command: &Command) -> std::io::Result<Runtime> {
 
 async fn run(cli: Cli, environment: Environment, interrupts: Interrupts) -> Result<Code, Failure> {
     // A command holds everything that it waits for: too much for the stack.
+    // The server does this itself, within its time to stop.
+    let finishes_itself = matches!(cli.command, Command::Serve(_));
     let result = Box::pin(command(cli.command, environment, &interrupts)).await;
-    observe::finish().await;
+    if !finishes_itself {
+        observe::finish().await;
+    }
     result
 }
 

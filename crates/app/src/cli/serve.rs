@@ -1,6 +1,12 @@
 //! `serve`: the HTTP server and the web page.
 
-use std::{io::Write as _, net::SocketAddr, pin::pin, sync::Arc};
+use std::{
+    io::Write as _,
+    net::SocketAddr,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -9,7 +15,10 @@ use switchboard_domain::Elicitor;
 use switchboard_mcp_client::Answering;
 use switchboard_orchestration::questions::Questions;
 use switchboard_server::{Server, ServerError, Shutdown};
-use tokio::net::TcpListener;
+use tokio::{
+    net::TcpListener,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     Code, Failure, Global,
@@ -21,7 +30,7 @@ use super::{
 use crate::{
     decisions::KeptDecisions,
     environment::Environment,
-    observe::AuditLog,
+    observe::{self, AuditLog},
     sampler::ModelSampler,
     serve::{AppEngine, Parts},
     servers::Servers,
@@ -98,6 +107,7 @@ pub(super) async fn run(
         decisions,
         audit,
     }));
+    let shutdown_time = options.shutdown_time();
     let server = Server::new(
         Arc::clone(&engine) as Arc<_>,
         sessions.as_sessions(),
@@ -111,10 +121,15 @@ pub(super) async fn run(
         ));
     }
     say_address(address);
+    let asked_to_stop = Arc::new(OnceLock::new());
     let shutdown = Shutdown {
         first: {
-            let interrupts = interrupts.clone();
-            async move { interrupts.first().await }.boxed()
+            let (interrupts, asked) = (interrupts.clone(), Arc::clone(&asked_to_stop));
+            async move {
+                interrupts.first().await;
+                asked.get_or_init(Instant::now);
+            }
+            .boxed()
         },
         second: {
             let interrupts = interrupts.clone();
@@ -123,12 +138,8 @@ pub(super) async fn run(
     };
     let serving = server.serve(listener, shutdown);
     let outcome = alongside(serving, engine.warn_of_unmatched_rules()).await;
-    if let Err(error) = engine.decisions().keep() {
-        terminal::say_warning(&format!("what was decided is not kept: {error}"));
-    }
-    context::close(engine.host(), interrupts).await;
-    sessions.close().await;
-    engine.audit().flush().await;
+    let end = *asked_to_stop.get_or_init(Instant::now) + shutdown_time;
+    close(&engine, &sessions, interrupts, end).await;
     tape.finish(match outcome {
         Ok(()) => Ok(Code::Success),
         Err(error @ ServerError::Unguarded { .. }) => Err(Failure::usage(error)),
@@ -144,6 +155,44 @@ async fn alongside<T>(main: impl Future<Output = T>, other: impl Future<Output =
         () = other => {}
     }
     main.await
+}
+
+/// How long it takes to kill the MCP servers and to drop what is left.
+const KILL_TIME: Duration = Duration::from_millis(700);
+
+/// Closes everything that the server used, until `end` at the latest. What is left then is safe to
+/// cut off: the store has everything that was acknowledged, and its locks end with the process.
+async fn close(
+    engine: &Arc<AppEngine>,
+    sessions: &Sessions,
+    interrupts: &Interrupts,
+    end: Instant,
+) {
+    let keeping = {
+        let engine = Arc::clone(engine);
+        tokio::task::spawn_blocking(move || engine.decisions().keep())
+    };
+    let closing = async {
+        let (kept, (), (), ()) = tokio::join!(
+            keeping,
+            context::close(engine.host(), interrupts),
+            sessions.close(),
+            engine.audit().flush(),
+        );
+        if let Ok(Err(error)) = kept {
+            terminal::say_warning(&format!("what was decided is not kept: {error}"));
+        }
+        observe::finish().await;
+    };
+    // Time that is over is none.
+    let limit = end.checked_sub(KILL_TIME).unwrap_or(end);
+    if timeout_at(limit, closing).await.is_err() {
+        terminal::say_warning(
+            "the session store or an MCP server did not close within `serve.drain_time` and was cut off; \
+             runs that were under way can be continued",
+        );
+        engine.host().kill().await;
+    }
 }
 
 /// One line on standard error, for people and for programs that asked for a free port.

@@ -16,6 +16,7 @@ mod document;
 mod engine;
 mod hostile;
 mod limits;
+mod locked_store;
 mod models;
 mod named;
 mod native;

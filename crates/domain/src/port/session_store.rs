@@ -91,6 +91,12 @@ pub trait SessionStore: Send + Sync {
     /// not an error. Fails with [`SessionStoreError::Busy`] while a process is at work on a run of
     /// it; a run that waits or was interrupted is forgotten with it.
     async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), SessionStoreError>;
+
+    /// Checks that the store can be read and written. A store that can be written does a small
+    /// write here. The default only reads.
+    async fn ping(&self) -> Result<(), SessionStoreError> {
+        self.list(&Principal::default(), 1).await.map(drop)
+    }
 }
 
 /// Why a store did not do as asked.
@@ -159,6 +165,16 @@ pub enum SessionStoreError {
         /// What was being done.
         operation: &'static str,
         /// Why it cannot.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The storage is locked by another writer, or cannot be reached. Nothing was changed, and the
+    /// same operation may succeed a few seconds later.
+    #[error("the session store is busy or cannot be reached, and did not {operation}: try again")]
+    Unavailable {
+        /// The operation.
+        operation: &'static str,
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
+use futures_core::future::BoxFuture;
 use switchboard_domain::{Message, RunState, RunStore, SessionStoreError, StoredEvent};
 
 /// The runs that this process has, had or is about to have: a store knows whose process a run is, and not which task
@@ -144,7 +145,9 @@ impl Hold {
             return Ok(());
         };
         let (runs, run, after) = (&held.runs, &held.run, held.after);
-        let released = runs.release_with(run, events, state, outcome, after, messages);
+        let released = until_available(|| {
+            runs.release_with(run, events, state, outcome.clone(), after, messages)
+        });
         let released = released.await;
         let held = self.of.take();
         if released.is_err()
@@ -173,9 +176,10 @@ impl Held {
             // It was released, although that could not be heard, and another task of this process has taken it since.
             return;
         }
-        let released = self
-            .runs
-            .release(&self.run, self.state, None, self.after, &[]);
+        let released = until_available(|| {
+            self.runs
+                .release(&self.run, self.state, None, self.after, &[])
+        });
         match released.await {
             // It may never have begun, or be another process's by now, that took this one for dead.
             Ok(())
@@ -186,6 +190,23 @@ impl Held {
             }
         }
     }
+}
+
+/// How often a run that is under way tries a write. Each try of SQLite waits for three seconds.
+const TRIES: u32 = 6;
+
+/// Repeats a write of a run that is under way while the store is unavailable. The run has done
+/// work that would be lost, so it waits longer than the request of a client.
+pub(super) async fn until_available<'w>(
+    write: impl Fn() -> BoxFuture<'w, Result<(), SessionStoreError>>,
+) -> Result<(), SessionStoreError> {
+    for _ in 1..TRIES {
+        match write().await {
+            Err(SessionStoreError::Unavailable { .. }) => {}
+            done => return done,
+        }
+    }
+    write().await
 }
 
 impl Drop for Held {

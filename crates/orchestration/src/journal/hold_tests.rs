@@ -51,3 +51,39 @@ async fn one_waits_until_the_other_has_done_what_it_does() {
     assert!(said.lock().unwrap().is_empty());
     now.forget();
 }
+
+#[tokio::test]
+async fn a_write_is_repeated_only_while_the_store_is_unavailable() {
+    let tries = Mutex::new(0);
+    let write = |available_after: u32| {
+        *tries.lock().unwrap() = 0;
+        let tries = &tries;
+        until_available(move || {
+            let mut tries = tries.lock().unwrap();
+            *tries += 1;
+            let is_available = *tries > available_after;
+            async move {
+                if is_available {
+                    return Ok(());
+                }
+                Err(SessionStoreError::Unavailable {
+                    operation: "write",
+                    source: "locked".into(),
+                })
+            }
+            .boxed()
+        })
+    };
+    write(TRIES - 1).await.unwrap();
+    assert_eq!(*tries.lock().unwrap(), TRIES);
+    let error = write(TRIES).await.unwrap_err();
+    assert!(matches!(error, SessionStoreError::Unavailable { .. }));
+    assert_eq!(*tries.lock().unwrap(), TRIES);
+    let refused = until_available(|| {
+        *tries.lock().unwrap() += 1;
+        let run = "r".to_owned();
+        async { Err(SessionStoreError::NoSuchRun { run }) }.boxed()
+    });
+    assert!(refused.await.is_err());
+    assert_eq!(*tries.lock().unwrap(), TRIES + 1, "it is tried once");
+}

@@ -58,7 +58,15 @@ fn sessions(messages: u64) -> Arc<MockSessionStore> {
 
 /// A store that writes down what it is asked, and says no to what `refuses` is contained in.
 fn runs(said: &Said, refuses: &'static str) -> MockRunStore {
-    let mut runs = MockRunStore::new();
+    expecting(MockRunStore::new(), said, refuses)
+}
+
+/// The same behind what the store expects already.
+fn with(store: MockRunStore, said: &Said) -> MockRunStore {
+    expecting(store, said, "")
+}
+
+fn expecting(mut runs: MockRunStore, said: &Said, refuses: &'static str) -> MockRunStore {
     let listener = |said: &Said| {
         let said = Arc::clone(said);
         move |what: String| {
@@ -251,6 +259,47 @@ async fn a_run_of_which_nobody_knows_whether_it_began_is_let_go_of() {
             "release Interrupted None behind 2 with 0"
         ]
     );
+}
+
+#[tokio::test]
+async fn a_run_that_an_unavailable_store_refused_is_not_released() {
+    // The mock panics if it is asked to release a run.
+    let mut runs = MockRunStore::new();
+    runs.expect_begin()
+        .times(1)
+        .returning(|_, _, _, _| Err(unavailable()));
+    let error = begun(&journal(runs)).await.unwrap_err();
+    assert!(matches!(
+        error,
+        JournalError::Store(SessionStoreError::Unavailable { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_run_under_way_repeats_writes_that_an_unavailable_store_refused() {
+    let said = Said::default();
+    let mut store = MockRunStore::new();
+    store
+        .expect_save_with()
+        .times(1)
+        .returning(|_, _, _| Err(unavailable()));
+    store
+        .expect_release_with()
+        .times(2)
+        .returning(|_, _, _, _, _, _| Err(unavailable()));
+    let journal = journal(with(store, &said));
+    let end = begun(&journal).await.unwrap().finish().await;
+    assert!(matches!(end, KeptEnd::Finished(_)), "{end:?}");
+    let said = said.lock().unwrap();
+    let last = said.last().unwrap();
+    assert!(last.contains("release Finished"), "{said:?}");
+}
+
+fn unavailable() -> SessionStoreError {
+    SessionStoreError::Unavailable {
+        operation: "write",
+        source: "the database is locked".into(),
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use super::{
     JournalError,
     desk::{Desk, Order},
-    hold::Hold,
+    hold::{Hold, until_available},
     outcome_word,
 };
 use crate::{Agent, CancelHandle, Run, RunEvent, RunEventKind, RunReport, RunStream, SnapshotMark};
@@ -313,7 +313,8 @@ impl KeptRun {
         if let Some(Order { snapshot, done, .. }) = order {
             let (kept, events) = self.take_told();
             let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
-            let saved = async move { runs.save_with(&run, &events, &snapshot).await };
+            let saved =
+                async move { until_available(|| runs.save_with(&run, &events, &snapshot)).await };
             return Some(Writing::Snapshot(saved.boxed(), kept, done));
         }
         if let Some(ended) = self.ended.take() {
@@ -335,7 +336,7 @@ impl KeptRun {
             return None;
         }
         let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
-        let appended = async move { runs.append_events(&run, &events).await };
+        let appended = async move { until_available(|| runs.append_events(&run, &events)).await };
         Some(Writing::Events(appended.boxed(), kept))
     }
 

@@ -23,7 +23,10 @@ use switchboard_orchestration::{
     journal::Journal,
     metrics::{Metrics, Snapshot},
 };
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{Engine, Problem, ServerOptions, Wish};
@@ -268,9 +271,10 @@ impl Hub {
         self.shared.cut.clone()
     }
 
-    /// Ends: nothing new begins, what waits for a person is put away, and what runs has its time to end. After
-    /// that, and at `at_once`, it is let go; what is kept can be continued.
-    pub(crate) async fn stop(&self, at_once: impl Future<Output = ()>) {
+    /// Stops the hub: nothing new begins, and runs that wait for a person are stored. Runs that are
+    /// under way have [`ServerOptions::run_drain_time`] to end. After that, and at `at_once`, they are
+    /// left to be continued. Returns at `limit`, whatever the store does.
+    pub(crate) async fn stop(&self, at_once: impl Future<Output = ()>, limit: Instant) {
         self.shared.stopping.cancel();
         for run in self.active().values() {
             run.desk.close();
@@ -278,13 +282,19 @@ impl Hub {
         self.shared.tasks.close();
         tokio::select! {
             () = self.shared.tasks.wait() => return,
-            () = tokio::time::sleep(self.options().drain_time) => {}
+            () = tokio::time::sleep(self.options().run_drain_time()) => {}
             () = at_once => {}
         }
         let left = self.active().len();
         tracing::warn!(runs = left, "runs are left to be continued");
         self.shared.cut.cancel();
-        self.shared.tasks.wait().await;
+        if timeout_at(limit, self.shared.tasks.wait()).await.is_err() {
+            let runs = self.active().len();
+            tracing::error!(
+                runs,
+                "runs could not be released in time: the store does not answer"
+            );
+        }
     }
 
     fn active(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Active>>> {

@@ -7,7 +7,6 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use serde::Serialize;
-use switchboard_domain::Principal;
 use utoipa::ToSchema;
 
 use crate::{App, Problem, problem::ProblemBody};
@@ -33,8 +32,8 @@ pub(super) async fn healthz() -> Json<Health> {
 
 /// Say whether the server can take runs
 ///
-/// It can if its store answers, the MCP servers that are required are there, and it is not about to stop. Needs no
-/// token.
+/// It can if its store can be read and written, the MCP servers that are required are there, and it is not about to
+/// stop. The store is checked once a second at most, and a check takes two seconds at most. Needs no token.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "readiness", tag = "operation", security(()),
     responses(
@@ -47,14 +46,9 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
     if app.hub().is_stopping().is_cancelled() {
         return Err(unready("the server is about to stop".to_owned()));
     }
-    let store = app.hub().sessions().list(&Principal::default(), 1).await;
-    if let Err(error) = store {
-        tracing::error!(
-            error = &error as &dyn std::error::Error,
-            "the store does not answer"
-        );
+    if !app.store_is_ready().await {
         return Err(unready(
-            "the session store does not answer; the server's log says why".to_owned(),
+            "the session store cannot be read and written; the server's log says why".to_owned(),
         ));
     }
     app.engine().readiness().await.map_err(unready)?;

@@ -9,7 +9,7 @@ use crate::{
     writer::{Follows, Write},
 };
 
-/// Nothing but the transaction itself, in which the instance is written if it is not.
+/// A write that changes nothing: it fails where the database is locked, full or read-only.
 pub(crate) struct Ping;
 
 #[async_trait]
@@ -17,7 +17,10 @@ impl Write for Ping {
     type Answer = ();
     const WHAT: &'static str = "write";
 
-    async fn apply(&self, _: &mut Transaction<'_>) -> Result<(), Refusal> {
+    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
+        const TOUCH: &str = "UPDATE instances SET began_at = began_at WHERE id = $1";
+        let me = tx.me;
+        tx.execute(TOUCH, values![me]).await?;
         Ok(())
     }
 }

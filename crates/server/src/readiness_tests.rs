@@ -1,0 +1,55 @@
+use std::{
+    future::pending,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use futures_util::future::join_all;
+use tokio::time::advance;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn many_probes_cause_one_write_a_second() {
+    let (check, pings) = (StoreCheck::default(), AtomicU32::new(0));
+    let ping = || async {
+        pings.fetch_add(1, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+        Ok(())
+    };
+    let passed = join_all((0..50).map(|_| check.passes(ping()))).await;
+    assert!(passed.into_iter().all(|passed| passed));
+    assert_eq!(pings.load(Ordering::Relaxed), 1);
+    advance(FRESH).await;
+    assert!(check.passes(ping()).await);
+    assert_eq!(pings.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_check_holds_no_longer_than_a_good_one() {
+    let check = StoreCheck::default();
+    let fails = async {
+        Err(SessionStoreError::Unavailable {
+            operation: "write",
+            source: "locked".into(),
+        })
+    };
+    assert!(!check.passes(fails).await);
+    assert!(
+        !check.passes(async { Ok(()) }).await,
+        "the result is reused"
+    );
+    advance(FRESH).await;
+    assert!(check.passes(async { Ok(()) }).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_fails_the_check_in_time() {
+    let check = StoreCheck::default();
+    let began = Instant::now();
+    assert!(!check.passes(pending()).await);
+    assert_eq!(began.elapsed(), LIMIT);
+    assert!(
+        check.passes(async { Ok(()) }).await,
+        "a check that was given up has no result"
+    );
+}
