@@ -64,11 +64,11 @@ pub use message::{Message, Opaque, Part, Reasoning, Role, Text};
 pub use model::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, AuditEntry, Candidates, ChatModel,
-    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, MOST_WISH_BYTES, MOST_WISH_DEPTH,
-    ModelStream, Principal, ProgressSink, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
-    SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore, SessionStoreError,
-    StoredEvent, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange, ToolHostChanges,
-    ToolOutput, ToolProgress, ToolRetry,
+    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MOST_WISH_BYTES,
+    MOST_WISH_DEPTH, ModelStream, Principal, ProgressSink, RunRecord, RunSnapshot, RunState,
+    RunStore, SampleError, SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore,
+    SessionStoreError, StoredEvent, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange,
+    ToolHostChanges, ToolOutput, ToolProgress, ToolRetry,
 };
 #[cfg(feature = "mock")]
 pub use port::{

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use serde_json::Value as Json;
 use switchboard_domain::{
-    AuditEntry, Message, Principal, RunRecord, RunSnapshot, RunState, Session, SessionId,
+    AuditEntry, IdKey, Message, Principal, RunRecord, RunSnapshot, RunState, Session, SessionId,
     SessionStoreError, StoredEvent,
 };
 
@@ -12,6 +12,7 @@ use crate::{
     database::{Readers, Row, Value, values},
     error::{Corrupt, unread},
     instance::Liveness,
+    write::secret::{READ_ID_KEY, id_key},
 };
 
 /// The columns of a [`FoundRun`] of a principal. The last row of events says when the store last heard of it.
@@ -338,6 +339,14 @@ impl Reader {
         let rows = self.rows(WHAT, READ, values).await?;
         let decisions = rows.first().map(|row| row.text(0)).transpose();
         decisions.map_err(|error| unread(WHAT, error))
+    }
+
+    /// Returns the key of ids, if it was made.
+    pub(crate) async fn id_key(&self) -> Result<Option<IdKey>, SessionStoreError> {
+        const WHAT: &str = "read the key of ids";
+        let rows = self.rows(WHAT, READ_ID_KEY, values![]).await?;
+        let key = rows.first().map(id_key).transpose();
+        key.map_err(|error| unread(WHAT, error))
     }
 
     pub(crate) async fn ping(&self) -> Result<(), SessionStoreError> {

@@ -9,7 +9,7 @@ use crate::{
 
 /// Each entry makes its version (from 1) of the one before: of SQLite, of PostgreSQL. What was released stays as
 /// it is; a change is a new entry.
-const VERSIONS: [(&str, &str); 2] = [
+const VERSIONS: [(&str, &str); 3] = [
     (
         include_str!("../schema/sqlite/1.sql"),
         include_str!("../schema/postgres/1.sql"),
@@ -17,6 +17,10 @@ const VERSIONS: [(&str, &str); 2] = [
     (
         include_str!("../schema/sqlite/2.sql"),
         include_str!("../schema/postgres/2.sql"),
+    ),
+    (
+        include_str!("../schema/sqlite/3.sql"),
+        include_str!("../schema/postgres/3.sql"),
     ),
 ];
 

@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use switchboard_domain::{
-    AuditEntry, Message, Principal, RunRecord, RunSnapshot, RunState, RunStore, Session, SessionId,
-    SessionStore, SessionStoreError, StoredEvent,
+    AuditEntry, IdKey, Message, Principal, RunRecord, RunSnapshot, RunState, RunStore, Session,
+    SessionId, SessionStore, SessionStoreError, StoredEvent,
 };
 use tokio::{runtime::Handle, task::spawn_blocking};
 
@@ -24,6 +24,7 @@ use crate::{
         instance::{Bury, Leave, Ping},
         ledger::{Audit, Before, KeepDecisions},
         run::{Begin, BeginSession, Release, Save, Take},
+        secret::MakeIdKey,
         session::{Append, Create, Delete, Rename},
     },
     writer::{Queue, Writer},
@@ -266,6 +267,13 @@ impl SessionStore for Store {
             id: id.clone(),
         };
         self.inner.queue.perform(write).await
+    }
+
+    async fn id_key(&self) -> Result<IdKey, SessionStoreError> {
+        if let Some(key) = self.inner.reader.id_key().await? {
+            return Ok(key);
+        }
+        self.inner.queue.perform(MakeIdKey).await
     }
 
     async fn ping(&self) -> Result<(), SessionStoreError> {

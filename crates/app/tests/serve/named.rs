@@ -6,11 +6,13 @@ use crate::{serving::Serving, support::Place};
 
 const ANN: &str = "ann-0123456789abcdef";
 const BOB: &str = "bob-0123456789abcdef";
+/// A token without a user: it acts for the same principal as the command line, whose ids are used as they are.
+const NOBODY: &str = "nobody-0123456789abcdef";
 
 fn guarded() -> Place {
     let config = json!({
         "mcp_servers": {},
-        "serve": {"tokens": [{"token": ANN, "user": "ann"}, {"token": BOB, "user": "bob"}]},
+        "serve": {"tokens": [{"token": ANN, "user": "ann"}, {"token": BOB, "user": "bob"}, NOBODY]},
     });
     Place::new().with_file("switchboard.json", &config.to_string())
 }
@@ -73,6 +75,44 @@ async fn an_id_that_another_person_chose_is_as_free_as_any() {
         let sessions = server.get("/sessions").await.expect(200);
         assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1);
     }
+}
+
+#[tokio::test]
+async fn nobody_takes_an_id_before_its_owner_does() {
+    // What a hash without a key makes of "", "ann" and "default".
+    const COMPUTED: &str = "default.8a623e9c3a9cb374401e8c05";
+    for (path, asked) in [("/api/chat", ui as fn(&str) -> Value), ("/ag-ui", ag_ui)] {
+        let server = Serving::alone(guarded(), &[]).await.with_token(NOBODY);
+        let mut taken = asked("mine");
+        taken[if path == "/ag-ui" { "threadId" } else { "id" }] = json!(COMPUTED);
+        let answered = server.post(path, &taken).await;
+        assert_eq!(answered.header("x-switchboard-session-id"), COMPUTED);
+        let server = server.with_token(ANN);
+        let own = said(&server, path, &asked("one")).await;
+        assert_ne!(own, COMPUTED);
+        // Another user who knows the id comes to a session of their own.
+        let server = server.with_token(BOB);
+        let mut guessed = asked("two");
+        guessed[if path == "/ag-ui" { "threadId" } else { "id" }] = json!(own);
+        let other = server.post(path, &guessed).await;
+        assert_ne!(other.header("x-switchboard-session-id"), own, "{other:?}");
+        let server = server.with_token(ANN);
+        let shown = server.get(&format!("/sessions/{own}")).await.expect(200);
+        assert!(!shown["messages"].to_string().contains("two"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_stays_the_same_after_a_restart_and_differs_between_stores() {
+    let (place, other) = (guarded(), guarded());
+    let mut ids = Vec::new();
+    for place in [&place, &place, &other] {
+        let server = Serving::start(place, &[]).await.with_token(ANN);
+        ids.push(said(&server, "/api/chat", &ui("one")).await);
+        server.kill().await;
+    }
+    assert_eq!(ids[0], ids[1]);
+    assert_ne!(ids[0], ids[2]);
 }
 
 #[tokio::test]

@@ -27,6 +27,29 @@ impl fmt::Display for SessionId {
     }
 }
 
+/// The secret key with which a store derives session ids from names that clients choose. Its `Debug`
+/// shows nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct IdKey(String);
+
+impl IdKey {
+    /// A key of this text, which must be random.
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    /// Returns the secret bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for IdKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IdKey([secret])")
+    }
+}
+
 /// A conversation that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
@@ -91,6 +114,10 @@ pub trait SessionStore: Send + Sync {
     /// not an error. Fails with [`SessionStoreError::Busy`] while a process is at work on a run of
     /// it; a run that waits or was interrupted is forgotten with it.
     async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), SessionStoreError>;
+
+    /// Returns the key of this store for ids. It is random, made once, and the same for each process
+    /// that shares the store.
+    async fn id_key(&self) -> Result<IdKey, SessionStoreError>;
 
     /// Checks that the store can be read and written. A store that can be written does a small
     /// write here. The default only reads.

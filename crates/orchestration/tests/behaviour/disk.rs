@@ -7,8 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use switchboard_domain::{
-    AuditEntry, Message, Principal, RunRecord, RunSnapshot, RunState, RunStore, Session, SessionId,
-    SessionStore, SessionStoreError, StoredEvent,
+    AuditEntry, IdKey, Message, Principal, RunRecord, RunSnapshot, RunState, RunStore, Session,
+    SessionId, SessionStore, SessionStoreError, StoredEvent,
 };
 use switchboard_orchestration::RunEvent;
 use tokio::sync::watch;
@@ -366,6 +366,10 @@ impl SessionStore for Process {
     async fn delete(&self, _: &Principal, id: &SessionId) -> Stored<()> {
         self.disk.lock().sessions.remove(&id.0);
         Ok(())
+    }
+
+    async fn id_key(&self) -> Stored<IdKey> {
+        Ok(IdKey::new("the key of this test"))
     }
 }
 

@@ -307,8 +307,9 @@ impl Hub {
         active.get(run).filter(|it| it.owner == *owner).cloned()
     }
 
-    fn log_of(&self, run: &str) -> Option<Arc<RunLog>> {
-        self.active().get(run).map(|run| Arc::clone(&run.log))
+    fn log_of(&self, owner: &Principal, run: &str) -> Option<Arc<RunLog>> {
+        let run = self.active_run(owner, run)?;
+        Some(Arc::clone(&run.log))
     }
 
     /// Whoever reads a session waits here.

@@ -228,7 +228,7 @@ impl Cursor {
         };
         // Before the store is read: what begins after that tells of itself.
         let mut door = self.hub.door(&session);
-        if let Some(log) = self.hub.log_of(&self.run) {
+        if let Some(log) = self.hub.log_of(&self.owner, &self.run) {
             let news = log.news();
             self.log = Some((log, news));
             return More::Yes;

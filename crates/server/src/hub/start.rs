@@ -3,11 +3,12 @@
 use std::{fmt::Write as _, sync::Arc};
 
 use futures_util::StreamExt as _;
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 use switchboard_domain::{
-    ApprovalDecision, Approver, Message, Principal, Role, RunRecord, RunState, Session, SessionId,
-    SessionStoreError,
+    ApprovalDecision, Approver, IdKey, Message, Principal, Role, RunRecord, RunState, Session,
+    SessionId, SessionStoreError,
 };
 use switchboard_orchestration::{
     Agent, BegunWith, RunEventKind,
@@ -26,8 +27,11 @@ use crate::{Parameters, Problem, Wish, WishError, project::CLIENT};
 
 /// Characters of a session's title at most, where it is made of the first message.
 const TITLE: usize = 80;
-/// Characters of an id that a client chose which stand in the one that is kept.
-const SHOWN_OF_ID: usize = 96;
+/// Characters of an id that a client chose which stand in the stored one. With a dot and the hash there
+/// are 128 at most, so that a client can use the stored id, too.
+const SHOWN_OF_ID: usize = 95;
+/// Bytes of the keyed hash in a stored id.
+const BYTES_OF_TAG: usize = 16;
 
 impl Hub {
     /// Begins a run. It goes on whether or not anybody reads it.
@@ -377,19 +381,19 @@ impl Hub {
         })
     }
 
-    /// The session that a client means by an id of its own choice. Ids are one for all in a store, and what is another's
-    /// does not exist: so what a person with a name begins under such an id is kept under one that is theirs alone.
+    /// Returns the session that a client means by an id of its own choice. Ids are unique in a store, and
+    /// sessions of other principals do not exist for a client. So the session of a principal with a name
+    /// has an id that only this principal comes to.
     pub(crate) async fn session_named(
         &self,
         principal: &Principal,
         id: SessionId,
     ) -> Result<SessionId, Problem> {
-        if *principal == Principal::default()
-            || self.sessions().get(principal, &id).await?.is_some()
-        {
+        if *principal == Principal::default() || self.has_session(principal, &id).await? {
             return Ok(id);
         }
-        Ok(id_of(principal, &id))
+        let key = self.sessions().id_key().await?;
+        id_of(&key, principal, &id)
     }
 
     async fn has_session(&self, principal: &Principal, id: &SessionId) -> Result<bool, Problem> {
@@ -433,20 +437,25 @@ fn session_of(id: Option<SessionId>, title: String) -> Session {
     }
 }
 
-/// An id that nobody else can come to by an id of their choice. It tells which one was chosen.
-fn id_of(principal: &Principal, id: &SessionId) -> SessionId {
-    let mut digest = Sha256::new();
+/// Returns the id under which the session `id` of a principal is stored. It begins with `id`, cut at
+/// [`SHOWN_OF_ID`] characters. The rest is a keyed hash of tenant, user and `id`: nobody can compute
+/// it without the key of the store, and so nobody can take the id before its owner does.
+fn id_of(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId, Problem> {
+    let mac = Hmac::<Sha256>::new_from_slice(key.as_bytes());
+    // HMAC takes keys of any length.
+    let mut mac = mac.map_err(|_| Problem::internal())?;
     for part in [&principal.tenant, &principal.user, &id.0] {
-        digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-        digest.update(part);
+        mac.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        mac.update(part.as_bytes());
     }
-    let digest = digest.finalize();
+    let tag = mac.finalize().into_bytes();
     let mut mark = String::new();
-    for byte in digest.iter().take(12) {
+    for byte in tag.iter().take(BYTES_OF_TAG) {
+        // Writing to a string cannot fail.
         let _ = write!(mark, "{byte:02x}");
     }
     let shown: String = id.0.chars().take(SHOWN_OF_ID).collect();
-    SessionId(format!("{shown}.{mark}"))
+    Ok(SessionId(format!("{shown}.{mark}")))
 }
 
 /// A call that waits for a word is among these.
@@ -503,7 +512,36 @@ fn title_of(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::title_of;
+    use super::*;
+
+    #[test]
+    fn an_id_depends_on_the_key_and_on_each_part_of_the_principal() {
+        let principal = |tenant: &str, user: &str| Principal {
+            tenant: tenant.to_owned(),
+            user: user.to_owned(),
+        };
+        let id = |key: &str, tenant: &str, user: &str, id: &str| {
+            let named = SessionId(id.to_owned());
+            let id = id_of(&IdKey::new(key), &principal(tenant, user), &named);
+            id.unwrap().0
+        };
+        let stored = id("key", "acme", "ann", "chat");
+        assert_eq!(stored, id("key", "acme", "ann", "chat"));
+        let others = [
+            id("other", "acme", "ann", "chat"),
+            id("key", "acm", "eann", "chat"),
+            id("key", "acme", "annc", "hat"),
+            id("key", "", "ann", "chat"),
+            id("key", "acme", "bob", "chat"),
+            id("key", "acme", "ann", "chats"),
+        ];
+        let mark = |id: &str| id.rsplit_once('.').unwrap().1.to_owned();
+        for other in others {
+            assert_ne!(mark(&stored), mark(&other));
+        }
+        let long = id("key", "acme", "ann", &"x".repeat(128));
+        assert_eq!(long.len(), 128, "a client can use the stored id");
+    }
 
     #[test]
     fn a_title_is_the_first_line_cut_at_a_word() {

@@ -5,4 +5,5 @@ pub(crate) mod import;
 pub(crate) mod instance;
 pub(crate) mod ledger;
 pub(crate) mod run;
+pub(crate) mod secret;
 pub(crate) mod session;

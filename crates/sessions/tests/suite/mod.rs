@@ -71,6 +71,7 @@ behaviours! {
         what_is_old_is_forgotten,
         any_text_but_nul_is_kept,
         a_closed_store_refuses,
+        the_key_of_ids_is_made_once,
         a_newer_schema_is_refused,
         an_older_schema_is_brought_up_to_date,
         an_id_with_nul_is_found_nowhere,

@@ -337,6 +337,19 @@ pub(crate) async fn a_closed_store_refuses(place: Place) {
     assert_eq!(place.open().await.list(&me(), 9).await.unwrap().len(), 1);
 }
 
+pub(crate) async fn the_key_of_ids_is_made_once(place: Place) {
+    let stores = [place.open().await, place.open().await];
+    let (one, other) = tokio::join!(stores[0].id_key(), stores[1].id_key());
+    let key = one.unwrap();
+    assert_eq!(key, other.unwrap());
+    assert_eq!(key.as_bytes().len(), 64);
+    assert!(!format!("{key:?}").contains(std::str::from_utf8(key.as_bytes()).unwrap()));
+    for store in stores {
+        store.close().await;
+    }
+    assert_eq!(place.open().await.id_key().await.unwrap(), key);
+}
+
 pub(crate) async fn a_newer_schema_is_refused(place: Place) {
     place.open().await.close().await;
     raw(&place, "UPDATE switchboard_schema SET version = 1000").await;
