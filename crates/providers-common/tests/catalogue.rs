@@ -29,6 +29,7 @@ fn an_entry_has_limits_prices_and_abilities() {
             images: Some(true),
             documents: Some(true),
             audio: Some(false),
+            ..ModelCapabilities::default()
         }
     );
     assert_eq!(
