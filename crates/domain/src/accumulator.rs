@@ -3,7 +3,7 @@
 use crate::{
     ChatResponse, EventGrammar, FinishReason, GrammarViolation, Message, ModelEvent, Part,
     PartStart, ProviderState, Reasoning, Role, Text, ToolChoiceOutcome, ToolInput, ToolUse, Usage,
-    Warning,
+    Warning, check_depth,
 };
 
 /// Bytes of one tool input that are kept; a longer input is malformed.
@@ -83,6 +83,7 @@ impl ResponseAccumulator {
 
     /// Takes the next event.
     pub fn push(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
+        check_event_depth(event)?;
         let at = self.grammar.place(event)?;
         match event {
             ModelEvent::Started {
@@ -176,6 +177,23 @@ impl ResponseAccumulator {
             content,
         });
     }
+}
+
+/// Refuses a state or a whole part that could be stored and not be read again. The input of a tool
+/// use that streams is checked when it is complete, by [`ToolInput::parse`].
+fn check_event_depth(event: &ModelEvent) -> Result<(), GrammarViolation> {
+    let (index, checked) = match event {
+        ModelEvent::PartState { index, state } => (index, check_depth(&state.data)),
+        ModelEvent::PartStarted {
+            index,
+            part: PartStart::Whole { part },
+        } => (index, part.check_depth()),
+        _ => return Ok(()),
+    };
+    checked.map_err(|too_deep| GrammarViolation::TooDeep {
+        index: *index,
+        too_deep,
+    })
 }
 
 impl Slot {

@@ -284,3 +284,41 @@ proptest! {
         prop_assert!(malformed >= open_tools.len());
     }
 }
+
+#[test]
+fn provider_data_that_is_nested_too_deeply_is_refused() {
+    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let model = ModelId::new("test", "model");
+    for (levels, fits) in [
+        (crate::MAX_JSON_DEPTH, true),
+        (crate::MAX_JSON_DEPTH + 1, false),
+    ] {
+        let state = ProviderState::minted_by(&model, nested(levels));
+        let signed = ModelEvent::PartState {
+            index: 0,
+            state: Box::new(state.clone()),
+        };
+        let mut events = Vec::from(text(0, "said"));
+        events.extend([signed, finished(FinishReason::Stop)]);
+        assert_eq!(collect(&events).is_ok(), fits);
+        let block = Part::Opaque(crate::Opaque {
+            kind: "block".to_owned(),
+            text: None,
+            provider_state: state,
+        });
+        let whole = ModelEvent::PartStarted {
+            index: 0,
+            part: PartStart::Whole {
+                part: Box::new(block),
+            },
+        };
+        let answer = collect(&[whole, closed(0), finished(FinishReason::Stop)]);
+        match answer {
+            Ok(_) => assert!(fits),
+            Err(violation) => assert_eq!(
+                violation.to_string(),
+                "part 0 contains data that is nested more than 64 levels deep"
+            ),
+        }
+    }
+}

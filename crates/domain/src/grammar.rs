@@ -1,6 +1,6 @@
 //! In which order the events of an answer may come.
 
-use crate::{ModelEvent, PartStart};
+use crate::{ModelEvent, PartStart, TooDeep};
 
 /// An event that the grammar of [`ModelEvent`] does not allow here: a fault of the adapter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +30,14 @@ pub enum GrammarViolation {
         index: u32,
         /// The event's name.
         event: &'static str,
+    },
+    /// An opaque state or a whole part with too many levels of JSON.
+    #[error("part {index} contains data that is {too_deep}")]
+    TooDeep {
+        /// The index.
+        index: u32,
+        /// The limit.
+        too_deep: TooDeep,
     },
     /// Content, or a second `Finished`, after `Finished`.
     #[error("`{event}` after `finished`")]

@@ -20,6 +20,7 @@
 //! | [`request`], [`response`] | [`ChatRequest`], [`ChatResponse`], [`Warning`] |
 //! | [`event`], [`grammar`], [`accumulator`] | [`ModelEvent`], the order they come in, and the one place that assembles them |
 //! | [`error`] | [`ModelError`] |
+//! | [`json_depth`] | limits on the nesting of JSON |
 //! | [`port`] | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`Approver`] |
 //!
 //! ```
@@ -36,6 +37,7 @@ pub mod error;
 pub mod event;
 pub mod finish;
 pub mod grammar;
+pub mod json_depth;
 #[cfg(feature = "json-schema")]
 pub mod json_schema;
 pub mod media;
@@ -59,16 +61,19 @@ pub use error::{ModelError, ModelErrorKind, TimeoutPhase};
 pub use event::{ModelEvent, PartStart};
 pub use finish::FinishReason;
 pub use grammar::{EventGrammar, GrammarViolation};
+pub use json_depth::{
+    MAX_DOCUMENT_DEPTH, MAX_JSON_DEPTH, TooDeep, check_depth, check_document_depth,
+};
 pub use media::{Document, Media, MediaSource};
 pub use message::{Message, Opaque, Part, Reasoning, Role, Text};
 pub use model::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, AuditEntry, Candidates, ChatModel,
-    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MOST_WISH_BYTES,
-    MOST_WISH_DEPTH, ModelStream, Principal, ProgressSink, RunRecord, RunSnapshot, RunState,
-    RunStore, SampleError, SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore,
-    SessionStoreError, StoredEvent, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange,
-    ToolHostChanges, ToolOutput, ToolProgress, ToolRetry,
+    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MOST_WISH_BYTES, ModelStream,
+    Principal, ProgressSink, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
+    SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore, SessionStoreError,
+    StoredEvent, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange, ToolHostChanges,
+    ToolOutput, ToolProgress, ToolRetry,
 };
 #[cfg(feature = "mock")]
 pub use port::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{ProviderState, SharedObject};
+use crate::{ProviderState, SharedObject, check_depth};
 
 /// A JSON object with its keys in the order given.
 pub type JsonObject = Map<String, Value>;
@@ -57,26 +57,27 @@ impl ToolInput {
     /// Reads the text of an input that arrived whole.
     ///
     /// A tool without parameters is called with nothing, `null` or `""` by some models and servers;
-    /// these mean the empty object. Anything else that is no object is [`ToolInput::Malformed`].
+    /// these mean the empty object. Anything else that is no object is [`ToolInput::Malformed`], as
+    /// is an object with more than [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels.
     pub fn parse(raw: &str) -> Self {
         let text = raw.trim();
         if text.is_empty() {
             return JsonObject::new().into();
         }
         match serde_json::from_str::<Value>(text) {
-            Ok(value) => Self::from_value(value, raw),
+            Ok(value) => match fault(&value) {
+                None => Self::from_good(value),
+                Some(reason) => Self::malformed(raw, reason),
+            },
             Err(error) => Self::malformed(raw, format!("not valid JSON: {error}")),
         }
     }
 
     /// Takes an input that arrived as a JSON value, with the same rules as [`ToolInput::parse`].
     pub fn from_json(value: Value) -> Self {
-        match value {
-            Value::Object(object) => object.into(),
-            other => {
-                let raw = other.to_string();
-                Self::from_value(other, &raw)
-            }
+        match fault(&value) {
+            None => Self::from_good(value),
+            Some(reason) => Self::malformed(value.to_string(), reason),
         }
     }
 
@@ -104,25 +105,29 @@ impl ToolInput {
         }
     }
 
-    fn from_value(value: Value, raw: &str) -> Self {
+    /// Takes a value without a [`fault`].
+    fn from_good(value: Value) -> Self {
         match value {
             Value::Object(object) => object.into(),
-            Value::Null => JsonObject::new().into(),
-            Value::String(text) if text.trim().is_empty() => JsonObject::new().into(),
-            other => {
-                let found = match other {
-                    Value::Bool(_) => "a boolean",
-                    Value::Number(_) => "a number",
-                    Value::String(_) => "a string",
-                    _ => "an array",
-                };
-                Self::malformed(
-                    raw,
-                    format!("tool input must be a JSON object, got {found}"),
-                )
-            }
+            _ => JsonObject::new().into(),
         }
     }
+}
+
+/// Returns why a value is not the input of a tool.
+fn fault(value: &Value) -> Option<String> {
+    if let Err(too_deep) = check_depth(value) {
+        return Some(format!("tool input must not be {too_deep}"));
+    }
+    let found = match value {
+        Value::Object(_) | Value::Null => return None,
+        Value::String(text) if text.trim().is_empty() => return None,
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+    };
+    Some(format!("tool input must be a JSON object, got {found}"))
 }
 
 impl From<SharedObject> for ToolInput {
@@ -150,6 +155,31 @@ mod tests {
                 "{raw:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_object_that_is_nested_too_deeply_is_malformed() {
+        use crate::MAX_JSON_DEPTH;
+
+        for levels in [1, MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1, 120, 127, 200] {
+            let raw = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+            let input = ToolInput::parse(&raw);
+            assert_eq!(input.as_object().is_some(), levels <= MAX_JSON_DEPTH);
+            if let Ok(value) = serde_json::from_str(&raw) {
+                assert_eq!(ToolInput::from_json(value), input);
+            }
+            // Either form can be stored and read again.
+            let stored = serde_json::to_string(&input).unwrap();
+            assert_eq!(serde_json::from_str::<ToolInput>(&stored).unwrap(), input);
+        }
+        let raw = format!("{}{}", "[".repeat(100), "]".repeat(100));
+        let ToolInput::Malformed { reason, .. } = ToolInput::parse(&raw) else {
+            panic!("an array passed as an object");
+        };
+        assert_eq!(
+            reason,
+            "tool input must not be nested more than 64 levels deep"
+        );
     }
 
     #[test]

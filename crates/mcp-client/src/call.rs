@@ -101,6 +101,7 @@ pub(crate) async fn call(
                 if pass.settle(Outcome::Answered, Outcome::Answered, "") {
                     server.reassess();
                 }
+                let output = output.with_checked_depth();
                 return Ok(match &request.tool.promise {
                     Some(promise) => promise.hold(output),
                     None => output,

@@ -14,7 +14,10 @@ use rmcp::{
     service::{Peer, PeerRequestOptions, ServiceError},
 };
 use serde_json::Value;
-use switchboard_domain::ToolDefinition;
+use switchboard_domain::{
+    ToolDefinition, check_depth,
+    nearest::{did_you_mean, nearest},
+};
 
 use crate::{
     config::ServerConfig,
@@ -25,7 +28,6 @@ use crate::{
     server::Server,
     structured::Promise,
 };
-use switchboard_domain::nearest::{did_you_mean, nearest};
 
 /// A server whose list is longer than this many pages has lost its way.
 const MOST_PAGES: usize = 1000;
@@ -210,6 +212,13 @@ fn offered(config: &ServerConfig, found: Vec<Listed>, mut problems: Vec<String>)
             .as_ref()
             .is_none_or(|allowed| allowed.contains(&own_name));
         if !allowed || config.exclude_tools.contains(&own_name) {
+            continue;
+        }
+        let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
+        if let Err(too_deep) = schemas.into_iter().flatten().try_for_each(check_depth) {
+            problems.push(format!(
+                "a schema of tool `{own_name}` is {too_deep}, so the tool is left out"
+            ));
             continue;
         }
         if !names.insert(own_name.clone()) {

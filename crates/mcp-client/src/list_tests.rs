@@ -1,4 +1,5 @@
 use serde_json::json;
+use switchboard_domain::MAX_JSON_DEPTH;
 
 use super::*;
 
@@ -39,6 +40,34 @@ fn a_name_that_matches_no_tool_is_pointed_out() {
             "`exclude_tools` names `zzz`, a tool that it does not have",
         ]
     );
+}
+
+#[test]
+fn a_tool_whose_schema_is_nested_too_deeply_is_left_out() {
+    let nested = |levels: usize| {
+        (1..levels).fold(
+            json!({"type": "string"}),
+            |inner, _| json!({"items": inner}),
+        )
+    };
+    let listed = |name: &str, schema: &str, levels| {
+        let mut listed = json!({"name": name, "inputSchema": {"type": "object"}});
+        listed[schema] = nested(levels);
+        convert::tool_from_json("s", &listed).unwrap()
+    };
+    let found = vec![
+        listed("good", "inputSchema", MAX_JSON_DEPTH),
+        listed("input", "inputSchema", MAX_JSON_DEPTH + 1),
+        listed("output", "outputSchema", MAX_JSON_DEPTH + 1),
+    ];
+    let offered = offered(&ServerConfig::http("s", "http://h/"), found, Vec::new());
+    assert_eq!(names(&offered), ["good"]);
+    let problem = |name| {
+        format!(
+            "a schema of tool `{name}` is nested more than 64 levels deep, so the tool is left out"
+        )
+    };
+    assert_eq!(offered.problems, [problem("input"), problem("output")]);
 }
 
 #[test]

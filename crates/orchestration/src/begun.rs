@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_domain::{MOST_WISH_BYTES, MOST_WISH_DEPTH};
+use switchboard_domain::{MOST_WISH_BYTES, check_depth};
 
 use crate::{Agent, RunOptions};
 
@@ -41,7 +41,7 @@ impl BegunWith {
     pub fn stored(mut self) -> Option<Value> {
         let fits = |value: &Value| {
             let text = serde_json::to_vec(value);
-            text.is_ok_and(|text| text.len() <= MOST_WISH_BYTES) && depth(value) <= MOST_WISH_DEPTH
+            text.is_ok_and(|text| text.len() <= MOST_WISH_BYTES) && check_depth(value).is_ok()
         };
         let whole = serde_json::to_value(&self).ok()?;
         if fits(&whole) {
@@ -61,16 +61,6 @@ impl BegunWith {
     pub fn options(&self) -> Option<RunOptions> {
         RunOptions::deserialize(self.options.as_ref()?).ok()
     }
-}
-
-/// How many lists and objects are within each other.
-fn depth(value: &Value) -> usize {
-    let deepest = match value {
-        Value::Array(values) => values.iter().map(depth).max(),
-        Value::Object(fields) => fields.values().map(depth).max(),
-        _ => return 0,
-    };
-    1 + deepest.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use switchboard_domain::{MockChatModel, ModelCapabilities, ModelId};
+use switchboard_domain::{MAX_JSON_DEPTH, MockChatModel, ModelCapabilities, ModelId};
 
 use super::*;
 use crate::{ApprovalPolicy, approval::Rule};
@@ -58,7 +58,7 @@ fn options_that_are_too_large_are_left_out() {
         ..BegunWith::of(&agent(options))
     };
     assert_eq!(begun.stored(), Some(json!({"without_tools": true})));
-    let deep = (0..MOST_WISH_DEPTH).fold(json!({}), |inner, _| json!([inner]));
+    let deep = (0..MAX_JSON_DEPTH).fold(json!({}), |inner, _| json!([inner]));
     let begun = BegunWith {
         parameters: Some(deep),
         ..BegunWith::default()

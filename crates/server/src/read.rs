@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
+use switchboard_domain::{JsonObject, SharedObject, check_depth, check_document_depth};
 
 use crate::{App, Problem};
 
@@ -101,6 +102,11 @@ async fn whole(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Pr
 }
 
 fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    check_document_depth(bytes).map_err(|too_deep| {
+        Problem::malformed(format!(
+            "the body is {too_deep}: put fewer arrays and objects inside each other"
+        ))
+    })?;
     serde_json::from_slice(bytes).map_err(|error| match error.classify() {
         Category::Data => Problem::unfitting(format!("the body does not fit: {error}")),
         _ if bytes.is_empty() => Problem::malformed("the body is empty: send JSON"),
@@ -151,6 +157,15 @@ pub(crate) fn check_id(id: &str, problem: impl FnOnce() -> Problem) -> Result<()
         return Err(problem());
     }
     Ok(())
+}
+
+/// Refuses an object that is nested too deeply.
+pub(crate) fn check_object(field: &str, object: JsonObject) -> Result<JsonObject, Problem> {
+    let object = SharedObject::from(object);
+    match check_depth(object.as_value()) {
+        Ok(()) => Ok(object.into_object()),
+        Err(too_deep) => Err(Problem::invalid(field, format!("`{field}` is {too_deep}"))),
+    }
 }
 
 /// Refuses text that no store takes.

@@ -55,6 +55,14 @@ fn what_is_no_json_is_told_from_what_does_not_fit() {
     assert_eq!(status(b"\xff"), Err(400));
     assert_eq!(status(b"{}"), Err(422));
     assert_eq!(status(b"[256]"), Err(422));
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    assert!(json::<Value>(nested(96).as_bytes()).is_ok());
+    let refused = json::<Value>(nested(97).as_bytes()).unwrap_err();
+    assert_eq!(refused.status, 400);
+    assert!(
+        refused.detail.contains("nested more than 96 levels deep"),
+        "{refused}"
+    );
     let deep = "[".repeat(1_000_000);
     assert_eq!(json::<Value>(deep.as_bytes()).unwrap_err().status, 400);
 }
@@ -67,6 +75,12 @@ fn what_can_be_no_id_is_looked_for_nowhere() {
         assert_eq!(check_id(wrong, problem).unwrap_err().status, 404);
     }
     assert!(check_text("message", "any\ntext").is_ok());
+    let field = |levels: usize| {
+        let value = (1..levels).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+        check_object("input", [("a".to_owned(), value)].into_iter().collect())
+    };
+    assert!(field(64).is_ok());
+    assert_eq!(&*field(65).unwrap_err().field.unwrap(), "input");
     assert_eq!(
         &*check_text("message", "a\0").unwrap_err().field.unwrap(),
         "message"

@@ -6,6 +6,7 @@
 use serde_json::value::RawValue;
 use switchboard_domain::{
     Message, Principal, RunRecord, RunState, Session, SessionId, SessionStoreError,
+    check_document_depth,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use uuid::Uuid;
@@ -213,6 +214,9 @@ impl Import {
         if events.is_empty() {
             return Ok(());
         }
+        for event in events {
+            check_depth("an event", event)?;
+        }
         let first = self.at.last_event + 1;
         self.at.last_event += events.len() as u64;
         let lines: Vec<String> = events
@@ -346,13 +350,22 @@ fn check_version(element: &str) -> Result<(), ImportError> {
 
 /// The texts of messages that are messages.
 fn checked(messages: &[Box<RawValue>]) -> Result<Vec<String>, ImportError> {
-    let check = |message: &RawValue| match serde_json::from_str::<Message>(message.get()) {
-        Ok(_) => Ok(message.get().to_owned()),
-        Err(error) => Err(ImportError::malformed(format!(
-            "a message cannot be read: {error}"
-        ))),
+    let check = |message: &RawValue| {
+        check_depth("a message", message)?;
+        match serde_json::from_str::<Message>(message.get()) {
+            Ok(_) => Ok(message.get().to_owned()),
+            Err(error) => Err(ImportError::malformed(format!(
+                "a message cannot be read: {error}"
+            ))),
+        }
     };
     messages.iter().map(|message| check(message)).collect()
+}
+
+/// Refuses a document that could not be read from the store.
+fn check_depth(what: &str, document: &RawValue) -> Result<(), ImportError> {
+    check_document_depth(document.get().as_bytes())
+        .map_err(|too_deep| ImportError::malformed(format!("{what} is {too_deep}")))
 }
 
 /// What was written of an import that is not over. Removed with this.

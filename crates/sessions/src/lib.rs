@@ -32,6 +32,7 @@
 #![deny(missing_docs)]
 
 mod database;
+mod depth;
 mod elements;
 mod error;
 mod export;

@@ -12,6 +12,7 @@ use tokio::{runtime::Handle, task::spawn_blocking};
 use crate::{
     OpenError, StoreOptions,
     database::{Connection, has_nul},
+    depth,
     instance::Liveness,
     long_read::LongRead,
     place::{BUSY, BUSY_WITH_TABLES, Place, make_private},
@@ -369,6 +370,7 @@ impl RunStore for Store {
         snapshot: &RunSnapshot,
     ) -> Result<(), SessionStoreError> {
         can_be_there(run)?;
+        depth::check("the state of a run", &snapshot.state)?;
         let write = Save {
             run: run.to_owned(),
             events: AppendEvents::new(run, events)?,

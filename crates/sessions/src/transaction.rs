@@ -7,6 +7,7 @@ use switchboard_domain::{Message, Principal, SessionId, SessionStoreError};
 
 use crate::{
     database::{Connection, Row, Rows, Value, has_nul, values},
+    depth,
     error::storage,
     instance::Liveness,
 };
@@ -237,8 +238,10 @@ pub(crate) fn texts(
     operation: &'static str,
     messages: &[Arc<Message>],
 ) -> Result<Vec<String>, SessionStoreError> {
-    let texts = messages.iter().map(serde_json::to_string);
-    texts
-        .collect::<Result<_, _>>()
-        .map_err(|error| storage(operation, error))
+    let texts = messages.iter().map(|message| {
+        let text = serde_json::to_string(message).map_err(|error| storage(operation, error))?;
+        depth::check("a message", &text)?;
+        Ok(text)
+    });
+    texts.collect()
 }

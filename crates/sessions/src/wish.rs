@@ -1,7 +1,9 @@
 //! What a run was begun with, as it is stored.
 
 use serde_json::Value;
-use switchboard_domain::{MOST_WISH_BYTES, MOST_WISH_DEPTH, SessionStoreError};
+use switchboard_domain::{MAX_JSON_DEPTH, MOST_WISH_BYTES, SessionStoreError, check_depth};
+
+use crate::depth;
 
 const WHAT: &str = "the wish of a run";
 
@@ -10,35 +12,17 @@ pub(crate) fn text(wish: Option<&Value>) -> Result<Option<String>, SessionStoreE
     let Some(wish) = wish.filter(|wish| !wish.is_null()) else {
         return Ok(None);
     };
-    // Before it is written: what is nested too deep is nothing to walk through.
-    if is_deeper(wish, MOST_WISH_DEPTH) {
-        return Err(too_large(MOST_WISH_DEPTH + 1, MOST_WISH_DEPTH, "levels"));
-    }
+    check_depth(wish).map_err(|_| depth::too_deep(WHAT, MAX_JSON_DEPTH))?;
     let text = wish.to_string();
     if text.len() > MOST_WISH_BYTES {
-        return Err(too_large(text.len(), MOST_WISH_BYTES, "bytes"));
+        return Err(SessionStoreError::TooLarge {
+            what: WHAT,
+            actual: text.len().try_into().unwrap_or(u64::MAX),
+            most: MOST_WISH_BYTES.try_into().unwrap_or(u64::MAX),
+            unit: "bytes",
+        });
     }
     Ok(Some(text))
-}
-
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    let Some(within) = levels.checked_sub(1) else {
-        return value.is_array() || value.is_object();
-    };
-    match value {
-        Value::Array(items) => items.iter().any(|item| is_deeper(item, within)),
-        Value::Object(fields) => fields.values().any(|field| is_deeper(field, within)),
-        _ => false,
-    }
-}
-
-fn too_large(actual: usize, most: usize, unit: &'static str) -> SessionStoreError {
-    SessionStoreError::TooLarge {
-        what: WHAT,
-        actual: actual.try_into().unwrap_or(u64::MAX),
-        most: most.try_into().unwrap_or(u64::MAX),
-        unit,
-    }
 }
 
 #[cfg(test)]
@@ -63,8 +47,8 @@ mod tests {
             refused.to_string(),
             "the wish of a run has 65537 bytes, and 65536 are kept at most"
         );
-        assert!(text(Some(&nested(MOST_WISH_DEPTH))).is_ok());
-        let refused = text(Some(&nested(MOST_WISH_DEPTH + 1))).unwrap_err();
+        assert!(text(Some(&nested(MAX_JSON_DEPTH))).is_ok());
+        let refused = text(Some(&nested(MAX_JSON_DEPTH + 1))).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "the wish of a run has 65 levels, and 64 are kept at most"

@@ -11,6 +11,7 @@ mod connections;
 mod continued;
 mod crash;
 mod decisions;
+mod deep;
 mod dialects;
 mod document;
 mod engine;

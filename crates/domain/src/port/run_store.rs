@@ -54,17 +54,15 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// What it was begun with, for whoever goes on with it in another process: the writer's matter, and nothing
-    /// to the store. At most [`MOST_WISH_BYTES`]; `null` counts as none. Kept by [`RunStore::begin`], and never
-    /// changed.
+    /// to the store. At most [`MOST_WISH_BYTES`], and
+    /// [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels; `null` counts as none. Kept by
+    /// [`RunStore::begin`], and never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wish: Option<Value>,
 }
 
 /// The most that a [wish](RunRecord::wish) may be, in bytes of JSON: it comes with every record in a list.
 pub const MOST_WISH_BYTES: usize = 64 << 10;
-
-/// The most that the lists and objects of a [wish](RunRecord::wish) may be within each other.
-pub const MOST_WISH_DEPTH: usize = 64;
 
 /// One event of a run. What is in it is the writer's matter.
 #[derive(Debug, Clone, PartialEq, Eq)]

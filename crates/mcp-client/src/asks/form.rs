@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use switchboard_domain::{
-    JsonObject,
+    JsonObject, check_depth,
     json_schema::{Draft, SchemaOptions, SchemaValidator},
 };
 
@@ -19,6 +19,7 @@ pub(super) struct Form {
 impl Form {
     /// Fails with what is wrong with a schema that is no form.
     pub(super) fn read(schema: &Value) -> Result<Self, String> {
+        check_depth(schema).map_err(|too_deep| format!("its form is {too_deep}"))?;
         let properties = schema.get("properties").and_then(Value::as_object);
         let properties = properties.ok_or("its form has no `properties`")?.clone();
         if let Some((name, _)) = properties.iter().find(|(_, field)| !is_a_field(field)) {

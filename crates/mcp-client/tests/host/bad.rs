@@ -229,6 +229,13 @@ impl Server {
                 }
                 _ => Reply::Usual,
             }),
+            "deep call" => self.answer(|method, _| match method {
+                "tools/call" => {
+                    let deep = (0..100).fold(json!(1), |inner, _| json!({"k": inner}));
+                    Reply::Result(json!({"content": [], "structuredContent": deep}))
+                }
+                _ => Reply::Usual,
+            }),
             // For ever, in the first call of its first life.
             "hangs in a call" => {
                 let mark = std::env::var("MARK").unwrap();

@@ -52,6 +52,20 @@ async fn content_of_an_unknown_kind_does_not_hide_the_rest() {
 }
 
 #[tokio::test]
+async fn a_result_that_is_nested_too_deeply_is_an_error_of_the_tool() {
+    let host = host([program("s", "deep call")]).await;
+    let output = call(&host, "s__work", json!({})).await.unwrap();
+    assert!(output.is_error);
+    assert_eq!(
+        output.content,
+        [ToolContent::text(
+            "The tool ran, and its result cannot be used: it is nested more than 64 levels deep."
+        )]
+    );
+    assert_eq!(output.structured, None);
+}
+
+#[tokio::test]
 async fn a_tool_or_server_that_is_not_there_is_named_with_what_is() {
     let mut config = program("s", BOTH_ERAS);
     config.allowed_tools = Some(vec!["echo".to_owned()]);

@@ -6,12 +6,10 @@
 //! nothing is guessed: what stands around the object must be words, not another piece of data.
 
 use serde_json::{Map, Number, Value};
-use switchboard_domain::{JsonObject, ToolInput};
+use switchboard_domain::{JsonObject, MAX_JSON_DEPTH, ToolInput};
 
 use super::repair::{Repair, quoted};
 
-/// As deep as `serde_json` reads.
-const DEEPEST: usize = 127;
 /// How many times an object may be wrapped in a JSON string.
 const MOST_STRINGS: usize = 2;
 
@@ -202,10 +200,8 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&mut self, depth: usize) -> Option<Value> {
-        if depth > DEEPEST {
-            return None;
-        }
         match self.peek()? {
+            b'{' | b'[' if depth == MAX_JSON_DEPTH => None,
             b'{' => self.object(depth).map(Value::Object),
             b'[' => self.array(depth).map(Value::Array),
             b'"' => self.string().map(Value::String),

@@ -135,8 +135,10 @@ fn what_is_malformed_for_another_reason_than_its_text_stays_so() {
 fn depth_is_bounded() {
     let deep = format!("x {}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
     assert_eq!(fix(&deep), None);
-    let fine = format!("x {}1{}", "{\"a\":".repeat(120), "}".repeat(120));
-    assert!(fix(&fine).is_some());
+    for (levels, fits) in [(MAX_JSON_DEPTH, true), (MAX_JSON_DEPTH + 1, false)] {
+        let text = format!("x {}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        assert_eq!(fix(&text).is_some(), fits, "{levels}");
+    }
 }
 
 /// JSON text with trailing commas, Python's literals and line breaks.

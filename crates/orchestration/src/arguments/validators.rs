@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Value, json};
 use switchboard_domain::{
-    JsonObject, SharedObject, ToolDefinition, ToolInput,
+    JsonObject, SharedObject, ToolDefinition, ToolInput, check_depth,
     json_schema::{SchemaValidator, TooExpensive},
 };
 
@@ -184,6 +184,8 @@ fn fitting(
         let (input, repairs) = fit::fit(validator, schema, &definition.name, input, excuses)?;
         (input.into(), repairs)
     };
+    // JSON that was read out of a string adds levels.
+    check_depth(input.as_value()).ok()?;
     Some(Checked { input, repairs })
 }
 

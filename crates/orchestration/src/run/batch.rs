@@ -190,7 +190,7 @@ impl CallEnd {
 
 impl From<ToolAnswer> for CallEnd {
     fn from(answer: ToolAnswer) -> Self {
-        let (output, failure) = match answer.result {
+        let (output, failure) = match answer.result.map(ToolOutput::with_checked_depth) {
             Ok(output) => {
                 let failure = if output.is_error {
                     Some(ToolFailure::ToolError)

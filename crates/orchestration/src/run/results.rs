@@ -9,7 +9,7 @@ use std::{
 
 use switchboard_domain::{
     ApprovalDecision, ApprovalScope, Message, Part, Role, SharedObject, ToolDefinition, ToolOutput,
-    ToolResult,
+    ToolResult, check_depth,
 };
 
 use super::{
@@ -167,10 +167,11 @@ impl Run {
                 scope,
             } => {
                 let edited = SharedObject::from(edited);
-                let checked = match definition {
-                    Some(definition) => self.validators.check(definition, &edited),
+                let checked = match (check_depth(edited.as_value()), definition) {
+                    (Err(too_deep), _) => Err(format!("it is {too_deep}")),
+                    (Ok(()), Some(definition)) => self.validators.check(definition, &edited),
                     // Nothing runs unchecked.
-                    None => Err("the tool is no longer there".to_owned()),
+                    (Ok(()), None) => Err("the tool is no longer there".to_owned()),
                 };
                 match checked {
                     Ok(()) => return Ok((edited, scope, true)),

@@ -15,7 +15,7 @@ use futures_util::stream;
 use serde_json::Value;
 use switchboard_domain::{
     ToolCall, ToolCallError, ToolCatalog, ToolDefinition, ToolHost, ToolHostChanges, ToolOrigin,
-    ToolOutput,
+    ToolOutput, check_depth,
 };
 use switchboard_orchestration::RunEventKind;
 
@@ -63,6 +63,8 @@ impl ClientTools {
             if !schema.is_object() {
                 return Err(refused("its schema is no object"));
             }
+            check_depth(&schema)
+                .map_err(|too_deep| refused(&format!("its schema is {too_deep}")))?;
             definitions.push(definition(&name, description, schema));
         }
         Ok(Some(Self::of(definitions)))

@@ -20,7 +20,7 @@ use crate::{
     App, Problem,
     hub::type_of,
     problem::ProblemBody,
-    read::{ReadJson, ReadPath, ReadQuery, check_id, check_text},
+    read::{ReadJson, ReadPath, ReadQuery, check_id, check_object, check_text},
     schema,
     security::Caller,
     sse,
@@ -119,7 +119,12 @@ impl Decision {
             Some(Scope::Always) => ApprovalScope::Always,
         };
         match (self.word, self.input, self.reason) {
-            (Word::Allow, input, None) => Ok(ApprovalDecision::Allow { input, scope }),
+            (Word::Allow, input, None) => {
+                let input = input
+                    .map(|input| check_object("input", input))
+                    .transpose()?;
+                Ok(ApprovalDecision::Allow { input, scope })
+            }
             (Word::Deny, None, reason) => {
                 if let Some(reason) = &reason {
                     check_text("reason", reason)?;
@@ -140,7 +145,7 @@ impl Answer {
     fn checked(self) -> Result<ElicitationAnswer, Problem> {
         match (self.action, self.content) {
             (Action::Accept, content) => Ok(ElicitationAnswer::Accept {
-                content: content.unwrap_or_default(),
+                content: check_object("content", content.unwrap_or_default())?,
             }),
             (_, Some(_)) => Err(Problem::invalid(
                 "content",

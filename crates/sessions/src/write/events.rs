@@ -8,6 +8,7 @@ use switchboard_domain::{SessionStoreError, StoredEvent};
 use super::run::{changed, not_mine};
 use crate::{
     database::{Rows, Value, values},
+    depth,
     error::Refusal,
     transaction::Transaction,
     writer::Write,
@@ -35,6 +36,9 @@ impl AppendEvents {
         let mut numbered = events.iter().zip(first..);
         if !numbered.all(|(event, seq)| event.seq == seq) {
             return Err(changed(run, "the events have gaps"));
+        }
+        for event in events {
+            depth::check("an event", &event.json)?;
         }
         Ok(Some(Self {
             run: run.into(),

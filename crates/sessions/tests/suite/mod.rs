@@ -82,6 +82,7 @@ behaviours! {
         a_run_that_answers_anew_sets_aside_what_was_said,
         a_wish_is_kept_with_its_run,
         what_cannot_be_read_is_told_apart,
+        what_is_nested_too_deeply_is_not_stored,
         events_have_no_gaps,
         events_are_numbered_through_a_session,
         many_runs_write_at_once,
@@ -105,6 +106,7 @@ behaviours! {
         what_is_there_is_not_imported_again,
         new_ids_make_another_session,
         what_is_no_export_changes_nothing,
+        what_is_nested_too_deeply_is_not_imported,
         an_import_that_is_given_up_leaves_nothing,
         an_import_of_a_dead_process_is_removed;
 }

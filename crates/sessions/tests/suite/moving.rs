@@ -312,6 +312,30 @@ pub(crate) async fn new_ids_make_another_session(place: Place) {
     }
 }
 
+pub(crate) async fn what_is_nested_too_deeply_is_not_imported(place: Place) {
+    let store = place.open().await;
+    fill(&store).await;
+    let text = export(&store, &me(), Some(&id("s"))).await;
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let (event, answer) = ("{\"seq\":1,", "\"\u{1f600} \\\"]}\"");
+    assert!(text.contains(event) && text.contains(answer), "{text}");
+    for (levels, fits) in [(80, true), (96, false), (126, false)] {
+        let deep_event = format!("{event}\"deep\":{},", nested(levels));
+        let deep_text = format!("{answer},\"deep\":{}", nested(levels));
+        for changed in [
+            text.replacen(event, &deep_event, 1),
+            text.replacen(answer, &deep_text, 1),
+        ] {
+            let imported = import(&store, &changed, ImportIds::New).await;
+            assert_eq!(imported.is_ok(), fits, "{levels}: {imported:?}");
+            if let Err(error) = imported {
+                let told = error.to_string();
+                assert!(told.contains("nested more than 96 levels deep"), "{told}");
+            }
+        }
+    }
+}
+
 pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
     let store = place.open().await;
     fill(&store).await;

@@ -1,6 +1,7 @@
 use std::{collections::HashSet, sync::Arc};
 
-use switchboard_domain::{MOST_WISH_BYTES, Message, SessionStoreError as Error};
+use serde_json::json;
+use switchboard_domain::{MOST_WISH_BYTES, Message, SessionStoreError as Error, ToolResult};
 use switchboard_domain::{
     RunRecord, RunSnapshot, RunState, RunStore as _, SessionStore as _, StoredEvent,
 };
@@ -192,6 +193,57 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
         second.messages(&me(), &id("s"), 0).await.unwrap(),
         says(&["go"])
     );
+}
+
+/// Whatever the store writes, it can read again.
+pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
+    let store = place.open().await;
+    at_work(&store, "s", "r").await;
+    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let message = |levels: usize| {
+        let mut result = ToolResult::text("1", "t", "text");
+        result.structured = Some(nested(levels).into());
+        vec![Arc::new(Message::tool_results([result]))]
+    };
+    let snapshot = |state: usize, messages: usize| RunSnapshot {
+        state: nested(state).to_string().into(),
+        from: 0,
+        messages: message(messages),
+    };
+    let event = |levels: usize| {
+        [StoredEvent {
+            seq: 1,
+            json: nested(levels).to_string().into(),
+        }]
+    };
+    for (what, refused) in [
+        ("an event", store.append_events("r", &event(97)).await),
+        (
+            "the state of a run",
+            store.save("r", &snapshot(97, 1)).await,
+        ),
+        ("a message", store.save("r", &snapshot(1, 97)).await),
+        (
+            "a message",
+            store
+                .release("r", RunState::Finished, None, 1, &message(97))
+                .await,
+        ),
+    ] {
+        let told = refused.unwrap_err().to_string();
+        let expected = format!("{what} has 97 levels, and 96 are kept at most");
+        assert_eq!(told, expected);
+    }
+    store.append_events("r", &event(96)).await.unwrap();
+    store.save("r", &snapshot(96, 64)).await.unwrap();
+    let read = store.snapshot(&me(), "r").await.unwrap().unwrap();
+    assert_eq!(read, snapshot(96, 64));
+    store
+        .release("r", RunState::Finished, None, 1, &message(64))
+        .await
+        .unwrap();
+    let read = store.messages(&me(), &id("s"), 1).await.unwrap();
+    assert_eq!(read, message(64));
 }
 
 /// A run of which this version cannot read something can still be ended, since that is known from a disk that

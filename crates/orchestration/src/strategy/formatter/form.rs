@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use serde_json::Value;
-use switchboard_domain::json_schema::SchemaValidator;
+use switchboard_domain::{check_depth, json_schema::SchemaValidator};
 
 /// A JSON Schema that an answer is to fit. Cheap to clone.
 #[derive(Clone)]
@@ -27,6 +27,7 @@ impl Form {
         if !schema.is_object() {
             return Err(unfit("it is no object".to_owned()));
         }
+        check_depth(&schema).map_err(|too_deep| unfit(format!("it is {too_deep}")))?;
         let validator =
             SchemaValidator::compile(&schema).map_err(|error| unfit(error.to_string()))?;
         Ok(Self {

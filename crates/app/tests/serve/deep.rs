@@ -1,0 +1,457 @@
+//! JSON that is nested more deeply than the stores can read again, through every entrance.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use async_trait::async_trait;
+use axum::{Json, Router, http::StatusCode, response::IntoResponse as _, routing::post};
+use futures_util::{StreamExt as _, stream};
+use proptest::{
+    prelude::{Just, Strategy as _, prop, prop_oneof},
+    strategy::ValueTree as _,
+    test_runner::TestRunner,
+};
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ChatModel, ChatRequest,
+    FinishReason, MAX_JSON_DEPTH, Message, ModelCapabilities, ModelError, ModelEvent, ModelId,
+    ModelStream, PartStart, Principal, ProviderState, Role, RunState, RunStore as _, Session,
+    SessionId, SessionStore as _, ToolCall, ToolCallError, ToolCatalog, ToolContent,
+    ToolDefinition, ToolHost, ToolHostChanges, ToolOutput, check_depth,
+};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, RunEvent, RunOptions,
+    journal::{Journal, Kept, KeptEnd, KeptRun},
+};
+use switchboard_sessions::{ImportIds, Store, StoreOptions};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use crate::{
+    serving::{Serving, place},
+    support::Place,
+};
+
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, _| json!({"k": inner}))
+}
+
+/// An MCP server whose only tool answers with data of as many levels as asked for.
+struct Digger {
+    url: String,
+    task: JoinHandle<()>,
+}
+
+impl Digger {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let router = Router::new().route("/mcp", post(dig));
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { url, task }
+    }
+
+    fn config(&self, approve: &str) -> Value {
+        json!({"mcpServers": {"pit": {"url": self.url}}, "approve": approve})
+    }
+}
+
+impl Drop for Digger {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn dig(Json(message): Json<Value>) -> axum::response::Response {
+    let params = &message["params"];
+    let result = match message["method"].as_str().unwrap_or_default() {
+        "initialize" => json!({
+            "protocolVersion": params["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "pit", "version": "1"},
+        }),
+        "tools/list" => json!({"tools": [
+            {"name": "dig", "description": "Digs.", "inputSchema": {"type": "object"}},
+        ]}),
+        "tools/call" => {
+            let levels = params["arguments"]["levels"].as_u64().unwrap();
+            let levels = usize::try_from(levels).unwrap();
+            json!({
+                "content": [{"type": "text", "text": "dug"}],
+                "structuredContent": nested(levels),
+            })
+        }
+        method if method.starts_with("notifications/") => {
+            return StatusCode::ACCEPTED.into_response();
+        }
+        _ => {
+            let error = json!({"code": -32601, "message": "no such method"});
+            return Json(json!({"jsonrpc": "2.0", "id": message["id"], "error": error}))
+                .into_response();
+        }
+    };
+    Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).into_response()
+}
+
+/// Ends the server and moves a session to a place of its own. Returns the session as shown there.
+async fn moved(server: Serving, from: &Place, session: &str) -> Value {
+    server.kill().await;
+    let exported = from.run(["sessions", "export", session]).await;
+    assert_eq!(exported.code, 0, "{exported}");
+    let to = Place::new().with_file("export.json", &exported.stdout);
+    let imported = to.run(["sessions", "import", "export.json"]).await;
+    assert_eq!(imported.code, 0, "{imported}");
+    let shown = to.run(["sessions", "show", session, "-o", "json"]).await;
+    assert_eq!(shown.code, 0, "{shown}");
+    serde_json::from_str(&shown.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_session_with_a_result_of_125_levels_is_read_and_moved() {
+    let (pit, fake) = (Digger::start().await, FakeModel::start().await.unwrap());
+    let place = place(&fake, &pit.config("all"));
+    let server = Serving::start(&place, &[]).await;
+    let mut asked = json!({"message": "Dig."});
+    for levels in [MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1, 125] {
+        fake.answer(Answer::openai_chat([Say::call(
+            format!("call_{levels}"),
+            "pit__dig",
+            json!({"levels": levels}),
+        )]));
+        fake.answer(Answer::openai_chat([Say::text("Done.")]));
+        let answered = server.post("/chat", &asked).await.expect(200);
+        assert_eq!(answered["outcome"], "completed", "{answered}");
+        let call = &answered["tool_calls"][0];
+        let fits = levels == MAX_JSON_DEPTH;
+        assert_eq!(call["is_error"], !fits, "{call}");
+        if fits {
+            assert_eq!(call["result"]["structured"], nested(levels));
+        } else {
+            let told = call["result"]["content"][0]["text"].as_str().unwrap();
+            assert!(told.contains("nested more than 64 levels deep"), "{told}");
+        }
+        let session = &answered["session_id"];
+        asked["session_id"] = session.clone();
+        let path = format!("/sessions/{}", session.as_str().unwrap());
+        server.get(&path).await.expect(200);
+    }
+    let session = asked["session_id"].as_str().unwrap().to_owned();
+    let shown = moved(server, &place, &session).await;
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 12, "{shown}");
+}
+
+#[tokio::test]
+async fn a_call_with_arguments_of_124_levels_does_not_wait_for_ever() {
+    let (pit, fake) = (Digger::start().await, FakeModel::start().await.unwrap());
+    fake.answer(Answer::openai_chat([Say::call(
+        "call_1",
+        "pit__dig",
+        nested(124),
+    )]));
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    let place = place(&fake, &pit.config("ask"));
+    let server = Serving::start(&place, &[]).await;
+    let asked = json!({"message": "Dig."});
+    let answered = server.post("/chat", &asked).await.expect(200);
+    let call = &answered["tool_calls"][0];
+    assert_eq!(call["failure"], "malformed_input", "{call}");
+    let told = call["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(told.contains("nested more than 64 levels deep"), "{told}");
+    let run = answered["run_id"].as_str().unwrap();
+    server.get(&format!("/runs/{run}")).await.expect(200);
+    let session = answered["session_id"].as_str().unwrap().to_owned();
+    moved(server, &place, &session).await;
+}
+
+#[tokio::test]
+async fn what_a_client_sends_is_checked() {
+    let (pit, fake) = (Digger::start().await, FakeModel::start().await.unwrap());
+    let place = place(&fake, &pit.config("ask"));
+    let server = Serving::start(&place, &[]).await;
+    let deep = json!({"message": "Dig.", "more": nested(100)});
+    assert_eq!(server.post("/chat", &deep).await.problem(400), "malformed");
+    let parameters = nested(MAX_JSON_DEPTH + 1);
+    let tool = json!({"type": "function", "function": {"name": "own", "parameters": parameters}});
+    let said = json!([{"role": "user", "content": "Dig."}]);
+    let asked = json!({"model": "default", "messages": said, "tools": [tool]});
+    let refused = server.post("/v1/chat/completions", &asked).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(
+        refused.text.contains("nested more than 64 levels deep"),
+        "{refused:?}"
+    );
+
+    fake.answer(Answer::openai_chat([Say::call(
+        "call_1",
+        "pit__dig",
+        json!({"levels": 1}),
+    )]));
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    let accepted = server.post("/chat", &json!({"message": "Dig."})).await;
+    let run = accepted.expect(202)["run_id"].as_str().unwrap().to_owned();
+    let path = format!("/runs/{run}/approvals/call_1");
+    for levels in [MAX_JSON_DEPTH + 1, 90] {
+        let edited = json!({"decision": "allow", "input": nested(levels)});
+        assert_eq!(server.post(&path, &edited).await.problem(422), "invalid");
+    }
+    // The call still waits.
+    let allowed = json!({"decision": "allow"});
+    server.post(&path, &allowed).await.expect(202);
+    let events = server
+        .follow(&format!("/runs/{run}/events"))
+        .await
+        .rest()
+        .await;
+    let report = &events.last().unwrap().data["report"];
+    assert_eq!(report["outcome"], "completed", "{report}");
+}
+
+/// A model, a tool and a person. Each of six values comes in through another entrance: four with the
+/// calls of one answer, one with the edit of a call, one with the answer behind the calls.
+struct Deep {
+    id: ModelId,
+    capabilities: ModelCapabilities,
+    arguments: Value,
+    /// In a string: the tool takes an object there, so it is read out of the string.
+    in_string: Value,
+    structured: Value,
+    unknown: Value,
+    edited: Value,
+    state: Value,
+    was_parked: AtomicBool,
+}
+
+/// The calls, in the order of the answer.
+const CALLS: [&str; 5] = ["arguments", "in_string", "structured", "unknown", "edited"];
+
+impl Deep {
+    fn new([arguments, in_string, structured, unknown, edited, state]: [Value; 6]) -> Self {
+        Self {
+            id: ModelId::new("test", "deep"),
+            capabilities: ModelCapabilities::default(),
+            arguments,
+            in_string,
+            structured,
+            unknown,
+            edited,
+            state,
+            was_parked: AtomicBool::new(false),
+        }
+    }
+
+    fn arguments(&self, call: &str) -> String {
+        match call {
+            "arguments" => self.arguments.to_string(),
+            "in_string" => json!({"field": self.in_string.to_string()}).to_string(),
+            other => json!({"call": other}).to_string(),
+        }
+    }
+
+    /// Which calls get a proper result, and whether the answer behind them is complete.
+    fn expected(&self) -> ([bool; 5], bool) {
+        let fits = |value: &Value| check_depth(value).is_ok();
+        let calls = [
+            fits(&self.arguments),
+            fits(&json!({"field": self.in_string})),
+            fits(&self.structured),
+            fits(&self.unknown),
+            fits(&self.edited),
+        ];
+        (calls, fits(&self.state))
+    }
+}
+
+#[async_trait]
+impl ChatModel for Deep {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
+    }
+
+    async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let mut events = Vec::new();
+        if request.messages.last().unwrap().role == Role::Tool {
+            let (part, text) = (PartStart::Text, "Done.".to_owned());
+            let state = Box::new(ProviderState::minted_by(&self.id, self.state.clone()));
+            events.extend([
+                ModelEvent::PartStarted { index: 0, part },
+                ModelEvent::TextDelta { index: 0, text },
+                ModelEvent::PartState { index: 0, state },
+            ]);
+        } else {
+            for (index, call) in (0..).zip(CALLS) {
+                let part = PartStart::ToolUse {
+                    id: call.to_owned(),
+                    name: "dig".to_owned(),
+                };
+                let json = self.arguments(call);
+                events.extend([
+                    ModelEvent::PartStarted { index, part },
+                    ModelEvent::ToolInputDelta { index, json },
+                    ModelEvent::PartFinished { index },
+                ]);
+            }
+        }
+        let (reason, raw) = (FinishReason::Stop, None);
+        events.push(ModelEvent::Finished { reason, raw });
+        Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
+    }
+}
+
+#[async_trait]
+impl ToolHost for Deep {
+    async fn tools(&self) -> ToolCatalog {
+        let schema = json!({"type": "object", "properties": {"field": {"type": "object"}}});
+        ToolCatalog {
+            tools: vec![Arc::new(ToolDefinition::new("dig", "Digs.", schema))],
+            problems: Vec::new(),
+        }
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        let mut output = ToolOutput::text("dug");
+        match call.idempotency_key.unwrap().rsplit('/').next() {
+            Some("structured") => output.structured = Some(self.structured.clone()),
+            Some("unknown") => output.content.push(ToolContent::Unknown {
+                value: self.unknown.clone(),
+            }),
+            _ => {}
+        }
+        Ok(output)
+    }
+
+    fn changes(&self) -> ToolHostChanges {
+        Box::pin(stream::pending())
+    }
+}
+
+#[async_trait]
+impl Approver for Deep {
+    async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
+        // The run is stored while it waits, and goes on from what was stored.
+        if !self.was_parked.swap(true, Ordering::Relaxed) {
+            return ApprovalDecision::Later;
+        }
+        let input = match (&self.edited, request.tool_use.id.as_str()) {
+            (Value::Object(fields), "edited") => Some(fields.clone()),
+            _ => None,
+        };
+        let scope = ApprovalScope::Once;
+        ApprovalDecision::Allow { input, scope }
+    }
+}
+
+/// Objects with up to 126 levels, which is nearly as many as `serde_json` reads.
+fn values() -> impl Iterator<Item = Value> {
+    let leaf = prop_oneof![Just(json!("]}\"[{")), Just(json!(1.5)), Just(json!(null))];
+    let levels = prop_oneof![0..126_usize, 58..70_usize, 110..126_usize];
+    let shape = prop::collection::vec(0..4_u8, 1..4);
+    let value = (leaf, levels, shape).prop_map(|(leaf, levels, shape)| {
+        let inner = (0..levels).zip(shape.into_iter().cycle());
+        let inner = inner.fold(leaf, |inner, (_, shape)| match shape {
+            0 => json!([inner]),
+            1 => json!([{}, inner, "["]),
+            2 => json!({"a": inner}),
+            _ => json!({"a": [], "b": inner, "{": 1}),
+        });
+        json!({"v": inner})
+    });
+    let mut runner = TestRunner::deterministic();
+    std::iter::repeat_with(move || value.new_tree(&mut runner).unwrap().current())
+}
+
+async fn driven(mut run: KeptRun) {
+    while let Some(Kept { event, json }) = run.next().await {
+        let read: RunEvent = serde_json::from_str(&json).unwrap();
+        assert_eq!(read, *event);
+    }
+    let end = run.end().unwrap();
+    assert!(!matches!(end, KeptEnd::Failed(_)), "{end:?}");
+}
+
+/// Reads everything that a store has of a session. Returns its messages.
+async fn read_all(store: &Store, owner: &Principal, session: &SessionId) -> Vec<Arc<Message>> {
+    let messages = store.messages(owner, session, 0).await.unwrap();
+    for run in store.runs(owner, Some(session), 10).await.unwrap() {
+        assert_eq!(run.state, RunState::Finished);
+        let events = store.events(owner, &run.id, 0, 1000).await.unwrap();
+        assert_eq!(events.len() as u64, run.last_event);
+        for event in events {
+            serde_json::from_str::<RunEvent>(&event.json).unwrap();
+        }
+    }
+    messages
+}
+
+/// Stores a run while it waits and at its end. Reads everything that is stored of it.
+async fn stored(store: &Arc<Store>, owner: &Principal, session: SessionId, deep: Deep) {
+    let journal = Journal::new(store.clone(), store.clone(), owner.clone());
+    let (calls, is_complete) = deep.expected();
+    let deep = Arc::new(deep);
+    let options = RunOptions {
+        approval: ApprovalPolicy::Ask.into(),
+        stop_after_denial: false,
+        ..RunOptions::default()
+    };
+    let agent = Agent::new(deep.clone())
+        .with_tools(deep.clone())
+        .with_approver(deep)
+        .with_options(options);
+    let session = Session {
+        id: session,
+        title: "deep".to_owned(),
+        created_at: "2026-01-01T00:00:00Z".to_owned(),
+        messages: 0,
+    };
+    let asked = vec![Arc::new(Message::user("Dig."))];
+    let begun = journal.begin_session(&agent, &session, asked, None).await;
+    let begun = begun.unwrap();
+    let run = begun.id().to_owned();
+    driven(begun).await;
+    let taken = journal.take(&run).await.unwrap();
+    driven(journal.go_on(&agent, taken)).await;
+    let messages = read_all(store, owner, &session.id).await;
+    let results = messages.iter().flat_map(|message| message.results());
+    let good: Vec<bool> = results.map(|result| !result.is_error).collect();
+    assert_eq!(good, calls, "{messages:?}");
+    let record = store.run(owner, &run).await.unwrap().unwrap();
+    let outcome = if is_complete { "completed" } else { "failed" };
+    assert_eq!(record.outcome.as_deref(), Some(outcome));
+}
+
+#[tokio::test]
+async fn of_1000_deep_values_whatever_is_stored_can_be_read_and_moved() {
+    const RUNS: usize = 167;
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str| Store::open(StoreOptions::sqlite(folder.path().join(name)));
+    let store = Arc::new(open("one.db").await.unwrap());
+    let owner = Principal::default();
+    let mut values = values();
+    let runs = (0..RUNS).map(|_| Deep::new(std::array::from_fn(|_| values.next().unwrap())));
+    stream::iter(runs.enumerate())
+        .for_each_concurrent(16, async |(number, deep)| {
+            let session = SessionId(format!("session-{number}"));
+            stored(&store, &owner, session, deep).await;
+        })
+        .await;
+
+    let pieces: Vec<_> = store.export(&owner, None).collect().await;
+    let text: String = pieces.into_iter().map(Result::unwrap).collect();
+    let other = open("two.db").await.unwrap();
+    let imported = other
+        .import(&owner, text.as_bytes(), ImportIds::Keep)
+        .await
+        .unwrap();
+    assert_eq!(imported.sessions.len(), RUNS);
+    for session in &imported.sessions {
+        let before = store.messages(&owner, session, 0).await.unwrap();
+        assert_eq!(read_all(&other, &owner, session).await, before);
+    }
+    other.close().await;
+    store.close().await;
+}

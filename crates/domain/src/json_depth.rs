@@ -1,0 +1,162 @@
+//! Limits on the nesting of JSON.
+//!
+//! `serde_json` reads at most 127 nested arrays and objects, but writes more. A value near that
+//! limit could be stored inside a message or an event and never be read again. Every value is
+//! therefore checked where it enters the program: from a model, from a tool, from an HTTP client
+//! and from a person.
+
+use std::slice;
+
+use serde_json::{Value, map};
+
+use crate::{Part, ToolContent, ToolInput, ToolOutput, ToolResult};
+
+/// Maximum number of nested arrays and objects in a value from outside.
+pub const MAX_JSON_DEPTH: usize = 64;
+
+/// Maximum number of nested arrays and objects in a document that contains such values: an HTTP
+/// body, a message, an event or the state of a run.
+pub const MAX_DOCUMENT_DEPTH: usize = 96;
+
+/// JSON that is nested too deeply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nested more than {max} levels deep")]
+pub struct TooDeep {
+    /// The maximum number of nested arrays and objects.
+    pub max: usize,
+}
+
+/// Checks that a value has at most [`MAX_JSON_DEPTH`] nested arrays and objects.
+///
+/// ```
+/// use serde_json::json;
+/// use switchboard_domain::json_depth::{MAX_JSON_DEPTH, check_depth};
+///
+/// let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+/// assert!(check_depth(&nested(MAX_JSON_DEPTH)).is_ok());
+/// assert!(check_depth(&nested(MAX_JSON_DEPTH + 1)).is_err());
+/// ```
+pub fn check_depth(value: &Value) -> Result<(), TooDeep> {
+    let mut open: Vec<Children<'_>> = Children::of(value).into_iter().collect();
+    while let Some(innermost) = open.last_mut() {
+        let Some(child) = innermost.next() else {
+            open.pop();
+            continue;
+        };
+        if let Some(children) = Children::of(child) {
+            if open.len() == MAX_JSON_DEPTH {
+                return Err(TooDeep {
+                    max: MAX_JSON_DEPTH,
+                });
+            }
+            open.push(children);
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a JSON text has at most [`MAX_DOCUMENT_DEPTH`] nested arrays and objects. Does not
+/// check that it is JSON.
+pub fn check_document_depth(json: &[u8]) -> Result<(), TooDeep> {
+    let brackets = json.iter().filter(|byte| matches!(byte, b'[' | b'{'));
+    if brackets.count() <= MAX_DOCUMENT_DEPTH {
+        return Ok(());
+    }
+    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_string => is_escaped = true,
+            b'"' => is_string = !is_string,
+            b'[' | b'{' if !is_string => {
+                depth += 1;
+                if depth > MAX_DOCUMENT_DEPTH {
+                    return Err(TooDeep {
+                        max: MAX_DOCUMENT_DEPTH,
+                    });
+                }
+            }
+            b']' | b'}' if !is_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The children of an array or object that are still to be checked.
+enum Children<'v> {
+    Items(slice::Iter<'v, Value>),
+    Fields(map::Values<'v>),
+}
+
+impl<'v> Children<'v> {
+    /// Returns `None` for a value that is neither an array nor an object.
+    fn of(value: &'v Value) -> Option<Self> {
+        match value {
+            Value::Array(items) => Some(Self::Items(items.iter())),
+            Value::Object(fields) => Some(Self::Fields(fields.values())),
+            _ => None,
+        }
+    }
+}
+
+impl<'v> Iterator for Children<'v> {
+    type Item = &'v Value;
+
+    fn next(&mut self) -> Option<&'v Value> {
+        match self {
+            Self::Items(items) => items.next(),
+            Self::Fields(fields) => fields.next(),
+        }
+    }
+}
+
+impl Part {
+    /// Checks every JSON value in the part with [`check_depth`].
+    pub fn check_depth(&self) -> Result<(), TooDeep> {
+        if let Some(state) = self.provider_state() {
+            check_depth(&state.data)?;
+        }
+        match self {
+            Self::ToolUse(tool_use) => match &tool_use.input {
+                ToolInput::Object(input) => check_depth(input.as_value()),
+                ToolInput::Malformed { .. } => Ok(()),
+            },
+            Self::ToolResult(ToolResult {
+                content,
+                structured,
+                ..
+            }) => check_result(content, structured.as_deref()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ToolOutput {
+    /// Checks every JSON value in the output with [`check_depth`]. Returns an error for the model
+    /// instead of an output that is nested too deeply.
+    #[must_use]
+    pub fn with_checked_depth(self) -> Self {
+        match check_result(&self.content, self.structured.as_ref()) {
+            Ok(()) => self,
+            Err(too_deep) => Self {
+                is_error: true,
+                ..Self::text(format!(
+                    "The tool ran, and its result cannot be used: it is {too_deep}."
+                ))
+            },
+        }
+    }
+}
+
+fn check_result(content: &[ToolContent], structured: Option<&Value>) -> Result<(), TooDeep> {
+    let unknown = content.iter().filter_map(|piece| match piece {
+        ToolContent::Unknown { value } => Some(value),
+        _ => None,
+    });
+    unknown.chain(structured).try_for_each(check_depth)
+}
+
+#[cfg(test)]
+#[path = "json_depth_tests.rs"]
+mod tests;
