@@ -19,6 +19,7 @@
 //! | [`model`] | [`ModelId`], [`ModelCapabilities`] |
 //! | [`request`], [`response`] | [`ChatRequest`], [`ChatResponse`], [`Warning`] |
 //! | [`event`], [`grammar`], [`accumulator`] | [`ModelEvent`], the order they come in, and the one place that assembles them |
+//! | [`answer_meter`] | [`AnswerMeter`], the size of an answer |
 //! | [`error`] | [`ModelError`] |
 //! | [`json_depth`] | limits on the nesting of JSON |
 //! | [`port`] | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`Approver`] |
@@ -33,6 +34,7 @@
 #![deny(missing_docs)]
 
 pub mod accumulator;
+pub mod answer_meter;
 pub mod error;
 pub mod event;
 pub mod finish;
@@ -57,6 +59,7 @@ pub mod tool_use;
 pub mod usage;
 
 pub use accumulator::ResponseAccumulator;
+pub use answer_meter::{AnswerMeter, DEFAULT_MAX_ANSWER_BYTES};
 pub use error::{ModelError, ModelErrorKind, TimeoutPhase};
 pub use event::{ModelEvent, PartStart};
 pub use finish::FinishReason;

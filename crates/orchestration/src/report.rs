@@ -111,7 +111,8 @@ pub enum RunErrorKind {
     CostLimit,
     /// The run's time is up.
     TimeLimit,
-    /// The answer reached the model's output limit and is cut off.
+    /// The answer reached the model's output limit, or
+    /// [`Limits::max_answer_bytes`](crate::limits::Limits::max_answer_bytes), and is cut off.
     OutputLimit,
     /// The conversation no longer fits the model's context window.
     ContextOverflow,
@@ -169,6 +170,7 @@ impl From<&LimitHit> for RunError {
             | LimitHit::CallsPerMinute { .. } => RunErrorKind::ToolCallLimit,
             LimitHit::Cost { .. } | LimitHit::PriceUnknown { .. } => RunErrorKind::CostLimit,
             LimitHit::WallTime { .. } => RunErrorKind::TimeLimit,
+            LimitHit::AnswerBytes { .. } => RunErrorKind::OutputLimit,
             _ => RunErrorKind::TokenLimit,
         };
         Self::new(kind, hit.to_string())

@@ -72,6 +72,7 @@ pub struct LimitsConfig {
     input_tokens: Option<u32>,
     output_tokens: Option<u32>,
     total_tokens: Option<u32>,
+    answer_bytes: Option<u32>,
     cost_usd: Option<f64>,
     wall_time: Option<Duration>,
 }
@@ -103,6 +104,7 @@ impl LimitsConfig {
             input_tokens: over.input_tokens.or(self.input_tokens),
             output_tokens: over.output_tokens.or(self.output_tokens),
             total_tokens: over.total_tokens.or(self.total_tokens),
+            answer_bytes: over.answer_bytes.or(self.answer_bytes),
             cost_usd: over.cost_usd.or(self.cost_usd),
             wall_time: over.wall_time.or(self.wall_time),
         }
@@ -118,6 +120,9 @@ impl LimitsConfig {
         limits.max_input_tokens = self.input_tokens.map(u64::from);
         limits.max_output_tokens = self.output_tokens.map(u64::from);
         limits.max_total_tokens = self.total_tokens.map(u64::from);
+        if let Some(bytes) = self.answer_bytes {
+            limits.max_answer_bytes = Some(bytes.into());
+        }
         limits.max_cost_usd = self.cost_usd;
         limits.max_wall_time = self.wall_time;
     }
@@ -247,13 +252,14 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<RunConfig, Problem> {
 }
 
 fn limits(value: &Value) -> Result<LimitsConfig, Problem> {
-    const KEYS: [&str; 8] = [
+    const KEYS: [&str; 9] = [
         "max_tool_calls",
         "max_calls_per_response",
         "max_calls_per_minute",
         "max_input_tokens",
         "max_output_tokens",
         "max_total_tokens",
+        "max_answer_bytes",
         "max_cost_usd",
         "max_wall_time",
     ];
@@ -265,6 +271,7 @@ fn limits(value: &Value) -> Result<LimitsConfig, Problem> {
         input_tokens: fields.count("max_input_tokens")?,
         output_tokens: fields.count("max_output_tokens")?,
         total_tokens: fields.count("max_total_tokens")?,
+        answer_bytes: fields.count("max_answer_bytes")?,
         cost_usd: fields.number("max_cost_usd")?,
         wall_time: fields.seconds("max_wall_time")?,
     })

@@ -1,17 +1,21 @@
 //! What is too much, too large, too slow, or no request at all.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use reqwest::Method;
 use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
 };
 
 use crate::{
-    serving::{Serving, no_servers, place, read},
+    serving::{MODEL, Serving, no_servers, place, read},
     support::Place,
 };
 
@@ -216,4 +220,56 @@ async fn a_body_that_never_ends_is_waited_for_no_longer_than_it_may_take() {
     tokio::time::timeout(Duration::from_secs(20), answered)
         .await
         .expect("it is told");
+}
+
+#[tokio::test]
+async fn an_endless_answer_ends_as_limited_and_its_connection_is_closed() {
+    // Dropped with the body, when the client closes the connection.
+    struct OnDrop(Option<oneshot::Sender<()>>);
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            let _ = self.0.take().unwrap().send(());
+        }
+    }
+    let chunk = json!({
+        "id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m",
+        "choices": [{"index": 0, "delta": {"content": "word ".repeat(200)}, "finish_reason": null}],
+    });
+    let frame = format!("data: {chunk}\n\n");
+    let (closed, is_closed) = oneshot::channel();
+    let on_drop = Arc::new(Mutex::new(Some(OnDrop(Some(closed)))));
+    let answer = move || {
+        let (frame, on_drop) = (frame.clone(), on_drop.lock().unwrap().take());
+        let frames = futures_util::stream::repeat_with(move || {
+            let _ = &on_drop;
+            Ok::<_, std::io::Error>(frame.clone())
+        });
+        let body = axum::body::Body::from_stream(frames);
+        async move { ([("content-type", "text/event-stream")], body) }
+    };
+    let router = axum::Router::new().route("/v1/chat/completions", axum::routing::post(answer));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+
+    let config = json!({
+        "mcp_servers": {}, "model": MODEL, "limits": {"max_answer_bytes": 200_000},
+    });
+    let place = Place::new()
+        .with_variable("OPENAI_API_KEY", "sk-secret")
+        .with_variable("OPENAI_BASE_URL", &base)
+        .with_file("switchboard.json", &config.to_string());
+    let server = Serving::alone(place, &[]).await;
+    let answered = server.post("/chat", &json!({"message": "Talk."})).await;
+    let report = answered.expect(200);
+    assert_eq!(report["outcome"], "limited");
+    assert_eq!(report["error"]["kind"], "output_limit");
+    let message = report["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`limits.max_answer_bytes`"), "{message}");
+    let length = report["answer"].as_str().unwrap().len();
+    assert!((190_000..=200_000).contains(&length), "{length}");
+    is_closed.await.unwrap();
+    let path = format!("/sessions/{}", report["session_id"].as_str().unwrap());
+    server.get(&path).await.expect(200);
+    task.abort();
 }

@@ -9,8 +9,8 @@ use std::{
 use futures_util::StreamExt;
 use jiff::Timestamp;
 use switchboard_domain::{
-    ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, ModelEvent, Part, PartStart,
-    ResponseAccumulator, ServerProblem, ToolCatalog,
+    AnswerMeter, ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, ModelEvent,
+    Part, PartStart, ResponseAccumulator, ServerProblem, ToolCatalog,
 };
 use tracing::Instrument as _;
 
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     CallPurpose, ModelCall, Outcome, Run, RunEventKind, RunPhase, UnexpectedInput,
+    limits::LimitHit,
     run::UniqueIds,
     strategy::formatter::{FormatterMode, PartialFormatter},
     trace::ChatTrace,
@@ -34,6 +35,8 @@ enum Answer {
     Whole(ChatResponse),
     Failed(ModelError, Option<ChatResponse>),
     Stopped(Stopped, Option<ChatResponse>),
+    /// An answer that exceeded a limit while it streamed.
+    Limited(LimitHit, Option<ChatResponse>),
 }
 
 /// What was told of an answer since its reader had the time to take it.
@@ -196,6 +199,10 @@ impl Driver {
                 run.knows_model_now(self.price_of(run.model()));
                 events
             }
+            Answer::Limited(hit, partial) => {
+                run.answer_limited(&hit, partial);
+                Vec::new()
+            }
             Answer::Stopped(why, partial) => {
                 self.stop(run, why, partial, &std::collections::HashMap::new())
             }
@@ -259,6 +266,8 @@ impl Driver {
             Ok(Ok(stream)) => stream,
         };
         let mut answer = ResponseAccumulator::default();
+        let mut meter = AnswerMeter::default();
+        let max_bytes = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
         let partial =
             |answer: ResponseAccumulator| answer.has_output().then(|| answer.interrupted());
         let mut stopped = pin!(self.stopped());
@@ -283,6 +292,13 @@ impl Driver {
                 }
                 Some(Ok(Some(Ok(event)))) => {
                     traced.first_chunk();
+                    if meter.count(&event) > max_bytes {
+                        if let Some(why) = self.heard(told.count).await {
+                            return Answer::Stopped(why, partial(answer));
+                        }
+                        let hit = LimitHit::AnswerBytes { max: max_bytes };
+                        return Answer::Limited(hit, partial(answer));
+                    }
                     if let Err(fault) = answer.push(&event) {
                         if let Some(why) = self.heard(told.count).await {
                             return Answer::Stopped(why, partial(answer));

@@ -53,6 +53,11 @@ pub enum LimitHit {
         /// What may be used.
         max: u64,
     },
+    /// Bytes of one answer.
+    AnswerBytes {
+        /// How many it may have.
+        max: u64,
+    },
     /// Money.
     Cost {
         /// What was spent, in US dollars.
@@ -85,6 +90,7 @@ impl LimitHit {
             Self::InputTokens { .. } => "max_input_tokens",
             Self::OutputTokens { .. } => "max_output_tokens",
             Self::TotalTokens { .. } => "max_total_tokens",
+            Self::AnswerBytes { .. } => "max_answer_bytes",
             Self::Cost { .. } | Self::PriceUnknown { .. } => "max_cost_usd",
             Self::WallTime { .. } => "max_wall_time",
         }
@@ -155,6 +161,9 @@ impl LimitHit {
             Self::InputTokens { used, max } => tokens(used, max, "input"),
             Self::OutputTokens { used, max } => tokens(used, max, "output"),
             Self::TotalTokens { used, max } => tokens(used, max, "input and output"),
+            Self::AnswerBytes { max } => {
+                format!("one answer of the model is longer than {max} bytes")
+            }
             Self::Cost { used_usd, max_usd } => {
                 format!(
                     "{} were spent, and {} are allowed",

@@ -348,6 +348,7 @@ fn every_hit_names_its_key_and_can_be_stored() {
         LimitHit::InputTokens { used: 1, max: 1 },
         LimitHit::OutputTokens { used: 1, max: 1 },
         LimitHit::TotalTokens { used: 1, max: 1 },
+        LimitHit::AnswerBytes { max: 1 },
         LimitHit::Cost {
             used_usd: 1.0,
             max_usd: 1.0,

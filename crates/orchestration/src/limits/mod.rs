@@ -13,6 +13,7 @@ mod pricing;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use switchboard_domain::DEFAULT_MAX_ANSWER_BYTES;
 
 pub use hit::LimitHit;
 pub use ledger::{Ledger, TokenEstimate};
@@ -44,6 +45,11 @@ pub struct Limits {
     /// Both together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<u64>,
+    /// Bytes of one answer, counted while it streams: text, reasoning, tool inputs and provider data.
+    /// Each event of the stream counts with at least 32 bytes. 16 MiB unless something else is
+    /// configured. The stream of a longer answer is dropped, and what arrived of it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_answer_bytes: Option<u64>,
     /// What the calls of models may cost, in US dollars. A model without a known price is not asked
     /// under such a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,6 +70,7 @@ impl Default for Limits {
             max_input_tokens: None,
             max_output_tokens: None,
             max_total_tokens: None,
+            max_answer_bytes: Some(DEFAULT_MAX_ANSWER_BYTES),
             max_cost_usd: None,
             max_wall_time: None,
         }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, mem, sync::Arc};
 
-use switchboard_domain::{ApprovalRequest, ChatResponse, ToolDefinition};
+use switchboard_domain::{ApprovalRequest, ChatResponse, FinishReason, ToolDefinition};
 
 use super::{
     Events, Phase, Run, UnexpectedInput,
@@ -271,6 +271,17 @@ impl Run {
         let events = self.stop(partial, elapsed_ms, "the run's time is up");
         self.end_with(RunError::from(&hit));
         events
+    }
+
+    /// Ends the run because an answer of the model reached a limit while it streamed. Keeps what
+    /// arrived of the answer.
+    pub fn answer_limited(&mut self, hit: &LimitHit, partial: Option<ChatResponse>) {
+        if self.outcome().is_some() {
+            return;
+        }
+        self.keep_partial(partial);
+        self.finish = Some(FinishReason::Length);
+        self.end_with(RunError::from(hit));
     }
 
     fn stop(

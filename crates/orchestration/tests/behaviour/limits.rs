@@ -2,9 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use switchboard_domain::Usage;
+use switchboard_domain::{
+    ChatModel, ChatRequest, FinishReason, ModelCapabilities, ModelError, ModelEvent, ModelId,
+    ModelStream, PartStart, Usage, Warning, WarningKind,
+};
 use switchboard_orchestration::{
     Agent, Limits, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure, limits::Pricing,
 };
@@ -201,4 +206,146 @@ async fn a_long_conversation_is_trimmed_by_whole_groups_and_told() {
         crate::support::assert_whole(&request.messages);
         assert_eq!(request.messages[0].text(), "The question.");
     }
+}
+
+/// The event of an endless answer with this number.
+type Repeats = fn(u32) -> ModelEvent;
+
+/// A model that never stops. Its stream holds a clone of `alive` until it is dropped.
+struct Endless {
+    id: ModelId,
+    capabilities: ModelCapabilities,
+    begins: Vec<ModelEvent>,
+    repeats: Repeats,
+    alive: Arc<()>,
+}
+
+impl Endless {
+    fn new(begins: Vec<ModelEvent>, repeats: Repeats) -> Self {
+        Self {
+            id: ModelId::new("test", "endless"),
+            capabilities: ModelCapabilities::default(),
+            begins,
+            repeats,
+            alive: Arc::new(()),
+        }
+    }
+}
+
+#[async_trait]
+impl ChatModel for Endless {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
+    }
+
+    async fn stream(&self, _: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let (repeats, alive) = (self.repeats, Arc::clone(&self.alive));
+        let endless = (1..).map(move |index| {
+            let _alive = &alive;
+            repeats(index)
+        });
+        let events = self.begins.clone().into_iter().chain(endless);
+        Ok(Box::pin(stream::iter(events).map(Ok)))
+    }
+}
+
+fn begun(part: PartStart) -> Vec<ModelEvent> {
+    vec![ModelEvent::PartStarted { index: 0, part }]
+}
+
+#[tokio::test]
+async fn an_endless_answer_ends_the_run_and_keeps_what_came() {
+    let text = |_| ModelEvent::TextDelta {
+        index: 0,
+        text: "0123456789".repeat(10),
+    };
+    let model = Arc::new(Endless::new(begun(PartStart::Text), text));
+    let options = limited(|limits| limits.max_answer_bytes = Some(100_000));
+    let agent = Agent::new(model.clone()).with_options(options);
+    let (events, report) = ask(&agent, "go").await;
+    assert_eq!(report.outcome, Outcome::Limited);
+    assert_eq!(report.finish_reason, Some(FinishReason::Length));
+    let error = report.error.unwrap();
+    assert_eq!(error.kind, RunErrorKind::OutputLimit);
+    assert_eq!(
+        error.message,
+        "one answer of the model is longer than 100000 bytes; raise the limit with \
+         `limits.max_answer_bytes`"
+    );
+    // All that was shown is kept, and nothing else.
+    let shown: String = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            RunEventKind::TextDelta { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(report.answer, shown);
+    assert!((99_000..=100_000).contains(&shown.len()), "{}", shown.len());
+    assert_eq!(Arc::strong_count(&model.alive), 1, "the stream is dropped");
+}
+
+#[tokio::test]
+async fn no_kind_of_event_is_without_end() {
+    let tool = PartStart::ToolUse {
+        id: "a".to_owned(),
+        name: "srv__do".to_owned(),
+    };
+    let cases: [(Vec<ModelEvent>, Repeats); 6] = [
+        (begun(PartStart::Reasoning), |_| {
+            ModelEvent::ReasoningDelta {
+                index: 0,
+                text: "hm ".repeat(30),
+            }
+        }),
+        (begun(tool), |_| ModelEvent::ToolInputDelta {
+            index: 0,
+            json: "[".repeat(100),
+        }),
+        // Events that say nothing.
+        (begun(PartStart::Text), |_| ModelEvent::TextDelta {
+            index: 0,
+            text: String::new(),
+        }),
+        (Vec::new(), |index| ModelEvent::PartStarted {
+            index,
+            part: PartStart::Text,
+        }),
+        (Vec::new(), |_| ModelEvent::Warning {
+            warning: Warning::new(WarningKind::UnknownWireValue, "odd"),
+        }),
+        (Vec::new(), |_| ModelEvent::Usage {
+            usage: Box::new(usage(1, 1)),
+        }),
+    ];
+    for (number, (begins, repeats)) in cases.into_iter().enumerate() {
+        let model = Arc::new(Endless::new(begins, repeats));
+        let options = limited(|limits| limits.max_answer_bytes = Some(100_000));
+        let agent = Agent::new(model.clone())
+            .with_tools(tools())
+            .with_options(options);
+        let (events, report) = ask(&agent, "go").await;
+        assert_eq!(report.outcome, Outcome::Limited, "case {number}");
+        let error = report.error.unwrap();
+        assert_eq!(error.kind, RunErrorKind::OutputLimit, "case {number}");
+        assert!(events.len() < 4000, "case {number}: {}", events.len());
+        assert!(report.tool_calls.is_empty(), "case {number}");
+        assert_eq!(Arc::strong_count(&model.alive), 1, "case {number}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_limited_where_nothing_is_configured() {
+    let text = |_| ModelEvent::TextDelta {
+        index: 0,
+        text: "x".repeat(1 << 20),
+    };
+    let agent = Agent::new(Arc::new(Endless::new(begun(PartStart::Text), text)));
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.error.unwrap().kind, RunErrorKind::OutputLimit);
+    assert_eq!(report.answer.len(), 15 << 20);
 }

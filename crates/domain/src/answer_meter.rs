@@ -1,0 +1,135 @@
+//! The size of an answer that streams.
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::{ModelEvent, PartStart};
+
+/// Maximum size of one answer in bytes, where nothing else is configured.
+pub const DEFAULT_MAX_ANSWER_BYTES: u64 = 16 << 20;
+
+/// Minimum size of an event in bytes. Events without text are stored and sent as well, so an endless
+/// row of them must reach a limit, too.
+const MIN_EVENT_BYTES: u64 = 32;
+
+/// A counter for the bytes of one answer: text, reasoning, tool inputs and provider data.
+///
+/// ```
+/// use switchboard_domain::{AnswerMeter, ModelEvent};
+///
+/// let mut meter = AnswerMeter::default();
+/// let text = "word ".repeat(100);
+/// assert_eq!(meter.count(&ModelEvent::TextDelta { index: 0, text }), 500);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct AnswerMeter {
+    bytes: u64,
+}
+
+impl AnswerMeter {
+    /// Counts an event. Returns the size of the answer so far in bytes.
+    pub fn count(&mut self, event: &ModelEvent) -> u64 {
+        let bytes = match event {
+            ModelEvent::TextDelta { text, .. } | ModelEvent::ReasoningDelta { text, .. } => {
+                text.len() as u64
+            }
+            ModelEvent::ToolInputDelta { json, .. } => json.len() as u64,
+            ModelEvent::PartStarted {
+                part: PartStart::ToolUse { id, name },
+                ..
+            } => (id.len() + name.len()) as u64,
+            ModelEvent::PartStarted {
+                part: PartStart::Whole { part },
+                ..
+            } => size_as_json(part),
+            ModelEvent::PartState { state, .. } => size_as_json(state),
+            ModelEvent::Warning { warning } => warning.message.len() as u64,
+            _ => 0,
+        };
+        self.bytes = self.bytes.saturating_add(bytes.max(MIN_EVENT_BYTES));
+        self.bytes
+    }
+}
+
+/// Returns the length of a value as JSON text, without building the text.
+fn size_as_json(value: &impl Serialize) -> u64 {
+    struct Length(u64);
+
+    impl io::Write for Length {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len() as u64);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut length = Length(0);
+    // Writing to a counter cannot fail, and these values are JSON already.
+    let _ = serde_json::to_writer(&mut length, value);
+    length.0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{ModelId, Part, ProviderState, Warning, WarningKind};
+
+    #[test]
+    fn every_event_that_keeps_something_counts() {
+        let long = "x".repeat(1000);
+        let model = ModelId::new("test", "model");
+        let state = ProviderState::minted_by(&model, json!({"signature": long}));
+        let events = [
+            ModelEvent::TextDelta {
+                index: 0,
+                text: long.clone(),
+            },
+            ModelEvent::ReasoningDelta {
+                index: 0,
+                text: long.clone(),
+            },
+            ModelEvent::ToolInputDelta {
+                index: 0,
+                json: long.clone(),
+            },
+            ModelEvent::PartStarted {
+                index: 0,
+                part: PartStart::ToolUse {
+                    id: "1".to_owned(),
+                    name: long.clone(),
+                },
+            },
+            ModelEvent::PartStarted {
+                index: 0,
+                part: PartStart::Whole {
+                    part: Box::new(Part::text(&*long)),
+                },
+            },
+            ModelEvent::PartState {
+                index: 0,
+                state: Box::new(state),
+            },
+            ModelEvent::Warning {
+                warning: Warning::new(WarningKind::UnknownWireValue, &*long),
+            },
+        ];
+        let mut meter = AnswerMeter::default();
+        let mut before = 0;
+        for event in events {
+            let now = meter.count(&event);
+            assert!((1000..1200).contains(&(now - before)), "{event:?}: {now}");
+            before = now;
+        }
+        // Also one that keeps nothing.
+        assert_eq!(
+            meter.count(&ModelEvent::PartFinished { index: 0 }),
+            before + MIN_EVENT_BYTES
+        );
+    }
+}
