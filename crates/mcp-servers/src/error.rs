@@ -52,6 +52,15 @@ pub enum ServerError {
         /// What the system said.
         source: io::Error,
     },
+    /// Other machines can reach the address, and no token is set.
+    #[error(
+        "{address} can be reached from other machines, and no access token is configured: bind to 127.0.0.1, or \
+         set the variable `SWITCHBOARD_TOKEN`"
+    )]
+    Unguarded {
+        /// The address.
+        address: SocketAddr,
+    },
     /// The client did not keep to the protocol before a session had begun, so there is none.
     #[error("the client did not begin as the Model Context Protocol asks: {reason}")]
     Handshake {
@@ -73,7 +82,8 @@ impl ServerError {
             Self::UnknownServer { .. }
             | Self::Setting { .. }
             | Self::Data { .. }
-            | Self::Listen { .. } => true,
+            | Self::Listen { .. }
+            | Self::Unguarded { .. } => true,
             Self::Memory { .. } | Self::Handshake { .. } | Self::Ended { .. } => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Router, http::StatusCode, serve::ListenerExt};
+use axum::{Router, http::StatusCode, middleware, serve::ListenerExt};
 use rmcp::transport::{
     StreamableHttpServerConfig, StreamableHttpService,
     streamable_http_server::session::never::NeverSessionManager,
@@ -10,7 +10,7 @@ use rmcp::transport::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ServerError, ServerOptions, catalogue, tool_server::ToolServer};
+use crate::{ServerError, ServerOptions, access, catalogue, tool_server::ToolServer};
 
 /// Where the protocol is spoken.
 const PATH: &str = "/mcp";
@@ -23,6 +23,7 @@ const GRACE: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 ///
+/// [`ServerError::Unguarded`] for an address that other machines can reach, if `options` hold no token;
 /// [`ServerError::UnknownServer`], [`ServerError::Data`], [`ServerError::Memory`] and
 /// [`ServerError::Listen`].
 pub async fn bind_http(
@@ -30,6 +31,9 @@ pub async fn bind_http(
     address: SocketAddr,
     options: ServerOptions,
 ) -> Result<HttpServer, ServerError> {
+    if !address.ip().is_loopback() && options.token().is_none() {
+        return Err(ServerError::Unguarded { address });
+    }
     let server = catalogue::open(name, &options).await?;
     let failed = |source| ServerError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -85,10 +89,14 @@ impl HttpServer {
         let stop = CancellationToken::new();
         let abandon = CancellationToken::new();
         let _guards = (stop.clone().drop_guard(), abandon.clone().drop_guard());
-        let router = router(
+        let mut router = router(
             self.server,
             configuration(self.address, &self.options, abandon.clone()),
         );
+        if let Some(token) = self.options.token() {
+            let authenticate = middleware::from_fn_with_state(token.clone(), access::authenticate);
+            router = router.layer(authenticate);
+        }
         let listener = self.listener.tap_io(|connection| {
             // Small answers in several writes: with Nagle's algorithm each one waits for the
             // client's delayed acknowledgement, about 40 ms.
@@ -149,8 +157,14 @@ fn configuration(
     if !address.ip().is_loopback() && !address.ip().is_unspecified() {
         hosts.push(address.ip().to_string());
     }
+    let port = address.port();
+    let own = hosts.iter().map(|host| origins(host, [port, port]));
+    // A proxy in front of the server listens on the default ports.
+    let allowed = options.allowed_hosts().iter();
+    let allowed =
+        allowed.flat_map(|host| [[port, port], DEFAULT_PORTS].map(|it| origins(host, it)));
+    let origins: Vec<String> = own.chain(allowed).flatten().collect();
     hosts.extend(options.allowed_hosts().iter().cloned());
-    let origins: Vec<String> = hosts.iter().flat_map(|host| origins(host)).collect();
     StreamableHttpServerConfig::default()
         // The tools remember nothing between calls, so a session would only be something that can
         // be lost in a restart.
@@ -162,20 +176,26 @@ fn configuration(
         .with_cancellation_token(abandon)
 }
 
-/// The origins of web pages of a host: of its port, if it names one, else of every port.
-fn origins(host: &str) -> [String; 2] {
+/// The ports of `http` and `https`.
+const DEFAULT_PORTS: [u16; 2] = [80, 443];
+
+/// Returns the origins of web pages of a host: on the port that it names, else on these ports for `http` and
+/// `https`.
+fn origins(host: &str, [http, https]: [u16; 2]) -> [String; 2] {
     let bare_ipv6 = host.parse::<std::net::Ipv6Addr>().is_ok();
-    let authority = if bare_ipv6 {
-        format!("[{host}]:*")
-    } else if host
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| port.parse::<u16>().is_ok())
-    {
-        host.to_owned()
-    } else {
-        format!("{host}:*")
-    };
-    ["http", "https"].map(|scheme| format!("{scheme}://{authority}"))
+    let has_port = !bare_ipv6
+        && host
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    [("http", http), ("https", https)].map(|(scheme, port)| {
+        if has_port {
+            format!("{scheme}://{host}")
+        } else if bare_ipv6 {
+            format!("{scheme}://[{host}]:{port}")
+        } else {
+            format!("{scheme}://{host}:{port}")
+        }
+    })
 }
 
 #[cfg(test)]
@@ -184,17 +204,24 @@ mod tests {
 
     #[test]
     fn a_host_gives_the_origins_of_its_pages() {
-        for (host, expected) in [
-            ("localhost", "http://localhost:*"),
-            ("127.0.0.1", "http://127.0.0.1:*"),
-            ("::1", "http://[::1]:*"),
-            ("[::1]", "http://[::1]:*"),
-            ("[2001:db8::1]:8443", "http://[2001:db8::1]:8443"),
-            ("tools.example:8443", "http://tools.example:8443"),
+        for (host, http, https) in [
+            ("localhost", "localhost:80", "localhost:443"),
+            ("127.0.0.1", "127.0.0.1:80", "127.0.0.1:443"),
+            ("::1", "[::1]:80", "[::1]:443"),
+            ("[::1]", "[::1]:80", "[::1]:443"),
+            (
+                "[2001:db8::1]:8443",
+                "[2001:db8::1]:8443",
+                "[2001:db8::1]:8443",
+            ),
+            (
+                "tools.example:8443",
+                "tools.example:8443",
+                "tools.example:8443",
+            ),
         ] {
-            let [http, https] = origins(host);
-            assert_eq!(http, expected);
-            assert_eq!(https, expected.replacen("http", "https", 1));
+            let expected = [format!("http://{http}"), format!("https://{https}")];
+            assert_eq!(origins(host, [80, 443]), expected);
         }
     }
 }

@@ -24,6 +24,7 @@
 //! `open` function, an entry in the catalogue, and an arm in its `open`.
 #![deny(missing_docs)]
 
+mod access;
 mod arguments;
 mod bte;
 mod catalogue;
@@ -39,6 +40,7 @@ mod tool;
 mod tool_server;
 mod workspace;
 
+pub use access::{AccessToken, MIN_TOKEN_LENGTH};
 pub use bte::BteOptions;
 pub use catalogue::{BundledServer, catalogue};
 pub use error::{DataProblem, ServerError};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{BteOptions, WorkspaceOptions};
+use crate::{AccessToken, BteOptions, WorkspaceOptions};
 
 /// What can be set when a bundled server is started. The default keeps its data in memory and
 /// answers only requests that are addressed to this machine.
@@ -10,6 +10,7 @@ use crate::{BteOptions, WorkspaceOptions};
 pub struct ServerOptions {
     data: Option<PathBuf>,
     allowed_hosts: Vec<String>,
+    token: Option<AccessToken>,
     workspace: Option<WorkspaceOptions>,
     bte: Option<BteOptions>,
 }
@@ -29,7 +30,8 @@ impl ServerOptions {
     }
 
     /// Over HTTP, also accepts requests for this host name or address (`tools.example.com`, or
-    /// `tools.example.com:8443` for one port only), and browsers whose page comes from there.
+    /// `tools.example.com:8443` for one port only), and browsers whose page comes from there. Without a
+    /// port, the page must come from the port that is listened on, or from the default port of its scheme.
     ///
     /// Without it only `localhost`, `127.0.0.1`, `::1` and the address listened on are accepted, so
     /// that a web page cannot reach the server through a name that it points at this machine
@@ -37,6 +39,14 @@ impl ServerOptions {
     #[must_use]
     pub fn with_allowed_host(mut self, host: impl Into<String>) -> Self {
         self.allowed_hosts.push(host.into());
+        self
+    }
+
+    /// Over HTTP, answers only requests that send this token. An address that other machines can reach
+    /// needs one.
+    #[must_use]
+    pub fn with_token(mut self, token: AccessToken) -> Self {
+        self.token = Some(token);
         self
     }
 
@@ -61,6 +71,10 @@ impl ServerOptions {
 
     pub(crate) fn allowed_hosts(&self) -> &[String] {
         &self.allowed_hosts
+    }
+
+    pub(crate) fn token(&self) -> Option<&AccessToken> {
+        self.token.as_ref()
     }
 
     pub(crate) fn bte(&self) -> Option<&BteOptions> {

@@ -4,8 +4,10 @@ use std::{fmt::Write as _, net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::anyhow;
 use clap::Args;
+use secrecy::SecretString;
 use switchboard_mcp_servers::{
-    BteOptions, ServerError, ServerOptions, WorkspaceOptions, bind_http, catalogue, serve_stdio,
+    AccessToken, BteOptions, MIN_TOKEN_LENGTH, ServerError, ServerOptions, WorkspaceOptions,
+    bind_http, catalogue, serve_stdio,
 };
 
 use super::{Code, Failure, interrupt::Interrupts};
@@ -17,7 +19,8 @@ use crate::{environment::Environment, terminal};
 pub(super) struct McpServerArgs {
     /// Which one
     name: String,
-    /// Serve streamable HTTP at this address (path /mcp) instead of standard input and output
+    /// Serve streamable HTTP at this address (path /mcp) instead of standard input and output; any other than a
+    /// loopback one needs a token in the variable `SWITCHBOARD_TOKEN`, which clients send
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
     /// Keep the data in this file instead of in memory; for `bte` the file of the `graph` that its
@@ -121,6 +124,9 @@ impl BteArgs {
 pub(super) const BTE_URL: &str = "SWITCHBOARD_BTE_URL";
 pub(super) const NAME_RESOLVER_URL: &str = "SWITCHBOARD_NAME_RESOLVER_URL";
 
+/// The variable with the token that clients of a server over HTTP must send.
+const TOKEN: &str = "SWITCHBOARD_TOKEN";
+
 const BTE: &str = "bte";
 const WORKSPACE: &str = "workspace";
 
@@ -191,6 +197,17 @@ pub(super) async fn run(
     for host in args.allow_host {
         options = options.with_allowed_host(host);
     }
+    if args.http.is_some()
+        && let Some(token) = environment.get(TOKEN)
+    {
+        let token = AccessToken::new(&SecretString::from(token)).ok_or_else(|| {
+            Failure::usage(anyhow!(
+                "`{TOKEN}` is not a token of at least {MIN_TOKEN_LENGTH} letters, digits or signs, without \
+                 spaces; `openssl rand -hex 32` makes one"
+            ))
+        })?;
+        options = options.with_token(token);
+    }
     match args.http {
         None => serve_stdio(&args.name, options, interrupts.first())
             .await
@@ -199,12 +216,6 @@ pub(super) async fn run(
             let server = bind_http(&args.name, address, options)
                 .await
                 .map_err(failure)?;
-            if !server.address().ip().is_loopback() {
-                terminal::say_warning(&format!(
-                    "everybody who reaches {} can use this server: it asks for no password",
-                    server.address()
-                ));
-            }
             terminal::say(format_args!("{} listens at {}", args.name, server.url()));
             let interrupts = interrupts.clone();
             let stop = async move { interrupts.first().await };

@@ -210,6 +210,53 @@ async fn a_bundled_server_over_http_is_used_like_any_other() {
 }
 
 #[tokio::test]
+async fn a_bundled_server_for_other_machines_needs_a_token() {
+    let everywhere = ["mcp-server", "customer-service", "--http", "0.0.0.0:0"];
+    let done = Place::new().run(everywhere).await;
+    assert_eq!(done.code, 2, "{done}");
+    let expected = "0.0.0.0:0 can be reached from other machines, and no access token is configured: bind to \
+                    127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`";
+    assert!(done.stderr.contains(expected), "{done}");
+
+    let short = Place::new().with_variable("SWITCHBOARD_TOKEN", "secret-1");
+    let done = short.run(everywhere).await;
+    assert_eq!(done.code, 2, "{done}");
+    let expected = "`SWITCHBOARD_TOKEN` is not a token of at least 16 letters";
+    assert!(done.stderr.contains(expected), "{done}");
+    assert!(!done.stderr.contains("secret-1"), "{done}");
+
+    let token = "0123456789abcdef0123456789abcdef";
+    let place = Place::new().with_variable("SWITCHBOARD_TOKEN", token);
+    let mut server = place.start(everywhere);
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    let url = line.rsplit(' ').next().unwrap();
+    let with_token = json!({"url": url, "headers": {"Authorization": format!("Bearer {token}")}});
+    let config = json!({"mcp_servers": {"with": with_token, "without": {"url": url}}});
+    let place = place.with_file("servers.json", &config.to_string());
+    let input = r#"{"customer_id": 42}"#;
+    let call = |server| {
+        let tool = "calculate_account_value";
+        place.run([
+            "tools",
+            "call",
+            "--mcp-config",
+            "servers.json",
+            server,
+            tool,
+            input,
+        ])
+    };
+    let done = call("with").await;
+    assert_eq!(done.code, 0, "{done}");
+    assert!(done.stdout.contains("530.19"), "{done}");
+    let done = call("without").await;
+    assert_ne!(done.code, 0, "{done}");
+    assert!(!done.stdout.contains("530.19"), "{done}");
+    server.kill().await.unwrap();
+}
+
+#[tokio::test]
 async fn the_bundled_server_keeps_its_data_in_a_file() {
     let config = json!({"mcp_servers": {"crm": {
         "command": crate::support::program(),

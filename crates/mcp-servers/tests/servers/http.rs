@@ -4,7 +4,7 @@ use std::{fmt::Write as _, io, net::SocketAddr};
 
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
-use switchboard_mcp_servers::{ServerError, ServerOptions, bind_http};
+use switchboard_mcp_servers::{AccessToken, ServerError, ServerOptions, bind_http};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -80,6 +80,10 @@ fn address(listening: &Listening) -> SocketAddr {
     address.trim_end_matches("/mcp").parse().unwrap()
 }
 
+fn token() -> AccessToken {
+    AccessToken::new(&"0123456789abcdef".into()).unwrap()
+}
+
 #[tokio::test]
 async fn a_request_needs_nothing_before_it_and_is_answered_as_json() {
     let listening = over_http(ServerOptions::new()).await;
@@ -102,15 +106,20 @@ async fn foreign_hosts_and_origins_are_refused() {
     let listening = over_http(ServerOptions::new()).await;
     let port = address(&listening).port();
     let local = format!("localhost:{port}");
-    let page = format!("http://localhost:{port}");
+    let own = |host: &str| format!("http://{host}:{port}");
+    let page = own("localhost");
     for (name, value, expected) in [
         ("host", "rebound.example", 403),
         ("host", local.as_str(), 200),
         ("origin", "https://evil.example", 403),
         ("origin", "null", 403),
         ("origin", page.as_str(), 200),
-        ("origin", "http://127.0.0.1:3000", 200),
-        ("origin", "http://[::1]:3000", 200),
+        ("origin", own("127.0.0.1").as_str(), 200),
+        ("origin", own("[::1]").as_str(), 200),
+        ("origin", "http://localhost", 403),
+        ("origin", "http://localhost:3000", 403),
+        ("origin", "http://127.0.0.1:3000", 403),
+        ("origin", "http://[::1]:3000", 403),
         ("origin", "http://localhost.evil.example", 403),
     ] {
         let answer = post(&listening, "/mcp", &[(name, value)]).await;
@@ -127,9 +136,12 @@ async fn further_hosts_can_be_allowed() {
         .with_allowed_host("tools.example")
         .with_allowed_host("other.example:8443");
     let listening = over_http(options).await;
+    let own = format!("http://tools.example:{}", address(&listening).port());
     for (host, origin, expected) in [
         ("tools.example", "https://tools.example", 200),
-        ("tools.example:99", "http://tools.example:5173", 200),
+        ("tools.example", "http://tools.example", 200),
+        ("tools.example:99", own.as_str(), 200),
+        ("tools.example:99", "http://tools.example:5173", 403),
         ("other.example:8443", "https://other.example:8443", 200),
         ("other.example:8444", "https://other.example:8443", 403),
         ("other.example:8443", "https://other.example", 403),
@@ -164,10 +176,57 @@ async fn the_bound_address_is_known_before_serving() {
     assert!(shown.contains("127.0.0.1"), "{shown}");
 
     // An address that stands for all of them is not one to connect to.
-    let everywhere = bind_http(NAME, ([0, 0, 0, 0], 0).into(), ServerOptions::new());
+    let options = ServerOptions::new().with_token(token());
+    let everywhere = bind_http(NAME, ([0, 0, 0, 0], 0).into(), options);
     let everywhere = everywhere.await.unwrap();
     let port = everywhere.address().port();
     assert_eq!(everywhere.url(), format!("http://127.0.0.1:{port}/mcp"));
+}
+
+#[tokio::test]
+async fn an_address_that_others_can_reach_needs_a_token() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[2001:db8::1]:80"] {
+        let error = bind_http(NAME, address.parse().unwrap(), ServerOptions::new())
+            .await
+            .unwrap_err();
+        assert!(matches!(error, ServerError::Unguarded { .. }), "{error:?}");
+        assert!(error.is_usage());
+        let text = error.to_string();
+        let expected = "can be reached from other machines, and no access token is configured: bind to \
+                        127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`";
+        assert_eq!(text, format!("{address} {expected}"));
+    }
+}
+
+#[tokio::test]
+async fn only_requests_with_the_token_are_answered() {
+    let listening = over_http(ServerOptions::new().with_token(token())).await;
+    for (headers, expected) in [
+        (&[][..], 401),
+        (&[("authorization", "Bearer 0123456789abcdef")], 200),
+        (&[("authorization", "bearer  0123456789abcdef ")], 200),
+        (&[("x-api-key", "0123456789abcdef")], 200),
+        (&[("authorization", "Bearer 0123456789abcdee")], 401),
+        (&[("authorization", "Bearer ")], 401),
+        (&[("authorization", "0123456789abcdef")], 401),
+        (&[("x-api-key", "0123456789abcdef0")], 401),
+        // The other checks stay.
+        (
+            &[
+                ("authorization", "Bearer 0123456789abcdef"),
+                ("origin", "https://evil.example"),
+            ],
+            403,
+        ),
+    ] {
+        let answer = post(&listening, "/mcp", headers).await;
+        assert_eq!(answer.status, expected, "{headers:?}: {}", answer.body);
+        assert_eq!(answer.body.contains("530.19"), expected == 200);
+        let challenged = answer.head.contains("www-authenticate: bearer");
+        assert_eq!(challenged, expected == 401, "{}", answer.head);
+    }
+    assert_eq!(post(&listening, "/sse", &[]).await.status, 401);
+    listening.end().await;
 }
 
 #[tokio::test]

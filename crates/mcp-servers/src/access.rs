@@ -1,0 +1,89 @@
+//! Access over HTTP: the token that clients send.
+
+use std::fmt;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// Minimum length of a token in characters. Shorter tokens can be guessed.
+pub const MIN_TOKEN_LENGTH: usize = 16;
+
+/// A token that clients send as `Authorization: Bearer TOKEN`, or as `x-api-key`. Only its digest is stored.
+#[derive(Clone)]
+pub struct AccessToken {
+    digest: [u8; 32],
+}
+
+impl AccessToken {
+    /// Returns `None` for a token with fewer than [`MIN_TOKEN_LENGTH`] characters, or with a character that
+    /// headers cannot have.
+    pub fn new(token: &SecretString) -> Option<Self> {
+        let token = token.expose_secret();
+        let can_be_sent = token.bytes().all(|byte| byte.is_ascii_graphic());
+        (can_be_sent && token.len() >= MIN_TOKEN_LENGTH).then(|| Self {
+            digest: Sha256::digest(token).into(),
+        })
+    }
+
+    fn is(&self, given: &[u8]) -> bool {
+        let given: [u8; 32] = Sha256::digest(given).into();
+        self.digest.ct_eq(&given).into()
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessToken").finish_non_exhaustive()
+    }
+}
+
+/// Refuses requests that do not send the token.
+pub(crate) async fn authenticate(
+    State(token): State<AccessToken>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if sent(request.headers()).is_some_and(|sent| token.is(sent)) {
+        return next.run(request).await;
+    }
+    let text = "An access token is needed: send it as `Authorization: Bearer TOKEN`\n";
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (StatusCode::UNAUTHORIZED, challenge, text).into_response()
+}
+
+fn sent(headers: &HeaderMap) -> Option<&[u8]> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
+        let (scheme, token) = value.as_bytes().split_at_checked(7)?;
+        scheme
+            .eq_ignore_ascii_case(b"bearer ")
+            .then(|| token.trim_ascii())
+    });
+    bearer.or_else(|| headers.get("x-api-key").map(HeaderValue::as_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_tokens_and_those_that_cannot_be_sent_are_refused() {
+        for (token, is_taken) in [
+            ("0123456789abcdef", true),
+            ("0123456789abcde", false),
+            ("0123456789 abcdef", false),
+            ("0123456789abcdeä", false),
+            ("", false),
+        ] {
+            let made = AccessToken::new(&SecretString::from(token));
+            assert_eq!(made.is_some(), is_taken, "{token}");
+            assert!(!format!("{made:?}").contains("0123"));
+        }
+    }
+}
