@@ -237,10 +237,19 @@ fn place_v6(address: Ipv6Addr) -> Place {
         [first, ..] => match first {
             0xfc00..=0xfdff => Place::Private,
             0xfe80..=0xfebf => Place::LinkLocal,
-            0x2000..=0x3fff if !matches!(parts, [0x2001, 0xdb8, ..]) => Place::Public,
+            0x2000..=0x3fff if !is_special(parts) => Place::Public,
             _ => Place::Nowhere,
         },
     }
+}
+
+/// Returns whether an address is in the public range, and not the address of a server: protocol assignments
+/// (RFC 2928), of which Teredo carries an address of the other family, and documentation (RFC 3849, RFC 9637).
+fn is_special(parts: [u16; 8]) -> bool {
+    matches!(
+        parts,
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..]
+    )
 }
 
 #[cfg(test)]
@@ -287,6 +296,7 @@ mod tests {
             ("https://[::ffff:169.254.169.254]/", Some(INSIDE)),
             ("https://[64:ff9b::10.0.0.1]/", Some(INSIDE)),
             ("https://[2002:a00:1::]/", Some(INSIDE)),
+            ("https://[2001:0:5db8:d822:0:ffff:f5ff:fffe]/", Some(INSIDE)),
         ] {
             assert_eq!(judged(guard, url), expected, "{url}");
         }

@@ -17,7 +17,8 @@ pub struct AuthConfig {
     pub grant: GrantType,
     /// `client_id`: the client that is registered with the authorization server beforehand.
     pub client_id: Option<String>,
-    /// `client_secret`: what the client proves itself with, if it has a secret.
+    /// `client_secret`: what the client proves itself with, if it has a secret. It needs an `issuer`
+    /// or a `metadata_url`.
     pub client_secret: Option<SecretString>,
     /// `private_key`: the same for `private_key_jwt` (RFC 7523), a key of P-256 or RSA as PEM of PKCS #8.
     pub private_key: Option<SecretString>,
@@ -110,6 +111,11 @@ impl AuthConfig {
             || self.issuer.is_some()
             || self.metadata_url.is_some()
             || self.account.is_some()
+    }
+
+    /// Returns whether the MCP server would choose who receives the secret.
+    pub(crate) fn lacks_issuer(&self) -> bool {
+        self.client_secret.is_some() && self.issuer.is_none() && self.metadata_url.is_none()
     }
 
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &SecretString> {

@@ -126,6 +126,15 @@ pub enum ConfigError {
         /// Where.
         path: String,
     },
+    /// A secret without the authorization server that it is for.
+    #[error(
+        "`{path}` holds a `client_secret` and needs an `issuer` too: the address of the authorization server that \
+         the secret is for. Without it the MCP server would choose who receives the secret"
+    )]
+    MissingIssuer {
+        /// Where.
+        path: String,
+    },
     /// A word that is none of those that are understood.
     #[error("`{path}`: `{value}` is not known; there are: {}", choices.join(", "))]
     UnknownChoice {

@@ -81,6 +81,11 @@ pub(super) fn authorization(value: &Value, path: &str) -> Result<AuthConfig, Con
             path: path.to_owned(),
         });
     }
+    if config.lacks_issuer() {
+        return Err(ConfigError::MissingIssuer {
+            path: path.to_owned(),
+        });
+    }
     Ok(config)
 }
 

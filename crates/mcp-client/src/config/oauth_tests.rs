@@ -69,6 +69,7 @@ fn errors_say_where_what_and_what_to_do() {
         json!({"grant": "implicit"}),
         json!({"grant": "client_credentials"}),
         json!({"client_secret": "secret-1"}),
+        json!({"client_id": "x", "client_secret": "secret-1"}),
         json!({"client_id": " "}),
         json!({"client_id": 5}),
         json!({"scopes": {"a": true}}),

@@ -51,6 +51,7 @@ async fn secrets_are_sent_as_the_server_takes_them() {
         let (mut config, options) = (server(&world), unattended());
         config.authorization.client_id = Some("my client".to_owned());
         config.authorization.client_secret = Some("s3cret: ä/+".into());
+        config.authorization.issuer = Some(world.issuer.clone());
         login(&config, &options).await.unwrap();
         let host = ready_host(&config, &options).await;
         world.end_access_tokens();
@@ -79,6 +80,7 @@ async fn a_client_that_logs_itself_in_asks_nobody() {
     config.authorization.grant = GrantType::ClientCredentials;
     config.authorization.client_id = Some("job".to_owned());
     config.authorization.client_secret = Some("job-secret".into());
+    config.authorization.issuer = Some(world.issuer.clone());
     let host = ready_host(&config, &options).await;
     call_works(&host, "some").await;
     world.end_access_tokens();
@@ -140,10 +142,9 @@ async fn at_another_authorization_server_one_is_another_client() {
 #[tokio::test]
 async fn a_configured_client_is_not_taken_to_another_authorization_server() {
     let world = World::new().await;
-    world.add_client("mine", Some("my-secret-1"), "client_secret_basic");
+    world.add_client("mine", None, "none");
     let (mut config, options) = (server(&world), unattended());
     config.authorization.client_id = Some("mine".to_owned());
-    config.authorization.client_secret = Some("my-secret-1".into());
     login(&config, &options).await.unwrap();
     let host = ready_host(&config, &options).await;
     world.set_resource("authorization_servers", named(&world.other_issuer));
@@ -151,8 +152,26 @@ async fn a_configured_client_is_not_taken_to_another_authorization_server() {
     assert!(reason.contains("belongs to"), "{reason}");
     assert_eq!(world.forms().len(), 1);
 
-    // The same if the configuration names the issuer, also for a first login.
+    // The same if the configuration names the issuer, also for a first login with a secret.
+    config.authorization.client_secret = Some("my-secret-1".into());
     config.authorization.issuer = Some(world.issuer.clone());
     let error = login(&config, &unattended()).await.unwrap_err();
     assert!(matches!(error, AuthError::IssuerChanged { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_secret_needs_the_authorization_server_that_it_is_for() {
+    let world = World::new().await;
+    world.add_client("mine", Some("my-secret-1"), "client_secret_basic");
+    let (mut config, options) = (server(&world), unattended());
+    config.authorization.client_id = Some("mine".to_owned());
+    config.authorization.client_secret = Some("my-secret-1".into());
+    let error = login(&config, &options).await.unwrap_err();
+    assert!(matches!(error, AuthError::Configuration { .. }), "{error}");
+    assert!(error.to_string().contains("`issuer`"), "{error}");
+    // The MCP server named an authorization server, and nothing was sent there.
+    assert!(world.forms().is_empty());
+
+    config.authorization.issuer = Some(world.issuer.clone());
+    login(&config, &options).await.unwrap();
 }

@@ -258,6 +258,7 @@ async fn nothing_shows_a_token() {
     let (mut config, options) = (server(&world), unattended());
     config.authorization.client_id = Some("mine".to_owned());
     config.authorization.client_secret = Some("my-client-secret".into());
+    config.authorization.issuer = Some(world.issuer.clone());
     world.add_client("mine", Some("my-client-secret"), "client_secret_basic");
     let info = login(&config, &options).await.unwrap();
     let host = ready_host(&config, &options).await;

@@ -142,6 +142,13 @@ impl Session {
         let parsed = Url::parse(url).map_err(|error| AuthError::Configuration {
             reason: format!("its address cannot be read: {error}"),
         })?;
+        if server.authorization.lacks_issuer() {
+            return Err(AuthError::Configuration {
+                reason:
+                    "`client_secret` needs an `issuer`: the authorization server that it is for"
+                        .to_owned(),
+            });
+        }
         Ok(Self {
             name,
             url: parsed,
