@@ -305,6 +305,10 @@ pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
 }
 
 #[cfg(test)]
+#[path = "http_redirect_tests.rs"]
+mod redirect_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

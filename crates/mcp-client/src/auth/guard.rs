@@ -253,6 +253,10 @@ fn is_special(parts: [u16; 8]) -> bool {
 }
 
 #[cfg(test)]
+#[path = "guard_range_tests.rs"]
+mod range_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
