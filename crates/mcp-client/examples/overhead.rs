@@ -191,7 +191,7 @@ mod bench {
         let itself = env::current_exe()?;
         let config = ServerConfig::stdio("s", itself.to_string_lossy(), ["serve"]);
         let host = McpHost::start(vec![config], HostOptions::default())?;
-        host.ready().await;
+        host.settled().await;
         let status = host.servers().remove(0);
         let spoken = client
             .peer_info()

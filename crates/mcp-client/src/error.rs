@@ -17,6 +17,14 @@ pub enum HostError {
     /// [`McpHost::start`](crate::McpHost::start) was called outside a tokio runtime.
     #[error("an MCP host needs a running tokio runtime")]
     NoRuntime,
+    /// The program of a server was not found.
+    #[error("server `{server}` cannot start: {reason}")]
+    NoProgram {
+        /// The server.
+        server: String,
+        /// Which program was not found, and what to do.
+        reason: String,
+    },
     /// A server that is required is not there.
     #[error(
         "required server `{server}` is not available: {reason}{}",
@@ -90,6 +98,8 @@ impl StartError {
 pub(crate) struct Reason {
     pub(crate) cause: String,
     pub(crate) last_words: Vec<String>,
+    /// The server's program was not found.
+    pub(crate) lacks_program: bool,
 }
 
 impl Reason {
@@ -97,7 +107,7 @@ impl Reason {
     pub(crate) fn of(cause: impl Into<String>) -> Self {
         Self {
             cause: cause.into(),
-            last_words: Vec::new(),
+            ..Self::default()
         }
     }
 }

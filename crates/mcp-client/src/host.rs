@@ -235,10 +235,24 @@ impl McpHost {
         })
     }
 
-    /// Waits until no server is starting any more. Takes no longer than the longest
-    /// [`connect_timeout`](ServerConfig::connect_timeout) and the wait of the last ones for their turn
-    /// ([`HostOptions::parallel_starts`]), except while servers are being restarted.
-    pub async fn ready(&self) {
+    /// Waits until no server is starting any more, and checks that every server's program exists. Takes no
+    /// longer than the longest [`connect_timeout`](ServerConfig::connect_timeout) and the wait of the last
+    /// ones for their turn ([`HostOptions::parallel_starts`]), except while servers are being restarted.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NoProgram`] names the first server whose program was not found. The other servers can be
+    /// used all the same. A server that failed in another way is not an error here: see
+    /// [`McpHost::servers`] and [`McpHost::require_ready`].
+    pub async fn ready(&self) -> Result<(), HostError> {
+        self.settled().await;
+        self.servers
+            .iter()
+            .try_for_each(|server| server.has_program())
+    }
+
+    /// Waits like [`McpHost::ready`], whatever becomes of the servers.
+    pub async fn settled(&self) {
         join_all(self.servers.iter().map(|server| server.settled())).await;
     }
 

@@ -7,7 +7,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let files = ServerConfig::stdio("files", "npx", ["-y", "@modelcontextprotocol/server-filesystem", "."]);
 //! let host = McpHost::start(vec![files], HostOptions::default())?;
-//! host.ready().await;
+//! host.ready().await?;
 //! for tool in host.tools().await.tools {
 //!     println!("{}: {}", tool.name, tool.description);
 //! }

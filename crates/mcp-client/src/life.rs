@@ -109,6 +109,7 @@ pub(crate) async fn run(
                 continue;
             }
             End::NotStarted(error) => Reason {
+                lacks_program: matches!(error, StartError::NoExecutable { .. }),
                 cause: server.redactor.clean(error.to_string()),
                 last_words: if error.has_last_words() {
                     server.stderr.last_words()
@@ -263,8 +264,8 @@ async fn watch(
     server.ready(link.clone(), tools);
     let lost = |how: String| End::Lost {
         reason: Reason {
-            cause: server.redactor.clean(how),
             last_words: server.stderr.last_words(),
+            ..Reason::of(server.redactor.clean(how))
         },
         lasted: ready_at.elapsed(),
     };

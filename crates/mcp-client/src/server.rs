@@ -186,11 +186,12 @@ impl Now {
     fn why_not_beside(&self, stderr_tail: &[String]) -> String {
         match &self.reason {
             // While it is started again, the lines may be those of its next life.
-            Some(Reason { cause, last_words })
-                if last_words.is_empty()
-                    || stderr_tail
-                        .windows(last_words.len())
-                        .any(|lines| lines == last_words) =>
+            Some(Reason {
+                cause, last_words, ..
+            }) if last_words.is_empty()
+                || stderr_tail
+                    .windows(last_words.len())
+                    .any(|lines| lines == last_words) =>
             {
                 cause.clone()
             }
@@ -334,6 +335,17 @@ impl Server {
             reason: now.why_not_beside(&stderr_tail),
             stderr_tail,
         })
+    }
+
+    /// Returns an error if the server failed because its program was not found.
+    pub(crate) fn has_program(&self) -> Result<(), HostError> {
+        match self.now().reason {
+            Some(reason) if reason.lacks_program => Err(HostError::NoProgram {
+                server: self.config.name.clone(),
+                reason: reason.cause,
+            }),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn status(&self) -> ServerStatus {

@@ -170,7 +170,7 @@ pub(crate) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
 
 /// Waits for a server to be ready or failed. An error is that it takes no calls, with what it wrote last.
 pub(crate) async fn ready(host: &McpHost, name: &str) -> Result<(), Failure> {
-    host.ready().await;
+    host.settled().await;
     let mut statuses = host.servers().into_iter();
     match statuses.find(|status| status.name == name) {
         Some(status) if !status.state.takes_calls() => Err(Failure::run(not_ready(&status))),

@@ -304,7 +304,7 @@ async fn servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
         Err(failure) => return vec![Finding::new(ABOUT, State::Bad, failure.error.to_string())],
     };
     tokio::select! {
-        () = host.ready() => {}
+        () = host.settled() => {}
         () = interrupts.first() => {}
     }
     let statuses = host.servers();

@@ -49,7 +49,7 @@ where
     let ready = if let Some(name) = named {
         context::ready(host, name).await
     } else {
-        host.ready().await;
+        host.settled().await;
         Ok(())
     };
     let servers: Vec<String> = host.servers().into_iter().map(|s| s.name).collect();

@@ -72,7 +72,7 @@ pub(super) async fn run(
     let screen = Screen::new(true);
     screen.wait_for("starting MCP servers");
     tokio::select! {
-        () = host.ready() => {}
+        () = host.settled() => {}
         () = interrupts.first() => {
             context::close(&host, interrupts).await;
             return Ok(Code::Interrupted);

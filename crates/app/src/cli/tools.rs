@@ -109,7 +109,7 @@ pub(super) async fn run(
 async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
     let screen = Screen::new(true);
     screen.wait_for("starting MCP servers");
-    host.ready().await;
+    host.settled().await;
     screen.hold_still();
     let catalog = host.tools().await;
     for problem in &catalog.problems {

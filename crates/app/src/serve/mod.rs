@@ -71,7 +71,7 @@ impl AppEngine {
         let host = Arc::clone(&parts.host);
         let settled = async move {
             // Those that take longer are offered from the next step on.
-            let _ = tokio::time::timeout(patience, host.ready()).await;
+            let _ = tokio::time::timeout(patience, host.settled()).await;
         };
         Self {
             context: parts.context,

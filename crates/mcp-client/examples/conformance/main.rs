@@ -61,7 +61,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let mut server = ServerConfig::http(SERVER, url);
     server.authorization = authorization(&scenario, &context);
     let host = McpHost::start(vec![server], options)?;
-    host.ready().await;
+    host.settled().await;
     let result = exercise(&host, &scenario, &context).await;
     host.close().await;
     result

@@ -66,7 +66,7 @@ async fn peer_everything_asks_for_all_it_can() {
         ..HostOptions::default()
     };
     let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
 
     let filled = text(&host, "trigger-elicitation-request", json!({})).await;
     for expected in [

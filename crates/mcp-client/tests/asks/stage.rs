@@ -118,7 +118,7 @@ impl Stage {
             ..HostOptions::default()
         };
         let host = McpHost::start(vec![self.config.clone()], options).unwrap();
-        soon(host.ready()).await;
+        soon(host.settled()).await;
         let status = &host.servers()[0];
         assert!(status.state.takes_calls(), "{status:#?}");
         let spoken = self.version.trim_end_matches(" eager");

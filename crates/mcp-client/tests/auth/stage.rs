@@ -82,7 +82,7 @@ pub(crate) fn host_options(auth: AuthOptions) -> HostOptions {
 pub(crate) async fn host(config: &ServerConfig, auth: &AuthOptions) -> McpHost {
     let options = host_options(auth.clone());
     let host = McpHost::start(vec![config.clone()], options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     host
 }
 

@@ -103,7 +103,7 @@ pub(crate) async fn host(config: ServerConfig) -> McpHost {
         ..HostOptions::default()
     };
     let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     let status = &host.servers()[0];
     assert!(status.state.takes_calls(), "{status:#?}");
     host

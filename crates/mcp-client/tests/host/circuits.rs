@@ -15,7 +15,7 @@ const fn ms(milliseconds: u64) -> Duration {
 
 async fn host_with(config: ServerConfig, options: HostOptions) -> McpHost {
     let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     host
 }
 

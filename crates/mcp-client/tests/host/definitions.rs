@@ -78,7 +78,7 @@ async fn a_definition_that_changed_between_two_runs_is_seen() {
     let mut options = options();
     options.known_tools = known.clone();
     let second = McpHost::start(vec![program("s", BOTH_ERAS)], options.clone()).unwrap();
-    soon(second.ready()).await;
+    soon(second.settled()).await;
     assert!(second.changed_tools().is_empty());
     assert_eq!(second.known_tools(), known);
 
@@ -93,7 +93,7 @@ async fn a_definition_that_changed_between_two_runs_is_seen() {
         .insert("t".to_owned(), "kept".to_owned());
     options.known_tools = known;
     let third = McpHost::start(vec![program("s", BOTH_ERAS)], options).unwrap();
-    soon(third.ready()).await;
+    soon(third.settled()).await;
     let changes = third.changed_tools();
     assert_eq!(changes.len(), 1);
     assert_eq!(
@@ -127,7 +127,7 @@ fn grown() -> ServerConfig {
 async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     let folder = tempfile::tempdir().unwrap();
     let first = run(folder.path(), program("s", BOTH_ERAS));
-    soon(first.ready()).await;
+    soon(first.settled()).await;
     assert!(first.redefined_tools().is_empty());
     soon(first.close()).await;
 
@@ -135,7 +135,7 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     for _ in 0..2 {
         let host = run(folder.path(), grown());
         let told = host.changes();
-        soon(host.ready()).await;
+        soon(host.settled()).await;
         let redefined: Vec<String> = host.redefined_tools().into_iter().collect();
         assert_eq!(redefined, ["s__meta"]);
         soon(host.close()).await;
@@ -148,7 +148,7 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     }
 
     let host = run(folder.path(), grown());
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     assert_eq!(
         host.accept_tools(|change| change.tool == "echo").unwrap(),
         []
@@ -160,12 +160,12 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     assert!(problems(&host).await.is_empty());
     soon(host.close()).await;
     let host = run(folder.path(), grown());
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     assert!(host.redefined_tools().is_empty());
     soon(host.close()).await;
     // And what it was is a change now.
     let host = run(folder.path(), program("s", BOTH_ERAS));
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     assert_eq!(host.redefined_tools().len(), 1);
     soon(host.close()).await;
 }
@@ -193,7 +193,7 @@ async fn a_memory_is_told_nothing_of_servers_that_it_does_not_remember() {
         options.tool_memory = Some(memory.clone());
         let servers = servers.iter().map(|name| program(name, BOTH_ERAS));
         let host = McpHost::start(servers.collect(), options).unwrap();
-        soon(host.ready()).await;
+        soon(host.settled()).await;
         soon(host.close()).await;
         let told = memory.0.lock().unwrap();
         assert_eq!(told.len(), kept);

@@ -104,7 +104,7 @@ async fn closing_kills_what_does_not_leave() {
     options.grace.after_stdin = Duration::from_millis(100);
     options.grace.after_term = Duration::from_millis(100);
     let host = McpHost::start(vec![stubborn("a"), stubborn("b")], options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     assert_ready(&host, "a");
     assert_ready(&host, "b");
     let all = [pids(&host, "a").await, pids(&host, "b").await];
@@ -160,7 +160,7 @@ async fn killing_ends_a_close_that_takes_its_time() {
     let mut patient = options();
     patient.grace.after_stdin = Duration::from_mins(10);
     let host = McpHost::start(vec![stubborn("s")], patient).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     let (server, grandchild) = pids(&host, "s").await;
     let mut closing = std::pin::pin!(host.close());
     // It is polled once, and so under way.
@@ -215,7 +215,7 @@ async fn a_server_that_never_came_up_leaves_nothing_behind() {
     options.grace.after_stdin = Duration::from_millis(50);
     options.grace.after_term = Duration::from_millis(50);
     let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     let status = status(&host, "s");
     assert_eq!(status.state, ServerState::Failed);
     gone(grandchild(&host, "s").await).await;
@@ -232,7 +232,7 @@ async fn what_a_dead_server_started_goes_with_it() {
     options.restarts = 0;
     options.grace.after_stdin = Duration::from_millis(50);
     let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     let (_, grandchild) = pids(&host, "s").await;
     call(&host, "s__work", json!({})).await.unwrap_err();
     gone(grandchild).await;

@@ -54,7 +54,7 @@ async fn few(how: &str) {
     options.grace.after_stdin = Duration::from_millis(300);
     let servers = vec![stubborn("a"), stubborn("b"), program("good", BOTH_ERAS)];
     let host = McpHost::start(servers, options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     assert_eq!(text(&host, "a__work").await, "did \"work\"");
     say(&json!(tree(std::process::id())));
     match how {

@@ -26,7 +26,7 @@ async fn host_that_probes(config: ServerConfig, probing: Probing) -> McpHost {
     };
     options.grace.after_stdin = Duration::from_millis(50);
     let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     assert_ready(&host, "s");
     host
 }
@@ -79,7 +79,7 @@ async fn a_server_that_answers_pings_is_left_alone() {
     // A single ping that is not answered would do.
     options.probing = probing(5000, 1);
     let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     let first = status(&host, "s").pid;
     for _ in 0..2 {
         let error = call(&host, "s__work", json!({})).await.unwrap_err();
@@ -96,7 +96,7 @@ async fn a_server_that_is_busy_with_another_call_does_not_hang() {
     let mut options = options();
     options.probing = probing(100, 3);
     let host = McpHost::start(vec![program("s", "slow in a call")], options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     let first = status(&host, "s").pid;
     let mut long = tool_call("s__work", json!({"ms": 1500}));
     long.deadline = Some(Duration::from_secs(20));

@@ -62,7 +62,7 @@ pub(crate) fn options() -> HostOptions {
 /// A host whose servers are all ready or failed.
 pub(crate) async fn host(servers: impl IntoIterator<Item = ServerConfig>) -> McpHost {
     let host = McpHost::start(servers.into_iter().collect(), options()).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     host
 }
 

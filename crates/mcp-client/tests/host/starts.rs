@@ -94,7 +94,7 @@ async fn a_server_that_never_answers_fails_in_time_and_holds_nobody_up() {
         "required server `mute` is not available: it was not ready within 600ms: it has not \
          answered the handshake"
     );
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     assert_eq!(
         problems(&host).await,
         [
@@ -103,6 +103,27 @@ async fn a_server_that_never_answers_fails_in_time_and_holds_nobody_up() {
         ]
     );
     assert_eq!(status(&host, "mute").pid, None);
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_exist_is_an_error_that_names_server_and_program() {
+    let absent = ServerConfig::stdio("crm", "switchboard-no-such-program", ["--stdio"]);
+    let servers = vec![program("good", BOTH_ERAS), absent];
+    let host = McpHost::start(servers, options()).unwrap();
+    let error = soon(host.ready()).await.unwrap_err();
+    assert!(matches!(error, HostError::NoProgram { .. }), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "server `crm` cannot start: `switchboard-no-such-program` was not found on PATH: install it, or give \
+         its full path"
+    );
+    // The others are there.
+    assert_eq!(text(&host, "good__echo").await, "{}");
+
+    let other = program("dead", "dead");
+    let host = McpHost::start(vec![program("good", BOTH_ERAS), other], options()).unwrap();
+    soon(host.ready()).await.unwrap();
+    assert_eq!(status(&host, "dead").state, ServerState::Failed);
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ pub(crate) async fn host(peers: &[Peer]) -> McpHost {
         ..HostOptions::default()
     };
     let host = McpHost::start(configs.collect(), options).unwrap();
-    soon(host.ready()).await;
+    soon(host.settled()).await;
     let catalog = host.tools().await;
     assert!(catalog.problems.is_empty(), "{:?}", catalog.problems);
     for (peer, status) in peers.iter().zip(host.servers()) {
