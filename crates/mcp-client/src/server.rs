@@ -370,7 +370,7 @@ impl Server {
             tools: now.tools.definitions.len(),
             app_tools: now.tools.app_only.len(),
             lists: self.list_freshness(&now),
-            warnings: now.tools.problems.clone(),
+            warnings: [&self.config.warnings[..], &now.tools.problems].concat(),
             changed_tools: self
                 .changed_tools()
                 .into_iter()

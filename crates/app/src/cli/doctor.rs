@@ -330,7 +330,10 @@ async fn servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
             let finding = Finding::new(ABOUT, State::Bad, what);
             match status.stderr_tail.last() {
                 Some(line) => finding.with_advice(format!("its last line: {line}")),
-                None => finding.with_advice(format!("check its entry ({})", status.transport)),
+                None => finding.with_advice(match status.warnings.first() {
+                    Some(warning) => warning.clone(),
+                    None => format!("check its entry ({})", status.transport),
+                }),
             }
         })
         .collect();

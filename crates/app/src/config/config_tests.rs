@@ -1,5 +1,6 @@
 use std::{fs, path::Path};
 
+use secrecy::ExposeSecret as _;
 use switchboard_mcp_client::config::ServerTransport;
 use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
 
@@ -237,6 +238,163 @@ fn the_json_that_editors_write_is_read() {
         config.servers.unwrap()[0].transport.describe(),
         "stdio: x y"
     );
+}
+
+/// What becomes of the servers of a file with these servers: how each is reached, or why it cannot be used.
+fn servers_in(place: &Place, file: &str) -> Vec<(String, String)> {
+    let sources = Sources {
+        mcp_configs: vec![file.into()],
+        ..Sources::default()
+    };
+    let servers = load(&sources, &place.environment).unwrap().servers.unwrap();
+    let shown = |server: &ServerConfig| match &server.transport {
+        ServerTransport::Unusable { reason } => reason.clone(),
+        transport => transport.describe(),
+    };
+    let shown = servers.iter().map(|it| (it.name.clone(), shown(it)));
+    let folder = place.folder.path().display().to_string();
+    shown
+        .map(|(name, it)| (name, it.replace(&folder, "")))
+        .collect()
+}
+
+#[test]
+fn a_server_of_another_host_that_cannot_be_filled_in_spoils_no_other() {
+    let servers = serde_json::json!({
+        "unset": {"command": "x", "env": {"K": "${env:NOT_SET}"}},
+        "home": {"command": "${userHome}/x"},
+        "name": {"command": "x", "args": ["${some name}"]},
+        "open": {"command": "x", "args": ["${KEY"]},
+        "file": {"command": "x", "envFile": "${workspaceFolder}/none.env"},
+        "lines": {"command": "x", "envFile": "bad.env"},
+        "sse": {"type": "sse", "url": "http://h/sse"},
+        "good": {
+            "command": "x",
+            "args": ["${workspaceFolderBasename}", "${env:NAME}", "a${pathSeparator}b${/}c"],
+            "envFile": ".env",
+        },
+        "literal": {"command": "x", "args": ["$${KEY}"]},
+    });
+    let form = |key: &str| serde_json::json!({ key: servers }).to_string();
+    let place = Place::with(&[
+        ("project/a.json", &form("mcpServers")),
+        ("project/b.json", &form("servers")),
+        ("project/.env", "TOKEN=secret-of-a-file\n"),
+        ("project/bad.env", "secret-of-a-file\n"),
+    ]);
+    let separator = std::path::MAIN_SEPARATOR;
+    for (file, key) in [("a.json", "mcpServers"), ("b.json", "servers")] {
+        let found = servers_in(&place, file);
+        let expected = [
+            ("unset", "the variable `NOT_SET` is not set"),
+            ("home", "the variable `userHome` is not set"),
+            (
+                "name",
+                "`some name` in ${…} is no name of an environment variable",
+            ),
+            ("open", "a ${ has no closing }"),
+            (
+                "file",
+                "its `envFile` `/project/none.env` cannot be read: there is no such file",
+            ),
+            (
+                "lines",
+                "its `envFile` `/project/bad.env` cannot be read: line 1 is not of the form NAME=VALUE",
+            ),
+            (
+                "sse",
+                "asks for `sse`, the HTTP+SSE transport that MCP retired in 2025",
+            ),
+        ];
+        for ((name, reason), found) in expected.into_iter().zip(&found) {
+            assert_eq!(found.0, name);
+            assert!(found.1.contains(reason), "{found:?}");
+            assert!(found.1.contains(&format!("`{key}.{name}")), "{found:?}");
+        }
+        let good = format!("stdio: x project crm a{separator}b{separator}c");
+        assert_eq!(found[7], ("good".to_owned(), good));
+        assert_eq!(
+            found[8],
+            ("literal".to_owned(), "stdio: x ${KEY}".to_owned())
+        );
+    }
+    // The same in a configuration file of our own.
+    let ours = Place::with(&[("project/switchboard.json", &form("mcpServers"))]);
+    let config = ours.load().unwrap();
+    assert_eq!(config.servers.unwrap().len(), 9);
+    // But not for our own form, where a mistake is an error.
+    let error = error_of(
+        "switchboard.yaml",
+        "mcp_servers: {a: {command: '${NOT_SET}'}}",
+    );
+    assert!(error.contains("`NOT_SET` is not set"), "{error}");
+}
+
+#[test]
+fn the_variables_of_an_env_file_reach_the_server_as_secrets() {
+    let text =
+        r#"{"servers": {"a": {"command": "x", "envFile": ".env", "env": {"OWN": "${NAME}"}}}}"#;
+    let place = Place::with(&[
+        ("project/mcp.json", text),
+        ("project/.env", "TOKEN=secret-of-a-file\nOWN=other\n"),
+    ]);
+    let sources = Sources {
+        mcp_configs: vec!["mcp.json".into()],
+        ..Sources::default()
+    };
+    let servers = load(&sources, &place.environment).unwrap().servers.unwrap();
+    let ServerTransport::Stdio { env, .. } = &servers[0].transport else {
+        panic!("{:?}", servers[0]);
+    };
+    let env: Vec<_> = env
+        .iter()
+        .map(|(name, it)| (name.as_str(), it.expose_secret()))
+        .collect();
+    assert_eq!(env, [("TOKEN", "secret-of-a-file"), ("OWN", "crm")]);
+    assert!(!format!("{:?}", servers[0]).contains("secret-of-a-file"));
+}
+
+#[test]
+fn the_workspace_of_an_editors_file_is_the_folder_that_the_editor_opened() {
+    let text = r#"{"servers": {"a": {"command": "x", "args": ["${workspaceFolder}", "${workspaceFolderBasename}"]}}}"#;
+    let place = Place::with(&[("project/mcp.json", text)]);
+    for folder in [".vscode", ".cursor", "other"] {
+        let folder = place.folder.path().join("repository").join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("mcp.json"), text).unwrap();
+    }
+    for (file, expected) in [
+        ("mcp.json", "/project project"),
+        (
+            "../repository/.vscode/mcp.json",
+            "/project/../repository repository",
+        ),
+        (
+            "../repository/.cursor/mcp.json",
+            "/project/../repository repository",
+        ),
+        ("../repository/other/mcp.json", "/project project"),
+    ] {
+        let shown = &servers_in(&place, file)[0].1;
+        assert_eq!(shown, &format!("stdio: x {expected}"), "{file}");
+    }
+}
+
+#[test]
+fn where_nothing_starts_servers_that_cannot_be_used_are_left_out() {
+    let text = r#"{"servers": {"a": {"command": "${env:NOT_SET}"}, "b": {"command": "x"}}}"#;
+    let place = Place::with(&[
+        ("project/switchboard.json", text),
+        ("project/mcp.json", text),
+    ]);
+    let sources = Sources {
+        mcp_configs: vec!["mcp.json".into()],
+        nothing_starts: true,
+        ..Sources::default()
+    };
+    let servers = load(&sources, &place.environment).unwrap().servers.unwrap();
+    assert_eq!(servers.len(), 1);
+    assert_eq!(servers[0].name, "b");
 }
 
 #[test]

@@ -77,6 +77,14 @@ pub enum Problem {
         /// Its name.
         name: String,
     },
+    /// A file of variables for a server that cannot be read.
+    #[error("its `envFile` `{}` cannot be read: {reason}", file.display())]
+    EnvFile {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// Something in `${…}` that is no name of a variable.
     #[error(
         "`{name}` in ${{…}} is no name of an environment variable; write $${{ for a literal ${{"

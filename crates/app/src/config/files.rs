@@ -5,10 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use secrecy::SecretString;
 use serde_json::Value;
-use switchboard_mcp_client::config::ServerConfig;
+use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
 
-use super::{Config, ConfigError, error::Problem, from_value, interpolate};
+use super::{
+    Config, ConfigError, env_file,
+    error::Problem,
+    from_value,
+    interpolate::{self, Scope},
+};
 use crate::environment::Environment;
 
 /// The names a configuration file may have, in the working directory and in the user's
@@ -21,7 +27,7 @@ pub const CONFIG_FILE_NAMES: [&str; 4] = [
 ];
 
 /// The parts of a file about what is started or asked, by name.
-const LEFT_OUT: [&str; 4] = ["mcp_servers", "mcpServers", "servers", "providers"];
+const LEFT_OUT: [&str; 2] = ["mcp_servers", "providers"];
 
 /// Which files to read besides the ones that are found.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +71,10 @@ pub fn load(sources: &Sources, environment: &Environment) -> Result<Config, Conf
             Err(error) => return Err(error),
         }
     }
+    if sources.nothing_starts {
+        let servers = config.servers.iter_mut();
+        servers.for_each(|it| it.retain(|server| !is_unusable(server)));
+    }
     Ok(config)
 }
 
@@ -76,8 +86,7 @@ pub fn load_servers(
     let mut value = read(file)?;
     // What is switched off, and what is about other things, may hold variables that nobody set.
     switchboard_mcp_client::config::select(&mut value);
-    let used =
-        interpolate::fill(&mut value, environment).map_err(|problem| problem.in_file(file))?;
+    let used = fill(&mut value, file, &[], environment).map_err(|it| it.in_file(file))?;
     let mut servers = switchboard_mcp_client::config::from_document(&value)
         .map_err(|error| Problem::from(error).in_file(file))?;
     for server in &mut servers {
@@ -86,12 +95,44 @@ pub fn load_servers(
     Ok(servers)
 }
 
+/// Fills in a document: the servers in the form of other hosts each by itself, and then everything else. Entries of
+/// the maps under the keys `left_out` that need a variable which is not set are taken out.
+pub(super) fn fill(
+    value: &mut Value,
+    file: &Path,
+    left_out: &[&str],
+    environment: &Environment,
+) -> Result<Vec<SecretString>, Problem> {
+    let scope = Scope {
+        environment,
+        workspace: workspace_of(file, environment),
+    };
+    let mut used = Vec::new();
+    let finish = |server: &mut Value| env_file::put_in(server, scope.workspace);
+    let servers = interpolate::take_foreign(value, scope, &mut used, finish);
+    used.extend(interpolate::fill_but(value, left_out, scope)?);
+    interpolate::put_back(value, servers);
+    Ok(used)
+}
+
+/// Returns the folder that an editor has opened whose file of servers this is, else the working directory.
+fn workspace_of<'a>(file: &'a Path, environment: &'a Environment) -> &'a Path {
+    let folder = file.parent();
+    let is_of_editor = |folder: &&Path| folder.ends_with(".vscode") || folder.ends_with(".cursor");
+    let workspace = folder.filter(is_of_editor).and_then(Path::parent);
+    workspace.unwrap_or(&environment.working_dir)
+}
+
+fn is_unusable(server: &ServerConfig) -> bool {
+    matches!(server.transport, ServerTransport::Unusable { .. })
+}
+
 /// Servers in the form of our own `mcp_servers:` that stand in another file than a configuration.
 pub(crate) fn servers_of(
     value: &mut Value,
     environment: &Environment,
 ) -> Result<Vec<ServerConfig>, Problem> {
-    let used = interpolate::fill(value, environment)?;
+    let used = interpolate::fill(value, Scope::of(environment))?;
     let mut servers = switchboard_mcp_client::config::from_ours(value)?;
     for server in &mut servers {
         server.secrets.extend(used.iter().cloned());
@@ -145,7 +186,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// An error that a name leads to says so without "(os error 2)".
-fn plain(error: io::Error) -> io::Error {
+pub(super) fn plain(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(error.kind(), "there is no such file"),
         io::ErrorKind::IsADirectory => io::Error::new(error.kind(), "it is a folder"),

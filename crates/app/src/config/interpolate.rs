@@ -1,8 +1,11 @@
 //! `${VAR}` and `${VAR:-default}` in configured strings, and what editors write in their own files:
-//! `${env:VAR}` and `${workspaceFolder}`.
+//! `${env:VAR}`, `${userHome}`, `${workspaceFolder}`, `${workspaceFolderBasename}`, `${pathSeparator}` and `${/}`.
+
+use std::path::{MAIN_SEPARATOR_STR, Path};
 
 use secrecy::SecretString;
 use serde_json::{Map, Value};
+use switchboard_mcp_client::config::{foreign_servers_mut, mark_unusable};
 
 use super::error::Problem;
 use crate::environment::Environment;
@@ -20,14 +23,74 @@ const PLACES: [&str; 8] = [
     "APPDATA",
 ];
 
+/// Where values come from.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub(super) environment: &'a Environment,
+    /// The folder that an editor would have opened.
+    pub(super) workspace: &'a Path,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn of(environment: &'a Environment) -> Self {
+        Self {
+            environment,
+            workspace: &environment.working_dir,
+        }
+    }
+
+    /// Returns the value of a variable that editors define. `None` for other variables.
+    fn editor_value(self, name: &str) -> Option<Result<String, Problem>> {
+        let lossy = |path: &Path| path.to_string_lossy().into_owned();
+        let value = match name {
+            "workspaceFolder" => Some(lossy(self.workspace)),
+            "workspaceFolderBasename" => self.workspace.file_name().map(|it| lossy(it.as_ref())),
+            "userHome" => ["HOME", "USERPROFILE"]
+                .into_iter()
+                .find_map(|name| self.environment.get(name))
+                .map(str::to_owned),
+            "pathSeparator" | "/" => Some(MAIN_SEPARATOR_STR.to_owned()),
+            _ => return None,
+        };
+        Some(value.ok_or_else(|| Problem::UnsetVariable {
+            name: name.to_owned(),
+        }))
+    }
+}
+
+/// Takes the servers in the form of other hosts out of a document, each filled in by itself and handed to
+/// `finish`. One for which that fails is unusable and spoils no other.
+pub(super) fn take_foreign(
+    document: &mut Value,
+    scope: Scope<'_>,
+    used: &mut Vec<SecretString>,
+    finish: impl Fn(&mut Value) -> Result<(), Problem>,
+) -> Vec<Value> {
+    let take = |server: &mut Value| {
+        let mut server = std::mem::take(server);
+        if let Err(problem) = fill_in(&mut server, scope, used).and_then(|()| finish(&mut server)) {
+            mark_unusable(&mut server, problem.to_string());
+        }
+        server
+    };
+    foreign_servers_mut(document)
+        .into_iter()
+        .map(take)
+        .collect()
+}
+
+/// Puts the servers back that [`take_foreign`] took. Values that look like variables were not filled in again.
+pub(super) fn put_back(document: &mut Value, servers: Vec<Value>) {
+    for (place, server) in foreign_servers_mut(document).into_iter().zip(servers) {
+        *place = server;
+    }
+}
+
 /// Fills in every string of `value`; keys stay as they are. Gives the values of the variables that
 /// were used: any may be a secret.
-pub(super) fn fill(
-    value: &mut Value,
-    environment: &Environment,
-) -> Result<Vec<SecretString>, Problem> {
+pub(super) fn fill(value: &mut Value, scope: Scope<'_>) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
-    fill_in(value, environment, &mut used)?;
+    fill_in(value, scope, &mut used)?;
     Ok(used)
 }
 
@@ -36,7 +99,7 @@ pub(super) fn fill(
 pub(super) fn fill_but(
     value: &mut Value,
     left_out: &[&str],
-    environment: &Environment,
+    scope: Scope<'_>,
 ) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
     // What is filled in is not looked at again: values may look like variables.
@@ -51,7 +114,7 @@ pub(super) fn fill_but(
             }
             let mut kept = Map::new();
             for (name, mut entry) in std::mem::take(entries) {
-                match fill_in(&mut entry, environment, &mut used) {
+                match fill_in(&mut entry, scope, &mut used) {
                     Ok(()) => {
                         kept.insert(name, entry);
                     }
@@ -62,7 +125,7 @@ pub(super) fn fill_but(
             done.push((key.clone(), kept));
         }
     }
-    fill_in(value, environment, &mut used)?;
+    fill_in(value, scope, &mut used)?;
     if let Value::Object(fields) = value {
         for (key, kept) in done {
             // In its place: the key is there.
@@ -74,33 +137,29 @@ pub(super) fn fill_but(
 
 fn fill_in(
     value: &mut Value,
-    environment: &Environment,
+    scope: Scope<'_>,
     used: &mut Vec<SecretString>,
 ) -> Result<(), Problem> {
     match value {
         Value::String(text) => {
             if text.contains("${") {
-                *text = filled(text, environment, used)?;
+                *text = filled(text, scope, used)?;
             }
             Ok(())
         }
         Value::Array(items) => items
             .iter_mut()
-            .try_for_each(|item| fill_in(item, environment, used)),
+            .try_for_each(|item| fill_in(item, scope, used)),
         Value::Object(fields) => fields
             .values_mut()
-            .try_for_each(|field| fill_in(field, environment, used)),
+            .try_for_each(|field| fill_in(field, scope, used)),
         _ => Ok(()),
     }
 }
 
 /// A default reaches to the next `}` and is taken as it stands. `$${` is a literal `${`. A variable
 /// that is set but empty takes the default, as in a shell.
-fn filled(
-    text: &str,
-    environment: &Environment,
-    used: &mut Vec<SecretString>,
-) -> Result<String, Problem> {
+fn filled(text: &str, scope: Scope<'_>, used: &mut Vec<SecretString>) -> Result<String, Problem> {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -120,8 +179,8 @@ fn filled(
             None => (inside, None),
         };
         let name = name.strip_prefix("env:").unwrap_or(name);
-        if name == "workspaceFolder" {
-            result.push_str(&environment.working_dir.to_string_lossy());
+        if let Some(value) = scope.editor_value(inside) {
+            result.push_str(&value?);
             rest = after;
             continue;
         }
@@ -130,7 +189,7 @@ fn filled(
                 name: name.to_owned(),
             });
         }
-        match (environment.get(name), default) {
+        match (scope.environment.get(name), default) {
             (Some(value), _) => {
                 result.push_str(value);
                 if !PLACES.contains(&name) {
@@ -163,9 +222,9 @@ mod tests {
     use super::*;
 
     fn fill_text(text: &str) -> Result<String, Problem> {
-        let mut environment = Environment::of([("KEY", "k"), ("EMPTY", "")]);
-        environment.working_dir = "/project".into();
-        filled(text, &environment, &mut Vec::new())
+        let mut environment = Environment::of([("KEY", "k"), ("EMPTY", ""), ("HOME", "/home/ann")]);
+        environment.working_dir = "/srv/project".into();
+        filled(text, Scope::of(&environment), &mut Vec::new())
     }
 
     #[test]
@@ -181,7 +240,13 @@ mod tests {
             ("$KEY and $ and {x}", "$KEY and $ and {x}"),
             ("$${KEY}", "${KEY}"),
             ("${env:KEY}", "k"),
-            ("${workspaceFolder}/a", "/project/a"),
+            ("${workspaceFolder}/a", "/srv/project/a"),
+            ("${workspaceFolderBasename}-a", "project-a"),
+            ("${userHome}/a", "/home/ann/a"),
+            (
+                "a${pathSeparator}b${/}c",
+                &format!("a{MAIN_SEPARATOR_STR}b{MAIN_SEPARATOR_STR}c"),
+            ),
         ] {
             assert_eq!(fill_text(text).unwrap(), expected, "{text}");
         }
@@ -204,29 +269,43 @@ mod tests {
     #[test]
     fn entries_that_lack_a_variable_are_left_out_where_they_may_be() {
         let environment = Environment::of([("A", "${B}")]);
+        let scope = Scope::of(&environment);
         let document = json!({
             "mcp_servers": {"one": {"command": "${NONE}"}, "two": {"command": "${A}"}},
             "model": "m",
         });
         let mut value = document.clone();
-        let used = fill_but(&mut value, &["mcp_servers", "providers"], &environment).unwrap();
+        let used = fill_but(&mut value, &["mcp_servers", "providers"], scope).unwrap();
         assert_eq!(used.len(), 1);
         let left = json!({"mcp_servers": {"two": {"command": "${B}"}}, "model": "m"});
         assert_eq!(value, left);
         // Nowhere else, and only for this.
-        let error = fill_but(&mut document.clone(), &[], &environment).unwrap_err();
+        let error = fill_but(&mut document.clone(), &[], scope).unwrap_err();
         assert!(error.to_string().contains("NONE"));
         let mut other = json!({"model": "${NONE}"});
-        fill_but(&mut other, &["mcp_servers"], &environment).unwrap_err();
+        fill_but(&mut other, &["mcp_servers"], scope).unwrap_err();
         let mut open = json!({"mcp_servers": {"one": {"command": "${NONE"}}});
-        fill_but(&mut open, &["mcp_servers"], &environment).unwrap_err();
+        fill_but(&mut open, &["mcp_servers"], scope).unwrap_err();
+    }
+
+    #[test]
+    fn a_home_that_is_not_known_is_named() {
+        let environment = Environment::default();
+        let error = filled("${userHome}", Scope::of(&environment), &mut Vec::new()).unwrap_err();
+        assert!(
+            error.to_string().contains("`userHome` is not set"),
+            "{error}"
+        );
     }
 
     #[test]
     fn values_that_look_like_variables_are_not_filled_in_again() {
         let environment = Environment::of([("A", "${B}"), ("B", "b")]);
         let mut used = Vec::new();
-        assert_eq!(filled("${A}", &environment, &mut used).unwrap(), "${B}");
+        assert_eq!(
+            filled("${A}", Scope::of(&environment), &mut used).unwrap(),
+            "${B}"
+        );
         assert_eq!(used.len(), 1);
     }
 }

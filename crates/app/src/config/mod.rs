@@ -7,6 +7,7 @@
 
 mod adapter;
 mod document;
+mod env_file;
 mod error;
 mod files;
 mod interpolate;
@@ -150,7 +151,7 @@ fn from_value(
 ) -> Result<Config, ConfigError> {
     // Servers in the form of another program, as its own file would have them.
     switchboard_mcp_client::config::select_servers(&mut value);
-    let used = interpolate::fill_but(&mut value, left_out, environment);
+    let used = files::fill(&mut value, file, left_out, environment);
     let used = used.map_err(|error| error.in_file(file))?;
     let mut config = document::read(&value, file).map_err(|error| error.in_file(file))?;
     for server in config.servers.iter_mut().flatten() {

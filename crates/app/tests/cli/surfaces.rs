@@ -210,6 +210,42 @@ async fn a_bundled_server_over_http_is_used_like_any_other() {
 }
 
 #[tokio::test]
+async fn the_doctor_says_which_server_of_an_editors_file_cannot_be_used() {
+    let config = json!({"mcpServers": {
+        "unset": {"command": "x", "env": {"K": "${env:NOT_SET}"}},
+        "helped": {"url": "http://127.0.0.1:9/mcp", "headersHelper": "token --secret-1"},
+        "secret": {"url": "http://127.0.0.1:9/mcp", "authorization": {"client_id": "x", "client_secret": "secret-1"}},
+        "crm": {"command": crate::support::program(), "args": ["mcp-server", "customer-service"]},
+    }});
+    let place = Place::new().with_file("mcp.json", &config.to_string());
+    for command in [&["doctor", "--no-network"][..], &["servers"]] {
+        let args = command.iter().chain(&["--mcp-config", "mcp.json"]);
+        let done = place.run(args).await;
+        for expected in [
+            "`mcpServers.unset`: the variable `NOT_SET` is not set",
+            "`mcpServers.helped.headersHelper` is not supported",
+            "`mcpServers.secret.authorization` holds a `client_secret` and needs an `issuer` too",
+        ] {
+            assert!(done.stdout.contains(expected), "{expected}: {done}");
+        }
+        assert!(!done.stdout.contains("secret-1"), "{done}");
+    }
+    // The other servers are there.
+    let call = [
+        "tools",
+        "call",
+        "--mcp-config",
+        "mcp.json",
+        "crm",
+        "calculate_account_value",
+    ];
+    let done = place
+        .run(call.iter().chain(&[r#"{"customer_id": 42}"#]))
+        .await;
+    assert!(done.stdout.contains("530.19"), "{done}");
+}
+
+#[tokio::test]
 async fn a_bundled_server_for_other_machines_needs_a_token() {
     let everywhere = ["mcp-server", "customer-service", "--http", "0.0.0.0:0"];
     let done = Place::new().run(everywhere).await;

@@ -214,12 +214,66 @@ fn one_bad_server_of_another_host_hides_no_other() {
 }
 
 #[test]
+fn a_server_of_another_host_can_be_marked_as_unusable() {
+    let server = || json!({"name": "a", "command": "x", "required": true});
+    let other = || json!({"name": "b", "command": "y"});
+    for document in [
+        json!({"mcpServers": {"a": server(), "b": other()}}),
+        json!({"servers": {"a": server(), "b": other()}}),
+        json!({"mcp": {"servers": {"a": server(), "b": other()}}}),
+        json!([server(), other()]),
+    ] {
+        let mut marked = document.clone();
+        let mut servers = foreign_servers_mut(&mut marked);
+        assert_eq!(servers.len(), 2, "{document}");
+        mark_unusable(servers[0], "the variable `K` is not set");
+        let servers = from_document(&marked).unwrap();
+        let ServerTransport::Unusable { reason } = &servers[0].transport else {
+            panic!("{document}");
+        };
+        assert!(
+            reason.ends_with("`: the variable `K` is not set"),
+            "{reason}"
+        );
+        assert!(servers[0].required);
+        assert!(servers[1].transport.is_stdio());
+        // No file can say this of itself.
+        select(&mut marked);
+        assert!(from_document(&marked).unwrap()[0].transport.is_stdio());
+    }
+    let mut ours = json!({"mcp_servers": {"a": {"command": "x"}}});
+    assert!(foreign_servers_mut(&mut ours).is_empty());
+}
+
+#[test]
+fn what_has_no_effect_in_a_server_of_another_host_is_a_warning() {
+    let document = json!({"mcpServers": {
+        "a": {"url": "http://h/mcp", "headersHelper": "/bin/token --secret-1"},
+        "b": {"url": "http://h/mcp", "headersHelper": null},
+        "c": {"command": "x", "envFile": ".env"},
+    }});
+    let servers = from_document(&document).unwrap();
+    assert_eq!(
+        servers[0].warnings,
+        [
+            "`mcpServers.a.headersHelper` is not supported: the server is called without the headers that this \
+          command prints; write them under `headers`"
+        ]
+    );
+    assert!(servers[1].warnings.is_empty());
+    assert_eq!(
+        servers[2].warnings,
+        ["`mcpServers.c.envFile` is not read here: write the variables of that file under `env`"]
+    );
+}
+
+#[test]
 fn of_another_hosts_document_only_its_servers_are_selected() {
     let server = json!({
         "command": "${workspaceFolder}/s",
         "args": ["${A}", "${input:tok}", "$${input:tok}"],
         "env": {"K": "${config:k}"},
-        "disabledTools": ["a"], "toolFilter": {}, "timeout": 5,
+        "disabledTools": ["a"], "toolFilter": {}, "timeout": 5, "envFile": "${workspaceFolder}/.env",
     });
     let selected = {
         let mut server = server.clone();
@@ -229,12 +283,14 @@ fn of_another_hosts_document_only_its_servers_are_selected() {
     };
     let with_more = {
         let mut server = server;
-        server["envFile"] = "${workspaceFolder}/.env".into();
+        server["headersHelper"] = "echo ${TOKEN}".into();
+        server["dev"] = "${what}".into();
         server["disabled"] = false.into();
         server
     };
     let selected = {
         let mut server = selected;
+        server["headersHelper"] = true.into();
         server["disabled"] = false.into();
         server
     };

@@ -15,12 +15,19 @@ use switchboard_domain::nearest::nearest;
 /// The keys of an address, the one that counts first: Gemini CLI's `httpUrl` is streamable HTTP where
 /// its `url` is not; Windsurf writes `serverUrl`.
 const URLS: [&str; 3] = ["httpUrl", "serverUrl", "url"];
+/// Claude Code: a command that prints headers.
+pub(super) const HEADERS_HELPER: &str = "headersHelper";
+/// VS Code and Cursor: a file with variables for the server.
+pub const ENV_FILE: &str = "envFile";
+/// The key of the reason why a server cannot be used. [`select`](super::select) takes it out of files.
+const UNUSABLE: &str = "$unusable";
 /// The keys whose text may hold variables.
-const TEXTS: [&str; 9] = [
+const TEXTS: [&str; 10] = [
     "command",
     "args",
     "env",
     "cwd",
+    ENV_FILE,
     "headers",
     "authorization",
     "httpUrl",
@@ -82,7 +89,21 @@ fn filter(key: &str) -> Option<Filter> {
 
 /// Whether a key of a server means anything here.
 pub(super) fn is_read(key: &str) -> bool {
-    TEXTS.contains(&key) || SETTINGS.contains(&key) || filter(key).is_some()
+    TEXTS.contains(&key)
+        || SETTINGS.contains(&key)
+        || key == HEADERS_HELPER
+        || filter(key).is_some()
+}
+
+/// Makes a server in the form of another host unusable: [`from_document`](super::from_document) then gives
+/// this reason for it.
+pub fn mark_unusable(server: &mut Value, reason: impl Into<String>) {
+    if !server.is_object() {
+        *server = Value::Object(Map::new());
+    }
+    if let Value::Object(fields) = server {
+        fields.insert(UNUSABLE.to_owned(), Value::String(reason.into()));
+    }
 }
 
 pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
@@ -110,8 +131,11 @@ fn by_name(name: &str, value: &Value, path: &str) -> Result<Option<ServerConfig>
     if switched_off(value) {
         return Ok(None);
     }
-    let server = server(&name, value, path).unwrap_or_else(|error| {
-        let reason = error.to_string();
+    let read = match value.get(UNUSABLE).and_then(Value::as_str) {
+        Some(reason) => Err(format!("`{path}`: {reason}")),
+        None => server(&name, value, path).map_err(|error| error.to_string()),
+    };
+    let server = read.unwrap_or_else(|reason| {
         let mut server = ServerConfig::new(name, ServerTransport::Unusable { reason });
         server.required = value.get("required") == Some(&Value::Bool(true));
         server
@@ -152,6 +176,21 @@ fn server(name: &str, value: &Value, path: &str) -> Result<ServerConfig, ConfigE
         }
     }
     let mut config = ServerConfig::new(name, transport(fields, path)?);
+    for (key, what) in [
+        (
+            ENV_FILE,
+            "is not read here: write the variables of that file under `env`",
+        ),
+        (
+            HEADERS_HELPER,
+            "is not supported: the server is called without the headers that this command prints; write them \
+             under `headers`",
+        ),
+    ] {
+        if let Some((_, path)) = get(key) {
+            config.warnings.push(format!("`{path}` {what}"));
+        }
+    }
     ours::settings(&mut config, get, timeout)?;
     for key in fields.keys() {
         if let (Some(filter), Some((value, path))) = (filter(key), get(key)) {

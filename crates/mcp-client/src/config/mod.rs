@@ -19,7 +19,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 pub use error::ConfigError;
-pub use select::{select, select_servers};
+pub use foreign::{ENV_FILE, mark_unusable};
+pub use select::{foreign_servers_mut, select, select_servers};
 use show::{hidden_of_url, hidden_values};
 pub(crate) use show::{shown_command, shown_url};
 
@@ -92,6 +93,9 @@ pub struct ServerConfig {
     pub roots: Option<Vec<Root>>,
     /// What it logs is asked for, kept and handed on from here upwards.
     pub log_level: LogLevel,
+    /// What in its configuration has no effect, for a person to read. They are among the warnings of the
+    /// server's status.
+    pub warnings: Vec<String>,
 }
 
 /// How a server is reached.
@@ -144,6 +148,7 @@ impl ServerConfig {
             sampling: None,
             roots: None,
             log_level: LogLevel::default(),
+            warnings: Vec::new(),
         }
     }
 
@@ -243,6 +248,7 @@ impl fmt::Debug for ServerConfig {
             .field("sampling", &self.sampling)
             .field("roots", &self.roots)
             .field("log_level", &self.log_level)
+            .field("warnings", &self.warnings)
             .finish()
     }
 }

@@ -34,23 +34,37 @@ pub fn select(document: &mut Value) {
     select_servers(document);
 }
 
+/// Returns every server of a document that is in the form of another host.
+pub fn foreign_servers_mut(document: &mut Value) -> Vec<&mut Value> {
+    lists_mut(document)
+        .into_iter()
+        .flat_map(|servers| match servers {
+            Value::Object(map) => map.values_mut().collect(),
+            Value::Array(list) => list.iter_mut().collect(),
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
 /// Like [`select`], for a document whose other keys are wanted too: only what is listed as servers in
 /// the forms of other hosts is changed.
 pub fn select_servers(document: &mut Value) {
+    lists_mut(document).into_iter().for_each(select_in);
+}
+
+/// Returns the places of a document where other hosts list servers.
+fn lists_mut(document: &mut Value) -> Vec<&mut Value> {
     match document {
-        Value::Object(fields) => {
-            for key in ["mcpServers", "servers"] {
-                if let Some(servers) = fields.get_mut(key) {
-                    select_in(servers);
-                }
-            }
-            let mcp = fields.get_mut("mcp").and_then(Value::as_object_mut);
-            if let Some(servers) = mcp.and_then(|mcp| mcp.get_mut("servers")) {
-                select_in(servers);
-            }
-        }
-        Value::Array(_) => select_in(document),
-        _ => {}
+        Value::Object(fields) => fields
+            .iter_mut()
+            .filter_map(|(key, value)| match key.as_str() {
+                "mcpServers" | "servers" => Some(value),
+                "mcp" => value.get_mut("servers"),
+                _ => None,
+            })
+            .collect(),
+        Value::Array(_) => vec![document],
+        _ => Vec::new(),
     }
 }
 
@@ -71,6 +85,13 @@ fn select_in(servers: &mut Value) {
 fn select_keys(server: &mut Value) {
     if let Value::Object(fields) = server {
         fields.retain(|key, _| foreign::is_read(key));
+        // It is a command for a shell, which has variables of its own. That it is there is all that counts.
+        if let Some(helper) = fields
+            .get_mut(foreign::HEADERS_HELPER)
+            .filter(|it| !it.is_null())
+        {
+            *helper = Value::Bool(true);
+        }
         escape_all(fields);
     }
 }

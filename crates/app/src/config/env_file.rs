@@ -1,0 +1,120 @@
+//! `envFile` of VS Code and Cursor: a file with variables for one server.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use switchboard_mcp_client::config::ENV_FILE;
+
+use super::{error::Problem, files::plain};
+
+/// Replaces the `envFile` of a server by the variables of that file. Those under `env` win. A relative path is
+/// in the workspace.
+pub(super) fn put_in(server: &mut Value, workspace: &Path) -> Result<(), Problem> {
+    let Some(fields) = server.as_object_mut() else {
+        return Ok(());
+    };
+    // What is not text is an error of the server's own form.
+    let Some(Value::String(file)) = fields.get(ENV_FILE) else {
+        return Ok(());
+    };
+    let file = workspace.join(file);
+    let unreadable = |reason: String| Problem::EnvFile {
+        file: file.clone(),
+        reason,
+    };
+    let text = std::fs::read_to_string(&file);
+    let text = text.map_err(|error| unreadable(plain(error).to_string()))?;
+    let mut variables = parse(&text).map_err(unreadable)?;
+    fields.shift_remove(ENV_FILE);
+    let env = fields.entry("env").or_insert(Value::Null);
+    match env {
+        Value::Object(given) => {
+            variables.extend(std::mem::take(given));
+            *given = variables;
+        }
+        Value::Null => *env = Value::Object(variables),
+        // An error of the server's own form.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads lines of the form `NAME=VALUE`, with `export` in front or not. `#` begins a comment. A value may stand in
+/// single or double quotes.
+fn parse(text: &str) -> Result<Map<String, Value>, String> {
+    let mut variables = Map::new();
+    for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let (name, value) = line
+            .split_once('=')
+            .map(|(name, value)| (name.trim(), value.trim()))
+            .filter(|(name, _)| !name.is_empty() && !name.contains(char::is_whitespace))
+            .ok_or_else(|| format!("line {number} is not of the form NAME=VALUE"))?;
+        variables.insert(name.to_owned(), Value::String(unquoted(value)));
+    }
+    Ok(variables)
+}
+
+fn unquoted(value: &str) -> String {
+    for quote in ['\'', '"'] {
+        let inside = value
+            .strip_prefix(quote)
+            .and_then(|rest| rest.rsplit_once(quote));
+        if let Some((inside, rest)) = inside
+            && (rest.is_empty() || rest.trim_start().starts_with('#'))
+        {
+            return match quote {
+                '"' => inside.replace("\\n", "\n").replace("\\\"", "\""),
+                _ => inside.to_owned(),
+            };
+        }
+    }
+    let end = value.find(" #").unwrap_or(value.len());
+    value[..end].trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn variables_are_read_as_editors_read_them() {
+        let text = "\u{feff}# comment\n\nA=1\nexport B = two words # comment\nC='x # y'\r\nD=\"a\\nb \\\"c\\\"\" # d\n\
+                    E=\nF=a=b#c\nG=\"open\n";
+        let expected = json!({
+            "A": "1", "B": "two words", "C": "x # y", "D": "a\nb \"c\"", "E": "", "F": "a=b#c", "G": "\"open",
+        });
+        assert_eq!(Value::Object(parse(text).unwrap()), expected);
+        for wrong in ["A", "=1", "A B=1"] {
+            let error = parse(&format!("X=secret-1\n{wrong}")).unwrap_err();
+            assert_eq!(error, "line 2 is not of the form NAME=VALUE");
+        }
+    }
+
+    #[test]
+    fn variables_under_env_win() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(".env"), "A=file\nB=file\n").unwrap();
+        let mut server = json!({"command": "x", "envFile": ".env", "env": {"B": "own"}});
+        put_in(&mut server, folder.path()).unwrap();
+        assert_eq!(
+            server,
+            json!({"command": "x", "env": {"A": "file", "B": "own"}})
+        );
+        let mut server = json!({"command": "x", "envFile": ".env"});
+        put_in(&mut server, folder.path()).unwrap();
+        assert_eq!(server["env"], json!({"A": "file", "B": "file"}));
+        let mut server = json!({"command": "x", "envFile": "none"});
+        let error = put_in(&mut server, folder.path()).unwrap_err().to_string();
+        assert!(
+            error.ends_with("none` cannot be read: there is no such file"),
+            "{error}"
+        );
+    }
+}
