@@ -112,9 +112,11 @@ impl Evaluator<'_> {
             }
         }
         let host: Arc<dyn ToolHost> = if wish.scenario.fresh_servers && !tape.is_replay() {
-            Arc::new(self.fresh().await?)
+            let one = self.fresh().await?;
+            let started = Arc::clone(&one.started);
+            started.with_files(Arc::new(one))
         } else {
-            Arc::clone(&self.shared.host) as Arc<dyn ToolHost>
+            self.shared.with_files(Arc::clone(&self.shared.host) as _)
         };
         // The whole list is recorded, so that it is the same for all.
         let host = tape.tools(host);

@@ -2,6 +2,7 @@
 
 pub(crate) mod changes;
 pub(crate) mod engine;
+mod files;
 pub(crate) mod origin;
 pub(crate) mod place;
 pub(crate) mod progress;

@@ -9,13 +9,19 @@ use std::{
 
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
-use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_domain::{
+    ToolHost,
+    nearest::{did_you_mean, nearest},
+};
 use switchboard_evals::suite::Suite;
 use switchboard_mcp_client::{KnownTools, McpHost, config::ServerConfig};
 use switchboard_mcp_servers::catalogue;
 use uuid::Uuid;
 
-use super::origin::{Origin, place_of};
+use super::{
+    files::{FILES, WithFiles, replace},
+    origin::{Origin, place_of},
+};
 use crate::{
     cli::{
         Failure,
@@ -26,9 +32,6 @@ use crate::{
     private_file::make_folder,
     servers::Servers,
 };
-
-/// What stands in a suite for the folder of its files.
-const FILES: &str = "${SUITE_FILES}";
 
 /// Which servers are started, as often as they are wanted.
 #[derive(Debug)]
@@ -43,7 +46,7 @@ pub(crate) struct Blueprint {
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) host: Arc<McpHost>,
-    _files: Option<Folder>,
+    files: Option<Folder>,
 }
 
 impl Started {
@@ -51,8 +54,19 @@ impl Started {
     pub(crate) fn nothing() -> Result<Self, Failure> {
         Ok(Self {
             host: Arc::new(context::start(Servers::none())?),
-            _files: None,
+            files: None,
         })
+    }
+
+    /// Returns tools of these servers that know the folder of the suite's files.
+    pub(super) fn with_files(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
+        match &self.files {
+            None => host,
+            Some(files) => Arc::new(WithFiles {
+                host,
+                folder: files.path.to_string_lossy().into_owned(),
+            }),
+        }
     }
 
     /// Why a server takes no calls, if it does not.
@@ -111,7 +125,7 @@ impl Blueprint {
         let mut secrets = Vec::new();
         for (name, entry) in self.declared.iter().flatten() {
             let mut entry = entry.clone();
-            put_in(&mut entry, ".");
+            replace(&mut entry, FILES, ".");
             // Which program runs it is no secret.
             if bundled(name, &mut entry, "").is_err() {
                 continue;
@@ -141,7 +155,7 @@ impl Blueprint {
         let servers = self.configs(context, place)?;
         Ok(Started {
             host: Arc::new(context::start(servers)?),
-            _files: folder,
+            files: folder,
         })
     }
 
@@ -152,7 +166,7 @@ impl Blueprint {
         };
         let program = this_program()?.to_string_lossy().into_owned();
         let mut value = Value::Object(declared.clone());
-        put_in(&mut value, &files.to_string_lossy());
+        replace(&mut value, FILES, &files.to_string_lossy());
         if let Value::Object(entries) = &mut value {
             for (name, entry) in entries.iter_mut() {
                 bundled(name, entry, &program)
@@ -200,16 +214,6 @@ fn faulty(entries: &Value, declared: &Map<String, Value>, context: &Context) -> 
 /// A server may say what it was given, on its standard error too.
 fn hide(server: &mut ServerConfig, context: &Context) {
     server.secrets.extend(context.config.run.context_secrets());
-}
-
-/// Puts the folder of the files in its place in every text.
-fn put_in(value: &mut Value, files: &str) {
-    match value {
-        Value::String(text) if text.contains(FILES) => *text = text.replace(FILES, files),
-        Value::Array(items) => items.iter_mut().for_each(|item| put_in(item, files)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| put_in(field, files)),
-        _ => {}
-    }
 }
 
 /// What is wrong at a place of a suite.

@@ -36,7 +36,7 @@ fn suite() -> String {
     SUITE.replace("100%", "1.0")
 }
 
-async fn eval(place: &Place, args: &[&str]) -> Done {
+pub(crate) async fn eval(place: &Place, args: &[&str]) -> Done {
     place.run([&["eval"], args].concat()).await
 }
 
@@ -344,57 +344,7 @@ async fn what_servers_are_given_is_in_no_file() {
     assert_eq!(done.code, 0, "{done}");
 }
 
-#[tokio::test]
-async fn a_suite_brings_its_servers_and_files() {
-    let fake = FakeModel::start().await.unwrap();
-    let input = json!({"path": "src/limit.rs"});
-    fake.answer(Answer::openai_chat([Say::call(
-        "a",
-        "code__file_load",
-        input,
-    )]));
-    fake.answer(Answer::openai_chat([Say::text("It is 3.")]));
-    let suite = json!({
-        "models": ["openai/gpt-4o-mini"],
-        "files": {"src/limit.rs": "pub fn limit() -> u32 {\n    3\n}\n"},
-        "mcp_servers": {
-            "code": {"bundled": "workspace", "args": ["--root", "${SUITE_FILES}", "--read-only"]},
-            "shop": {"bundled": "customer-service"},
-        },
-        "scenarios": [{
-            "name": "The limit", "servers": ["code"],
-            "turns": [{
-                "say": "What is the limit?",
-                "calls": [{"server": "code", "tool": "file_load", "input": {"path": "src/limit.rs"}}],
-                "answer": {"contains": ["3"]},
-            }],
-        }],
-    });
-    // The configured server is none of the suite's, and does not even start.
-    let broken = r#"{"mcp_servers": {"broken": {"command": "no-such-program", "required": true}}}"#;
-    let place = asking(&fake, Place::new())
-        .with_file("switchboard.json", broken)
-        .with_file("a.json", &suite.to_string());
-    let done = eval(&place, &["a.json", "-o", "json", "-q", "--min-passed", "1"]).await;
-    assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done}");
-    let asked = fake.request(0).await;
-    let tools = asked.json()["tools"].to_string();
-    assert!(tools.contains("code__file_load"), "{tools}");
-    assert!(
-        !tools.contains("code__file_save") && !tools.contains("account_value"),
-        "{tools}"
-    );
-    let told = fake.request(1).await.json()["messages"].to_string();
-    assert!(told.contains("pub fn limit()"), "{told}");
-    // One call of tokens is 20 in and 10 out.
-    let usage = &done.json()["summary"][0]["usage"];
-    assert_eq!(
-        (&usage["input_tokens"], &usage["output_tokens"]),
-        (&json!(40), &json!(20))
-    );
-}
-
-fn asking(fake: &FakeModel, place: Place) -> Place {
+pub(crate) fn asking(fake: &FakeModel, place: Place) -> Place {
     place
         .with_variable("OPENAI_API_KEY", "sk-secret")
         .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))

@@ -10,6 +10,7 @@
 mod bad_input;
 mod changed_tools;
 mod delivery;
+mod eval_files;
 mod evals;
 mod evaluations;
 mod library;
