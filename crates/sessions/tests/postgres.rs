@@ -1,7 +1,7 @@
 //! Every behaviour on PostgreSQL, and what is PostgreSQL's own: on a real server, which this test starts.
 //!
-//! One test, so that there is one server also where each test is a process of its own. Without an installed server
-//! nothing is tested, unless `SWITCHBOARD_REQUIRE_POSTGRES` is set, as `cargo xtask postgres` does.
+//! One test, so that there is one server also where each test is a process of its own. It is ignored unless it is asked
+//! for, as `cargo xtask postgres` does, and fails without an installed server.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -31,20 +31,11 @@ macro_rules! own {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: cargo xtask postgres"]
 async fn postgres_behaves_the_same() {
-    let Some(mut server) = Server::start() else {
-        let is_required = std::env::var_os("SWITCHBOARD_REQUIRE_POSTGRES").is_some();
-        assert!(
-            !is_required,
-            "no PostgreSQL server is installed. {}",
-            server::WHERE
-        );
-        eprintln!(
-            "NOT RUN: no PostgreSQL server is installed. {}",
-            server::WHERE
-        );
-        return;
-    };
+    let server = Server::start();
+    let mut server =
+        server.unwrap_or_else(|| panic!("no PostgreSQL server is installed. {}", server::WHERE));
     let own: [(&str, suite::Behaviour); 8] = own![
         a_wrong_password_is_not_shown,
         who_may_not_make_tables_opens_a_store_that_is_there,
@@ -239,12 +230,8 @@ async fn a_silent_server_is_given_up(place: Place) {
 
 async fn a_server_is_checked_over_tls(server: &Server) {
     server.database("tls").await;
-    let Some((url, made)) = server.with_tls("tls", "localhost") else {
-        let is_required = std::env::var_os("SWITCHBOARD_REQUIRE_POSTGRES").is_some();
-        assert!(!is_required, "the program `openssl` is not installed");
-        eprintln!("NOT RUN: TLS to PostgreSQL, since the program `openssl` is not installed");
-        return;
-    };
+    let with_tls = server.with_tls("tls", "localhost");
+    let (url, made) = with_tls.unwrap_or_else(|| panic!("the program `openssl` is not installed"));
     let at = |url: &str, mode: &str, root: Option<&std::path::Path>| {
         let root = root.map(|root| format!("&sslrootcert={}", root.display()));
         let url = format!("{url}?sslmode={mode}{}", root.unwrap_or_default());
