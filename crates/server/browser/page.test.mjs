@@ -1,6 +1,7 @@
 // The page over the real server, in a real browser.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
+import { createServer, request } from "node:http";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Gate, Model } from "./model.mjs";
@@ -54,6 +55,38 @@ describe("the page", { concurrency: false }, () => {
     const again = [...sent.values()].reduce((sum, length) => sum + length, 0);
     assert.ok(again < total / 3, `${again} bytes the second time`);
     await context.close();
+  });
+
+  test("the page works below a path of another server", async () => {
+    const other = createServer((asked, answer) => {
+      if (!asked.url.startsWith("/tools/")) {
+        answer.writeHead(404).end();
+        return;
+      }
+      const { method, headers, url } = asked;
+      const passed = request({ host: "127.0.0.1", port: program.port, method, headers, path: url.slice("/tools".length) }, (got) => {
+        answer.writeHead(got.statusCode, got.headers);
+        got.pipe(answer);
+      });
+      passed.on("error", () => answer.destroy());
+      answer.on("close", () => passed.destroy());
+      asked.pipe(passed);
+    });
+    await new Promise((resolve) => { other.listen(0, "127.0.0.1", resolve); });
+    try {
+      model.answers.length = 0;
+      const page = await open(browser, `http://127.0.0.1:${other.address().port}/tools`);
+      await choose(page, SCRIPTED);
+      model.say(["```mermaid\nflowchart TD\n  A --> B\n```"]);
+      await send(page, "Draw");
+      await finished(page);
+      // The frame that draws has loaded its library.
+      await page.locator(".artifact .drawing img").waitFor();
+      await fine(page);
+    } finally {
+      other.closeAllConnections();
+      other.close();
+    }
   });
 
   test("a question is answered with a tool, whose card shows input, result and time", async () => {

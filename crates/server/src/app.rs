@@ -106,7 +106,7 @@ fn guarded() -> OpenApiRouter<App> {
 }
 
 /// Everything, for a server at this address.
-pub(crate) fn router(app: &App, bound: Option<IpAddr>) -> Router {
+pub(crate) fn router(app: &App, bound: IpAddr) -> Router {
     let (guarded, _) = guarded().split_for_parts();
     let guarded = guarded
         .route_layer(middleware::from_fn(note_route))
@@ -169,6 +169,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     let began = Instant::now();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
+    let prefix = prefix(&request).to_owned();
     // No query and no headers: these may hold what is secret.
     let span = tracing::info_span!(
         "http request",
@@ -200,6 +201,15 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     app.counts()
         .answered(method.as_str(), &route, status.as_u16(), began.elapsed());
     let headers = response.headers_mut();
+    if !prefix.is_empty()
+        && let Some(location) = headers
+            .get(header::LOCATION)
+            .and_then(|it| it.to_str().ok())
+        && location.starts_with('/')
+        && let Ok(nested) = HeaderValue::from_str(&format!("{prefix}{location}"))
+    {
+        headers.insert(header::LOCATION, nested);
+    }
     let nosniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     if !headers.contains_key(header::CACHE_CONTROL) {
@@ -211,6 +221,18 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     places::held(response, open)
+}
+
+/// Returns the path below which the routes are nested; empty where they are not.
+fn prefix(request: &Request) -> &str {
+    let inner = request.uri().path();
+    let original = request.extensions().get::<OriginalUri>();
+    let Some(OriginalUri(original)) = original else {
+        return "";
+    };
+    // The root of a nested router is also found without its slash.
+    let prefix = original.path().strip_suffix(inner);
+    prefix.unwrap_or(original.path()).trim_end_matches('/')
 }
 
 /// The pattern of the route that answered.

@@ -1,7 +1,7 @@
 //! The OpenAPI document, from the handlers themselves.
 
 use utoipa::openapi::{
-    ContentBuilder, HttpMethod, Info, OpenApi, Ref, RefOr, ResponseBuilder,
+    ContentBuilder, HttpMethod, Info, OpenApi, Ref, RefOr, ResponseBuilder, Server,
     security::{
         ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
     },
@@ -44,6 +44,8 @@ pub(crate) fn of(mut document: OpenApi) -> OpenApi {
          their own form. docs/http.md is the guide."
             .to_owned(),
     );
+    // Relative to the document, so that it holds wherever the routes are nested.
+    document.servers = Some(vec![Server::new(".")]);
     document.tags = Some(
         TAGS.iter()
             .map(|(name, text)| {

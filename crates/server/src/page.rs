@@ -1,6 +1,7 @@
 //! The web page: files that are in the binary, and the headers that keep what they show from doing harm.
 //!
-//! `/` is the page; everything else that it loads is below `/assets/`. Files go out compressed to who reads gzip, which is every
+//! `/` is the page; everything else that it loads is below `/assets/`. All addresses in it are relative, so that the routes can be
+//! nested below any path. Files go out compressed to who reads gzip, which is every
 //! browser, and as they are to others. Third-party scripts are stored compressed (`vendor/x.js.gz`); what has to be made of a
 //! file for either is made once. In a debug build the files are read from the source folder at each request, so that a change is
 //! seen without building anew.
@@ -16,7 +17,7 @@ use std::{
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::Path,
+    extract::{OriginalUri, Path},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
@@ -67,8 +68,42 @@ pub(crate) fn is_asset(path: &str) -> bool {
     path.starts_with("/assets/")
 }
 
-async fn index(headers: HeaderMap) -> Response {
-    file("index.html", &headers)
+async fn index(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
+    match last_segment(uri.path()) {
+        None => file("index.html", &headers),
+        Some(segment) => index_without_slash(segment),
+    }
+}
+
+/// Returns the last segment of a path that does not end with a slash. Relative addresses of a page at
+/// such a path lead beside that segment, not below it.
+fn last_segment(path: &str) -> Option<&str> {
+    let (_, segment) = path.rsplit_once('/')?;
+    (!segment.is_empty()).then_some(segment)
+}
+
+/// Returns the page for a path such as `/tools`, at which axum's `nest` has it: all its addresses
+/// begin with that segment.
+fn index_without_slash(segment: &str) -> Response {
+    let Some((page, _)) = find("index.html") else {
+        return (StatusCode::NOT_FOUND, "The page has no such file.\n").into_response();
+    };
+    let text = String::from_utf8_lossy(&page.data);
+    // It is a part of a path, which may hold quotes; and without `./` a colon would end a scheme.
+    let segment = segment.replace('&', "&amp;").replace('"', "%22");
+    let text = text
+        .replace("=\"assets/", &format!("=\"./{segment}/assets/"))
+        .replace("=\"openapi.json", &format!("=\"./{segment}/openapi.json"));
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(media_type("index.html")),
+    );
+    for (name, value) in safety("index.html") {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    (headers, text).into_response()
 }
 
 async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {

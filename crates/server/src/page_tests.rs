@@ -186,3 +186,41 @@ fn every_import_leads_to_a_file() {
     }
     assert!(imports > 20, "{imports}");
 }
+
+/// The routes may be nested below any path: an address that begins with a slash leads past it.
+#[tokio::test]
+async fn no_address_in_the_page_begins_at_the_root() {
+    for name in Files::iter().filter(|name| !name.starts_with("vendor/")) {
+        let file = Files::get(&name).unwrap();
+        let text = std::str::from_utf8(&file.data).unwrap();
+        for begin in [
+            "src=\"/",
+            "href=\"/",
+            "fetch(\"/",
+            ".src = \"/",
+            "url(/",
+            "url(\"/",
+        ] {
+            assert!(!text.contains(begin), "{name}: {begin}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_without_a_slash_behind_it_names_its_segment() {
+    assert_eq!(last_segment("/"), None);
+    assert_eq!(last_segment("/tools/"), None);
+    assert_eq!(last_segment("/a/tools"), Some("tools"));
+    let page = index_without_slash("a\"&:b");
+    let policy = header(&page, "content-security-policy").to_owned();
+    assert_eq!(
+        policy,
+        header(&get("index.html"), "content-security-policy")
+    );
+    let text = String::from_utf8(body(page).await.to_vec()).unwrap();
+    assert!(
+        text.contains("src=\"./a%22&amp;:b/assets/js/main.js\""),
+        "{text}"
+    );
+    assert!(!text.contains("=\"assets/"), "{text}");
+}

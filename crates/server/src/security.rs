@@ -35,11 +35,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 pub(crate) struct Names {
     /// Configured ones, lower case, without ports.
     configured: Arc<[String]>,
-    bound: Option<IpAddr>,
+    bound: IpAddr,
 }
 
 impl Names {
-    pub(crate) fn of(options: &ServerOptions, bound: Option<IpAddr>) -> Self {
+    pub(crate) fn of(options: &ServerOptions, bound: IpAddr) -> Self {
         let configured = options.hosts.iter().map(|name| name.to_ascii_lowercase());
         Self {
             configured: configured.collect(),
@@ -58,10 +58,7 @@ impl Names {
         let Ok(address) = plain.parse::<IpAddr>() else {
             return false;
         };
-        address.is_loopback()
-            || self
-                .bound
-                .is_some_and(|bound| bound.is_unspecified() || bound == address)
+        address.is_loopback() || self.bound.is_unspecified() || self.bound == address
     }
 }
 

@@ -5,7 +5,8 @@ fn names(hosts: &[&str], bound: Option<&str>) -> Names {
         hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
         ..ServerOptions::default()
     };
-    Names::of(&options, bound.map(|it| it.parse().unwrap()))
+    let bound = bound.unwrap_or("127.0.0.1");
+    Names::of(&options, bound.parse().unwrap())
 }
 
 #[test]

@@ -82,9 +82,16 @@ impl Server {
         Self { app: App::new(hub) }
     }
 
-    /// Everything it serves, with all that stands before it, as if it listened on a loopback address.
-    pub fn router(&self) -> Router {
-        app::router(&self.app, None)
+    /// Returns the routes for a program that listens itself on `address`, with everything that
+    /// [`Server::serve`] checks: tokens, hosts, origins and limits of requests. They can be nested
+    /// below any path. Connections and their time-outs are the program's.
+    ///
+    /// # Errors
+    /// [`ServerError::Unguarded`] where `serve` would refuse the address: it can be reached from other
+    /// machines, and no access token is configured.
+    pub fn router(&self, address: SocketAddr) -> Result<Router, ServerError> {
+        Self::check(self.app.options(), address)?;
+        Ok(app::router(&self.app, address.ip()))
     }
 
     /// What it serves, described.
@@ -105,8 +112,7 @@ impl Server {
         let address = listener.local_addr();
         let address = address.map_err(|source| ServerError::Listener { source })?;
         let options = self.app.options();
-        Self::check(options, address)?;
-        let router = app::router(&self.app, Some(address.ip()));
+        let router = self.router(address)?;
         let places = options.max_connections.min(Semaphore::MAX_PERMITS);
         let connections = Connections {
             app: self.app.clone(),

@@ -37,8 +37,44 @@ struct Own {
     _folder: tempfile::TempDir,
 }
 
+/// A server that does not listen yet, and what belongs to it.
+pub(crate) struct Made {
+    pub(crate) server: Server,
+    pub(crate) script: Arc<Script>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) news: mpsc::UnboundedReceiver<&'static str>,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+pub(crate) async fn make(options: ServerOptions) -> Made {
+    let folder = tempfile::tempdir().unwrap();
+    let store = StoreOptions::sqlite(folder.path().join("sessions.db"));
+    let store = Arc::new(Store::open(store).await.unwrap());
+    let (told, news) = mpsc::unbounded_channel();
+    let script = Arc::new(Script {
+        agents: Semaphore::new(0),
+        results: Arc::new(Semaphore::new(0)),
+        told,
+        panics_at: Arc::default(),
+    });
+    let engine = Arc::clone(&script) as Arc<dyn Engine>;
+    let server = Server::new(
+        engine,
+        Arc::clone(&store) as _,
+        Arc::clone(&store) as _,
+        options,
+    );
+    Made {
+        server,
+        script,
+        store,
+        news,
+        folder,
+    }
+}
+
 /// What the test says.
-struct Script {
+pub(crate) struct Script {
     /// Agents are made, and tools answer, as far as there are permits.
     agents: Semaphore,
     results: Arc<Semaphore>,
@@ -49,23 +85,13 @@ struct Script {
 
 impl Own {
     async fn start(options: ServerOptions) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store = StoreOptions::sqlite(folder.path().join("sessions.db"));
-        let store = Arc::new(Store::open(store).await.unwrap());
-        let (told, news) = mpsc::unbounded_channel();
-        let script = Arc::new(Script {
-            agents: Semaphore::new(0),
-            results: Arc::new(Semaphore::new(0)),
-            told,
-            panics_at: Arc::default(),
-        });
-        let engine = Arc::clone(&script) as Arc<dyn Engine>;
-        let server = Server::new(
-            engine,
-            Arc::clone(&store) as _,
-            Arc::clone(&store) as _,
-            options,
-        );
+        let Made {
+            server,
+            script,
+            store,
+            news,
+            folder,
+        } = make(options).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
@@ -128,10 +154,8 @@ impl Own {
         *self.script.panics_at.lock().unwrap() = Some(kind);
     }
 
-    /// Lets whoever asks for agents, and calls tools, have them.
     fn let_all(&self) {
-        self.script.agents.add_permits(100);
-        self.script.results.add_permits(100);
+        self.script.let_all();
     }
 
     async fn heard(&mut self, news: &str) {
@@ -141,6 +165,14 @@ impl Own {
     async fn end(mut self) {
         self.stop.take().unwrap().send(()).unwrap();
         (&mut self.task).await.unwrap();
+    }
+}
+
+impl Script {
+    /// Lets whoever asks for agents, and calls tools, have them.
+    pub(crate) fn let_all(&self) {
+        self.agents.add_permits(100);
+        self.results.add_permits(100);
     }
 }
 

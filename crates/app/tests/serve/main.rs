@@ -21,6 +21,7 @@ mod locked_store;
 mod models;
 mod named;
 mod native;
+mod nested;
 mod of_client;
 mod places;
 mod questions;

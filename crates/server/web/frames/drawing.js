@@ -6,12 +6,14 @@
     for (const name of Object.getOwnPropertyNames(place)) if (name.includes("RTC")) delete place[name];
   }
   const loaded = new Map();
+  // The page may be below any path.
+  const here = document.currentScript.src;
 
   function load(name) {
     if (!loaded.has(name)) {
       loaded.set(name, new Promise((resolve, reject) => {
         const script = document.createElement("script");
-        script.src = `/assets/vendor/${name}.js`;
+        script.src = new URL(`../vendor/${name}.js`, here).href;
         script.onload = resolve;
         script.onerror = () => {
           loaded.delete(name);

@@ -3,6 +3,12 @@ import { Model } from "./view.js";
 
 const TOKEN = "switchboard.token";
 
+/** Where the server is: two folders above this file, wherever its routes are nested. */
+const ROOT = new URL("../../", import.meta.url);
+
+/** The address of a path of the server, such as "/chat". */
+export const at = (path) => new URL(`.${path}`, ROOT).href;
+
 /** Whether a token is needed, and the one that is used. Kept for this tab only. */
 class Access extends Model {
   wanted = false;
@@ -65,7 +71,7 @@ export async function ask(path, { method = "GET", body, signal, accept = "applic
   if (body !== undefined) sent["content-type"] = "application/json";
   let response;
   try {
-    response = await fetch(path, {
+    response = await fetch(at(path), {
       method, signal, headers: sent,
       body: body === undefined ? undefined : JSON.stringify(body),
       credentials: "same-origin", cache: "no-store", redirect: "error",

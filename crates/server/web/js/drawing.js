@@ -1,5 +1,6 @@
 // Pictures of diagrams and charts. They are made in a sandboxed frame that is out of sight; here they are only images.
 import { html, useEffect, useModel, useRef, useState } from "./view.js";
+import { at } from "./api.js";
 import { theme } from "./colours.js";
 
 /** A diagram that takes longer than this never ends. */
@@ -48,7 +49,7 @@ class Studio {
         this.#open.get(number)?.(event.data);
         this.#open.delete(number);
       });
-      frame.src = "/assets/frames/drawing.html";
+      frame.src = at("/assets/frames/drawing.html");
       document.body.append(frame);
       this.#frame = frame;
     });

@@ -1,6 +1,6 @@
 // Pages by models and servers, each in a sandboxed frame with an origin of its own, and what they may say to this page.
 import { html, useEffect, useModel, useRef, useState } from "./view.js";
-import { api } from "./api.js";
+import { api, at } from "./api.js";
 import { theme } from "./colours.js";
 
 const LEAST = 120;
@@ -39,7 +39,7 @@ export function ForeignFrame({ markup, title, bridge }) {
   }, [markup]);
   // The address last: the frame speaks first, and somebody must listen by then.
   useEffect(() => {
-    frame.current.src = "/assets/frames/foreign.html";
+    frame.current.src = at("/assets/frames/foreign.html");
   }, [markup]);
   return html`<iframe class="foreign" ref=${frame} title=${title} sandbox="allow-scripts" referrerpolicy="no-referrer" loading="eager" height=${height} />`;
 }

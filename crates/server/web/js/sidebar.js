@@ -1,6 +1,6 @@
 // The conversations that there are.
 import { Icon, Model, announce, html, useModel, useRef, useState } from "./view.js";
-import { api, Refused } from "./api.js";
+import { api, Refused, at } from "./api.js";
 import { when } from "./words.js";
 
 const SOME = 200;
@@ -75,7 +75,7 @@ export function Sidebar({ sessions, current, open, onClose, onForgotten }) {
   const words = wanted.trim().toLowerCase().split(/\s+/).filter(Boolean);
   const shown = sessions.list.filter((it) => words.every((word) => name(it).toLowerCase().includes(word)));
   return html`<aside class="sidebar ${open ? "open" : ""}" id="sidebar" aria-label="Conversations">
-    <div class="brand"><img src="/assets/icon.svg" alt="" width="26" height="26" /><span>Switchboard</span>
+    <div class="brand"><img src=${at("/assets/icon.svg")} alt="" width="26" height="26" /><span>Switchboard</span>
       <button type="button" class="quiet icon-button only-narrow" onClick=${onClose} aria-label="Close the list"><${Icon} name="close" /></button></div>
     <a class="button new" href="#/" onClick=${onClose}><${Icon} name="plus" /> New conversation</a>
     <div class="search"><${Icon} name="search" /><input type="search" aria-label="Search conversations" placeholder="Search" value=${wanted} onInput=${(event) => setWanted(event.target.value)} /></div>

@@ -1,5 +1,6 @@
 // The conversation: what was asked, and each run's pieces in their order.
 import { Component, Icon, html, useEffect, useModel, useRef, useState } from "./view.js";
+import { at } from "./api.js";
 import { Artifact } from "./artifact.js";
 import { copyText } from "./markdown.js";
 import { Question } from "./question.js";
@@ -80,7 +81,7 @@ function Welcome({ session }) {
   const shop = catalogue.tools.some((it) => it.tool === "calculate_account_value");
   const tools = catalogue.tools.length;
   return html`<div class="welcome">
-    <img src="/assets/icon.svg" alt="" width="48" height="48" />
+    <img src=${at("/assets/icon.svg")} alt="" width="48" height="48" />
     <h2>What shall be done?</h2>
     <p class="muted">${tools ? `${tools} tools of ${new Set(catalogue.tools.map((it) => it.server)).size} ${plural(new Set(catalogue.tools.map((it) => it.server)).size, "server")} are ready.` : "Ask anything. Tools come from the MCP servers that are configured."}</p>
     ${shop && html`<ul class="examples">${EXAMPLES.map((text) => html`<li><button type="button" onClick=${() => session.onChange("send", text)}>${text}</button></li>`)}</ul>`}

@@ -1,0 +1,212 @@
+//! The routes below a path of another axum application.
+
+use std::{collections::HashSet, net::SocketAddr, sync::Arc};
+
+use axum::Router;
+use reqwest::{Client, Method, Url};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use switchboard_domain::Principal;
+use switchboard_server::{AccessToken, ServerError, ServerOptions};
+use switchboard_sessions::Store;
+use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
+
+use crate::{
+    engine::{Made, make},
+    serving::{Answered, read},
+};
+
+const PREFIX: &str = "/tools/assistant";
+const TOKEN: &str = "0123456789abcdef";
+
+/// An application that has the routes below [`PREFIX`].
+struct Nested {
+    base: Url,
+    client: Client,
+    task: JoinHandle<()>,
+    store: Arc<Store>,
+    /// Not read; the engine of the test writes to it.
+    _news: mpsc::UnboundedReceiver<&'static str>,
+    _folder: tempfile::TempDir,
+}
+
+impl Nested {
+    async fn start(options: ServerOptions, nest: fn(Router) -> Router) -> Self {
+        let Made {
+            server,
+            script,
+            store,
+            folder,
+            news,
+        } = make(options).await;
+        script.let_all();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = nest(server.router(address).unwrap());
+        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self {
+            base: format!("http://{address}").parse().unwrap(),
+            client: Client::builder().no_proxy().build().unwrap(),
+            task,
+            store,
+            _news: news,
+            _folder: folder,
+        }
+    }
+
+    fn url(&self, path: &str) -> Url {
+        self.base.join(path).unwrap()
+    }
+
+    async fn get(&self, url: Url) -> Answered {
+        read(self.client.get(url).send().await.unwrap()).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answered {
+        let request = self.client.post(self.url(&format!("{PREFIX}{path}")));
+        let request = request.header("content-type", "application/json");
+        read(request.body(body.to_string()).send().await.unwrap()).await
+    }
+
+    async fn end(self) {
+        self.task.abort();
+        self.store.close().await;
+    }
+}
+
+/// The path of the page, and how the routes come below the prefix.
+type Way = (&'static str, fn(Router) -> Router);
+
+const WAYS: [Way; 2] = [
+    (PREFIX, |router| Router::new().nest(PREFIX, router)),
+    // The root of the routes is also found with a slash behind the prefix.
+    ("/tools/assistant/", |router| {
+        Router::new().nest_service(PREFIX, router)
+    }),
+];
+
+#[tokio::test]
+async fn locations_lead_to_what_was_made() {
+    for (_, nest) in WAYS {
+        let server = Nested::start(ServerOptions::default(), nest).await;
+        let made = server.post("/sessions", &json!({})).await;
+        let id = made.expect(201)["id"].as_str().unwrap().to_owned();
+        assert_eq!(made.header("location"), format!("{PREFIX}/sessions/{id}"));
+        let shown = server.get(server.url(made.header("location"))).await;
+        assert_eq!(shown.expect(200)["session"]["id"], id);
+        let asked = json!({"message": "Work.", "background": true});
+        let begun = server.post("/chat", &asked).await;
+        let run = begun.expect(202)["run_id"].as_str().unwrap().to_owned();
+        assert_eq!(begun.header("location"), format!("{PREFIX}/runs/{run}"));
+        let shown = server.get(server.url(begun.header("location"))).await;
+        assert_eq!(shown.expect(200)["run"]["id"], run);
+        // Nothing of it is beside the prefix.
+        assert_eq!(server.get(server.url("/sessions")).await.status, 404);
+        server.end().await;
+    }
+}
+
+#[tokio::test]
+async fn the_document_leads_to_the_routes() {
+    for (_, nest) in WAYS {
+        let server = Nested::start(ServerOptions::default(), nest).await;
+        let url = server.url(&format!("{PREFIX}/openapi.json"));
+        let document = server.get(url.clone()).await.expect(200);
+        let base = url.join(document["servers"][0]["url"].as_str().unwrap());
+        let base = base.unwrap();
+        assert_eq!(base.path(), "/tools/assistant/");
+        assert!(document["paths"]["/healthz"].is_object());
+        server.get(base.join("healthz").unwrap()).await.expect(200);
+        server.end().await;
+    }
+}
+
+/// Reads the attributes of a page that are addresses, and the imports of a script.
+fn addresses(text: &str) -> Vec<&str> {
+    let begins = ["src=\"", "href=\"", "from \"", "import \""];
+    let found = begins.iter().flat_map(|begin| {
+        let parts = text.split(begin).skip(1);
+        parts.filter_map(|rest| rest.split('"').next())
+    });
+    found
+        .filter(|address| !address.starts_with('#') && !address.contains("${"))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_page_loads_everything_from_below_the_prefix() {
+    for (path, nest) in WAYS {
+        let server = Nested::start(ServerOptions::default(), nest).await;
+        let mut seen = HashSet::new();
+        let mut next = vec![server.url(path)];
+        next.push(server.url(&format!("{PREFIX}/assets/frames/drawing.html")));
+        while let Some(url) = next.pop() {
+            if !seen.insert(url.clone()) {
+                continue;
+            }
+            assert!(url.path().starts_with(PREFIX), "{url}");
+            let loaded = server.get(url.clone()).await;
+            assert_eq!(loaded.status, 200, "{url}");
+            let kind = loaded.header("content-type");
+            let is_ours = !url.path().contains("/vendor/");
+            if is_ours && (kind.starts_with("text/html") || kind.starts_with("text/javascript")) {
+                let more = addresses(&loaded.text).into_iter();
+                next.extend(more.map(|address| url.join(address).unwrap()));
+            }
+        }
+        // The page, its styles and pictures, and all of its scripts.
+        let names = [
+            "app.css",
+            "icon.svg",
+            "js/main.js",
+            "js/api.js",
+            "vendor/preact.js",
+        ];
+        for name in names.map(|name| format!("{PREFIX}/assets/{name}")) {
+            assert!(
+                seen.iter().any(|url| url.path() == name),
+                "{name}: {seen:?}"
+            );
+        }
+        assert!(seen.len() > 25, "{seen:?}");
+        server.end().await;
+    }
+}
+
+#[tokio::test]
+async fn tokens_hosts_and_origins_are_checked_as_by_a_server_of_its_own() {
+    let mut options = ServerOptions::default();
+    let token = AccessToken::new(&SecretString::from(TOKEN), Principal::default());
+    options.tokens = vec![token.unwrap()];
+    let (_, nest) = WAYS[0];
+    let server = Nested::start(options, nest).await;
+    let sessions = server.url(&format!("{PREFIX}/sessions"));
+    assert_eq!(server.get(sessions.clone()).await.problem(401), "no-access");
+    let request = || {
+        let request = server.client.request(Method::GET, sessions.clone());
+        request.bearer_auth(TOKEN)
+    };
+    read(request().send().await.unwrap()).await.expect(200);
+    for (name, value, problem) in [
+        ("host", "evil.example", "foreign-host"),
+        ("origin", "https://evil.example", "foreign-origin"),
+    ] {
+        let refused = request().header(name, value).send().await.unwrap();
+        assert_eq!(read(refused).await.problem(403), problem);
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_address_that_others_reach_needs_a_token() {
+    let Made { server, store, .. } = make(ServerOptions::default()).await;
+    let open: SocketAddr = "0.0.0.0:8484".parse().unwrap();
+    let refused = server.router(open);
+    assert!(
+        matches!(refused, Err(ServerError::Unguarded { address }) if address == open),
+        "{refused:?}"
+    );
+    let loopback = server.router("[::1]:8484".parse().unwrap());
+    assert!(loopback.is_ok(), "{loopback:?}");
+    store.close().await;
+}
