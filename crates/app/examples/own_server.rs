@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use serde_json::Value;
-use switchboard_domain::{ChatModel, Principal, ToolCatalog, ToolHost};
+use switchboard_domain::{ChatModel, Principal, SessionId, ToolCatalog, ToolHost};
 use switchboard_orchestration::{
     Agent,
     functions::{Function, FunctionTools, schemars},
@@ -32,8 +32,13 @@ struct Weather {
 
 #[async_trait]
 impl Engine for Weather {
-    // One agent for everybody, whatever is wished for; `wish` and `principal` may choose among several.
-    async fn agent(&self, _wish: &Wish, _principal: &Principal) -> Result<Agent, WishError> {
+    // One agent for everybody, whatever is wished for; the arguments may choose among several.
+    async fn agent(
+        &self,
+        _wish: &Wish,
+        _principal: &Principal,
+        _session: Option<&SessionId>,
+    ) -> Result<Agent, WishError> {
         Ok(Agent::new(Arc::clone(&self.model)).with_tools(Arc::clone(&self.tools)))
     }
 

@@ -12,6 +12,7 @@ pub mod config;
 pub mod decisions;
 pub mod environment;
 mod eval;
+mod injection;
 pub mod model;
 pub mod observe;
 mod private_file;

@@ -13,14 +13,11 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolHost};
 use switchboard_evals::recording::{Matching, Pace, Player, Recorder, Scrubber};
-use switchboard_orchestration::Agent;
+use switchboard_orchestration::{Agent, arguments::ContextInjection};
 
 use crate::{
-    cli::{
-        Code, Failure,
-        agent::{Plan, injection},
-        context::Context,
-    },
+    cli::{Code, Failure, agent::Plan, context::Context},
+    injection,
     model::{Because, Chosen},
     observe::known_secrets,
     terminal,
@@ -104,7 +101,7 @@ impl TapeArgs {
             PaceArg::AtOnce => Pace::AtOnce,
             PaceArg::Recorded => Pace::Recorded,
         };
-        let hidden = injection(&context.config).unwrap_or_default();
+        let hidden = injection::configured(&context.config);
         let player = player.with_matching(matching).with_pace(pace);
         Ok(Tape::Replay(player.hiding(hidden)))
     }
@@ -139,7 +136,7 @@ impl TapeArgs {
         let begun = begin(&path, file, scrubber(context)).map_err(|error| {
             Failure::usage(error).context(format!("nothing can be recorded in {}", file.display()))
         })?;
-        let hidden = injection(&context.config).unwrap_or_default();
+        let hidden = injection::configured(&context.config);
         Ok(Some(Tape::Recording(begun.hiding(hidden))))
     }
 }
@@ -220,6 +217,16 @@ impl Tape {
         }
     }
 
+    /// Returns this recording without the values of `hidden`.
+    fn hiding(&self, hidden: &ContextInjection) -> Self {
+        let hidden = hidden.clone();
+        match self {
+            Self::Off => Self::Off,
+            Self::Recording(recorder) => Self::Recording(recorder.clone().hiding(hidden)),
+            Self::Replay(player) => Self::Replay(player.clone().hiding(hidden)),
+        }
+    }
+
     /// The part of it that is one run's of a server, which is recorded under this number. Who has it again begins
     /// runs in another order: there it is found by what it asks.
     pub(crate) fn run(&self, number: u64) -> Self {
@@ -239,8 +246,10 @@ impl Tape {
             Self::Replay(player) => player.model(model.id()).unwrap_or(model),
             Self::Off | Self::Recording(_) => self.recorded(model),
         });
+        // Also without the values that the client sent for this run.
+        let hiding = self.hiding(agent.context());
         match tools {
-            Some(tools) => agent.with_tools(self.tools(tools)),
+            Some(tools) => agent.with_tools(hiding.tools(tools)),
             None => agent,
         }
     }

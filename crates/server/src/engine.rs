@@ -5,16 +5,24 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_domain::{ModelId, Principal, ReasoningEffort, ToolCatalog, ToolChoice};
-use switchboard_orchestration::{Agent, RunEvent, questions::Questions};
+use switchboard_domain::{ModelId, Principal, ReasoningEffort, SessionId, ToolCatalog, ToolChoice};
+use switchboard_orchestration::{Agent, RunEvent, arguments::ClientContext, questions::Questions};
 use utoipa::ToSchema;
 
 /// Makes agents, and says what models, recipes, servers and tools there are.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
-    /// An agent for a wish. It has no approver, no session and no checkpoints: the server gives it these. Called
+    /// Returns an agent for a wish. It has no approver, no session and no checkpoints: the server gives it these. Called
     /// for every run, so that what is costly should be kept between calls.
-    async fn agent(&self, wish: &Wish, principal: &Principal) -> Result<Agent, WishError>;
+    ///
+    /// `session` is the session of the run, which is stored only when the run begins; `None` for a run that is in no
+    /// session. An agent that is kept between calls must not hold values of one session, principal or client.
+    async fn agent(
+        &self,
+        wish: &Wish,
+        principal: &Principal,
+        session: Option<&SessionId>,
+    ) -> Result<Agent, WishError>;
 
     /// The models that can be named.
     async fn models(&self) -> Vec<ModelInfo>;
@@ -84,6 +92,9 @@ pub struct Wish {
     pub recipe: Option<String>,
     /// How it is asked.
     pub parameters: Parameters,
+    /// Values for tools that the model does not see. They are never stored: a run that is resumed lacks them. An engine
+    /// refuses the names that it does not know.
+    pub context: ClientContext,
 }
 
 /// Parameters of a run.

@@ -40,6 +40,7 @@ use crate::{
     },
     decisions::KeptDecisions,
     environment::Environment,
+    injection,
     observe::AuditLog,
     servers::Servers,
     tape::{Tape, TapeArgs},
@@ -315,11 +316,12 @@ fn approver(
     asking: &Arc<dyn AsksForLines>,
     later: bool,
 ) -> Arc<TerminalApprover> {
-    let mut approver = TerminalApprover::new(screen.clone()).reading(Arc::clone(asking));
-    // What is injected is no part of what a person sees, and a schema would ask for it.
-    if context.config.run.context.is_none() {
-        approver = approver.checking(context.tape.tools(Arc::clone(host) as _));
-    }
+    let approver = TerminalApprover::new(screen.clone())
+        .reading(Arc::clone(asking))
+        .checking(
+            context.tape.tools(Arc::clone(host) as _),
+            injection::configured(&context.config),
+        );
     Arc::new(if later {
         approver.who_decides_later()
     } else {

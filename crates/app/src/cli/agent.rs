@@ -10,7 +10,6 @@ use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
     Agent, BegunWith, Limits, Run, RunOptions,
     approval::Approvals,
-    arguments::ContextInjection,
     checkpoint::Checkpoints,
     recipe::Recipe,
     results::{CacheOptions, ResultCache},
@@ -19,9 +18,9 @@ use switchboard_orchestration::{
 
 use super::{Approve, Failure, context::Context};
 use crate::{
-    config::Config,
     decisions::KeptDecisions,
     environment::Environment,
+    injection,
     model::{Chosen, list_price},
     recipes,
     runs::StoredRuns,
@@ -433,10 +432,10 @@ impl Plan {
         screen: &Screen,
         decisions: &KeptDecisions,
     ) -> Agent {
-        let mut approver = TerminalApprover::new(screen.clone());
-        if context.config.run.context.is_none() {
-            approver = approver.checking(self.tools(context, host));
-        }
+        let approver = TerminalApprover::new(screen.clone()).checking(
+            self.tools(context, host),
+            injection::configured(&context.config),
+        );
         let approver: Arc<dyn Approver> = Arc::new(if self.later {
             approver.who_decides_later()
         } else {
@@ -492,9 +491,7 @@ impl Plan {
         if let Some(checkpoints) = parts.checkpoints {
             agent = agent.with_checkpoints(checkpoints);
         }
-        if let Some(injected) = injection(config) {
-            agent = agent.with_context(injected);
-        }
+        agent = agent.with_context(injection::configured(config));
         if let Some(lifetime) = config.run.cache_results.filter(|it| !it.is_zero()) {
             agent = agent.with_cache(Arc::new(ResultCache::new(CacheOptions {
                 lifetime,
@@ -503,22 +500,4 @@ impl Plan {
         }
         agent
     }
-}
-
-/// What tools are given that the model neither sees nor writes, if something is.
-pub(crate) fn injection(config: &Config) -> Option<ContextInjection> {
-    let values = config.run.context.as_ref()?;
-    let injected = values
-        .iter()
-        .fold(ContextInjection::new(), |injected, (name, value)| {
-            // It was JSON when it was read.
-            match serde_json::from_str(value.expose_secret()) {
-                Ok(value) => injected.with(name, value),
-                Err(_) => injected,
-            }
-        });
-    Some(match &config.run.context_servers {
-        Some(servers) => injected.only_for(servers.iter().cloned()),
-        None => injected,
-    })
 }

@@ -26,6 +26,7 @@ use crate::{
         servers::{Blueprint, Started},
         suites::plain,
     },
+    injection,
     observe::AuditLog,
     servers::Servers,
     tape::{Tape, program, scrubber},
@@ -63,9 +64,12 @@ pub(super) async fn run(
         blueprint.origin(),
         &context,
     )?;
-    if !replay.is_replay() {
+    let injected = if replay.is_replay() {
+        injection::configured(&context.config)
+    } else {
         blueprint.check(&suite, &context)?;
-    }
+        blueprint.injection(&context)?
+    };
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
     let decisions = KeptDecisions::load(&context.environment).map_err(Failure::usage)?;
     let tape = args.tape.record(&context)?.unwrap_or(replay);
@@ -91,6 +95,7 @@ pub(super) async fn run(
         context: &context,
         shared,
         blueprint,
+        injected,
         decisions,
         audit,
         going: Going::default(),

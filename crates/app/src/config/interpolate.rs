@@ -6,6 +6,7 @@ use std::path::{MAIN_SEPARATOR_STR, Path};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 use switchboard_mcp_client::config::{foreign_servers_mut, mark_unusable};
+use switchboard_orchestration::arguments::ContextTemplate;
 
 use super::error::Problem;
 use crate::environment::Environment;
@@ -133,6 +134,68 @@ pub(super) fn fill_but(
         }
     }
     Ok(used)
+}
+
+/// Fills in the variables of context values and leaves the placeholders that each run fills.
+///
+/// The result is a template: a literal `$` is `$$`.
+pub(super) fn fill_context(
+    value: &mut Value,
+    environment: &Environment,
+) -> Result<Vec<SecretString>, Problem> {
+    let mut used = Vec::new();
+    fill_template(value, environment, &mut used)?;
+    Ok(used)
+}
+
+fn fill_template(
+    value: &mut Value,
+    environment: &Environment,
+    used: &mut Vec<SecretString>,
+) -> Result<(), Problem> {
+    match value {
+        Value::String(text) => *text = template(text, environment, used)?,
+        Value::Array(items) => {
+            for item in items {
+                fill_template(item, environment, used)?;
+            }
+        }
+        Value::Object(fields) => {
+            for (_, field) in fields {
+                fill_template(field, environment, used)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn template(
+    text: &str,
+    environment: &Environment,
+    used: &mut Vec<SecretString>,
+) -> Result<String, Problem> {
+    let mut result = String::new();
+    let mut literal = |text: &str| {
+        let filled = filled(text, Scope::of(environment), used);
+        filled.map(|text| text.replace('$', "$$"))
+    };
+    let (mut begin, mut from) = (0, 0);
+    while let Some(start) = text[from..].find("${").map(|at| from + at) {
+        let inside = text[start + 2..].split_once('}').map(|(inside, _)| inside);
+        let is_escaped = text[..start].ends_with('$');
+        match inside.filter(|name| !is_escaped && ContextTemplate::is_placeholder(name)) {
+            Some(name) => {
+                result.push_str(&literal(&text[begin..start])?);
+                begin = start + name.len() + 3;
+                result.push_str(&text[start..begin]);
+                from = begin;
+            }
+            None => from = start + 2,
+        }
+    }
+    result.push_str(&literal(&text[begin..])?);
+    Ok(result)
 }
 
 fn fill_in(
@@ -263,6 +326,33 @@ mod tests {
         ] {
             let error = fill_text(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn context_values_keep_the_placeholders_of_runs() {
+        let environment = Environment::of([("KEY", "k$1 ${session.id}"), ("A", "a")]);
+        for (text, expected) in [
+            ("${session.id}", "${session.id}"),
+            ("${A}/${principal.user}-${A}", "a/${principal.user}-a"),
+            ("Bearer ${client.token}", "Bearer ${client.token}"),
+            // What a variable holds is literal, whatever it looks like.
+            ("${KEY}", "k$$1 $${session.id}"),
+            ("$${session.id}", "$${session.id}"),
+            ("${NONE:-x}${session.id}", "x${session.id}"),
+            ("cost: $5", "cost: $$5"),
+        ] {
+            let mut value = json!({"a": [text]});
+            fill_context(&mut value, &environment).unwrap();
+            assert_eq!(value, json!({"a": [expected]}), "{text}");
+        }
+        for text in [
+            "${session.name}",
+            "${client.a-b}",
+            "${NONE}",
+            "${session.id",
+        ] {
+            fill_context(&mut json!([text]), &environment).unwrap_err();
         }
     }
 

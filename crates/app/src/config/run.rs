@@ -3,12 +3,13 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchboard_orchestration::{
     Limits,
     approval::{Approvals, Rule, Rules},
+    arguments::ContextTemplate,
     guard::Guard,
     history::HistoryPolicy,
     results::ResultLimit,
@@ -57,8 +58,8 @@ pub struct RunConfig {
     pub search: Option<SearchPolicy>,
     /// How long results of read-only tools are given again; zero not at all.
     pub cache_results: Option<Duration>,
-    /// What tools are given that the model neither sees nor writes, by the name of the argument, as JSON.
-    pub context: Option<BTreeMap<String, SecretString>>,
+    /// What tools are given that the model neither sees nor writes, by the name of the argument.
+    pub context: Option<BTreeMap<String, ContextTemplate>>,
     /// The servers whose tools get it; `None` is all that ask for it.
     pub context_servers: Option<Vec<String>>,
 }
@@ -155,13 +156,10 @@ impl ApprovalsConfig {
 impl RunConfig {
     /// The texts in what is injected that could be secrets: no log may hold them.
     pub fn context_secrets(&self) -> Vec<SecretString> {
-        let mut texts = Vec::new();
-        for value in self.context.iter().flatten().map(|(_, value)| value) {
-            if let Ok(value) = serde_json::from_str(value.expose_secret()) {
-                collect_texts(&value, &mut texts);
-            }
-        }
-        texts
+        let values = self.context.iter().flatten();
+        let texts = values.flat_map(|(_, value)| value.literals());
+        let texts = texts.filter(|text| text.len() >= SHORTEST_SECRET);
+        texts.map(SecretString::from).collect()
     }
 
     /// Lays `over` on top: what it says wins, key by key.
@@ -201,17 +199,6 @@ impl fmt::Debug for RunConfig {
 /// Shorter ones are words such as `true` or a port, which stand everywhere.
 const SHORTEST_SECRET: usize = 8;
 
-fn collect_texts(value: &Value, texts: &mut Vec<SecretString>) {
-    match value {
-        Value::String(text) if text.len() >= SHORTEST_SECRET => {
-            texts.push(SecretString::from(text.clone()));
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
-        Value::Object(fields) => fields.values().for_each(|item| collect_texts(item, texts)),
-        _ => {}
-    }
-}
-
 /// Reads the keys.
 pub(super) fn read(fields: &Fields<'_>) -> Result<RunConfig, Problem> {
     Ok(RunConfig {
@@ -239,16 +226,21 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<RunConfig, Problem> {
             }
         })?,
         context_servers: fields.names("context_servers")?,
-        context: fields.read("context", "a map of arguments", |value| {
-            let values = value.as_object()?.iter();
-            let hidden = |value: &Value| SecretString::from(value.to_string());
-            Some(
-                values
-                    .map(|(name, value)| (name.clone(), hidden(value)))
-                    .collect(),
-            )
-        })?,
+        context: fields.get("context").map(context).transpose()?,
     })
+}
+
+fn context(value: &Value) -> Result<BTreeMap<String, ContextTemplate>, Problem> {
+    let values = value.as_object();
+    let values = values.ok_or_else(|| Problem::wrong("context", "a map of arguments"))?;
+    let mut context = BTreeMap::new();
+    for (name, value) in values {
+        let template = ContextTemplate::parse(value).map_err(|error| {
+            Problem::wrong(format!("context.{name}"), format!("a value: {error}"))
+        })?;
+        context.insert(name.clone(), template);
+    }
+    Ok(context)
 }
 
 fn limits(value: &Value) -> Result<LimitsConfig, Problem> {

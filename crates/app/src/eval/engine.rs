@@ -18,10 +18,12 @@ use switchboard_evals::{
 };
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
-    Agent, RunEvent, RunEventKind, ToolCallRecord, recipe::Recipe, strategy::Strategy,
+    Agent, RunEvent, RunEventKind, ToolCallRecord, arguments::ContextInjection, recipe::Recipe,
+    strategy::Strategy,
 };
 use switchboard_server::Parameters;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use super::servers::{Blueprint, Started};
 use crate::{
@@ -52,6 +54,8 @@ pub(crate) struct Evaluator<'c> {
     /// A host without servers.
     pub(crate) nothing: Arc<McpHost>,
     pub(crate) blueprint: Blueprint,
+    /// What tools are given that models neither see nor write.
+    pub(crate) injected: ContextInjection,
     pub(crate) decisions: KeptDecisions,
     pub(crate) audit: AuditLog,
     pub(crate) scrubber: Scrubber,
@@ -180,7 +184,11 @@ impl Engine for Evaluator<'_> {
             decisions: &self.decisions,
             checkpoints: None,
         };
-        let agent = plan.agent_with(self.context, &self.nothing, parts);
+        // The turns of a conversation share what servers keep for it, and no other conversation does.
+        let conversation = Uuid::now_v7().to_string();
+        let agent = plan
+            .agent_with(self.context, &self.nothing, parts)
+            .with_context(self.injected.clone().in_conversation(conversation));
         if without {
             return Ok(agent);
         }

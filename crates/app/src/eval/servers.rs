@@ -16,6 +16,7 @@ use switchboard_domain::{
 use switchboard_evals::suite::Suite;
 use switchboard_mcp_client::{KnownTools, McpHost, config::ServerConfig};
 use switchboard_mcp_servers::catalogue;
+use switchboard_orchestration::arguments::ContextInjection;
 use uuid::Uuid;
 
 use super::{
@@ -27,7 +28,7 @@ use crate::{
         Failure,
         context::{self, Context, this_program},
     },
-    config,
+    config, injection,
     observe::hidden_of,
     private_file::make_folder,
     servers::Servers,
@@ -137,6 +138,12 @@ impl Blueprint {
             }
         }
         secrets
+    }
+
+    /// Returns what tools of these servers are given that models neither see nor write.
+    pub(crate) fn injection(&self, context: &Context) -> Result<ContextInjection, Failure> {
+        let servers = self.configs(context, Path::new("."))?.configs;
+        Ok(injection::injection(&context.config, &servers))
     }
 
     /// Starts them. They come up in the background.

@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use serde_json::Value;
-use switchboard_domain::{ModelId, Principal, ToolCatalog, ToolHost};
+use switchboard_domain::{ModelId, Principal, SessionId, ToolCatalog, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, questions::Questions};
 use switchboard_server::{Engine, ModelInfo, Observer, RecipeInfo, ToolPage, Wish, WishError};
@@ -136,7 +136,13 @@ impl AppEngine {
 
 #[async_trait]
 impl Engine for AppEngine {
-    async fn agent(&self, wish: &Wish, _: &Principal) -> Result<Agent, WishError> {
+    // Placeholders of the context are filled by each run, from its own session and principal.
+    async fn agent(
+        &self,
+        wish: &Wish,
+        _: &Principal,
+        _: Option<&SessionId>,
+    ) -> Result<Agent, WishError> {
         self.settled.clone().await;
         if let Some(message) = self.missing() {
             return Err(WishError::Unavailable {

@@ -7,7 +7,7 @@ use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, Approver, ToolChoice,
     nearest::{did_you_mean, nearest},
 };
-use switchboard_orchestration::{Agent, ApprovalPolicy, RunOptions};
+use switchboard_orchestration::{Agent, ApprovalPolicy, RunOptions, arguments::ClientContext};
 use switchboard_server::{Approve, Parameters, Wish, WishError};
 
 use super::{
@@ -51,6 +51,12 @@ impl AppEngine {
             .with_options(options)
             // As they are now: they change while the server runs.
             .with_redefined_tools(self.host.redefined_tools());
+        // The agent that is kept for others holds no values of a client.
+        let agent = if wish.context.is_empty() {
+            agent
+        } else {
+            with_client_values(agent, &wish.context)?
+        };
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(self.tape.run(number).of(agent, has_tools))
     }
@@ -171,6 +177,17 @@ impl AppEngine {
             }),
         }
     }
+}
+
+/// Gives an agent the values that a client sent for one run.
+fn with_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, WishError> {
+    let context = agent.context().clone().with_client(values.clone());
+    let context = context.map_err(|error| {
+        let message = error.to_string();
+        let field = format!("context.{}", error.name());
+        WishError::Unknown { field, message }
+    })?;
+    Ok(agent.with_context(context))
 }
 
 /// Characters of a model's name and of a provider's at most. Those that there are have far fewer.

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, JsonObject, ToolHost,
 };
-use switchboard_orchestration::arguments::Validators;
+use switchboard_orchestration::arguments::{ContextInjection, Validators};
 
 /// How long a question waits until what was told before it is on the screen.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ pub struct TerminalApprover {
     screen: Screen,
     lines: Arc<dyn AsksForLines>,
     /// Says what an input that was changed must fit.
-    tools: Option<Arc<dyn ToolHost>>,
+    tools: Option<(Arc<dyn ToolHost>, ContextInjection)>,
     /// Nobody is asked now; the run is stored and somebody decides later.
     later: bool,
 }
@@ -56,10 +56,10 @@ impl TerminalApprover {
         self
     }
 
-    /// Takes no changed input that does not fit its tool.
+    /// Takes no changed input that does not fit its tool, as the model and the person see it.
     #[must_use]
-    pub fn checking(mut self, tools: Arc<dyn ToolHost>) -> Self {
-        self.tools = Some(tools);
+    pub fn checking(mut self, tools: Arc<dyn ToolHost>, hidden: ContextInjection) -> Self {
+        self.tools = Some((tools, hidden));
         self
     }
 
@@ -171,13 +171,16 @@ impl TerminalApprover {
 
     /// What is wrong with an input for the tool that is asked about.
     async fn check(&self, request: &ApprovalRequest, input: &JsonObject) -> Result<(), String> {
-        let Some(tools) = &self.tools else {
+        let Some((tools, hidden)) = &self.tools else {
             return Ok(());
         };
         let catalog = tools.tools().await;
         let mut tools = catalog.tools.iter();
         match tools.find(|tool| tool.name == request.tool_use.name) {
-            Some(tool) => Validators::default().check(tool, &input.clone().into()),
+            Some(tool) => {
+                let tool = hidden.visible(tool);
+                Validators::default().check(&tool, &input.clone().into())
+            }
             None => Ok(()),
         }
     }

@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod changed_tools;
+mod context;
 mod delivery;
 mod eval_files;
 mod evals;

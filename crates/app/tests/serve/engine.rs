@@ -8,7 +8,7 @@ use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 use switchboard_domain::{
     ChatModel, ChatRequest, FinishReason, ModelCapabilities, ModelError, ModelEvent, ModelId,
-    ModelStream, Part, PartStart, Principal, Role, ToolCall, ToolCallError, ToolCatalog,
+    ModelStream, Part, PartStart, Principal, Role, SessionId, ToolCall, ToolCallError, ToolCatalog,
     ToolDefinition, ToolHost, ToolHostChanges, ToolInput, ToolOrigin, ToolOutput, ToolUse,
 };
 use switchboard_orchestration::{Agent, RunEvent, RunEventKind};
@@ -178,7 +178,12 @@ impl Script {
 
 #[async_trait]
 impl Engine for Script {
-    async fn agent(&self, _: &Wish, _: &Principal) -> Result<Agent, WishError> {
+    async fn agent(
+        &self,
+        _: &Wish,
+        _: &Principal,
+        _: Option<&SessionId>,
+    ) -> Result<Agent, WishError> {
         self.told.send("agent").unwrap();
         self.agents.acquire().await.unwrap().forget();
         let tools = Tools {

@@ -8,6 +8,7 @@
 
 mod commits;
 mod connections;
+mod context;
 mod continued;
 mod crash;
 mod decisions;

@@ -432,7 +432,7 @@ impl ToolHost for Player {
         let mut tools = self.shared.catalogs.iter().rev().flat_map(|it| &it.tools);
         let input = match tools.find(|tool| tool.name == call.name) {
             Some(tool) => self.hidden.without(tool, call.input.into_object()),
-            None => call.input.into_object(),
+            None => self.hidden.without_any(call.input.into_object()),
         };
         let input = self.shared.scrubber.value(Value::Object(input));
         let name = self.shared.scrubber.name(&call.name);

@@ -105,15 +105,11 @@ impl Recorder {
 
     /// The input of a call as the model wrote it.
     fn visible(&self, name: &str, input: JsonObject) -> JsonObject {
-        if self.hidden.is_empty() {
-            return input;
-        }
         let writer = self.writer();
         let mut tools = writer.seen.iter().flat_map(|seen| &seen.tools);
         match tools.find(|tool| tool.name == name) {
             Some(tool) => self.hidden.without(tool, input),
-            // Nobody knows what of it is the model's.
-            None => JsonObject::new(),
+            None => self.hidden.without_any(input),
         }
     }
 

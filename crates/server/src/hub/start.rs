@@ -53,16 +53,23 @@ impl Hub {
         } = start;
         wish.parameters.check()?;
         let place = self.place(&principal)?;
-        let agent = self.engine().agent(&wish, &principal).await?;
+        // The id of a new session is chosen here: the agent may depend on it.
+        let (session, is_new) = match &talk {
+            Talk::Loose { .. } => (None, false),
+            Talk::Session { id, .. } => (Some(id.clone().unwrap_or_else(new_id)), id.is_none()),
+        };
+        let agent = self.engine().agent(&wish, &principal, session.as_ref());
+        let agent = agent.await?;
         let agent = shape.map_or(agent.clone(), |shape| shape(agent));
         match talk {
             Talk::Loose { messages } => self.begin_loose(agent, principal, messages, place).await,
             Talk::Session {
-                id,
+                id: _,
                 create,
                 keep,
                 messages,
             } => {
+                let id = session.unwrap_or_else(new_id);
                 let beginning = Beginning {
                     agent,
                     wish: &wish,
@@ -70,11 +77,11 @@ impl Hub {
                     keep,
                     messages,
                 };
-                let (kept, desk) = match id {
-                    Some(id) if !create || self.has_session(&principal, &id).await? => {
-                        self.begin(beginning, &id).await?
-                    }
-                    id => self.begin_new(beginning, id).await?,
+                let is_there = !create || (!is_new && self.has_session(&principal, &id).await?);
+                let (kept, desk) = if is_there {
+                    self.begin(beginning, &id).await?
+                } else {
+                    self.begin_new(beginning, id).await?
                 };
                 let record = kept.record().clone();
                 let run = Driven::Kept(Box::new(kept));
@@ -201,7 +208,8 @@ impl Hub {
     ) -> Result<Agent, WishError> {
         let mut refused = None;
         for wish in wishes {
-            match self.engine().agent(wish, principal).await {
+            let session = &taken.record().session;
+            match self.engine().agent(wish, principal, Some(session)).await {
                 Ok(agent) => {
                     if let Some(error) = refused {
                         let run = &taken.record().id;
@@ -241,12 +249,12 @@ impl Hub {
     async fn begin_new(
         &self,
         begun: Beginning<'_>,
-        id: Option<SessionId>,
+        id: SessionId,
     ) -> Result<(KeptRun, Arc<Desk>), Problem> {
         if let Some(keep) = begun.keep.filter(|keep| *keep > 0) {
             // There is nothing of which anything could stay.
             return Err(SessionStoreError::Conflict {
-                id: id.unwrap_or_else(new_id),
+                id,
                 expected: keep,
                 actual: 0,
             }
@@ -257,22 +265,23 @@ impl Hub {
         let title = said
             .map(|message| title_of(&message.text()))
             .unwrap_or_default();
-        let session = session_of(id.clone(), title);
+        let session = session_of(Some(id.clone()), title);
         let (agent, desk, wish) = self.prepared(&begun);
         let journal = self.journal(begun.principal);
         let made = journal.begin_session(&agent, &session, begun.messages.clone(), wish);
         match made.await {
             Ok(kept) => Ok((kept, desk)),
             // Somebody else made it meanwhile, on the same principal's behalf.
-            Err(JournalError::Store(SessionStoreError::Exists { .. })) => match id {
-                Some(id) if self.has_session(begun.principal, &id).await? => {
+            Err(JournalError::Store(SessionStoreError::Exists { .. })) => {
+                if self.has_session(begun.principal, &id).await? {
                     self.begin(begun, &id).await
+                } else {
+                    Err(Problem::invalid(
+                        "session_id",
+                        "the session's id is taken: choose another one",
+                    ))
                 }
-                _ => Err(Problem::invalid(
-                    "session_id",
-                    "the session's id is taken: choose another one",
-                )),
-            },
+            }
             Err(error) => Err(error.into()),
         }
     }

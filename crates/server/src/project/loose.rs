@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_domain::{Message, Principal};
-use switchboard_orchestration::strategy::formatter::Form;
+use switchboard_orchestration::{arguments::ClientContext, strategy::formatter::Form};
 
 use super::{
     client_tools::ClientTools,
@@ -26,6 +26,8 @@ pub(super) struct Asked<'a> {
     /// The form that the answer is to have.
     pub(super) form: Option<Form>,
     pub(super) recipe: Option<String>,
+    /// Values for tools that the model does not see.
+    pub(super) context: ClientContext,
     pub(super) model: &'a str,
 }
 
@@ -48,6 +50,7 @@ impl Asked<'_> {
             model: chosen_model(self.model),
             parameters: self.parameters,
             recipe: self.recipe,
+            context: self.context,
             ..Wish::default()
         };
         let start = Start {

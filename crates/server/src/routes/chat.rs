@@ -10,6 +10,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{Message, RunState, SessionId};
+use switchboard_orchestration::arguments::ClientContext;
 use utoipa::ToSchema;
 
 use crate::{
@@ -39,6 +40,10 @@ pub(crate) struct ChatRequest {
     /// How it is asked.
     #[serde(default)]
     parameters: Option<Parameters>,
+    /// Values for tools that the model does not see, by name. The configuration names those that a client may send.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    context: Option<ClientContext>,
     /// Answer at once, and let the run go on: `GET /runs/{id}/events` tells what happens.
     #[serde(default)]
     background: Option<bool>,
@@ -100,6 +105,7 @@ pub(super) async fn chat(
             model: request.model,
             recipe: request.recipe,
             parameters: request.parameters.unwrap_or_default(),
+            context: request.context.unwrap_or_default(),
         },
         talk: Talk::Session {
             create: request.session_id.is_none(),

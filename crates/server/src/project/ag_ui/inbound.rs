@@ -9,6 +9,7 @@ use switchboard_domain::{
     ApprovalDecision, ApprovalScope, JsonObject, Message, Part, Role, ToolInput, ToolOutput,
     ToolResult, ToolUse,
 };
+use switchboard_orchestration::arguments::ClientContext;
 use utoipa::ToSchema;
 
 use super::{
@@ -44,7 +45,7 @@ pub(crate) struct RunInput {
     /// What else the agent should know.
     #[serde(default)]
     context: Vec<Context>,
-    /// `provider`, `model`, `recipe` and `parameters`, as in `POST /chat`.
+    /// `provider`, `model`, `recipe`, `parameters` and `context`, as in `POST /chat`.
     #[serde(default)]
     forwarded_props: Option<Forwarded>,
     /// Answers to what an earlier run of the thread waits for.
@@ -88,6 +89,10 @@ pub(crate) struct Forwarded {
     /// How the run is asked.
     #[serde(default)]
     parameters: Parameters,
+    /// Values for tools that the model does not see, by name.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    context: Option<ClientContext>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -215,6 +220,7 @@ impl RunInput {
             model: forwarded.model.clone(),
             recipe: forwarded.recipe.clone(),
             parameters: forwarded.parameters.clone(),
+            context: forwarded.context.clone().unwrap_or_default(),
         })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use switchboard_domain::{Message, Part, ReasoningEffort, Role, ToolChoice, ToolResult};
-use switchboard_orchestration::strategy::formatter::Form;
+use switchboard_orchestration::{arguments::ClientContext, strategy::formatter::Form};
 use utoipa::ToSchema;
 
 use super::super::inbound::{self, Conversation, bad_messages, nothing_left, unsupported};
@@ -65,7 +65,7 @@ pub(crate) struct ChatRequest {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     response_format: Option<Format>,
-    /// What is Switchboard's own: `{"recipe", "approve", "max_steps", "tools"}`.
+    /// What is Switchboard's own: `{"recipe", "approve", "max_steps", "tools", "context"}`.
     #[serde(default)]
     pub(super) switchboard: Option<Own>,
     /// Everything else.
@@ -90,6 +90,10 @@ pub(crate) struct Own {
     /// `false` offers the model no tools.
     #[serde(default)]
     pub(in super::super) tools: Option<bool>,
+    /// Values for tools that the model does not see, by name.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(in super::super) context: Option<ClientContext>,
 }
 
 impl Own {

@@ -62,6 +62,11 @@ pub(crate) async fn completions(
             .switchboard
             .as_ref()
             .and_then(|it| it.recipe.clone()),
+        context: request
+            .switchboard
+            .as_ref()
+            .and_then(|it| it.context.clone())
+            .unwrap_or_default(),
         model: &request.model,
     };
     let telling = asked.begin(app, principal, waiting).await?;

@@ -61,7 +61,7 @@ pub(crate) struct MessagesRequest {
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Tool>>,
-    /// What is Switchboard's own: `{"recipe", "approve", "max_steps", "tools"}`.
+    /// What is Switchboard's own: `{"recipe", "approve", "max_steps", "tools", "context"}`.
     #[serde(default)]
     pub(super) switchboard: Option<Own>,
     /// Everything else.

@@ -56,6 +56,11 @@ pub(crate) async fn messages(
             .switchboard
             .as_ref()
             .and_then(|it| it.recipe.clone()),
+        context: request
+            .switchboard
+            .as_ref()
+            .and_then(|it| it.context.clone())
+            .unwrap_or_default(),
         model: &request.model,
     };
     let telling = asked.begin(app, principal, waiting).await?;

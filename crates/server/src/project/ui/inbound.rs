@@ -8,6 +8,7 @@ use serde_json::Value;
 use switchboard_domain::{
     ApprovalDecision, ApprovalScope, Message, Part, Role, ToolInput, ToolResult, ToolUse,
 };
+use switchboard_orchestration::arguments::ClientContext;
 use utoipa::ToSchema;
 
 use super::super::{
@@ -44,6 +45,10 @@ pub(crate) struct UiRequest {
     /// How the run is asked.
     #[serde(default)]
     pub(super) parameters: Parameters,
+    /// Values for tools that the model does not see, by name.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(super) context: Option<ClientContext>,
 }
 
 /// Why the request is made.

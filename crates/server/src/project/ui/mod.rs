@@ -61,6 +61,7 @@ pub(crate) async fn chat(
             model: request.model.clone(),
             recipe: request.recipe.clone(),
             parameters: request.parameters.clone(),
+            context: request.context.clone().unwrap_or_default(),
         },
         words: request.words()?,
         tools: Vec::new(),

@@ -1,0 +1,88 @@
+//! Values that the host gives to tools.
+
+use std::path::Path;
+
+use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
+use switchboard_orchestration::arguments::{ContextInjection, ContextTemplate};
+
+use crate::{cli::context::this_program, config::Config};
+
+/// The argument in which tools expect the conversation. No model sees it, configured or not.
+const DATABASE_CONTEXT: &str = "databaseContext";
+/// The part of it that names the conversation.
+const CONVERSATION: &str = "conversationId";
+/// The bundled servers that keep something for each conversation.
+const WITH_CONVERSATIONS: [&str; 2] = ["graph", "bte"];
+
+/// Returns what tools are given that the model neither sees nor writes: what is configured, and the
+/// conversation for those of `servers` that are bundled.
+pub(crate) fn injection<'s>(
+    config: &Config,
+    servers: impl IntoIterator<Item = &'s ServerConfig>,
+) -> ContextInjection {
+    let mut injected = ContextInjection::new().reserving(DATABASE_CONTEXT);
+    for (name, value) in config.run.context.iter().flatten() {
+        injected = injected.with_template(name, value.clone());
+    }
+    if let Some(servers) = &config.run.context_servers {
+        injected = injected.only_for(servers.iter().cloned());
+    }
+    for server in servers.into_iter().filter(|it| has_conversations(it)) {
+        let conversation = ContextTemplate::session_id_under(CONVERSATION);
+        injected = injected.with_default(&server.name, DATABASE_CONTEXT, conversation);
+    }
+    injected
+}
+
+/// Returns what tools are given of the configured servers.
+pub(crate) fn configured(config: &Config) -> ContextInjection {
+    injection(config, config.servers.iter().flatten())
+}
+
+/// Returns whether a server is this program's own and keeps something for each conversation.
+fn has_conversations(server: &ServerConfig) -> bool {
+    let ServerTransport::Stdio { command, args, .. } = &server.transport else {
+        return false;
+    };
+    let command = Path::new(command);
+    let is_bundled = args
+        .windows(2)
+        .any(|pair| pair[0] == "mcp-server" && WITH_CONVERSATIONS.contains(&pair[1].as_str()));
+    is_bundled
+        && (command
+            .file_stem()
+            .is_some_and(|name| name == "switchboard")
+            || this_program().is_ok_and(|program| program == command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bundled_servers_with_conversations_get_the_session() {
+        let server =
+            |command: &str, args: &[&str]| ServerConfig::stdio("s", command, args.iter().copied());
+        for (command, args, expected) in [
+            ("switchboard", &["mcp-server", "graph"][..], true),
+            (
+                "/opt/bin/switchboard",
+                &["mcp-server", "bte", "--url", "http://b"],
+                true,
+            ),
+            ("switchboard", &["mcp-server", "customer-service"], false),
+            (
+                "switchboard",
+                &["mcp-server", "workspace", "--root", "graph"],
+                false,
+            ),
+            ("npx", &["mcp-server", "graph"], false),
+            ("switchboard", &["graph"], false),
+        ] {
+            let server = server(command, args);
+            assert_eq!(has_conversations(&server), expected, "{command} {args:?}");
+        }
+        let http = ServerConfig::http("s", "http://localhost:1/mcp");
+        assert!(!has_conversations(&http));
+    }
+}
