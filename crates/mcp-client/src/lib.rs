@@ -92,5 +92,6 @@ pub use fingerprint::{KnownTools, ToolChange, fingerprint};
 pub use host::{Grace, HostOptions, McpHost, Probing};
 pub use logs::{LogLevel, LogLine};
 pub use memory::{ToolMemory, ToolMemoryError, ToolMemoryFile};
+pub use redact::LiveSecrets;
 pub use status::{CacheScope, ListFreshness, ServerIdentity, ServerState, ServerStatus};
 pub use watchdog::Remains;

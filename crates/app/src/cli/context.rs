@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::anyhow;
 use switchboard_domain::nearest::{did_you_mean, nearest};
-use switchboard_mcp_client::{McpHost, Remains, ServerStatus};
+use switchboard_mcp_client::{LiveSecrets, McpHost, Remains, ServerStatus};
 use switchboard_orchestration::SteadyClock;
 
 use super::{Code, Failure, Global, interrupt::Interrupts};
@@ -31,6 +31,8 @@ pub(crate) struct Context {
     pub(crate) tape: Tape,
     /// Measures how long approval requests wait, for all agents of the process.
     pub(crate) steady: SteadyClock,
+    /// Secrets that clients send: neither log lines nor what servers write show them.
+    pub(crate) live_secrets: LiveSecrets,
 }
 
 impl Context {
@@ -50,7 +52,8 @@ impl Context {
             nothing_starts: tape.is_replay(),
         };
         let config = config::load(&sources, &environment).map_err(Failure::usage)?;
-        observe::start(&config, &environment);
+        let live_secrets = LiveSecrets::default();
+        observe::start(&config, &environment, &live_secrets);
         let providers = Providers::new(&config, &environment);
         Ok(Self {
             environment,
@@ -58,6 +61,7 @@ impl Context {
             providers,
             tape: Tape::default(),
             steady: SteadyClock::new(),
+            live_secrets,
         })
     }
 
@@ -84,6 +88,7 @@ impl Context {
         // A server may say what it was given, on its standard error too.
         for server in &mut servers.configs {
             server.secrets.extend(self.config.run.context_secrets());
+            server.live_secrets = self.live_secrets.clone();
         }
         Ok(servers)
     }

@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use switchboard_mcp_client::LiveSecrets;
 use switchboard_orchestration::audit::{Redactor, SizeLimits};
 use tracing::Subscriber;
 use tracing_subscriber::{EnvFilter, Layer, registry::LookupSpan};
@@ -31,6 +32,7 @@ pub(super) fn layer<S>(
     config: &ObserveConfig,
     environment: &Environment,
     redactor: Redactor,
+    live: &LiveSecrets,
 ) -> Option<Box<dyn Layer<S> + Send + Sync>>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -54,6 +56,7 @@ where
         }
     };
     let hidden = redactor.with_limits(WHOLE);
+    let live = live.clone();
     let lines = tracing_subscriber::fmt::layer();
     Some(match file {
         Some(path) => match private_file(&path) {
@@ -64,6 +67,7 @@ where
                     .with_writer(move || Redacting {
                         to: Arc::clone(&file),
                         hidden: hidden.clone(),
+                        live: live.clone(),
                     })
                     .with_filter(filter)
                     .boxed()
@@ -81,6 +85,7 @@ where
             .with_writer(move || Redacting {
                 to: Arc::new(Mutex::new(io::stderr())),
                 hidden: hidden.clone(),
+                live: live.clone(),
             })
             .with_filter(filter)
             .boxed(),
@@ -98,11 +103,13 @@ const WHOLE: SizeLimits = SizeLimits {
 struct Redacting<W> {
     to: Arc<Mutex<W>>,
     hidden: Redactor,
+    live: LiveSecrets,
 }
 
 impl<W: io::Write> io::Write for Redacting<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let clean = self.hidden.text(&String::from_utf8_lossy(line));
+        let line_text = String::from_utf8_lossy(line);
+        let clean = self.hidden.text(&self.live.clean(&line_text));
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         to.write_all(clean.as_bytes())?;
         Ok(line.len())
@@ -161,15 +168,17 @@ mod tests {
             hidden: Redactor::default()
                 .with_secrets(["known-secret"])
                 .with_limits(WHOLE),
+            live: LiveSecrets::default(),
         };
+        writer.live.add("of-a-client");
         let long = "x".repeat(100_000);
         writer
-            .write_all(format!("a known-secret and token=abc {long}\n").as_bytes())
+            .write_all(format!("a known-secret, of-a-client and token=abc {long}\n").as_bytes())
             .unwrap();
         let written = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
         assert_eq!(
             written,
-            format!("a [redacted] and token=[redacted] {long}\n")
+            format!("a [redacted], [redacted] and token=[redacted] {long}\n")
         );
     }
 
@@ -177,8 +186,10 @@ mod tests {
     fn nothing_is_logged_unless_it_is_asked_for() {
         type Registry = tracing_subscriber::Registry;
         let config = ObserveConfig::default();
-        assert!(layer::<Registry>(&config, &Environment::default(), Redactor::default()).is_none());
+        let live = LiveSecrets::default();
+        let nothing = Environment::default();
+        assert!(layer::<Registry>(&config, &nothing, Redactor::default(), &live).is_none());
         let asked = Environment::of([("SWITCHBOARD_LOG", "info")]);
-        assert!(layer::<Registry>(&config, &asked, Redactor::default()).is_some());
+        assert!(layer::<Registry>(&config, &asked, Redactor::default(), &live).is_some());
     }
 }

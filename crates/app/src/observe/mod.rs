@@ -11,6 +11,7 @@ mod secrets;
 
 use std::sync::OnceLock;
 
+use switchboard_mcp_client::LiveSecrets;
 use tracing_subscriber::{layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 pub use audit::{AuditError, AuditLog, Recorder, list_prices};
@@ -24,8 +25,11 @@ static EXPORT: OnceLock<otlp::Export> = OnceLock::new();
 
 /// Begins to log and to export spans, as far as configuration and environment say so. Only the first
 /// time in a process counts. Spans are exported by a task of the current runtime.
-pub fn start(config: &Config, environment: &Environment) {
-    let log = log::layer(&config.observe, environment, redactor(config, environment));
+///
+/// Log lines show none of `live`.
+pub fn start(config: &Config, environment: &Environment, live: &LiveSecrets) {
+    let hidden = redactor(config, environment);
+    let log = log::layer(&config.observe, environment, hidden, live);
     let spans = otlp::start(config, environment);
     let export = match spans {
         Ok(export) => export,
@@ -53,7 +57,8 @@ pub fn start(config: &Config, environment: &Environment) {
 pub fn start_log(environment: &Environment) {
     let nothing = Config::default();
     let hidden = redactor(&nothing, environment);
-    if let Some(log) = log::layer(&nothing.observe, environment, hidden) {
+    let live = LiveSecrets::default();
+    if let Some(log) = log::layer(&nothing.observe, environment, hidden, &live) {
         // Somebody else's subscriber stays.
         let _ = tracing_subscriber::registry().with(log).try_init();
     }

@@ -55,7 +55,11 @@ impl AppEngine {
         let agent = if wish.context.is_empty() {
             agent
         } else {
-            with_client_values(agent, &wish.context)?
+            let agent = with_client_values(agent, &wish.context)?;
+            for text in wish.context.texts() {
+                self.context.live_secrets.add(text);
+            }
+            agent
         };
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(self.tape.run(number).of(agent, has_tools))

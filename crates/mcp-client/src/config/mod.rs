@@ -28,7 +28,7 @@ use crate::{
     asks::{Root, SamplingLimits},
     auth::AuthConfig,
     logs::LogLevel,
-    redact::Redactor,
+    redact::{LiveSecrets, Redactor},
 };
 
 /// How long starting a server may take where nothing else is said.
@@ -64,6 +64,8 @@ pub struct ServerConfig {
     /// came from variables into arguments or the address. Those of 8 bytes and more are struck out of
     /// everything the server writes and of how it is reached.
     pub secrets: Vec<SecretString>,
+    /// The same for values that become known while the server runs.
+    pub live_secrets: LiveSecrets,
     /// Only these tools are offered, by their own names; `None` offers all.
     pub allowed_tools: Option<Vec<String>>,
     /// These are not offered.
@@ -136,6 +138,7 @@ impl ServerConfig {
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             call_timeout: None,
             secrets: Vec::new(),
+            live_secrets: LiveSecrets::default(),
             allowed_tools: None,
             exclude_tools: Vec::new(),
             protocol_version: None,
@@ -236,6 +239,7 @@ impl fmt::Debug for ServerConfig {
             .field("connect_timeout", &self.connect_timeout)
             .field("call_timeout", &self.call_timeout)
             .field("secrets", &self.secrets.len())
+            .field("live_secrets", &self.live_secrets)
             .field("allowed_tools", &self.allowed_tools)
             .field("exclude_tools", &self.exclude_tools)
             .field("protocol_version", &self.protocol_version)
