@@ -124,6 +124,10 @@ pub enum RunErrorKind {
     MalformedToolCall,
     /// The model said nothing.
     EmptyAnswer,
+    /// The answer does not fit the schema that was asked for. The report keeps its text.
+    MalformedAnswer,
+    /// The schema that the answer must fit is not a usable JSON Schema.
+    InvalidSchema,
     /// A server that is required did not come up.
     ServerUnavailable,
     /// A fault of this program.

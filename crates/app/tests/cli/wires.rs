@@ -527,3 +527,31 @@ async fn an_ollama_model_without_tools_is_told_of_them_in_words() {
     assert_eq!(first.json().get("tools"), None);
     assert!(text(&first.json()["messages"][0]["content"]).contains(LEFT));
 }
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_its_schema_fails_on_every_wire() {
+    const UNFIT: &str = r#"{"a":20,"b":22}"#;
+    let schema = json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+        "required": ["name", "age"],
+    });
+    let config = json!({"mcp_servers": {}, "strategy": {"gather-format": {"schema": schema}}});
+    for wire in WIRES {
+        let fake = FakeModel::start().await.unwrap();
+        let server = SlowServer::start().await;
+        let place = place(wire, &fake, &server).with_file("switchboard.json", &config.to_string());
+        for _ in 0..3 {
+            fake.answer((wire.answer)(vec![Say::text(UNFIT)]));
+        }
+        let done = place
+            .run(["ask", "-o", "json", "-m", wire.model, "Who?"])
+            .await;
+        assert_eq!(done.code, 1, "{}: {done}", wire.model);
+        let report = done.json();
+        assert_eq!(report["outcome"], "failed", "{}", wire.model);
+        assert_eq!(report["error"]["kind"], "malformed_answer", "{done}");
+        assert_eq!(report["answer"], UNFIT, "{}", wire.model);
+        assert!(done.stderr.contains("\"name\" is a required"), "{done}");
+    }
+}

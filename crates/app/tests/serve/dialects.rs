@@ -369,10 +369,45 @@ async fn an_answer_has_the_form_that_was_asked_for() {
     let content: Value = serde_json::from_str(content).unwrap();
     assert_eq!(content, json!({"sum": 3}));
 
-    // A model that does not is not said to have.
-    for said in ["I add them.", "Three.", "Three, I say."] {
-        fake.answer(says(said));
-    }
+    // A model that ignores the schema twice is an error that names the fault.
+    let unfit = || {
+        for said in ["I add them.", r#"{"a":1}"#, r#"{"a":20,"b":22}"#] {
+            fake.answer(says(said));
+        }
+    };
+    unfit();
     let failed = server.post("/v1/chat/completions", &ask(false)).await;
-    assert_eq!(failed.expect(502)["error"]["code"], "malformed_answer");
+    let error = failed.expect(502)["error"].clone();
+    assert_eq!(error["code"], "malformed_answer");
+    assert!(error["message"].to_string().contains("sum"), "{error}");
+    unfit();
+    let failed = server.post("/v1/chat/completions", &ask(true)).await;
+    assert!(failed.text.contains("malformed_answer"), "{failed:?}");
+    let finished = |frame: &Value| !frame["choices"][0]["finish_reason"].is_null();
+    assert!(!frames(&failed).iter().any(finished), "{failed:?}");
+    unfit();
+    let failed = server.post("/v1/messages", &body).await;
+    let error = failed.expect(502)["error"].clone();
+    assert!(error["message"].to_string().contains("sum"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_outside_its_schema_is_a_failed_run_of_the_own_api() {
+    let fake = FakeModel::start().await.unwrap();
+    let mut config = no_servers();
+    let schema = json!({"type": "object", "required": ["name", "age"]});
+    config["strategy"] = json!({"gather-format": {"schema": schema}});
+    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let unfit = r#"{"a":20,"b":22}"#;
+    for _ in 0..6 {
+        fake.answer(says(unfit));
+    }
+    let report = server.post("/chat", &json!({"message": "Who?"})).await;
+    let report = report.expect(200);
+    assert_eq!(report["outcome"], "failed", "{report}");
+    assert_eq!(report["error"]["kind"], "malformed_answer");
+    assert_eq!(report["answer"], unfit);
+    let body = json!({"id": "chat", "messages": [user("1", "Who?")]});
+    let streamed = frames(&server.post("/api/chat", &body).await);
+    assert_eq!(of(&streamed, "error").len(), 1, "{streamed:?}");
 }

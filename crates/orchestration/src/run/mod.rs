@@ -591,7 +591,7 @@ impl Run {
                 } else {
                     self.check(limits)
                 };
-                match checked {
+                match checked.and_then(|()| self.check_answer_schema()) {
                     Ok(()) => Step::CallModel,
                     Err(error) => {
                         self.end_with(error);

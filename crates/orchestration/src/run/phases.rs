@@ -5,6 +5,7 @@ use std::{collections::HashMap, mem, sync::Arc};
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
     ChatRequest, FinishReason, Message, ModelError, Part, Role, ToolDefinition, ToolInput, ToolUse,
+    json_schema::SchemaValidator,
 };
 
 use super::{Events, Phase, Run, batch::CallState};
@@ -129,6 +130,23 @@ fn texts(messages: &[Arc<Message>]) -> Option<String> {
 const MAX_PAUSES: u32 = 8;
 
 impl Run {
+    /// Returns why the schema of the answer cannot be used, before the first request is made.
+    pub(super) fn check_answer_schema(&self) -> Result<(), RunError> {
+        let Stage::Gather(gathering) = &self.stage else {
+            return Ok(());
+        };
+        let Some(schema) = self.gather_options().schema.filter(|_| !gathering.begun) else {
+            return Ok(());
+        };
+        let compiled = SchemaValidator::compile(&schema).map(drop);
+        compiled.map_err(|error| {
+            RunError::new(
+                RunErrorKind::InvalidSchema,
+                format!("the schema of the answer cannot be used: {error}"),
+            )
+        })
+    }
+
     /// Whether the gathering phase begins now, which it does once.
     pub(super) fn begins_to_gather(&mut self) -> bool {
         let Stage::Gather(gathering) = &mut self.stage else {
@@ -374,6 +392,19 @@ impl Run {
                     }]
                 }
             }
+            FormatDecision::Unfit { text, error } => {
+                self.messages.push(Arc::new(Message::assistant(&text)));
+                formatting.items = Some(vec![AnswerItem::Text { text }]);
+                if leaves_no_proper_answer(finish) {
+                    self.end_by(finish.clone());
+                } else {
+                    self.end_with(RunError::new(
+                        RunErrorKind::MalformedAnswer,
+                        format!("the answer is not as asked for: {error}. Ask again or take another model"),
+                    ));
+                }
+                Vec::new()
+            }
             FormatDecision::Reask { messages, error } => {
                 // A message without anything in it is refused by providers.
                 if !message.parts.is_empty() {
@@ -426,12 +457,14 @@ impl Run {
         parts.extend(message.parts.iter().cloned());
         let whole = Message::new(Role::Assistant, parts);
         let finish = FinishReason::Interrupted;
-        let read = formatting.state.read(&whole, &finish, &formatting.gathered);
-        if let FormatDecision::Done(formatted) = read {
-            let text = formatter::render(&formatted.items);
-            formatting.items = Some(formatted.items);
-            self.partial_answer = Some(text).filter(|text| !text.is_empty());
-        }
+        let items = match formatting.state.read(&whole, &finish, &formatting.gathered) {
+            FormatDecision::Done(formatted) => formatted.items,
+            FormatDecision::Unfit { text, .. } => vec![AnswerItem::Text { text }],
+            FormatDecision::Reask { .. } | FormatDecision::Silent => return,
+        };
+        let text = formatter::render(&items);
+        formatting.items = Some(items);
+        self.partial_answer = Some(text).filter(|text| !text.is_empty());
     }
 }
 

@@ -7,7 +7,7 @@ use switchboard_domain::{
     FinishReason, ModelCapabilities, ModelErrorKind, ResponseFormat, Role, ToolChoice, ToolOutput,
 };
 use switchboard_orchestration::{
-    Agent, AnswerItem, Outcome, RunEventKind, RunOptions, RunPhase, ToolFailure,
+    Agent, AnswerItem, Outcome, RunErrorKind, RunEventKind, RunOptions, RunPhase, ToolFailure,
     strategy::{GatherFormat, Strategy, formatter},
 };
 
@@ -504,4 +504,85 @@ async fn a_tool_that_is_new_is_in_the_prompt_of_the_next_step() {
     }
     let prompt = |n: usize| model.request(n).messages[0].text();
     assert!(!prompt(0).contains("srv__late") && prompt(1).contains("srv__late"));
+}
+
+/// Returns options whose answers must fit a schema.
+fn with_schema(schema: Value) -> RunOptions {
+    RunOptions {
+        strategy: Strategy::GatherFormat(GatherFormat {
+            schema: Some(schema),
+            ..GatherFormat::default()
+        }),
+        ..RunOptions::default()
+    }
+}
+
+fn person() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+        "required": ["name", "age"],
+    })
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_its_schema_is_an_error_with_its_text() {
+    const UNFIT: &str = r#"{"a":20,"b":22}"#;
+    let able = ModelCapabilities {
+        structured_output: Some(true),
+        ..ModelCapabilities::default()
+    };
+    for (last, outcome, kind) in [
+        (
+            Answer::Says(UNFIT),
+            Outcome::Failed,
+            RunErrorKind::MalformedAnswer,
+        ),
+        // The reason why the model stopped comes first.
+        (
+            Answer::Ends(UNFIT, FinishReason::Length),
+            Outcome::Limited,
+            RunErrorKind::OutputLimit,
+        ),
+        (
+            Answer::Ends(UNFIT, FinishReason::Refusal),
+            Outcome::Failed,
+            RunErrorKind::Refusal,
+        ),
+    ] {
+        let answers = [Answer::Says("Nothing to find."), Answer::Says(UNFIT), last];
+        let model = Scripted::named("m", able.clone(), answers);
+        let agent = Agent::new(model.clone()).with_options(with_schema(person()));
+        let (_, report) = ask(&agent, "Who?").await;
+        let error = report.error.clone().unwrap();
+        assert_eq!((report.outcome, &error.kind), (outcome, &kind));
+        assert_eq!(report.answer, UNFIT, "the text stays");
+        if kind == RunErrorKind::MalformedAnswer {
+            for field in ["\"name\" is a required", "\"age\" is a required"] {
+                assert!(error.message.contains(field), "{error:?}");
+            }
+        }
+        assert_eq!(
+            model.requests.lock().unwrap().len(),
+            3,
+            "one repair request"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_used_is_an_error_before_the_first_request() {
+    for schema in [
+        json!({"type": "object", "minimum": "x"}),
+        json!({"$ref": "https://schemas.test/person.json"}),
+        json!({"type": "person"}),
+    ] {
+        let model = Scripted::new([Answer::Says("Nothing to find.")]);
+        let agent = Agent::new(model.clone()).with_options(with_schema(schema.clone()));
+        let (_, report) = ask(&agent, "Who?").await;
+        let error = report.error.unwrap();
+        assert_eq!(error.kind, RunErrorKind::InvalidSchema, "{schema}");
+        assert_eq!(report.outcome, Outcome::Failed);
+        assert_eq!(model.requests.lock().unwrap().len(), 0, "{schema}");
+    }
 }

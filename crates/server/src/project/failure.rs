@@ -103,7 +103,7 @@ fn status(kind: &RunErrorKind) -> StatusCode {
             // The key that was refused is the server's, not the client's.
             _ => StatusCode::BAD_GATEWAY,
         },
-        RunErrorKind::ContextOverflow => StatusCode::BAD_REQUEST,
+        RunErrorKind::ContextOverflow | RunErrorKind::InvalidSchema => StatusCode::BAD_REQUEST,
         RunErrorKind::StepLimit
         | RunErrorKind::ToolCallLimit
         | RunErrorKind::TokenLimit
@@ -111,7 +111,9 @@ fn status(kind: &RunErrorKind) -> StatusCode {
         | RunErrorKind::TimeLimit
         | RunErrorKind::OutputLimit => StatusCode::UNPROCESSABLE_ENTITY,
         RunErrorKind::ServerUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-        RunErrorKind::EmptyAnswer | RunErrorKind::MalformedToolCall => StatusCode::BAD_GATEWAY,
+        RunErrorKind::EmptyAnswer
+        | RunErrorKind::MalformedAnswer
+        | RunErrorKind::MalformedToolCall => StatusCode::BAD_GATEWAY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -71,7 +71,8 @@ fn an_answer_in_a_form_is_all_that_is_said() {
 #[test]
 fn an_answer_that_is_not_in_its_form_is_an_error() {
     let events = formed(&[r#"{"sum":"three"}"#, r#"{"total":3}"#]);
-    assert_eq!(report(&events).outcome, Outcome::Completed);
+    assert_eq!(report(&events).outcome, Outcome::Failed);
+    assert!(report(&events).answer.contains("total"));
     let said = told(ChatStream::new(None, false, in_form()), &events);
     assert_eq!(grammar::chat(&said), Err("malformed_answer".to_owned()));
     let said = told(MessagesStream::new(None, in_form()), &events);

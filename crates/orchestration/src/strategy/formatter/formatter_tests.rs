@@ -336,10 +336,13 @@ fn a_form_of_its_own_is_checked_and_given_as_data() {
     assert_eq!(formatted.answer(), "{\n  \"sum\": 3\n}");
     let mut state = with_schema(schema);
     read(&mut state, &Message::assistant("It is three."));
-    let formatted = done(read(&mut state, &Message::assistant("It is three.")));
+    let decision = read(&mut state, &Message::assistant("It is three."));
+    let FormatDecision::Unfit { text, error } = decision else {
+        panic!("it was taken as the answer: {decision:?}");
+    };
     assert_eq!(
-        (formatted.answer().as_str(), formatted.value),
-        ("It is three.", None)
+        (text.as_str(), error.as_str()),
+        ("It is three.", "it is no JSON")
     );
 }
 
@@ -413,6 +416,11 @@ proptest! {
                 FormatDecision::Reask { messages, .. } => {
                     let results = messages.iter().flat_map(Message::results).count();
                     prop_assert_eq!(results, answer.tool_uses().count());
+                }
+                FormatDecision::Unfit { text, .. } => {
+                    prop_assert!(own && !text.is_empty());
+                    ended = true;
+                    break;
                 }
                 FormatDecision::Silent => {
                     prop_assert!(!said);

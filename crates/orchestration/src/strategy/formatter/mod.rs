@@ -3,7 +3,7 @@
 //! [`FormatState`] says how the model is brought to use the form ([`FormatterMode`]), changes the
 //! request accordingly, and reads the answer. An answer that is not in the form is repaired; if that
 //! is not possible the model is told what is wrong, once; and if that does not help, the answer is a
-//! text with what the model did say.
+//! text with what the model did say. With a schema of its own, such an answer is an error.
 
 mod form;
 mod items;

@@ -46,6 +46,13 @@ pub enum FormatDecision {
         /// What is wrong.
         error: String,
     },
+    /// The answer does not fit its own schema, and the model is not asked again.
+    Unfit {
+        /// The text of the answer.
+        text: String,
+        /// The first faults.
+        error: String,
+    },
     /// The model said nothing, twice and before.
     Silent,
 }
@@ -203,6 +210,9 @@ impl FormatState {
         let Some(text) = spoken else {
             return FormatDecision::Silent;
         };
+        if self.schema.is_some() {
+            return FormatDecision::Unfit { text, error };
+        }
         FormatDecision::Done(Formatted {
             items: vec![AnswerItem::Text { text }],
             repairs: vec![format!("{error}; what the model did say is the answer")],
