@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::{ArgMatches, Args, FromArgMatches, parser::ValueSource};
-use secrecy::ExposeSecret as _;
 use switchboard_domain::{Approver, ChatModel, Delivery, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{

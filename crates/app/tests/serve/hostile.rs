@@ -18,7 +18,7 @@ use proptest::{
 };
 use reqwest::Client;
 use serde_json::{Value, json};
-use switchboard_domain::{ChatModel, Principal, ToolCatalog, ToolHost as _};
+use switchboard_domain::{ChatModel, Principal, SessionId, ToolCatalog, ToolHost as _};
 use switchboard_mcp_client::{HostOptions, McpHost, ServerConfig};
 use switchboard_orchestration::Agent;
 use switchboard_providers_openai::{OpenAiClient, OpenAiConfig};
@@ -138,7 +138,12 @@ struct HostileEngine {
 
 #[async_trait]
 impl Engine for HostileEngine {
-    async fn agent(&self, _: &Wish, _: &Principal) -> Result<Agent, WishError> {
+    async fn agent(
+        &self,
+        _: &Wish,
+        _: &Principal,
+        _: Option<&SessionId>,
+    ) -> Result<Agent, WishError> {
         let tools = Arc::clone(&self.tools);
         Ok(Agent::new(Arc::clone(&self.model)).with_tools(tools))
     }
