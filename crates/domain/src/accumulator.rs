@@ -98,6 +98,10 @@ impl ResponseAccumulator {
             ModelEvent::PartStarted { part, .. } => self.start(part),
             ModelEvent::Usage { usage } => self.usage.update(**usage),
             ModelEvent::Warning { warning } => self.warnings.push(warning.clone()),
+            // The grammar has forgotten the parts already.
+            ModelEvent::Retrying { .. } => {
+                *self = Self::with_max_tool_input(self.max_tool_input_bytes);
+            }
             ModelEvent::Finished { reason, raw } => {
                 self.finished = Some((reason.clone(), raw.clone()));
             }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{JsonObject, ModelId};
+use crate::{JsonObject, ModelId, ModelRetry};
 
 fn text(index: u32, text: &str) -> [ModelEvent; 2] {
     [
@@ -184,6 +184,59 @@ fn usage_after_the_finish_counts() {
     ])
     .unwrap();
     assert_eq!(answer.usage, usage);
+}
+
+fn retrying() -> ModelEvent {
+    let retry = ModelRetry {
+        attempt: 2,
+        delay_ms: 0,
+        reason: "cut off".into(),
+    };
+    ModelEvent::Retrying {
+        retry: Box::new(retry),
+    }
+}
+
+#[test]
+fn a_repeated_attempt_voids_what_came_before_it() {
+    let mut events = vec![ModelEvent::Started {
+        response_id: Some("first".into()),
+        model: None,
+        tool_choice: ToolChoiceOutcome::default(),
+    }];
+    events.extend(tool(0, "a", "{\"x\":"));
+    events.push(retrying());
+    // The indices begin again.
+    events.extend(tool(0, "b", "{}"));
+    events.extend([closed(0), finished(FinishReason::Stop)]);
+    let answer = collect(&events).unwrap();
+    let calls: Vec<_> = answer.message.tool_uses().collect();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].id, "b");
+    assert_eq!(answer.response_id, None);
+}
+
+#[test]
+fn nothing_is_repeated_once_output_was_shown() {
+    let whole = ModelEvent::PartStarted {
+        index: 0,
+        part: PartStart::Whole {
+            part: Box::new(Part::text("shown")),
+        },
+    };
+    let table = [
+        (text(0, "").to_vec(), Ok(())),
+        (tool(0, "a", "{").to_vec(), Ok(())),
+        (text(0, "a").to_vec(), Err(GrammarViolation::LateRetry)),
+        (vec![whole], Err(GrammarViolation::LateRetry)),
+    ];
+    for (events, expected) in table {
+        let mut answer = ResponseAccumulator::default();
+        for event in &events {
+            answer.push(event).unwrap();
+        }
+        assert_eq!(answer.push(&retrying()), expected, "{events:?}");
+    }
 }
 
 #[test]

@@ -22,7 +22,15 @@ struct Context {
     message: String,
     status: Option<u16>,
     request_id: Option<String>,
+    retry: Option<RetryHint>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What a transport says about another attempt.
+#[derive(Debug, Clone, Copy)]
+struct RetryHint {
+    is_worthwhile: bool,
+    after: Option<Duration>,
 }
 
 /// What went wrong.
@@ -101,6 +109,7 @@ impl ModelError {
             message: message.into(),
             status: None,
             request_id: None,
+            retry: None,
             source: None,
         };
         Self {
@@ -120,6 +129,24 @@ impl ModelError {
     #[must_use]
     pub fn with_request_id(mut self, id: Option<String>) -> Self {
         self.context.request_id = id;
+        self
+    }
+
+    /// Adds whether the same request may succeed a little later, and the pause that the provider asks
+    /// for. It overrules what the kind implies.
+    #[must_use]
+    pub fn with_retry_hint(mut self, is_worthwhile: bool, after: Option<Duration>) -> Self {
+        self.context.retry = Some(RetryHint {
+            is_worthwhile,
+            after,
+        });
+        self
+    }
+
+    /// Adds the retry hint of `other`, if it has one.
+    #[must_use]
+    pub fn with_retry_hint_of(mut self, other: &Self) -> Self {
+        self.context.retry = other.context.retry;
         self
     }
 
@@ -165,13 +192,29 @@ impl ModelError {
         )
     }
 
+    /// Returns whether another attempt makes sense while nothing of the answer was shown: what the
+    /// transport said about it, else whether the error is transient or the answer was cut off or
+    /// unreadable.
+    pub fn is_worth_retrying(&self) -> bool {
+        let by_kind = || {
+            let is_broken = matches!(
+                self.kind,
+                ModelErrorKind::Interrupted | ModelErrorKind::Protocol
+            );
+            is_broken || self.is_transient()
+        };
+        let hint = self.context.retry.map(|hint| hint.is_worthwhile);
+        hint.unwrap_or_else(by_kind)
+    }
+
     /// When the provider says to come back.
     pub fn retry_after(&self) -> Option<Duration> {
-        match self.kind {
+        let by_kind = match self.kind {
             ModelErrorKind::RateLimited { retry_after }
             | ModelErrorKind::Overloaded { retry_after } => retry_after,
             _ => None,
-        }
+        };
+        by_kind.or(self.context.retry.and_then(|hint| hint.after))
     }
 
     /// An adapter broke the grammar of [`ModelEvent`](crate::ModelEvent).
@@ -292,6 +335,33 @@ mod tests {
             "openai: the request was refused because of `tools[0]`: bad schema \
              (HTTP 400, request req_1)"
         );
+    }
+
+    #[test]
+    fn the_transports_hint_overrules_the_kind() {
+        let table = [
+            (ModelErrorKind::Interrupted, None, true),
+            (ModelErrorKind::Protocol, None, true),
+            (ModelErrorKind::Connection, None, true),
+            (ModelErrorKind::Authentication, None, false),
+            (ModelErrorKind::Protocol, Some(false), false),
+            (ModelErrorKind::Connection, Some(false), false),
+            (ModelErrorKind::Permission, Some(true), true),
+        ];
+        for (kind, hint, expected) in table {
+            let error = ModelError::new("p", kind.clone(), "");
+            let error = match hint {
+                Some(hint) => error.with_retry_hint(hint, None),
+                None => error,
+            };
+            assert_eq!(error.is_worth_retrying(), expected, "{kind:?} {hint:?}");
+        }
+        let pause = Some(Duration::from_secs(3));
+        let hinted = ModelError::new("p", ModelErrorKind::Permission, "");
+        let hinted = hinted.with_retry_hint(true, pause);
+        assert_eq!(hinted.retry_after(), pause);
+        let rebuilt = ModelError::new("p", ModelErrorKind::Permission, "another text");
+        assert_eq!(rebuilt.with_retry_hint_of(&hinted).retry_after(), pause);
     }
 
     #[test]

@@ -9,9 +9,13 @@ use crate::{FinishReason, Part, ProviderState, ToolChoiceOutcome, Usage, Warning
 /// The grammar, which [`ResponseAccumulator`](crate::ResponseAccumulator) checks:
 ///
 /// ```text
-/// stream  = Started? (part | Usage | Warning)* Finished (Usage | Warning)*
+/// stream  = (begun Retrying)* begun Finished (Usage | Warning)*
+/// begun   = Started? (part | Usage | Warning)*
 /// part    = PartStarted{i} (delta{i} | PartState{i})* PartFinished{i}?
 /// ```
+///
+/// [`Retrying`](ModelEvent::Retrying) voids everything before it. It comes only while nothing of the
+/// answer was [shown](ModelEvent::shows_output).
 ///
 /// Indices are unique within the answer and grow; parts may interleave. A text or reasoning part
 /// may stay open at the end. A tool use that stays open was cut off, and its input is malformed
@@ -81,6 +85,12 @@ pub enum ModelEvent {
         /// What.
         warning: Warning,
     },
+    /// An attempt failed before it showed anything, and the request is sent again after a pause. The
+    /// event comes before the pause. All events before it are void.
+    Retrying {
+        /// The attempt that follows.
+        retry: Box<ModelRetry>,
+    },
     /// The answer is complete. A stream that ends without it was interrupted.
     Finished {
         /// Why it ended.
@@ -89,6 +99,32 @@ pub enum ModelEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<String>,
     },
+}
+
+impl ModelEvent {
+    /// Returns whether a reader sees content of this event: text, reasoning, or a whole part other than
+    /// a tool use. Input of a tool use does not count: nothing runs before the answer is complete.
+    pub fn shows_output(&self) -> bool {
+        match self {
+            Self::TextDelta { text, .. } | Self::ReasoningDelta { text, .. } => !text.is_empty(),
+            Self::PartStarted {
+                part: PartStart::Whole { part },
+                ..
+            } => !matches!(**part, Part::ToolUse(_)),
+            _ => false,
+        }
+    }
+}
+
+/// A repeated attempt of one model call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelRetry {
+    /// Number of the attempt that follows. 2 for the first repetition.
+    pub attempt: u32,
+    /// Pause before that attempt, in milliseconds.
+    pub delay_ms: u64,
+    /// Why the attempt before it failed.
+    pub reason: String,
 }
 
 /// What begins with [`ModelEvent::PartStarted`].

@@ -45,6 +45,9 @@ pub enum GrammarViolation {
         /// The event's name.
         event: &'static str,
     },
+    /// `Retrying` after output that a reader has seen.
+    #[error("`retrying` after output was shown")]
+    LateRetry,
     /// The stream ended without `Finished`.
     #[error("the stream ended without `finished`")]
     NoFinish,
@@ -56,6 +59,8 @@ pub enum GrammarViolation {
 pub struct EventGrammar {
     started: bool,
     finished: bool,
+    /// Whether a reader has seen some of the answer.
+    has_shown: bool,
     parts: Vec<Shape>,
 }
 
@@ -94,6 +99,12 @@ impl EventGrammar {
                 other => Err(GrammarViolation::AfterFinish { event: name(other) }),
             };
         }
+        let at = self.place_unfinished(event)?;
+        self.has_shown |= event.shows_output();
+        Ok(at)
+    }
+
+    fn place_unfinished(&mut self, event: &ModelEvent) -> Result<usize, GrammarViolation> {
         match event {
             ModelEvent::TextDelta { index, .. } => self.fill(*index, Kind::Text, event),
             ModelEvent::ReasoningDelta { index, .. } => self.fill(*index, Kind::Reasoning, event),
@@ -119,6 +130,13 @@ impl EventGrammar {
                 Ok(at)
             }
             ModelEvent::Usage { .. } | ModelEvent::Warning { .. } => Ok(0),
+            ModelEvent::Retrying { .. } => {
+                if self.has_shown {
+                    return Err(GrammarViolation::LateRetry);
+                }
+                *self = Self::default();
+                Ok(0)
+            }
             ModelEvent::Finished { .. } => {
                 self.finished = true;
                 Ok(0)
@@ -184,6 +202,7 @@ fn name(event: &ModelEvent) -> &'static str {
         ModelEvent::PartFinished { .. } => "part_finished",
         ModelEvent::Usage { .. } => "usage",
         ModelEvent::Warning { .. } => "warning",
+        ModelEvent::Retrying { .. } => "retrying",
         ModelEvent::Finished { .. } => "finished",
     }
 }

@@ -61,7 +61,7 @@ pub mod usage;
 pub use accumulator::ResponseAccumulator;
 pub use answer_meter::{AnswerMeter, DEFAULT_MAX_ANSWER_BYTES};
 pub use error::{ModelError, ModelErrorKind, TimeoutPhase};
-pub use event::{ModelEvent, PartStart};
+pub use event::{ModelEvent, ModelRetry, PartStart};
 pub use finish::FinishReason;
 pub use grammar::{EventGrammar, GrammarViolation};
 pub use json_depth::{

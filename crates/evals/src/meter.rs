@@ -43,7 +43,9 @@ impl Meter {
                 self.add(usage, cost);
             }
             // What was never answered costs nothing; of what broke off nobody tells the tokens.
-            RunEventKind::ModelCallFailed { .. } if self.is_heard => {
+            RunEventKind::ModelCallFailed { .. } | RunEventKind::ModelCallRetried { .. }
+                if std::mem::take(&mut self.is_heard) =>
+            {
                 let usage = Usage::default();
                 let cost = cost(&self.model, &usage, price);
                 self.add(&usage, cost);
@@ -129,6 +131,19 @@ mod tests {
 
     fn failed() -> Value {
         json!({"type": "model_call_failed", "step": 1, "error": {"kind": "overloaded", "message": "later"}})
+    }
+
+    #[test]
+    fn an_attempt_that_broke_off_and_was_repeated_has_tokens_that_nobody_reported() {
+        let begun = json!({"type": "tool_input_started", "id": "a", "name": "find"});
+        let retried = json!({"type": "model_call_retried", "step": 1, "attempt": 2, "delay_ms": 5,
+            "reason": "cut off"});
+        let told = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
+        let heard = vec![started("acme/one"), begun, retried.clone(), told.clone()];
+        assert_eq!(met(heard), (1, None));
+        // The failed attempt had not begun to answer.
+        let silent = vec![started("acme/one"), retried, told];
+        assert_eq!(met(silent), (0, Some(5.0)));
     }
 
     #[test]

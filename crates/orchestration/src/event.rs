@@ -175,7 +175,19 @@ pub enum RunEventKind {
         /// What became of the tool choice.
         tool_choice: ToolChoiceOutcome,
     },
-    /// The model could not be asked or broke off.
+    /// An attempt of a model call failed before it showed anything, and the model is asked again after a
+    /// pause. The event comes before the pause. Tool inputs that this call has begun are void.
+    ModelCallRetried {
+        /// Which call.
+        step: u32,
+        /// Number of the attempt that follows. 2 for the first repetition.
+        attempt: u32,
+        /// Pause before that attempt, in milliseconds.
+        delay_ms: u64,
+        /// Why the attempt before it failed.
+        reason: String,
+    },
+    /// The model could not be asked or broke off. Tool inputs that this call has begun are void.
     ModelCallFailed {
         /// Which call.
         step: u32,

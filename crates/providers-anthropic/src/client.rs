@@ -120,7 +120,9 @@ impl AnthropicClient {
                 .expecting_answer(delivery != Delivery::Whole)
                 .of_json()
         })?;
-        transport.post_to(&endpoint, body, &AnthropicErrors).await
+        transport
+            .post_once_to(&endpoint, body, &AnthropicErrors)
+            .await
     }
 
     fn request(&self, path: &str) -> HttpRequest {

@@ -9,7 +9,8 @@ use switchboard_domain::{
     ModelStream, ToolChoice,
 };
 use switchboard_providers_common::{
-    ByteStream, HttpAnswer, MAX_FRAME_BYTES, as_text, decode_sse_of, read_to_end, tallied,
+    ByteStream, HttpAnswer, MAX_FRAME_BYTES, RetryPolicy, SingleAttempt, as_text, decode_sse_of,
+    read_to_end, stream_with_retry, tallied,
 };
 
 use crate::{
@@ -153,6 +154,17 @@ impl ChatModel for AnthropicModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        stream_with_retry(self, request).await
+    }
+}
+
+#[async_trait]
+impl SingleAttempt for AnthropicModel {
+    fn retry_policy(&self) -> &RetryPolicy {
+        &self.client.config().transport.retry
+    }
+
+    async fn attempt(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let (answer, decoder) = self.ask(request).await?;
         let context = answer.context();
         if !answer.is_whole() {

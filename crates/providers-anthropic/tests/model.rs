@@ -42,6 +42,13 @@ fn model(fake: &FakeModel) -> AnthropicModel {
     AnthropicModel::new(config(fake), "claude-opus-5-5").expect("a valid configuration")
 }
 
+/// A model that repeats no request.
+fn model_without_retry(fake: &FakeModel) -> AnthropicModel {
+    let mut config = config(fake);
+    config.transport.retry = RetryPolicy::never();
+    AnthropicModel::new(config, "claude-opus-5-5").expect("a valid configuration")
+}
+
 fn stored(name: &str) -> Answer {
     Answer::transcript(&format!("anthropic/{name}")).expect("it is stored")
 }
@@ -162,14 +169,7 @@ async fn the_request_says_who_asks_and_for_what() {
 #[tokio::test]
 async fn failures_are_told_apart() {
     let fake = server().await;
-    let once = AnthropicConfig {
-        transport: TransportConfig {
-            retry: RetryPolicy::never(),
-            ..config(&fake).transport
-        },
-        ..config(&fake)
-    };
-    let model = AnthropicModel::new(once, "claude-opus-5-5").unwrap();
+    let model = model_without_retry(&fake);
     let retry_after = Some(Duration::from_secs(7));
     let invalid = |field: &str| ModelErrorKind::InvalidRequest {
         field: Some(field.to_owned()),
@@ -238,7 +238,7 @@ async fn what_may_pass_is_tried_again() {
 #[tokio::test]
 async fn case_15_an_answer_that_breaks_off_is_no_answer() {
     let fake = server().await;
-    let model = model(&fake);
+    let model = model_without_retry(&fake);
     fake.answer(stored("error-mid-stream.sse"));
     let failed = failure(&model, &question()).await.unwrap();
     assert_eq!(
@@ -353,7 +353,9 @@ async fn a_server_that_does_not_stream_is_understood() {
     let streamed = model(&fake).complete(&question()).await.unwrap();
     assert_eq!(whole, streamed);
     fake.answer(Answer::json(200, &json!({"hello": "world"})));
-    let odd = failure(&model(&fake), &question()).await.unwrap();
+    let odd = failure(&model_without_retry(&fake), &question())
+        .await
+        .unwrap();
     assert_eq!(odd.kind, ModelErrorKind::Protocol);
     assert_eq!(odd.status(), Some(200));
 }
@@ -417,7 +419,7 @@ async fn a_property_that_the_api_does_not_take_comes_back_under_its_name() {
 async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
     const KEY: &str = "sk-secret-1";
     let fake = server().await;
-    let model = model(&fake);
+    let model = model_without_retry(&fake);
     for body in [
         Answer::sse(format!(
             "event: error\ndata: {}\n\n",

@@ -15,6 +15,7 @@
 //! | [`text_calls`] | [`TextCalls`]: any model, with its calls read from text or its tools told in words |
 //! | [`catalogue`] | what models can do and cost |
 //! | [`decode`] | [`decode_sse_of`], [`decode_ndjson_of`]: a body and a decoder make a model's stream |
+//! | [`retrying`] | [`stream_with_retry`]: repeats a request while nothing of its answer was shown |
 //! | [`local_ids`] | [`LocalIds`]: ids of tool uses where the server gives none |
 //! | [`tally`] | [`tallied`]: warnings, each said once |
 //! | [`mod@lenient`] | fields of answers that forgive a value of the wrong type |
@@ -54,6 +55,7 @@ pub mod plain;
 pub mod prompted;
 pub mod recovery;
 mod repeated;
+pub mod retrying;
 pub mod schema;
 pub mod sse;
 pub mod tally;
@@ -67,6 +69,7 @@ pub use decode::{assembled, decode_ndjson, decode_ndjson_of, decode_sse, decode_
 pub use decoder::WireDecoder;
 pub use local_ids::LocalIds;
 pub use repeated::Repeated;
+pub use retrying::{SingleAttempt, stream_with_retry};
 pub use tally::tallied;
 pub use text_calls::TextCalls;
 pub use transport::{

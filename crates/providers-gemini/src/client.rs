@@ -127,11 +127,14 @@ impl GeminiClient {
     ///
     /// Some servers answer a request for a stream as a whole, and some give either the wrong name:
     /// what came shows in the body.
+    ///
+    /// Makes one attempt if `once`, which the caller repeats, else several.
     pub(crate) async fn generate(
         &self,
         model: &str,
         delivery: Delivery,
         body: Bytes,
+        once: bool,
     ) -> Result<Opened, ModelError> {
         let Server {
             config,
@@ -151,7 +154,11 @@ impl GeminiClient {
                 .expecting_answer(streams)
                 .of_json()
         })?;
-        let answer = transport.post_to(&endpoint, body, &GeminiErrors).await?;
+        let answer = if once {
+            transport.post_once_to(&endpoint, body, &GeminiErrors).await
+        } else {
+            transport.post_to(&endpoint, body, &GeminiErrors).await
+        }?;
         let context = answer.context();
         let opened = opened(&config.provider, answer).await;
         let (events, is_whole) = opened.map_err(|error| context.apply(error))?;

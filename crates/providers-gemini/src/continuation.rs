@@ -144,7 +144,7 @@ impl Source {
             ModelError::new(provider, ModelErrorKind::Interrupted, message).with_source(fault)
         })?;
         let (client, model) = (&self.client, &self.model);
-        let opened = client.generate(model, self.delivery, body).await;
+        let opened = client.generate(model, self.delivery, body, false).await;
         Ok(opened.map_err(broken_off)?.events)
     }
 }

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ModelStream,
 };
-use switchboard_providers_common::{decode_sse_of, tallied};
+use switchboard_providers_common::{
+    RetryPolicy, SingleAttempt, decode_sse_of, stream_with_retry, tallied,
+};
 
 use crate::{
     GeminiClient, GeminiConfig, GeminiOptions, capabilities,
@@ -81,7 +83,7 @@ impl GeminiModel {
             let delivery = request.delivery;
             let opened = self
                 .client
-                .generate(&self.id.name, delivery, body.clone())
+                .generate(&self.id.name, delivery, body.clone(), true)
                 .await;
             match opened {
                 Ok(opened) => return Ok((opened, body, decoder)),
@@ -136,6 +138,17 @@ impl ChatModel for GeminiModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        stream_with_retry(self, request).await
+    }
+}
+
+#[async_trait]
+impl SingleAttempt for GeminiModel {
+    fn retry_policy(&self) -> &RetryPolicy {
+        &self.client.config().transport.retry
+    }
+
+    async fn attempt(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let (opened, body, decoder) = self.ask(request).await?;
         let continuation = Continuation::default();
         let decoder = decoder.with_continuation(continuation.clone());

@@ -37,6 +37,13 @@ fn model(fake: &FakeModel) -> GeminiModel {
     GeminiModel::new(config(fake), "gemini-3.8-flash").expect("a valid configuration")
 }
 
+/// A model that repeats no request.
+fn model_without_retry(fake: &FakeModel) -> GeminiModel {
+    let mut config = config(fake);
+    config.transport.retry = RetryPolicy::never();
+    GeminiModel::new(config, "gemini-3.8-flash").expect("a valid configuration")
+}
+
 fn stored(name: &str) -> Answer {
     Answer::transcript(&format!("gemini/{name}")).expect("it is stored")
 }
@@ -338,7 +345,7 @@ async fn dropping_the_stream_or_the_question_aborts_the_request() {
 #[tokio::test]
 async fn a_whole_answer_to_a_request_for_a_stream_is_read() {
     let fake = server().await;
-    let model = model(&fake);
+    let model = model_without_retry(&fake);
     fake.answer(stored("thoughts-then-call.sse"));
     let streamed = model.complete(&question()).await.unwrap();
     for (transcript, media_type) in [
@@ -370,7 +377,7 @@ async fn a_whole_answer_to_a_request_for_a_stream_is_read() {
 #[tokio::test]
 async fn what_is_no_answer_is_never_taken_for_one() {
     let fake = server().await;
-    let model = model(&fake);
+    let model = model_without_retry(&fake);
     let page = Answer::new(200).header("content-type", "text/html; charset=utf-8");
     fake.answer(page.piece("<html>Welcome"));
     let error = failure(&model, &question()).await.unwrap();
@@ -467,7 +474,7 @@ async fn the_key_shows_up_nowhere() {
 async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
     const KEY: &str = "secret-key-1";
     let fake = server().await;
-    let model = model(&fake);
+    let model = model_without_retry(&fake);
     for body in [
         Answer::sse(format!(
             "data: {}\n\n",

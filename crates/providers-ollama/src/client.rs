@@ -159,7 +159,7 @@ impl OllamaClient {
                 ])
                 .of_json()
         })?;
-        let answer = transport.post_to(&endpoint, body, errors).await;
+        let answer = transport.post_once_to(&endpoint, body, errors).await;
         answer.map_err(|error| self.with_way_out(error))
     }
 
@@ -225,7 +225,9 @@ impl OllamaClient {
             config.shown(),
             error.message()
         );
-        ModelError::new(&config.provider, error.kind.clone(), message).with_source(error)
+        ModelError::new(&config.provider, error.kind.clone(), message)
+            .with_retry_hint_of(&error)
+            .with_source(error)
     }
 }
 

@@ -8,11 +8,11 @@ use switchboard_domain::{
     ModelStream,
 };
 use switchboard_providers_common::{
-    ByteStream, HttpAnswer, MAX_FRAME_BYTES, as_text, decode_ndjson_of,
+    ByteStream, HttpAnswer, MAX_FRAME_BYTES, RetryPolicy, SingleAttempt, as_text, decode_ndjson_of,
     prompted::concerns_tools,
     read_to_end,
     recovery::{Recovery, recover},
-    tallied,
+    stream_with_retry, tallied,
 };
 
 use crate::{
@@ -206,6 +206,17 @@ impl ChatModel for OllamaModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        stream_with_retry(self, request).await
+    }
+}
+
+#[async_trait]
+impl SingleAttempt for OllamaModel {
+    fn retry_policy(&self) -> &RetryPolicy {
+        &self.client.config().transport.retry
+    }
+
+    async fn attempt(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let (answer, decoder, recovery) = self.ask(request).await?;
         let context = answer.context();
         let stream: ModelStream = if is_spread(answer.beginning()) {

@@ -108,7 +108,7 @@ impl OpenAiClient {
         let endpoint = endpoints.get(transport, &(path, streams), || {
             self.request(path).expecting_answer(streams).of_json()
         })?;
-        transport.post_to(&endpoint, body, &ApiErrors).await
+        transport.post_once_to(&endpoint, body, &ApiErrors).await
     }
 
     fn request(&self, path: &str) -> HttpRequest {

@@ -7,9 +7,10 @@ use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelId, ModelStream, Part, Warning,
 };
 use switchboard_providers_common::{
+    RetryPolicy, SingleAttempt,
     prompted::PromptedTools,
     recovery::{Recovery, recover},
-    tallied,
+    stream_with_retry, tallied,
     tool_names::ToolNames,
 };
 
@@ -176,6 +177,27 @@ impl ChatModel for OpenAiChatModel {
         Self: 'answer,
     {
         let room = Box::new_uninit();
+        let answer = Box::write(room, stream_with_retry(self, request));
+        Box::into_pin(answer)
+    }
+}
+
+impl SingleAttempt for OpenAiChatModel {
+    fn retry_policy(&self) -> &RetryPolicy {
+        &self.client.config().transport.retry
+    }
+
+    // Written out for the same reason.
+    fn attempt<'model, 'request, 'answer>(
+        &'model self,
+        request: &'request ChatRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<ModelStream, ModelError>> + Send + 'answer>>
+    where
+        'model: 'answer,
+        'request: 'answer,
+        Self: 'answer,
+    {
+        let room = Box::new_uninit();
         let answer = Box::write(room, self.answer(request));
         Box::into_pin(answer)
     }
@@ -251,7 +273,7 @@ impl OpenAiResponsesModel {
         }
     }
 
-    async fn attempt(
+    async fn ask(
         &self,
         request: &ChatRequest,
         warning: Option<Warning>,
@@ -285,12 +307,23 @@ impl ChatModel for OpenAiResponsesModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let error = match self.attempt(request, None).await {
+        stream_with_retry(self, request).await
+    }
+}
+
+#[async_trait]
+impl SingleAttempt for OpenAiResponsesModel {
+    fn retry_policy(&self) -> &RetryPolicy {
+        &self.client.config().transport.retry
+    }
+
+    async fn attempt(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let error = match self.ask(request, None).await {
             Err(error) if refuses_reasoning(&error) => error,
             outcome => return outcome,
         };
         match without_reasoning(request) {
-            Some((request, warning)) => self.attempt(&request, Some(warning)).await,
+            Some((request, warning)) => self.ask(&request, Some(warning)).await,
             None => Err(error),
         }
     }

@@ -38,6 +38,13 @@ fn model(fake: &FakeModel) -> OpenAiChatModel {
     OpenAiChatModel::new(config(fake), "acme-1").expect("a valid configuration")
 }
 
+/// A model that repeats no request.
+fn model_without_retry(fake: &FakeModel) -> OpenAiChatModel {
+    let mut config = config(fake);
+    config.transport.retry = RetryPolicy::never();
+    OpenAiChatModel::new(config, "acme-1").expect("a valid configuration")
+}
+
 fn question() -> ChatRequest {
     let object = || json!({"type": "object", "properties": {}});
     ChatRequest::new([Message::user(
@@ -457,7 +464,7 @@ async fn the_key_shows_up_nowhere() {
 async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
     const KEY: &str = "sk-secret-1";
     let fake = server().await;
-    let model = model(&fake);
+    let model = model_without_retry(&fake);
     for body in [
         Answer::sse(format!(
             "data: {{\"error\":{{\"message\":\"bad key {KEY}\"}}}}\n\n"

@@ -166,6 +166,15 @@ impl State {
                 self.stop_waiting();
                 self.line(|| say(provider_block(kind, text.as_deref())));
             }
+            RunEventKind::ModelCallRetried {
+                attempt,
+                delay_ms,
+                reason,
+                ..
+            } => {
+                self.line(|| say_warning(&asked_again(reason, *delay_ms, *attempt)));
+                self.wait_for("asking again");
+            }
             RunEventKind::ModelCallFinished { .. } | RunEventKind::ModelCallFailed { .. } => {
                 self.stop_waiting();
             }
@@ -290,6 +299,15 @@ impl Drop for State {
     }
 }
 
+/// Returns the line about a model call that is repeated after a pause.
+fn asked_again(reason: &str, delay_ms: u64, attempt: u32) -> String {
+    let pause = match delay_ms {
+        0..1000 => String::new(),
+        _ => format!(" in {} s", delay_ms.div_ceil(1000)),
+    };
+    format!("{reason}. The model is asked again{pause} (attempt {attempt}).")
+}
+
 /// Says how a run ended, if it did not end with an answer.
 fn say_end(report: &RunReport) {
     let message = report
@@ -309,4 +327,20 @@ fn spinner() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_named_in_whole_seconds_unless_it_is_short() {
+        let again = |delay_ms| asked_again("acme: busy", delay_ms, 2);
+        assert_eq!(
+            again(999),
+            "acme: busy. The model is asked again (attempt 2)."
+        );
+        let expected = "acme: busy. The model is asked again in 31 s (attempt 2).";
+        assert_eq!(again(30_001), expected);
+    }
 }

@@ -455,6 +455,27 @@ async fn a_reader_that_goes_away_ends_the_run() {
 }
 
 #[tokio::test]
+async fn a_wait_before_another_attempt_is_shown_on_standard_error() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = SlowServer::start().await;
+    let wire = WIRES[1];
+    let busy = json!({"error": {"message": "too much at once"}});
+    fake.answer(Answer::json(429, &busy).header("retry-after-ms", "20"));
+    fake.answer((wire.answer)(vec![Say::text("At last.")]));
+    let place = place(wire, &fake, &server);
+    let done = place
+        .run(["ask", "--no-tools", "-m", wire.model, "Tell"])
+        .await;
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (0, "At last.\n"),
+        "{done}"
+    );
+    let line = "too much at once (HTTP 429). The model is asked again (attempt 2).";
+    assert!(done.stderr.contains(line), "{done}");
+}
+
+#[tokio::test]
 async fn a_question_may_come_from_standard_input() {
     let fake = FakeModel::start().await.unwrap();
     let server = SlowServer::start().await;

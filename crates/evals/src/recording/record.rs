@@ -337,6 +337,11 @@ impl Stream for Recorded {
         match &next {
             Some(Ok(event)) => {
                 if let Some(heard) = &mut this.heard {
+                    if let ModelEvent::Retrying { .. } = event {
+                        // The failed attempt is no part of the answer, and a replay does not wait.
+                        heard.events.clear();
+                        return Poll::Ready(next);
+                    }
                     heard
                         .events
                         .push((millis(heard.began.elapsed()), event.clone()));

@@ -7,8 +7,8 @@ use futures_util::FutureExt as _;
 use proptest::prelude::*;
 use serde_json::json;
 use switchboard_domain::{
-    FinishReason, Message, ModelEvent, PartStart, TimeoutPhase, ToolChoiceOutcome, ToolDefinition,
-    Usage,
+    FinishReason, Message, ModelEvent, ModelRetry, PartStart, TimeoutPhase, ToolChoiceOutcome,
+    ToolDefinition, Usage,
 };
 use switchboard_orchestration::{
     Agent, RunEvent, RunEventKind, RunOptions,
@@ -224,6 +224,36 @@ async fn a_run_is_had_again_without_its_model_and_its_tools() {
         matches!(&live.last().unwrap().kind, RunEventKind::RunFinished { report } if report.answer == "All said.")
     );
     assert_eq!((player.left(), ran.load(Ordering::Relaxed)), (0, 2));
+}
+
+#[tokio::test]
+async fn an_attempt_that_was_repeated_is_not_recorded() {
+    let model = Scripted::saying(|_, _| {
+        let retry = ModelRetry {
+            attempt: 2,
+            delay_ms: 60_000,
+            reason: "cut off".to_owned(),
+        };
+        let mut events = calls("call_a", "echo", "{\"wo");
+        events.truncate(3);
+        events.push(Ok(ModelEvent::Retrying {
+            retry: Box::new(retry),
+        }));
+        events.extend(says(&["All ", "said."]));
+        Ok(events)
+    });
+    let paper = Paper::default();
+    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
+    let request = ChatRequest::new([Message::user("Say two words")]);
+    let live = recorder.model(model).complete(&request).await.unwrap();
+    recorder.finish().unwrap();
+    let player = paper.player();
+    let model = player.model(&player.models()[0]).unwrap();
+    let replayed: Vec<_> = model.stream(&request).await.unwrap().collect().await;
+    let retried = |event: &ModelEvent| matches!(event, ModelEvent::Retrying { .. });
+    assert!(!replayed.iter().flatten().any(retried), "{replayed:?}");
+    assert_eq!(live.message.text(), "All said.");
+    assert!(!paper.text().contains("call_a"), "{}", paper.text());
 }
 
 #[tokio::test]

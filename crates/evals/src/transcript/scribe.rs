@@ -394,6 +394,15 @@ fn in_words(event: &RunEventKind) -> Option<(&'static str, String)> {
             ("asked_again", format!("attempt {attempt}: {reason}"))
         }
         RunEventKind::FormatRepaired { repairs } => ("format_repaired", repairs.join("; ")),
+        RunEventKind::ModelCallRetried {
+            attempt,
+            delay_ms,
+            reason,
+            ..
+        } => (
+            "model_call_retried",
+            format!("attempt {attempt} after {delay_ms} ms: {reason}"),
+        ),
         RunEventKind::ModelCallFailed { error, .. } => ("model_call_failed", error.message.clone()),
         RunEventKind::Warning { warning } => {
             let text = format!("{}: {}", plain(&warning.kind), warning.message);

@@ -318,11 +318,14 @@ impl Driver {
         found.or_else(|| models.first()).cloned()
     }
 
-    /// The model that is asked when this one fails.
+    /// Returns the model that is asked when this one fails. A model that is named twice is asked once:
+    /// else two that fail would be asked for ever.
     pub(super) fn next_model(&self, id: &ModelId) -> Option<(ModelId, ModelCapabilities)> {
         let models = &self.agent.models;
         let position = models.iter().position(|model| model.id() == id)?;
-        let next = models.get(position + 1)?;
+        let (asked, rest) = models.split_at_checked(position + 1)?;
+        let is_new = |next: &&Arc<dyn ChatModel>| asked.iter().all(|it| it.id() != next.id());
+        let next = rest.iter().find(is_new)?;
         Some((next.id().clone(), next.capabilities().clone()))
     }
 

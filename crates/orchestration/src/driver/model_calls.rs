@@ -56,6 +56,8 @@ struct Shown {
     open_tools: Vec<(u32, String)>,
     /// Once a tool use came: to know the ids of a long conversation takes a look at all of it.
     ids: Option<UniqueIds>,
+    /// Whether the reader has seen text or reasoning of this answer, or a block of the provider.
+    has_output: bool,
     /// Text of this answer is work in progress, not the answer.
     gathers: bool,
     /// Reads the answer out of its form. In a box, for it is big and few runs have one.
@@ -143,12 +145,7 @@ impl Driver {
         }])
         .await;
         let mut asked = Box::new(Asked {
-            shown: Shown {
-                open_tools: Vec::new(),
-                ids: None,
-                gathers: run.stage() == Some(RunPhase::Gathering),
-                formatter: run.partial_formatter().map(Box::new),
-            },
+            shown: Shown::new(run),
             traced: ChatTrace::begin(run.steps(), model.id(), &request, run.session()),
             request,
         });
@@ -270,6 +267,10 @@ impl Driver {
         let max_bytes = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
         let partial =
             |answer: ResponseAccumulator| answer.has_output().then(|| answer.interrupted());
+        // An answer of which nothing was shown has no part to keep: another model may answer instead.
+        let failed = |error, shown: &Shown, answer: ResponseAccumulator| {
+            Answer::Failed(error, shown.has_output.then(|| answer.interrupted()))
+        };
         let mut stopped = pin!(self.stopped());
         // Events that the reader was not given the time to take.
         let mut told = Told::default();
@@ -288,10 +289,21 @@ impl Driver {
                     if let Some(why) = self.heard(told.count).await {
                         return Answer::Stopped(why, partial(answer));
                     }
-                    return Answer::Failed(error, partial(answer));
+                    return failed(error, shown, answer);
+                }
+                // The model does not know what of its answer the run shows, such as a form.
+                Some(Ok(Some(Ok(ModelEvent::Retrying { retry })))) if shown.has_output => {
+                    if let Some(why) = self.heard(told.count).await {
+                        return Answer::Stopped(why, partial(answer));
+                    }
+                    let kind = ModelErrorKind::Interrupted;
+                    let error = ModelError::new(&**provider, kind, retry.reason);
+                    return failed(error, shown, answer);
                 }
                 Some(Ok(Some(Ok(event)))) => {
-                    traced.first_chunk();
+                    if !matches!(event, ModelEvent::Retrying { .. }) {
+                        traced.first_chunk();
+                    }
                     if meter.count(&event) > max_bytes {
                         if let Some(why) = self.heard(told.count).await {
                             return Answer::Stopped(why, partial(answer));
@@ -304,7 +316,7 @@ impl Driver {
                             return Answer::Stopped(why, partial(answer));
                         }
                         let error = ModelError::from_grammar(&**provider, fault);
-                        return Answer::Failed(error, partial(answer));
+                        return failed(error, shown, answer);
                     }
                     told.heard += 1;
                     shown.of(event, run, &mut |kind| {
@@ -333,7 +345,7 @@ impl Driver {
                 &**provider,
                 switchboard_domain::GrammarViolation::NoFinish,
             );
-            return Answer::Failed(error, partial(answer));
+            return failed(error, shown, answer);
         }
         match answer.finish() {
             Ok(answer) => Answer::Whole(answer),
@@ -343,9 +355,39 @@ impl Driver {
 }
 
 impl Shown {
+    /// Returns the state before the first event of an answer.
+    fn new(run: &Run) -> Self {
+        Self {
+            open_tools: Vec::new(),
+            ids: None,
+            has_output: false,
+            gathers: run.stage() == Some(RunPhase::Gathering),
+            formatter: run.partial_formatter().map(Box::new),
+        }
+    }
+
     /// Says what of a model's event whoever watches the run gets to see.
     fn of(&mut self, event: ModelEvent, run: &Run, say: &mut impl FnMut(RunEventKind)) {
+        let mut has_output = self.has_output;
+        self.emit(event, run, &mut |kind| {
+            has_output |= is_output(&kind);
+            say(kind);
+        });
+        self.has_output = has_output;
+    }
+
+    fn emit(&mut self, event: ModelEvent, run: &Run, say: &mut impl FnMut(RunEventKind)) {
         match event {
+            ModelEvent::Retrying { retry } => {
+                // The calls of the next attempt get the ids that they would have had in this one.
+                *self = Self::new(run);
+                say(RunEventKind::ModelCallRetried {
+                    step: run.steps(),
+                    attempt: retry.attempt,
+                    delay_ms: retry.delay_ms,
+                    reason: retry.reason,
+                });
+            }
             ModelEvent::TextDelta { text, .. } => match self.formatter.as_deref_mut() {
                 Some((FormatterMode::Native, formatter)) => read(formatter, &text, say),
                 // Words beside the form are no part of the answer.
@@ -387,6 +429,17 @@ impl Shown {
             }
             _ => {}
         }
+    }
+}
+
+/// Returns whether a reader sees output of the model in this event. Input of a call does not count: it
+/// can be taken back.
+fn is_output(kind: &RunEventKind) -> bool {
+    match kind {
+        RunEventKind::TextDelta { text } | RunEventKind::ReasoningDelta { text } => {
+            !text.is_empty()
+        }
+        kind => matches!(kind, RunEventKind::ProviderBlock { .. }),
     }
 }
 

@@ -111,7 +111,8 @@ impl Run {
     }
 
     /// The model could not be asked, or broke off after `partial`. `next` is the model that may be
-    /// asked instead, if there is one.
+    /// asked instead, if there is one. `partial` is `None` if nothing of the answer was shown, which is
+    /// text, reasoning or a block of the provider, and not the input of a call.
     ///
     /// Nothing is sent a second time once a part of its answer was shown.
     pub fn model_failed(

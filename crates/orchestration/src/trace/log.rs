@@ -64,6 +64,7 @@ impl RunLog {
             RunEventKind::ProviderBlock { kind, .. } => self.answer.blocks.push(kind.clone()),
             RunEventKind::ModelCallStarted { .. }
             | RunEventKind::ModelCallFinished { .. }
+            | RunEventKind::ModelCallRetried { .. }
             | RunEventKind::ModelCallFailed { .. } => self.model(run, kind),
             RunEventKind::ToolPlanned { .. }
             | RunEventKind::ToolInputRepaired { .. }
@@ -110,6 +111,24 @@ impl RunLog {
                     input_tokens = usage.input_tokens,
                     output_tokens = usage.output_tokens,
                     "the model answered"
+                );
+            }
+            RunEventKind::ModelCallRetried {
+                step,
+                attempt,
+                delay_ms,
+                reason,
+            } => {
+                self.answer = Answer::default();
+                let reason = self.redactor.text(reason);
+                tracing::debug!(
+                    target: LOG,
+                    run,
+                    step,
+                    attempt,
+                    delay_ms,
+                    reason,
+                    "the model call is repeated"
                 );
             }
             RunEventKind::ModelCallFailed { step, error } => {

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use serde_json::json;
 use switchboard_domain::{
-    FinishReason, ModelCapabilities, ModelErrorKind, ServerProblem, ToolCall, ToolCallError,
-    ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
+    FinishReason, ModelCapabilities, ModelErrorKind, ModelEvent, ModelRetry, PartStart,
+    ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
 };
-use switchboard_orchestration::{Agent, Outcome, RunErrorKind, RunEventKind, RunOptions};
+use switchboard_orchestration::{
+    Agent, Outcome, RunErrorKind, RunEventKind, RunOptions,
+    strategy::{GatherFormat, Strategy, formatter},
+};
 
 use crate::support::{Answer, Scripted, Tools, ask, calls, echo, streamed, tool};
 
@@ -58,6 +62,164 @@ async fn nothing_is_asked_again_once_output_was_shown() {
     );
     assert_eq!(streamed(&events), "Half an ans");
     assert_eq!(second.asked(), 0);
+}
+
+fn retrying(delay_ms: u64) -> ModelEvent {
+    let retry = ModelRetry {
+        attempt: 2,
+        delay_ms,
+        reason: "test: the answer broke off".into(),
+    };
+    ModelEvent::Retrying {
+        retry: Box::new(retry),
+    }
+}
+
+/// A call whose input is not complete.
+fn half_call(name: &str, json: &str) -> Vec<ModelEvent> {
+    let part = PartStart::ToolUse {
+        id: "a".into(),
+        name: name.into(),
+    };
+    let json = json.to_owned();
+    vec![
+        ModelEvent::PartStarted { index: 0, part },
+        ModelEvent::ToolInputDelta { index: 0, json },
+    ]
+}
+
+#[tokio::test]
+async fn a_repeated_attempt_takes_back_the_call_that_was_begun() {
+    let mut events = half_call("srv__do", "{\"n\":");
+    events.push(retrying(0));
+    events.extend(half_call("srv__do", "{\"n\": 2}"));
+    events.push(ModelEvent::PartFinished { index: 0 });
+    events.push(ModelEvent::Finished {
+        reason: FinishReason::ToolUse,
+        raw: None,
+    });
+    let model = Scripted::new([Answer::Streams(events), Answer::Says("Done.")]);
+    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let (events, report) = ask(&Agent::new(model).with_tools(tools.clone()), "go").await;
+    assert_eq!(report.answer, "Done.");
+    assert_eq!(tools.called().len(), 1);
+    assert_eq!(*report.tool_calls[0].input, json!({"n": 2}));
+    let about_calls: Vec<String> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            RunEventKind::ToolInputStarted { id, .. } => Some(format!("begun {id}")),
+            RunEventKind::ModelCallRetried { step, attempt, .. } => {
+                Some(format!("step {step}, attempt {attempt}"))
+            }
+            RunEventKind::ToolPlanned { id, .. } => Some(format!("planned {id}")),
+            _ => None,
+        })
+        .collect();
+    let expected = ["begun a", "step 1, attempt 2", "begun a", "planned a"];
+    assert_eq!(about_calls, expected);
+}
+
+#[tokio::test]
+async fn the_wait_before_another_attempt_is_shown_while_it_lasts() {
+    let model = Scripted::new([Answer::Waits(vec![retrying(30_000)])]);
+    let agent = Agent::new(model);
+    let mut events = agent.ask("go");
+    let shown = loop {
+        let event = events.next().await.expect("the run waits");
+        if let RunEventKind::ModelCallRetried {
+            delay_ms, reason, ..
+        } = event.kind
+        {
+            break (delay_ms, reason);
+        }
+    };
+    assert_eq!(shown, (30_000, "test: the answer broke off".to_owned()));
+    events.cancel_handle().cancel();
+    let last = events.map(|event| event.kind).collect::<Vec<_>>().await;
+    let Some(RunEventKind::RunFinished { report }) = last.last() else {
+        panic!("{last:?}");
+    };
+    assert_eq!(report.outcome, Outcome::Cancelled);
+}
+
+#[tokio::test]
+async fn half_a_call_is_a_matter_for_the_next_model() {
+    let first = Scripted::new([Answer::Streams(half_call("srv__do", "{\"n\":"))]);
+    let second = second([Answer::Says("From the second.")]);
+    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let agent = Agent::new(first)
+        .with_fallback(second)
+        .with_tools(tools.clone());
+    let (events, report) = ask(&agent, "go").await;
+    assert_eq!(report.answer, "From the second.");
+    assert!(tools.called().is_empty() && report.tool_calls.is_empty());
+    let switched = |kind: &RunEventKind| matches!(kind, RunEventKind::ModelSwitched { .. });
+    assert!(events.iter().any(|event| switched(&event.kind)));
+}
+
+/// A provider does not know that the input of a call is the answer that the run shows.
+#[tokio::test]
+async fn an_answer_that_the_run_has_shown_is_not_repeated() {
+    let shown = r#"{"conversation": [{"type": "text", "content": "Half an ans"#;
+    let mut form = half_call(formatter::TOOL, shown);
+    form.push(retrying(0));
+    let text = [
+        ModelEvent::PartStarted {
+            index: 0,
+            part: PartStart::Text,
+        },
+        ModelEvent::TextDelta {
+            index: 0,
+            text: "Half an ans".into(),
+        },
+        retrying(0),
+    ];
+    let formatted = RunOptions {
+        strategy: Strategy::GatherFormat(GatherFormat::default()),
+        ..RunOptions::default()
+    };
+    let capabilities = ModelCapabilities {
+        structured_output: Some(false),
+        forced_tool_choice: Some(true),
+        tools: Some(true),
+        ..ModelCapabilities::default()
+    };
+    let table = [
+        (vec![Answer::Streams(text.to_vec())], RunOptions::default()),
+        (
+            vec![Answer::Says("Nothing to find."), Answer::Streams(form)],
+            formatted,
+        ),
+    ];
+    for (answers, options) in table {
+        let model = Scripted::named("first", capabilities.clone(), answers);
+        let tools = Arc::new(Tools::new().with(tool("do"), echo));
+        let agent = Agent::new(model)
+            .with_fallback(second([]))
+            .with_tools(tools)
+            .with_options(options);
+        let (events, report) = ask(&agent, "go").await;
+        assert_eq!(report.outcome, Outcome::Failed);
+        assert_eq!(streamed(&events), "Half an ans");
+        let error = report.error.unwrap();
+        assert_eq!(error.kind, RunErrorKind::Model("interrupted".into()));
+        let retried = |kind: &RunEventKind| matches!(kind, RunEventKind::ModelCallRetried { .. });
+        assert!(!events.iter().any(|event| retried(&event.kind)));
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_is_named_twice_is_asked_once() {
+    let busy = || Answer::Fails(ModelErrorKind::Connection, "nobody there");
+    let first = Scripted::new([busy()]);
+    let second = second([busy()]);
+    let agent = Agent::new(first.clone())
+        .with_fallback(first.clone())
+        .with_fallback(second.clone())
+        .with_fallback(first.clone());
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert_eq!((first.asked(), second.asked()), (1, 1));
 }
 
 #[tokio::test]

@@ -35,6 +35,8 @@ pub(crate) enum Answer {
     Costs(&'static str, Usage),
     /// What an adapter says, word for word.
     Streams(Vec<ModelEvent>),
+    /// What an adapter says, then nothing any more.
+    Waits(Vec<ModelEvent>),
 }
 
 pub(crate) fn calls(calls: &[(&'static str, &'static str, Value)]) -> Answer {
@@ -92,7 +94,7 @@ impl ChatModel for Scripted {
         let Some(answer) = answer else {
             panic!("the model was asked once more than the test expects: {request:#?}")
         };
-        let hangs = matches!(answer, Answer::Hangs(_));
+        let hangs = matches!(answer, Answer::Hangs(_) | Answer::Waits(_));
         let events = stream::iter(answered(answer)?);
         if hangs {
             return Ok(Box::pin(events.chain(stream::pending())));
@@ -109,7 +111,7 @@ pub(crate) fn answered(answer: Answer) -> Result<Events, ModelError> {
         Answer::Says(text) => said(text, FinishReason::Stop, None),
         Answer::Ends(text, finish) => said(text, finish, None),
         Answer::Costs(text, usage) => said(text, FinishReason::Stop, Some(usage)),
-        Answer::Streams(events) => events.into_iter().map(Ok).collect(),
+        Answer::Streams(events) | Answer::Waits(events) => events.into_iter().map(Ok).collect(),
         Answer::Calls(text, calls) => called(
             text,
             calls

@@ -20,6 +20,8 @@ use super::{
 /// The events that come out keep the grammar if those that go in do. Parts get new indices.
 pub struct EventRecovery {
     recovery: Recovery,
+    /// What it begins with when an attempt is repeated.
+    pristine: Recovery,
     /// The texts that are open, by their index on the way in.
     texts: BTreeMap<u32, TextPart>,
     /// The index on the way out of every other part.
@@ -52,6 +54,7 @@ impl EventRecovery {
     pub fn new(recovery: Recovery) -> Self {
         Self {
             ids: recovery.used_ids.iter().cloned().collect(),
+            pristine: recovery.clone(),
             recovery,
             texts: BTreeMap::new(),
             moved: HashMap::new(),
@@ -65,6 +68,11 @@ impl EventRecovery {
 
     /// Takes the next event and appends what becomes of it to `events`.
     pub fn push(&mut self, event: ModelEvent, events: &mut Vec<ModelEvent>) {
+        if let ModelEvent::Retrying { .. } = event {
+            *self = Self::new(self.pristine.clone());
+            events.push(event);
+            return;
+        }
         let event = self.begin(event, events);
         match event {
             None => {}

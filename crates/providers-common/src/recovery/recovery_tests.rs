@@ -110,6 +110,25 @@ pub(super) fn read(recovery: &Recovery, text: &str, reason: FinishReason) -> Cha
     response(&transform(recovery, answer(&[text], reason)))
 }
 
+/// An attempt that is repeated leaves nothing behind, neither text that was held back nor ids.
+#[test]
+fn a_repeated_attempt_begins_anew() {
+    let retry = switchboard_domain::ModelRetry {
+        attempt: 2,
+        delay_ms: 0,
+        reason: "cut off".to_owned(),
+    };
+    let mut events = vec![started(0), delta(0, CALL), delta(0, "\n<tool_")];
+    events.push(ModelEvent::Retrying {
+        retry: Box::new(retry),
+    });
+    events.extend(answer(&[CALL], FinishReason::Stop));
+    let response = response(&transform(&all(), events));
+    assert_eq!(response.message.text(), "");
+    let ids: Vec<_> = response.message.tool_uses().map(|it| &it.id).collect();
+    assert_eq!(ids, ["call_text_1"]);
+}
+
 const CALL: &str = "<tool_call>\n{\"name\": \"get_time\"}\n</tool_call>";
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use backon::ExponentialBuilder;
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
+use switchboard_domain::ModelError;
 
 /// What an [`HttpTransport`](super::HttpTransport) is told once.
 ///
@@ -55,9 +56,9 @@ impl Default for TransportConfig {
 
 /// When a request is sent again.
 ///
-/// *Whether* it may be is not decided here: the error must be transient
-/// ([`ModelError::is_transient`](switchboard_domain::ModelError::is_transient)) or the provider must
-/// say so with `x-should-retry: true`, and nothing of an answer may have been handed out.
+/// *Whether* it may be is not decided here: the error must be worth it
+/// ([`ModelError::is_worth_retrying`](switchboard_domain::ModelError::is_worth_retrying)), which the
+/// provider overrules with `x-should-retry`, and no output of the answer may have been shown.
 ///
 /// The defaults are those of the official SDKs (anthropic 2.11.0, openai 3.52.0: two retries, 0.5 s
 /// growing to 8 s).
@@ -96,8 +97,17 @@ impl RetryPolicy {
         }
     }
 
+    /// Returns the attempts of one request, of which the first is under way.
+    pub(crate) fn attempts(&self) -> Attempts {
+        Attempts {
+            policy: self.clone(),
+            delays: None,
+            number: 1,
+        }
+    }
+
     /// The pauses between attempts.
-    pub(super) fn delays(&self) -> ExponentialBuilder {
+    fn delays(&self) -> ExponentialBuilder {
         ExponentialBuilder::new()
             .with_min_delay(self.min_delay.min(self.max_delay))
             .with_max_delay(self.max_delay)
@@ -106,7 +116,7 @@ impl RetryPolicy {
     }
 
     /// The next pause: `ours` if the provider has no wish. `None` to give up.
-    pub(super) fn pause(&self, wish: Option<Duration>, ours: Option<Duration>) -> Option<Duration> {
+    fn pause(&self, wish: Option<Duration>, ours: Option<Duration>) -> Option<Duration> {
         let ours = ours?;
         match wish {
             // "Now" would be answered by everyone at once.
@@ -116,10 +126,38 @@ impl RetryPolicy {
     }
 }
 
+/// The attempts of one request. All repetitions of a request share one of these, wherever an attempt
+/// fails.
+#[derive(Debug)]
+pub(crate) struct Attempts {
+    policy: RetryPolicy,
+    /// The pauses that are left. `None` until the first attempt has failed.
+    delays: Option<ExponentialBackoff>,
+    number: u32,
+}
+
+impl Attempts {
+    /// Returns the number of the current attempt. The first is 1.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Counts the next attempt and returns the pause before it. `None` if the policy allows no other
+    /// attempt after this error.
+    pub(crate) fn pause_after(&mut self, error: &ModelError) -> Option<Duration> {
+        if !error.is_worth_retrying() {
+            return None;
+        }
+        let policy = &self.policy;
+        let delays = self.delays.get_or_insert_with(|| policy.delays().build());
+        let pause = policy.pause(error.retry_after(), delays.next())?;
+        self.number = self.number.saturating_add(1);
+        Some(pause)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use backon::BackoffBuilder as _;
-
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);

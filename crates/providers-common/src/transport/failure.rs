@@ -37,6 +37,11 @@ impl Failed {
         }
     }
 
+    /// Returns the error with what is known about another attempt.
+    pub(super) fn into_error(self) -> ModelError {
+        self.error.with_retry_hint(self.again, self.wish)
+    }
+
     /// There was no answer from `address` of `provider`.
     pub(super) fn no_answer(
         provider: &str,

@@ -12,13 +12,13 @@ mod request;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use backon::BackoffBuilder as _;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 use reqwest::Client;
 use switchboard_domain::{ModelError, ModelErrorKind};
 
-use self::{call::Call, redact::Redactor};
+pub(crate) use self::config::Attempts;
+use self::{call::Call, failure::Failed, redact::Redactor};
 pub use self::{
     config::{RetryPolicy, TransportConfig},
     endpoint::{Endpoint, Endpoints},
@@ -42,7 +42,8 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 ///
 /// - HTTP/2 where the server offers it over TLS, else HTTP/1.1. No compression is asked for.
 /// - **Retry**: what is transient is tried again as the [`RetryPolicy`] says, until the first byte of
-///   a successful answer has come; after that never. `x-should-retry` overrules what the status means.
+///   a successful answer has come. After that [`retrying`](crate::retrying) does it.
+///   `x-should-retry` overrules what the status means.
 /// - **Redirects are not followed**: the key would go along, and a POST may become a GET. The
 ///   error names where it leads, because the configured address is then the wrong one.
 /// - **Secrets** (headers given as such, user and password and well-known query parameters of the
@@ -240,20 +241,42 @@ impl HttpTransport {
         self.post_body(endpoint, body, classifier).await
     }
 
+    /// Sends `body` to `endpoint` by POST in one attempt. The caller repeats it, as
+    /// [`retrying`](crate::retrying) does. As [`post`](HttpTransport::post) otherwise.
+    pub async fn post_once_to(
+        &self,
+        endpoint: &Endpoint,
+        body: impl Into<Bytes>,
+        classifier: &dyn ErrorClassifier,
+    ) -> Result<HttpAnswer, ModelError> {
+        let call = self.posting(endpoint, Some(body.into()));
+        let attempt = self.attempt(&call, 1, classifier).await;
+        attempt.map_err(Failed::into_error)
+    }
+
+    /// Returns when a request is sent again.
+    pub fn retry_policy(&self) -> &RetryPolicy {
+        &self.shared.config.retry
+    }
+
     async fn post_body(
         &self,
         endpoint: &Endpoint,
         body: Option<Bytes>,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let call = Call {
+        let call = self.posting(endpoint, body);
+        self.send(&call, classifier).await
+    }
+
+    fn posting<'a>(&'a self, endpoint: &'a Endpoint, body: Option<Bytes>) -> Call<'a> {
+        Call {
             transport: self,
             method: Method::POST,
             known: &endpoint.known,
             body,
             limit: self.shared.config.first_byte_timeout,
-        };
-        self.send(&call, classifier).await
+        }
     }
 
     /// Sends `request` by GET, as for a list of models. As [`post`](HttpTransport::post), but an
@@ -279,27 +302,17 @@ impl HttpTransport {
         call: &Call<'_>,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let policy = &self.shared.config.retry;
         // Made when an attempt has failed.
-        let mut delays = None;
-        let mut number = 1_u32;
-        let mut unseen = 0;
+        let mut attempts: Option<Box<Attempts>> = None;
         loop {
-            let failed = match call.attempt(number, classifier).await {
+            let number = attempts.as_ref().map_or(1, |attempts| attempts.number());
+            let error = match self.attempt(call, number, classifier).await {
                 Ok(answer) => return Ok(answer),
-                Err(failed) => failed,
+                Err(failed) => failed.into_error(),
             };
-            if failed.unseen && unseen < MAX_UNSEEN {
-                unseen += 1;
-                number = number.saturating_add(1);
-                continue;
-            }
-            if !failed.again {
-                return Err(failed.error);
-            }
-            let delays = delays.get_or_insert_with(|| Box::new(policy.delays().build()));
-            let Some(pause) = policy.pause(failed.wish, delays.next()) else {
-                return Err(failed.error);
+            let attempts = attempts.get_or_insert_with(|| Box::new(self.retry_policy().attempts()));
+            let Some(pause) = attempts.pause_after(&error) else {
+                return Err(error);
             };
             tracing::debug!(
                 provider = self.provider(),
@@ -308,7 +321,22 @@ impl HttpTransport {
             );
             // Boxed what is large and rare: all who wait for an answer would have room for it.
             Box::pin(tokio::time::sleep(pause)).await;
-            number = number.saturating_add(1);
+        }
+    }
+
+    /// Makes one attempt. What a server has not looked at is sent again at once.
+    async fn attempt(
+        &self,
+        call: &Call<'_>,
+        number: u32,
+        classifier: &dyn ErrorClassifier,
+    ) -> Result<HttpAnswer, Failed> {
+        let mut unseen = 0;
+        loop {
+            match call.attempt(number, classifier).await {
+                Err(failed) if failed.unseen && unseen < MAX_UNSEEN => unseen += 1,
+                other => return other,
+            }
         }
     }
 }

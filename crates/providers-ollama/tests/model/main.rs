@@ -46,6 +46,13 @@ fn model(fake: &FakeModel) -> OllamaModel {
     client(fake).model("qwen3:8b")
 }
 
+/// A model that repeats no request.
+fn model_without_retry(fake: &FakeModel) -> OllamaModel {
+    let mut config = config(fake);
+    config.transport.retry = RetryPolicy::never();
+    OllamaModel::new(config, "qwen3:8b").expect("a valid configuration")
+}
+
 fn transcript(stem: &str) -> Answer {
     Answer::transcript(&format!("ollama/{stem}")).expect("it is stored")
 }
@@ -410,7 +417,7 @@ async fn an_answer_is_read_under_any_name_and_in_any_spread() {
 #[tokio::test]
 async fn what_is_no_answer_is_never_taken_for_one() {
     let fake = server().await;
-    let model = model(&fake);
+    let model = model_without_retry(&fake);
     let page = Answer::new(200).header("content-type", "text/html; charset=utf-8");
     fake.answer(page.piece("<html>Welcome"));
     let error = failure(&model, &question()).await.unwrap();
@@ -472,7 +479,7 @@ async fn the_key_shows_up_nowhere() {
 async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
     const KEY: &str = "secret-1";
     let fake = server().await;
-    let model = model(&fake);
+    let model = model_without_retry(&fake);
     for body in [
         Answer::ndjson(format!("{{\"error\":\"bad key {KEY}\"}}\n")),
         Answer::ndjson(format!("not json {KEY}\n")),

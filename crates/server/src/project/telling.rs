@@ -227,6 +227,11 @@ impl Telling {
                 self.drops_what_was_written(say);
                 say(Beat::Note(event));
             }
+            RunEventKind::ModelCallRetried { .. } => {
+                self.ends_part(say);
+                self.drops_what_was_written(say);
+                say(Beat::Note(event));
+            }
             RunEventKind::AskedAgain { .. } => {
                 self.ends_part(say);
                 self.drops_what_was_written(say);
@@ -486,6 +491,7 @@ pub(super) fn name(event: &RunEvent) -> &'static str {
         RunEventKind::ToolInputDelta { .. } => "tool_input_delta",
         RunEventKind::ProviderBlock { .. } => "provider_block",
         RunEventKind::ModelCallFinished { .. } => "model_call_finished",
+        RunEventKind::ModelCallRetried { .. } => "model_call_retried",
         RunEventKind::ModelCallFailed { .. } => "model_call_failed",
         RunEventKind::Warning { .. } => "warning",
         RunEventKind::ToolPlanned { .. } => "tool_planned",

@@ -110,6 +110,35 @@ fn what_a_model_had_begun_to_say_when_its_process_ended_is_taken_back() {
 }
 
 #[test]
+fn a_repeated_attempt_drops_the_call_that_was_begun() {
+    let retried = RunEventKind::ModelCallRetried {
+        step: 1,
+        attempt: 2,
+        delay_ms: 500,
+        reason: "cut off".into(),
+    };
+    let beats = told([
+        started(false),
+        asked(1),
+        input_started("a"),
+        retried,
+        text("It is so."),
+    ]);
+    assert_eq!(
+        beats,
+        [
+            "began",
+            "step 1",
+            "call a",
+            "call a dropped",
+            "model_call_retried",
+            "part 1 false",
+            "part 1: It is so.",
+        ]
+    );
+}
+
+#[test]
 fn words_after_a_tool_are_a_paragraph_of_their_own_and_a_continued_answer_is_not() {
     let again = RunEventKind::AskedAgain {
         attempt: 1,

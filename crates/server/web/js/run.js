@@ -118,6 +118,13 @@ export class Run extends Model {
     return it;
   }
 
+  /** Removes the calls that the model had begun to write: their answer broke off. */
+  dropWritten() {
+    const isVoid = (it) => it.kind === "tool" && it.status === "writing";
+    for (const it of this.pieces) if (isVoid(it)) this.calls.delete(it.id);
+    this.pieces = this.pieces.filter((it) => !isVoid(it));
+  }
+
   /** What `GET /runs/{id}` says beyond the events: who waits for what. */
   details({ run, waiting = [], questions = [], report }) {
     for (const request of waiting) {
@@ -271,8 +278,13 @@ const HANDLERS = {
     }
     if (tool_choice?.outcome === "relaxed") this.note("info", words(tool_choice));
   },
+  model_call_retried({ attempt, delay_ms, reason }) {
+    this.dropWritten();
+    this.note("info", `${reason}. The model is asked again${delay_ms < 1000 ? "" : ` in ${Math.round(delay_ms / 1000)} s`} (attempt ${attempt}).`);
+  },
   model_call_failed({ error }) {
     this.thinking = false;
+    this.dropWritten();
     this.note("bad", error.message);
   },
   warning(event) {
