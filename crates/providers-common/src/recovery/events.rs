@@ -30,6 +30,8 @@ pub struct EventRecovery {
     ids: HashSet<String>,
     next_id: u32,
     found_any: bool,
+    /// Text was handed on that is more than blanks.
+    has_said: bool,
     has_begun: bool,
     has_finished: bool,
 }
@@ -61,6 +63,7 @@ impl EventRecovery {
             next_index: 0,
             next_id: 1,
             found_any: false,
+            has_said: false,
             has_begun: false,
             has_finished: false,
         }
@@ -86,7 +89,7 @@ impl EventRecovery {
                     limit,
                     ..
                 } = &self.recovery;
-                let scan = TextScan::new(Arc::clone(known), *forms, *limit);
+                let scan = TextScan::new(Arc::clone(known), *forms, *limit, self.has_said);
                 self.open_texts(events);
                 self.texts.insert(index, TextPart { scan, index: None });
             }
@@ -222,6 +225,7 @@ impl EventRecovery {
         for piece in pieces {
             match piece {
                 Piece::Text(text) => {
+                    self.has_said |= text.chars().any(|c| !c.is_whitespace());
                     let index = part.open(&mut self.next_index, events);
                     events.push(ModelEvent::TextDelta { index, text });
                 }

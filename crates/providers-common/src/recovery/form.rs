@@ -9,7 +9,8 @@
 pub enum RecoveryForm {
     /// A Markdown block that holds nothing but one or several calls as JSON:
     /// ```` ```json {"name": …, "arguments": {…}} ``` ````. What small models write that were not
-    /// trained on a form of their own, such as Qwen2.5-Coder.
+    /// trained on a form of their own, such as Qwen2.5-Coder. The answer must say nothing beside such
+    /// blocks: otherwise the block is an example.
     FencedJson,
     /// `<tool_call>…</tool_call>`, with any of these inside: JSON (`{"name": …, "arguments": …}`,
     /// Hermes 2 and 3, Qwen 2.5 and 3, Granite 4), a list of them (Granite 3.1),

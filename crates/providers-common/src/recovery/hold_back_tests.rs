@@ -52,16 +52,18 @@ fn as_much_is_held_back_as_could_be_the_beginning_of_a_call() {
         ("Hello\n{\"name\": \"get_time\", \"des", ""),
         ("Hello\n{\"name\": \"get_time\", \"arguments\": 5", ""),
         ("Hello\n{ not JSON", ""),
-        ("Hello ```", "```"),
-        ("Hello ```js", "```js"),
-        ("Hello ```rust", ""),
+        // A block behind a text shows something.
+        ("Hello ```", ""),
+        ("Hello\n```json\n{\"name\": \"get_time", ""),
+        ("```", "```"),
+        ("```js", "```js"),
+        ("```rust", ""),
         (
-            "Hello ```json\n{\"name\": \"get_time",
+            "```json\n{\"name\": \"get_time",
             "```json\n{\"name\": \"get_time",
         ),
-        ("Hello ```json\n{\"title\"", ""),
-        ("Hello `code`", "`"),
-        ("Hello `code`.", ""),
+        ("```json\n{\"title\"", ""),
+        ("`code`", ""),
         (
             "Hello <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>func",
             "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>func",
@@ -99,7 +101,6 @@ fn a_call_is_handed_on_as_soon_as_it_is_whole() {
     for text in [
         CALL,
         "{\"name\": \"get_time\", \"arguments\": {}}",
-        "```json\n{\"name\": \"get_time\", \"arguments\": {}}\n```",
         "[TOOL_CALLS]get_time{}",
         "<function=get_time>{}</function>",
         "<|python_tag|>{\"name\": \"get_time\", \"parameters\": {}}<|eom_id|>",

@@ -21,12 +21,15 @@
 //! - A call that the end of the text cuts off, or whose input cannot be read, becomes a malformed tool
 //!   use: the model is told of it, and it is never executed. A call whose own brackets are closed is
 //!   whole, also if a closing mark behind it is missing.
+//! - Code shows calls and makes none: nothing is called within a Markdown block or span of code, or in a
+//!   quoted line. A block that is itself a call ([`RecoveryForm::FencedJson`]) is one if the answer
+//!   consists of nothing but calls and thinking. It is handed on at the end of the text.
 //! - With a call in it, [`FinishReason::Stop`](switchboard_domain::FinishReason::Stop) becomes
 //!   [`ToolUse`](switchboard_domain::FinishReason::ToolUse); every other reason stays.
 //! - A list of which one call names no offered tool is text as a whole, so that nobody runs half of what
 //!   was meant.
 //! - Blanks between calls, and behind the last one, are not text.
-//! - A call is handed on when it is complete; its input does not stream.
+//! - A call outside of code is handed on when it is complete; its input does not stream.
 //! - Nothing is recovered of reasoning, nor of thinking that the server left in the text between
 //!   `<think>` and `</think>`.
 //! - At most as much is held back of a call as the domain's accumulator takes of a tool input
@@ -47,6 +50,7 @@
 //!     let text = piece.to_owned();
 //!     recovery.push(ModelEvent::TextDelta { index: 0, text }, &mut events);
 //! }
+//! recovery.end(&mut events);
 //! assert!(matches!(
 //!     &events[0],
 //!     ModelEvent::PartStarted { part: PartStart::ToolUse { name, .. }, .. } if name == "add"

@@ -14,6 +14,8 @@ mod forms;
 mod hold_back;
 #[path = "laws_tests.rs"]
 mod laws;
+#[path = "quoted_tests.rs"]
+mod quoted;
 
 pub(super) fn request() -> ChatRequest {
     let weather = json!({

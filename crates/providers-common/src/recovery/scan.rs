@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    call::FoundCall,
+    call::{Found, FoundCall},
     form::{RecoveryForm, RecoveryForms},
     forms::{self, Judgement, Reading},
     known::Known,
@@ -30,6 +30,9 @@ pub(crate) enum Piece {
 /// Wherever a call could begin, a parser of each form that begins so is started, and the text is held
 /// back while one of them is at work. The first to have a call (by the characters that it needed) wins.
 /// When all have given up, the text is let go.
+///
+/// A call in a block of Markdown is one only if the answer says nothing beside it. It is held back, with
+/// what comes behind it, until the text says something or ends.
 pub(crate) struct TextScan {
     known: Arc<Known>,
     forms: RecoveryForms,
@@ -46,10 +49,30 @@ pub(crate) struct TextScan {
     blanks: String,
     only_blanks: bool,
     after_call: bool,
+    /// Blocks that are calls if nothing is said beside them, and what stands between and behind them.
+    held: Vec<Held>,
+    /// Bytes in `held`.
+    held_bytes: usize,
+}
+
+/// A part of a text that waits for what comes behind it.
+enum Held {
+    /// A block, and the calls that it is if nothing is said.
+    Block { text: String, calls: Vec<FoundCall> },
+    /// Blanks between calls.
+    Blanks(String),
+    /// Calls in another form, which are calls in any case.
+    Calls(Vec<FoundCall>),
 }
 
 impl TextScan {
-    pub(crate) fn new(known: Arc<Known>, forms: RecoveryForms, limit: usize) -> Self {
+    /// `has_said` if the answer said something before this text.
+    pub(crate) fn new(
+        known: Arc<Known>,
+        forms: RecoveryForms,
+        limit: usize,
+        has_said: bool,
+    ) -> Self {
         Self {
             known,
             forms,
@@ -59,10 +82,12 @@ impl TextScan {
             has_ended: false,
             readings: Vec::new(),
             judged: Vec::new(),
-            place: Place::default(),
+            place: Place::beginning(has_said),
             blanks: String::new(),
             only_blanks: true,
             after_call: false,
+            held: Vec::new(),
+            held_bytes: 0,
         }
     }
 
@@ -77,6 +102,7 @@ impl TextScan {
         self.source.end();
         self.has_ended = true;
         self.run(pieces);
+        self.release(true, pieces);
         let blanks = std::mem::take(&mut self.blanks);
         if !self.after_call && !blanks.is_empty() {
             pieces.push(Piece::Text(blanks));
@@ -86,13 +112,22 @@ impl TextScan {
     fn run(&mut self, pieces: &mut Vec<Piece>) {
         while self.is_reading() || self.begin(pieces) {
             self.poll();
-            if let Some(found) = self.winner() {
-                self.blanks.clear();
+            if let Some((form, Found { calls, end })) = self.winner() {
+                let blanks = std::mem::take(&mut self.blanks);
                 self.only_blanks = true;
                 self.after_call = true;
                 self.place.after_call();
-                pieces.extend(found.calls.into_iter().map(Piece::Call));
-                self.go_on_at(found.end);
+                if form == RecoveryForm::FencedJson {
+                    let text = self.source.text(self.start..end);
+                    self.hold(Held::Blanks(blanks), pieces);
+                    self.hold(Held::Block { text, calls }, pieces);
+                } else if self.held.is_empty() {
+                    pieces.extend(calls.into_iter().map(Piece::Call));
+                } else {
+                    self.hold(Held::Blanks(blanks), pieces);
+                    self.hold(Held::Calls(calls), pieces);
+                }
+                self.go_on_at(end);
                 continue;
             }
             if !self.readings.is_empty() && !self.has_ended {
@@ -157,11 +192,44 @@ impl TextScan {
 
     /// The call that was there first. A parser that is still at work needs more characters than any
     /// that is done, so it would have come later.
-    fn winner(&mut self) -> Option<super::call::Found> {
+    fn winner(&mut self) -> Option<(RecoveryForm, Found)> {
         let found = self.judged.iter().enumerate();
         let found = found.filter(|(_, it)| it.result.is_ok());
         let (at, _) = found.min_by_key(|(_, it)| it.seen)?;
-        self.judged.swap_remove(at).result.ok()
+        let Judgement { form, result, .. } = self.judged.swap_remove(at);
+        Some((form, result.ok()?))
+    }
+
+    /// Keeps a part until it is known whether anything is said beside it.
+    fn hold(&mut self, held: Held, pieces: &mut Vec<Piece>) {
+        self.held_bytes += match &held {
+            Held::Block { text, .. } => text.len(),
+            Held::Blanks(blanks) => blanks.len(),
+            Held::Calls(calls) => calls.iter().map(|call| call.input.len()).sum(),
+        };
+        self.held.push(held);
+        if self.held_bytes > self.limit {
+            // Nobody calls so much at once.
+            self.place.says();
+            self.only_blanks = false;
+            self.after_call = false;
+            self.release(false, pieces);
+        }
+    }
+
+    /// Hands on what is held back: the blocks as calls, or as the text that they are.
+    fn release(&mut self, as_calls: bool, pieces: &mut Vec<Piece>) {
+        self.held_bytes = 0;
+        for held in std::mem::take(&mut self.held) {
+            match held {
+                Held::Block { calls, .. } if as_calls => {
+                    pieces.extend(calls.into_iter().map(Piece::Call));
+                }
+                Held::Calls(calls) => pieces.extend(calls.into_iter().map(Piece::Call)),
+                Held::Blanks(_) if as_calls => {}
+                Held::Block { text, .. } | Held::Blanks(text) => push_text(text, pieces),
+            }
+        }
     }
 
     /// No call begins here.
@@ -209,12 +277,21 @@ impl TextScan {
         }
         self.only_blanks = false;
         self.after_call = false;
+        self.release(false, pieces);
         let mut said = std::mem::take(&mut self.blanks);
         said.push_str(text);
-        match pieces.last_mut() {
-            Some(Piece::Text(before)) => before.push_str(&said),
-            _ => pieces.push(Piece::Text(said)),
-        }
+        push_text(said, pieces);
+    }
+}
+
+/// Adds text to the text before it.
+fn push_text(text: String, pieces: &mut Vec<Piece>) {
+    if text.is_empty() {
+        return;
+    }
+    match pieces.last_mut() {
+        Some(Piece::Text(before)) => before.push_str(&text),
+        _ => pieces.push(Piece::Text(text)),
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) type Reading = std::pin::Pin<Box<dyn Future<Output = Judgement> + Sen
 /// What a parser made of the text.
 #[derive(Debug)]
 pub(crate) struct Judgement {
+    pub(crate) form: RecoveryForm,
     pub(crate) result: Result<Found, Stop>,
     /// Where it stopped.
     pub(crate) at: usize,
@@ -57,6 +58,7 @@ pub(crate) fn start(form: RecoveryForm, mut reader: Reader, known: Arc<Known>) -
     Box::pin(async move {
         let result = read(form, &mut reader, &known).await;
         Judgement {
+            form,
             result,
             at: reader.at(),
             seen: reader.seen(),

@@ -1,0 +1,163 @@
+//! Calls that a text shows, and calls that it makes.
+
+use super::*;
+
+/// A call of `get_time` as JSON.
+const JSON: &str = "{\"name\": \"get_time\", \"arguments\": {}}";
+
+/// Texts that show a call. `{tag}` stands for a call between tags, `{line}` for one in a line, `{json}`
+/// for one as JSON.
+const SHOWN: &[&str] = &[
+    "For example: ```json\n{json}\n```",
+    "For example:\n\n```json\n{json}\n```",
+    "```json\n{json}\n```\nThis is what a call looks like.",
+    "```json\n{json}\n``` is a call.",
+    "To know that I call a tool:\n\n```json\n{json}\n```\n\nPlease wait.",
+    "1. Write this:\n   ```json\n   {json}\n   ```\n2. Wait.",
+    "```json\n{json}\n```\nor\n```json\n{json}\n```",
+    "```py\nx\n```\n```json\n{json}\n```",
+    "Use: ```\n{json}\n```",
+    "The model writes:\n\n```\n{tag}\n```",
+    "```xml\n{tag}\n```",
+    "```xml\n{tag}",
+    "~~~\n{tag}\n~~~",
+    "````markdown\n```\nx\n```\n{tag}\n````",
+    "```\n<think></think>\n{tag}\n```",
+    "<think>Shall I?</think>\nAn example:\n```json\n{json}\n```",
+    "A call is `{line}` in one line.",
+    "A call is `{tag}` in three lines.",
+    "A call is ``a ` b {tag}``.",
+    "Inline: ```<function=get_time>{}</function>``` ends.",
+    "`[TOOL_CALLS]get_time{}` and `<|tool_call|>[{json}]`",
+    "> {line}",
+    "> {json}",
+    "As I said:\n> {line}\n\nNothing else.",
+];
+
+/// Texts that make calls, how many, and what they say beside them.
+const MADE: &[(&str, usize, &str)] = &[
+    ("```json\n{json}\n```", 1, ""),
+    ("\n\n```json\n{json}\n```\n\n", 1, ""),
+    (
+        "```json\n{json}\n```\n\n```json\n{json}\n```\n```json\n",
+        2,
+        "",
+    ),
+    ("```json\n{json}\n```\n{tag}\n", 2, ""),
+    ("{tag}\n```json\n{json}\n```", 2, ""),
+    (
+        "<think>I call `get_time`, [so] I <b>do</b>.</think>\n\n```json\n{json}\n```",
+        1,
+        "<think>I call `get_time`, [so] I <b>do</b>.</think>\n\n",
+    ),
+    ("I use `get_time` now.\n{tag}", 1, "I use `get_time` now.\n"),
+    ("It`s late.\n\n{tag}", 1, "It`s late.\n\n"),
+    ("```py\nx = 1\n```\n{tag}", 1, "```py\nx = 1\n```\n"),
+    ("```ls``` lists.\n{tag}", 1, "```ls``` lists.\n"),
+    ("~~~\nx\n~~~~\n{tag}", 1, "~~~\nx\n~~~~\n"),
+    ("A ~~~ b\n{tag}", 1, "A ~~~ b\n"),
+    ("> quoted\n{tag}", 1, "> quoted\n"),
+    (
+        "<think>```json</think>\n{tag}",
+        1,
+        "<think>```json</think>\n",
+    ),
+    (
+        "I call it:\n\n{json}\n\nWait.",
+        1,
+        "I call it:\n\n\n\nWait.",
+    ),
+];
+
+fn written(text: &str) -> String {
+    let tag = format!("<tool_call>\n{JSON}\n</tool_call>");
+    let line = format!("<tool_call>{JSON}</tool_call>");
+    let text = text.replace("{tag}", &tag).replace("{line}", &line);
+    text.replace("{json}", JSON)
+}
+
+fn recoveries() -> [Recovery; 2] {
+    // The defaults of Ollama.
+    let local = Recovery::of(&request(), RecoveryForms::LOCAL_SERVERS);
+    [all(), local]
+}
+
+/// Checks the answer to a text in one piece, in two pieces cut anywhere, and in characters.
+fn check(text: &str, calls: usize, said: &str) {
+    let cuts = text.char_indices().map(|(at, _)| {
+        let (left, right) = text.split_at(at);
+        vec![left, right]
+    });
+    let characters: Vec<String> = text.chars().map(String::from).collect();
+    let characters: Vec<&str> = characters.iter().map(String::as_str).collect();
+    for recovery in recoveries() {
+        for pieces in cuts.clone().chain([characters.clone()]) {
+            let response = response(&transform(&recovery, answer(&pieces, FinishReason::Stop)));
+            let made: Vec<&str> = response
+                .message
+                .tool_uses()
+                .map(|call| call.name.as_str())
+                .collect();
+            assert_eq!(made, vec!["get_time"; calls], "{pieces:?}");
+            assert_eq!(response.message.text(), said, "{pieces:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_text_shows_is_never_called() {
+    for text in SHOWN {
+        let text = written(text);
+        check(&text, 0, &text);
+    }
+}
+
+#[test]
+fn what_a_text_calls_is_called_beside_code() {
+    for (text, calls, said) in MADE {
+        check(&written(text), *calls, &written(said));
+    }
+}
+
+/// What was said in an earlier part of the answer counts too.
+#[test]
+fn a_block_behind_another_text_of_the_answer_shows_a_call() {
+    let block = written("```json\n{json}\n```");
+    for (before, expected) in [("For example:", 0), ("\n", 1)] {
+        let events = vec![
+            started(0),
+            delta(0, before),
+            closed(0),
+            started(1),
+            delta(1, &block),
+            closed(1),
+            finished(FinishReason::Stop),
+        ];
+        let response = response(&transform(&all(), events));
+        assert_eq!(response.message.tool_uses().count(), expected, "{before:?}");
+    }
+}
+
+#[test]
+fn a_call_in_a_block_waits_for_the_end_of_the_text() {
+    let mut transformer = EventRecovery::new(all());
+    let mut events = Vec::new();
+    transformer.push(started(0), &mut events);
+    transformer.push(delta(0, &written("```json\n{json}\n```\n")), &mut events);
+    assert!(response(&events).message.parts.is_empty(), "{events:?}");
+    transformer.push(closed(0), &mut events);
+    assert_eq!(response(&events).message.tool_uses().count(), 1);
+}
+
+/// Blocks without end are not kept without end.
+#[test]
+fn of_very_many_blocks_none_is_called() {
+    let recovery = Recovery {
+        limit: 1000,
+        ..all()
+    };
+    let text = written("```json\n{json}\n```\n").repeat(40);
+    let response = read(&recovery, &text, FinishReason::Stop);
+    assert_eq!(response.message.tool_uses().count(), 0);
+    assert_eq!(response.message.text(), text);
+}
