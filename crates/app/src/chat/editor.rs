@@ -8,6 +8,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -18,16 +19,19 @@ use reedline::{
     Validator, default_emacs_keybindings,
 };
 use serde::de::IgnoredAny;
+use tokio::time::timeout;
 
 use super::complete::{SharedKnown, Words};
 use crate::{
     cli::interrupt::{Interrupts, Presses},
     private_file,
-    terminal::{AsksForLines, say, say_warning, without_controls},
+    terminal::{AsksForLines, NoAnswer, say, say_warning, without_controls},
 };
 
 /// Lines that are remembered.
 const HISTORY: usize = 1_000;
+/// How long the editor may take to stop. It looks for that every 100 ms.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 const MENU: &str = "words";
 
 /// What a person typed.
@@ -102,6 +106,9 @@ impl Editor {
 
     /// Reads what somebody has to say, until the program is to end.
     pub(crate) async fn read(&self, interrupts: &Interrupts) -> io::Result<Line> {
+        if interrupts.is_interrupted() {
+            return Ok(Line::End);
+        }
         let main = Arc::clone(&self.main);
         let mut reading = tokio::task::spawn_blocking(move || {
             let mut editor = main.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +122,11 @@ impl Editor {
             () = interrupts.first() => {
                 // It gives the terminal back as it was, which must not be left out.
                 self.stop.store(true, Ordering::Relaxed);
-                reading.await
+                match timeout(STOP_TIMEOUT, &mut reading).await {
+                    Ok(line) => line,
+                    // The terminal is gone, and the editor reads it for ever.
+                    Err(_) => return Ok(Line::End),
+                }
             }
         };
         line.map_err(io::Error::other)?.map(|line| match line {
@@ -171,15 +182,15 @@ impl AsksForLines for Editor {
         true
     }
 
-    async fn ask(&self, question: String) -> Option<String> {
+    async fn ask(&self, question: String) -> Result<String, NoAnswer> {
         say(question);
         match self.read_once(Mark::ANSWER, None).await {
-            Line::Text(text) => Some(text),
+            Line::Text(text) => Ok(text),
             Line::Interrupted => {
                 self.presses.press();
-                None
+                Err(NoAnswer::Interrupted)
             }
-            Line::End => None,
+            Line::End => Err(NoAnswer::Ended),
         }
     }
 

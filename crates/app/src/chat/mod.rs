@@ -198,6 +198,7 @@ impl Desk {
             };
         }
         let keys = interrupts.take_keys();
+        interrupts.watch_terminal();
         let history = environment.data_dir.as_ref();
         let editor = Editor::new(
             history.map(|folder| folder.join("chat-history")),

@@ -130,7 +130,7 @@ impl Chat<'_> {
         }
         loop {
             let question = "  what becomes of it? [c]ontinue, [a]bandon, or [l]eave it as it is";
-            let Some(line) = self.asking.ask(question.to_owned()).await else {
+            let Ok(line) = self.asking.ask(question.to_owned()).await else {
                 break;
             };
             match line.trim().to_ascii_lowercase().as_str() {

@@ -14,6 +14,10 @@ use tokio::sync::watch;
 
 use super::Code;
 
+/// Interval of the checks whether the terminal is still there.
+#[cfg(unix)]
+const TERMINAL_CHECK: Duration = Duration::from_secs(1);
+
 /// How long the program may take to end after a second interruption, before it is ended whatever it
 /// does: it may be stuck in writing to somebody who does not read.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -23,6 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupts {
     seen: watch::Receiver<u32>,
+    count: Arc<watch::Sender<u32>>,
     /// Ctrl-C stops something else than the program, which counts it here.
     keys: Arc<watch::Sender<u32>>,
     taken: Arc<AtomicBool>,
@@ -60,8 +65,10 @@ impl Interrupts {
     pub(super) fn listen() -> io::Result<Self> {
         let (count, seen) = watch::channel(0);
         let (keys, _) = watch::channel(0);
+        let count = Arc::new(count);
         let interrupts = Self {
             seen,
+            count: Arc::clone(&count),
             keys: Arc::new(keys),
             taken: Arc::default(),
         };
@@ -85,6 +92,27 @@ impl Interrupts {
     /// Gives Ctrl-C back.
     pub(crate) fn give_keys_back(&self) {
         self.taken.store(false, Ordering::Relaxed);
+    }
+
+    /// Counts a hang-up when the terminal of standard input is gone. It need not send `SIGHUP`, and a
+    /// line editor reads a dead terminal for ever. Runs on the runtime until then.
+    #[cfg(unix)]
+    pub(crate) fn watch_terminal(&self) {
+        let count = Arc::clone(&self.count);
+        tokio::spawn(async move {
+            while rustix::termios::tcgetattr(io::stdin()).is_ok() {
+                tokio::time::sleep(TERMINAL_CHECK).await;
+            }
+            hang_up(&count);
+        });
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn watch_terminal(&self) {}
+
+    /// Returns whether there was an interruption.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        *self.seen.borrow() > 0
     }
 
     /// Waits for the first interruption, or not at all if there was one.
@@ -113,16 +141,46 @@ fn count_them(
     keys: &watch::Sender<u32>,
     taken: &AtomicBool,
 ) {
-    signals.each(|is_key| {
-        if is_key && taken.load(Ordering::Relaxed) {
-            keys.send_modify(|count| *count += 1);
-            return;
+    signals.each(|signal| {
+        match signal {
+            Signal::Key if taken.load(Ordering::Relaxed) => {
+                keys.send_modify(|count| *count += 1);
+                return;
+            }
+            #[cfg(unix)]
+            Signal::HangUp => {
+                hang_up(count);
+                return;
+            }
+            _ => count.send_modify(|count| *count += 1),
         }
-        count.send_modify(|count| *count += 1);
         if *count.borrow() == 2 {
             leave();
         }
     });
+}
+
+/// Counts a terminal that went away, once: a shell and the system may both say so.
+#[cfg(unix)]
+fn hang_up(count: &watch::Sender<u32>) {
+    count.send_if_modified(|count| {
+        let is_first = *count == 0;
+        *count = (*count).max(1);
+        is_first
+    });
+}
+
+/// A reason to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    /// Ctrl-C.
+    Key,
+    /// The terminal went away.
+    #[cfg(unix)]
+    HangUp,
+    /// A supervisor wants the program to end.
+    #[cfg(unix)]
+    End,
 }
 
 /// Ends the program where it does not end by itself. Further interruptions say nothing new.
@@ -145,10 +203,15 @@ impl Signals {
         signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).map(Self)
     }
 
-    /// Tells of each from now on, and whether it is Ctrl-C. Does not return.
-    fn each(mut self, mut tell: impl FnMut(bool)) {
+    /// Tells of each from now on. Does not return.
+    fn each(mut self, mut tell: impl FnMut(Signal)) {
+        use signal_hook::consts::{SIGHUP, SIGINT};
         for signal in self.0.forever() {
-            tell(signal == signal_hook::consts::SIGINT);
+            tell(match signal {
+                SIGINT => Signal::Key,
+                SIGHUP => Signal::HangUp,
+                _ => Signal::End,
+            });
         }
     }
 }
@@ -164,9 +227,9 @@ impl Signals {
     }
 
     /// Tells of each from now on. Does not return, unless none can be had.
-    fn each(self, mut tell: impl FnMut(bool)) {
+    fn each(self, mut tell: impl FnMut(Signal)) {
         while self.0.block_on(tokio::signal::ctrl_c()).is_ok() {
-            tell(true);
+            tell(Signal::Key);
         }
     }
 }

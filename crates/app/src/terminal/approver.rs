@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::{
     Screen,
     card::Card,
-    prompt::{AsksForLines, PlainLines},
+    prompt::{AsksForLines, NoAnswer, PlainLines},
 };
 use async_trait::async_trait;
 use switchboard_domain::{
@@ -93,19 +93,19 @@ impl Approver for TerminalApprover {
         }
         loop {
             let reply = match self.reply().await {
-                Some(Reply::OpenEditor) if self.lines.can_edit() => {
+                Ok(Reply::OpenEditor) if self.lines.can_edit() => {
                     match self.edited(request).await {
-                        Some(input) => Some(Reply::Edit(input)),
+                        Some(input) => Ok(Reply::Edit(input)),
                         None => continue,
                     }
                 }
                 reply => reply,
             };
             match reply {
-                Some(Reply::Yes(scope)) => {
+                Ok(Reply::Yes(scope)) => {
                     return ApprovalDecision::Allow { input: None, scope };
                 }
-                Some(Reply::Edit(input)) => match self.check(request, &input).await {
+                Ok(Reply::Edit(input)) => match self.check(request, &input).await {
                     Ok(()) => {
                         return ApprovalDecision::Allow {
                             input: Some(input),
@@ -114,14 +114,16 @@ impl Approver for TerminalApprover {
                     }
                     Err(faults) => super::say_warning(&format!("that does not fit: {faults}")),
                 },
-                Some(Reply::No(reason)) => {
+                Ok(Reply::No(reason)) => {
                     return ApprovalDecision::Deny {
                         reason,
                         scope: ApprovalScope::Once,
                     };
                 }
-                Some(Reply::Unclear | Reply::OpenEditor) => {}
-                None => return ApprovalDecision::NobodyThere,
+                Ok(Reply::Unclear | Reply::OpenEditor) => {}
+                // The run is being cancelled, which drops this question.
+                Err(NoAnswer::Interrupted) => std::future::pending().await,
+                Err(NoAnswer::Ended) => return ApprovalDecision::NobodyThere,
             }
         }
     }
@@ -142,15 +144,15 @@ impl TerminalApprover {
             })
     }
 
-    /// One question and its reply; `None` if nobody answers any more.
-    async fn reply(&self) -> Option<Reply> {
+    /// Asks one question and returns the reply.
+    async fn reply(&self) -> Result<Reply, NoAnswer> {
         let question = if self.lines.can_edit() {
             "  run it? [y]es, in this [s]ession, [a]lways, [e]dit, [n]o or no: REASON"
         } else {
             "  run it? [y]es, in this [s]ession, [a]lways, [n]o or no: REASON, or the input to use as {…}"
         };
         let line = self.lines.ask(question.to_owned()).await?;
-        Some(understand(&line))
+        Ok(understand(&line))
     }
 
     /// The input as somebody changed it, once it is one that the tool takes; `None` if they would rather not.

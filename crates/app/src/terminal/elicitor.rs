@@ -81,7 +81,7 @@ async fn address(url: &str, lines: &dyn AsksForLines) -> ElicitationAnswer {
         without_controls(url)
     ));
     loop {
-        let Some(line) = lines
+        let Ok(line) = lines
             .ask("  do you agree, and will you open it? [y]es, [n]o".to_owned())
             .await
         else {
@@ -104,7 +104,7 @@ async fn fields(schema: &Value, lines: &dyn AsksForLines) -> ElicitationAnswer {
     let mut content = Map::new();
     for field in Field::all(schema) {
         loop {
-            let Some(line) = lines.ask(field.question()).await else {
+            let Ok(line) = lines.ask(field.question()).await else {
                 return ElicitationAnswer::Cancel;
             };
             match line.trim() {

@@ -17,7 +17,7 @@ pub use approver::TerminalApprover;
 pub use elicitor::TerminalElicitor;
 pub use plain::{is_harmful, one_line, without_controls};
 pub use preset::{PresetAnswer, PresetApprover};
-pub use prompt::{AsksForLines, PlainLines, is_somebody_there};
+pub use prompt::{AsksForLines, NoAnswer, PlainLines, is_somebody_there};
 pub use screen::Screen;
 
 use anstream::{ColorChoice, adapter::strip_str};

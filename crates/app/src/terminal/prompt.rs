@@ -4,15 +4,23 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use async_trait::async_trait;
 
+/// Why a question has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// The person pressed Ctrl-C, which stops the run.
+    Interrupted,
+    /// The input ended.
+    Ended,
+}
+
 /// Asks a person for a line of text.
 #[async_trait]
 pub trait AsksForLines: Send + Sync {
     /// Whether a person can be asked.
     fn is_somebody_there(&self) -> bool;
 
-    /// Writes `question` and reads the line that answers it; `None` if there is none. Dropping the future
-    /// withdraws the question.
-    async fn ask(&self, question: String) -> Option<String>;
+    /// Writes `question` and reads the line that answers it. Dropping the future withdraws the question.
+    async fn ask(&self, question: String) -> Result<String, NoAnswer>;
 
     /// Whether a text can be given to be changed.
     fn can_edit(&self) -> bool {
@@ -35,8 +43,8 @@ impl AsksForLines for PlainLines {
         is_somebody_there()
     }
 
-    async fn ask(&self, question: String) -> Option<String> {
-        ask(question).await
+    async fn ask(&self, question: String) -> Result<String, NoAnswer> {
+        ask(question).await.ok_or(NoAnswer::Ended)
     }
 }
 

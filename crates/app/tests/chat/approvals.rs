@@ -95,7 +95,8 @@ async fn ctrl_c_at_a_question_stops_the_run_and_not_the_program() {
     chat.shows("›");
     chat.keys("\u{3}");
     chat.shows("note: interrupted");
-    chat.wait_for("prompt", is_ready);
+    let screen = chat.wait_for("prompt", is_ready);
+    assert!(!screen.contains("nobody"), "{screen}");
     chat.line("/approve all");
     chat.shows("from the next question on");
     chat.line(TICKET);

@@ -12,6 +12,7 @@
 
 mod approvals;
 mod asking;
+mod hangup;
 mod interrupts;
 mod kept;
 mod pipe;
