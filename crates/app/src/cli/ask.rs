@@ -33,7 +33,7 @@ use super::{
     context::{self, Context},
     interrupt::Interrupts,
     output::Answer,
-    unmatched,
+    piped, unmatched,
 };
 use crate::{
     chat::{
@@ -54,7 +54,7 @@ use crate::{
 /// Answers one question.
 #[derive(Debug, Args)]
 pub(super) struct AskArgs {
-    /// The question; - reads it from standard input
+    /// The question; - reads it from standard input. Text that is piped in beside a question is sent with it
     question: String,
     /// Go on with the conversation of this id, or begin one: it is kept
     #[arg(long, value_name = "ID")]
@@ -97,7 +97,7 @@ pub(super) async fn run(
     let mut context = Context::load_for(&args.shown.global, &args.tape, environment)?;
     context.tape = args.tape.replay(&context)?;
     let mut plan = args.agent.plan(&context).await?;
-    let question = question(&args.question)?;
+    let question = question(&args.question, interrupts).await?;
     say_choice(&plan.chosen, &context);
     args.tape.begin(&mut context, &mut plan)?;
     let result = answer(args, question, plan, &context, interrupts).await;
@@ -566,8 +566,9 @@ pub(crate) fn code_of(outcome: Outcome) -> Code {
     }
 }
 
-fn question(text: &str) -> Result<String, Failure> {
-    let question = if text == "-" {
+async fn question(text: &str, interrupts: &Interrupts) -> Result<String, Failure> {
+    let is_input = text == "-";
+    let question = if is_input {
         if std::io::stdin().is_terminal() {
             terminal::say_note("reading the question from standard input, up to Ctrl-D");
         }
@@ -587,7 +588,10 @@ fn question(text: &str) -> Result<String, Failure> {
              standard input"
         )));
     }
-    Ok(question)
+    if is_input {
+        return Ok(question);
+    }
+    piped::with_piped_text(question, interrupts).await
 }
 
 fn nothing_else(context: &Context) -> String {

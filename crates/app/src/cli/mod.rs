@@ -15,6 +15,7 @@ mod mcp_server;
 mod models;
 mod offers;
 pub(crate) mod output;
+mod piped;
 mod prompts;
 mod recipes;
 mod resources;

@@ -104,6 +104,32 @@ impl Place {
         writes
     }
 
+    /// Runs the program to its end with this standard input.
+    pub(crate) async fn run_with_stdin<A: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = A>,
+        stdin: impl Into<Stdio>,
+    ) -> Done {
+        Done::from(self.command(args).stdin(stdin).output().await.unwrap())
+    }
+
+    /// Runs a script to its end, in which `$0` is the program.
+    #[cfg(unix)]
+    pub(crate) async fn run_in_shell(&self, script: &str, stdin: impl Into<Stdio>) -> Done {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", script])
+            .arg(program())
+            .current_dir(self.path())
+            .env_clear()
+            .env("HOME", self.path())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(stdin)
+            .kill_on_drop(true);
+        Done::from(command.output().await.unwrap())
+    }
+
     /// Runs the program to its end.
     pub(crate) async fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Done {
         Done::from(self.command(args).output().await.unwrap())

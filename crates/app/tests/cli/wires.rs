@@ -576,3 +576,58 @@ async fn an_answer_that_does_not_fit_its_schema_fails_on_every_wire() {
         assert!(done.stderr.contains("\"name\" is a required"), "{done}");
     }
 }
+
+#[tokio::test]
+async fn text_that_is_piped_in_beside_a_question_is_sent_with_it() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = SlowServer::start().await;
+    let wire = WIRES[1];
+    fake.otherwise(move |_, _| (wire.answer)(vec![Say::text("Read.")]));
+    let place = place(wire, &fake, &server).with_file("notes.txt", "from a file\n");
+    let args = ["ask", "--no-tools", "-m", wire.model, "What is this?"];
+    let done = place.run_with_input(args, "two\nlines\n").await;
+    assert_eq!((done.code, done.stdout.as_str()), (0, "Read.\n"), "{done}");
+    // A pipe that ends without anything in it, as scripts have it.
+    assert_eq!(place.run_with_input(args, "").await.code, 0);
+    let file = std::fs::File::open(place.path().join("notes.txt")).unwrap();
+    assert_eq!(place.run_with_stdin(args, file).await.code, 0);
+    let asked: Vec<String> = fake
+        .requests()
+        .iter()
+        .map(|it| text_of(&it.json()["messages"][0]["content"]))
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            "What is this?\n\n<stdin>\ntwo\nlines\n</stdin>",
+            "What is this?",
+            "What is this?\n\n<stdin>\nfrom a file\n</stdin>",
+        ]
+    );
+    let done = place.run_with_input(args, &"a".repeat((1 << 20) + 1)).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(done.stderr.contains("larger than 1048576 bytes"), "{done}");
+    assert_eq!(fake.requests().len(), 3);
+}
+
+/// The shell has the same open pipe, so it was not made for the question.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_inherited_pipe_without_data_is_not_waited_for() {
+    let fake = FakeModel::start().await.unwrap();
+    let server = SlowServer::start().await;
+    let wire = WIRES[1];
+    fake.answer((wire.answer)(vec![Say::text("Hello.")]));
+    let place = place(wire, &fake, &server);
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let done = place
+        .run_in_shell(
+            &format!("\"$0\" ask --no-tools -m {} Hi; exit $?", wire.model),
+            reader,
+        )
+        .await;
+    assert_eq!((done.code, done.stdout.as_str()), (0, "Hello.\n"), "{done}");
+    assert!(done.stderr.contains("open pipe without data"), "{done}");
+    let body = fake.request(0).await;
+    assert_eq!(text_of(&body.json()["messages"][0]["content"]), "Hi");
+}
