@@ -227,6 +227,38 @@ describe("the page", { concurrency: false }, () => {
     await fine(page);
   });
 
+  test("Escape closes the field that has the focus, and does not stop the run", async () => {
+    const page = await visit();
+    await send(page, TICKET);
+    const form = page.locator(".approval");
+    await form.waitFor();
+    const running = async () => {
+      assert.equal(await page.locator(".approval").count(), 1);
+      assert.equal(await page.locator(".run .note", { hasText: "Stopped." }).count(), 0);
+    };
+    await form.getByRole("button", { name: "Edit" }).click();
+    const input = form.getByLabel("Input, as JSON");
+    await page.waitForFunction(() => document.activeElement?.classList.contains("json"));
+    await input.press("Escape");
+    await input.waitFor({ state: "detached" });
+    await running();
+    await form.getByRole("button", { name: "Deny" }).click();
+    const reason = form.getByLabel("Why not? The model reads this.");
+    await reason.press("Escape");
+    await reason.waitFor({ state: "detached" });
+    await running();
+    // A button, a search and a choice have the focus, and nothing to close.
+    for (const place of [form.getByRole("button", { name: "Deny" }), page.getByLabel("Search conversations"), page.locator("select#model")]) {
+      await place.focus();
+      await page.keyboard.press("Escape");
+      await running();
+    }
+    await form.getByRole("button", { name: "Allow" }).click();
+    await finished(page);
+    assert.equal(await page.locator(".tool").getAttribute("data-status"), "done");
+    await fine(page);
+  });
+
   test("what is typed stays when the lists of the server come meanwhile", async () => {
     const context = await browser.newContext();
     const page = await context.newPage();

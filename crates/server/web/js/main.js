@@ -93,6 +93,11 @@ function named(address) {
   }
 }
 
+/** Whether Escape on this element stops the run: where the question is written, or where nothing has the focus. */
+function stopsTheRun(element) {
+  return element.id === "message" || element === document.body || element === document.documentElement;
+}
+
 const page = new Page();
 
 function App() {
@@ -107,7 +112,7 @@ function App() {
       // In a dialog, and where something else already took it, the key means that.
       if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
       if (list) setList(false);
-      else page.session.cancel();
+      else if (stopsTheRun(event.target)) page.session.cancel();
     };
     window.addEventListener("hashchange", moved);
     window.addEventListener("keydown", key);

@@ -129,9 +129,13 @@ function Approval({ item, run, session }) {
   const [denying, setDenying] = useState(false);
   const [scope, setScope] = useState("once");
   const field = useRef(null);
+  const form = useRef(null);
+  const closed = useRef(false);
   const name = `approval-${item.key}`;
   useEffect(() => {
     if (edited !== null || denying) field.current?.focus();
+    else if (closed.current) form.current?.querySelector(".actions button[type=button]")?.focus();
+    closed.current = false;
   }, [edited === null, denying]);
 
   const send = async (body) => {
@@ -150,13 +154,24 @@ function Approval({ item, run, session }) {
     else send(edited === before ? { decision: "allow" } : { decision: "allow", input: value });
   };
   const deny = () => send({ decision: "deny", ...(reason.trim() ? { reason: reason.trim() } : {}) });
+  // Closes the field that has the focus, and nothing else.
+  const key = (event) => {
+    if (event.key !== "Escape" || event.isComposing || event.target !== field.current) return;
+    event.preventDefault();
+    closed.current = true;
+    if (denying) setDenying(false);
+    else {
+      setEdited(null);
+      setError(null);
+    }
+  };
   const notes = EFFECTS.filter(([key, value]) => request?.annotations?.[key] === value).map(([, , words]) => words);
   const edit = (text) => {
     setEdited(text);
     setError(readObject(text, catalogue.schemaOf(item)).error ?? null);
   };
 
-  return html`<form class="approval" aria-labelledby=${`${name}-title`} onSubmit=${(event) => { event.preventDefault(); if (denying) deny(); else allow(); }}>
+  return html`<form class="approval" ref=${form} onKeyDown=${key} aria-labelledby=${`${name}-title`} onSubmit=${(event) => { event.preventDefault(); if (denying) deny(); else allow(); }}>
     <h3 id=${`${name}-title`}>May <code>${item.tool || item.name}</code>${item.server ? html` of <code>${item.server}</code>` : ""} run with this input?</h3>
     ${request?.redefined && html`<p class="warning"><${Icon} name="warn" /> The server has changed what this tool is since it was last approved. Look at it again.</p>`}
     ${request?.description && html`<p class="muted clip">${request.description}</p>`}
