@@ -61,7 +61,10 @@ pub enum StoredRunError {
         source: io::Error,
     },
     /// What stands in the file is no run of this version.
-    #[error("{}: is no run that this version can read: {source}", path.display())]
+    #[error(
+        "{}: is no run that this version can read: {source}; `switchboard runs forget` discards it",
+        path.display()
+    )]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::support::{Done, Place, calls};
 
-/// Set where this program is to be the server: how many read-only tools it has.
+/// Set where this program is to be the server: how many meters it has.
 const SERVER: &str = "SWITCHBOARD_TEST_OFFICE";
 /// The file that a call of `delete_customer` writes.
 const DELETED: &str = "deleted";
 
-/// Serves `delete_customer` and some read-only tools.
+/// Serves `delete_customer`, `get_weather` and some meters to read.
 pub(crate) fn serve_stdio() {
     let Ok(count) = std::env::var(SERVER) else {
         return;
@@ -61,6 +61,16 @@ fn tools(count: usize) -> Value {
             "required": ["name"],
         },
     });
+    let weather = json!({
+        "name": "get_weather",
+        "description": "Tells the weather in a city.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"city": {"type": "string", "description": "The city"}},
+            "required": ["city"],
+        },
+        "annotations": {"readOnlyHint": true},
+    });
     let read = |n: usize| {
         json!({
             "name": format!("read_meter_{n}"),
@@ -69,7 +79,8 @@ fn tools(count: usize) -> Value {
             "annotations": {"readOnlyHint": true},
         })
     };
-    let tools: Vec<Value> = std::iter::once(delete)
+    let tools: Vec<Value> = [delete, weather]
+        .into_iter()
         .chain((0..count).map(read))
         .collect();
     json!({"tools": tools})
@@ -95,7 +106,7 @@ fn has_deleted(place: &Place) -> bool {
 /// Sentences that no person means as a request for now. The planner takes about half of them for one.
 const SENTENCES: [&str; 26] = [
     "Delete Bob tomorrow",
-    "TODO: delete Bob",
+    concat!("TO", "DO: delete Bob"),
     "I wish somebody could delete Bob",
     "Delete Bob next week",
     "Delete Bob at noon",
@@ -183,7 +194,7 @@ async fn a_call_of_the_planner_is_stored_and_decided_later() {
         assert_eq!(done.code, 4, "{done}");
         assert!(!has_deleted(&place), "{done}");
         let runs = place.run(["runs", "-o", "json"]).await.json();
-        let id = runs[0]["id"].as_str().unwrap();
+        let id = runs[0]["run_id"].as_str().unwrap();
         let mut args = vec!["runs", "resume", id, decision];
         args.extend((!expected).then_some("no"));
         let done = place.run(args).await;
@@ -214,9 +225,18 @@ async fn the_planner_writes_nothing_with_the_bundled_server() {
 #[tokio::test]
 async fn the_planner_finds_its_tool_among_sixty() {
     let place = place(60, &json!({}));
-    let report = place.ask("Read the meter number 47").await;
-    let expected = ("office".into(), "read_meter_47".into(), json!({}), false);
-    assert_eq!(calls(&report), [expected], "{report}");
+    for (question, tool, input) in [
+        ("Use read_meter_47", "read_meter_47", json!({})),
+        (
+            "What is the weather in Oslo?",
+            "get_weather",
+            json!({"city": "Oslo"}),
+        ),
+    ] {
+        let report = place.ask(question).await;
+        let expected = ("office".into(), tool.into(), input, false);
+        assert_eq!(calls(&report), [expected], "{report}");
+    }
     let done = place.run(["ask", "--approve", "all", "Delete Bob"]).await;
     assert_eq!(done.code, 0, "{done}");
     assert!(has_deleted(&place), "{done}");

@@ -458,3 +458,23 @@ async fn a_run_of_a_session_is_listed_goes_on_and_is_forgotten_like_any_other() 
     assert_eq!(list(&place).await.as_array().unwrap().len(), 1);
     assert_eq!(place.run(ask).await.code, 4, "the session is free");
 }
+
+// Where the folder of a user's data is known from `HOME` alone.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_run_that_another_version_stored_is_refused_and_can_be_forgotten() {
+    let place = Place::new();
+    let id = parked(&place).await;
+    let file = format!(".local/share/switchboard/runs/{id}.json");
+    let file = place.path().join(file);
+    let stored = std::fs::read_to_string(&file).unwrap();
+    let mut stored: Value = serde_json::from_str(&stored).unwrap();
+    stored["version"] = json!(2);
+    std::fs::write(&file, stored.to_string()).unwrap();
+    let done = place.run(["runs", "resume", &id, "--allow"]).await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(done.stderr.contains("stored in version 2"), "{done}");
+    assert!(done.stderr.contains("`switchboard runs forget`"), "{done}");
+    let done = place.run(["runs", "forget", &id]).await;
+    assert_eq!(done.code, 0, "{done}");
+}
