@@ -110,7 +110,15 @@ pub(super) fn fill(
     let mut used = Vec::new();
     let finish = |server: &mut Value| env_file::put_in(server, scope.workspace);
     let servers = interpolate::take_foreign(value, scope, &mut used, finish);
+    // Apart from the rest: it holds placeholders that each run fills.
+    let mut context = value.get_mut("context").map(Value::take);
+    if let Some(context) = &mut context {
+        used.extend(interpolate::fill_context(context, scope)?);
+    }
     used.extend(interpolate::fill_but(value, left_out, scope)?);
+    if let Some(context) = context {
+        value["context"] = context;
+    }
     interpolate::put_back(value, servers);
     Ok(used)
 }

@@ -141,28 +141,28 @@ pub(super) fn fill_but(
 /// The result is a template: a literal `$` is `$$`.
 pub(super) fn fill_context(
     value: &mut Value,
-    environment: &Environment,
+    scope: Scope<'_>,
 ) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
-    fill_template(value, environment, &mut used)?;
+    fill_template(value, scope, &mut used)?;
     Ok(used)
 }
 
 fn fill_template(
     value: &mut Value,
-    environment: &Environment,
+    scope: Scope<'_>,
     used: &mut Vec<SecretString>,
 ) -> Result<(), Problem> {
     match value {
-        Value::String(text) => *text = template(text, environment, used)?,
+        Value::String(text) => *text = template(text, scope, used)?,
         Value::Array(items) => {
             for item in items {
-                fill_template(item, environment, used)?;
+                fill_template(item, scope, used)?;
             }
         }
         Value::Object(fields) => {
             for (_, field) in fields {
-                fill_template(field, environment, used)?;
+                fill_template(field, scope, used)?;
             }
         }
         _ => {}
@@ -170,14 +170,10 @@ fn fill_template(
     Ok(())
 }
 
-fn template(
-    text: &str,
-    environment: &Environment,
-    used: &mut Vec<SecretString>,
-) -> Result<String, Problem> {
+fn template(text: &str, scope: Scope<'_>, used: &mut Vec<SecretString>) -> Result<String, Problem> {
     let mut result = String::new();
     let mut literal = |text: &str| {
-        let filled = filled(text, Scope::of(environment), used);
+        let filled = filled(text, scope, used);
         filled.map(|text| text.replace('$', "$$"))
     };
     let (mut begin, mut from) = (0, 0);
@@ -343,7 +339,7 @@ mod tests {
             ("cost: $5", "cost: $$5"),
         ] {
             let mut value = json!({"a": [text]});
-            fill_context(&mut value, &environment).unwrap();
+            fill_context(&mut value, Scope::of(&environment)).unwrap();
             assert_eq!(value, json!({"a": [expected]}), "{text}");
         }
         for text in [
@@ -352,7 +348,7 @@ mod tests {
             "${NONE}",
             "${session.id",
         ] {
-            fill_context(&mut json!([text]), &environment).unwrap_err();
+            fill_context(&mut json!([text]), Scope::of(&environment)).unwrap_err();
         }
     }
 

@@ -151,18 +151,8 @@ fn from_value(
 ) -> Result<Config, ConfigError> {
     // Servers in the form of another program, as its own file would have them.
     switchboard_mcp_client::config::select_servers(&mut value);
-    let mut used = Vec::new();
-    // Apart from the rest: it holds placeholders that each run fills.
-    let mut context = value.get_mut("context").map(serde_json::Value::take);
-    if let Some(context) = &mut context {
-        let filled = interpolate::fill_context(context, environment);
-        used = filled.map_err(|error| error.in_file(file))?;
-    }
-    let filled = files::fill(&mut value, file, left_out, environment);
-    used.extend(filled.map_err(|error| error.in_file(file))?);
-    if let Some(context) = context {
-        value["context"] = context;
-    }
+    let used = files::fill(&mut value, file, left_out, environment);
+    let used = used.map_err(|error| error.in_file(file))?;
     let mut config = document::read(&value, file).map_err(|error| error.in_file(file))?;
     for server in config.servers.iter_mut().flatten() {
         server.secrets.extend(used.iter().cloned());

@@ -184,7 +184,7 @@ impl Running {
         config.base_url = format!("{}/v1", fake.base_url());
         let model = OpenAiClient::new(config).unwrap().model("fake-model");
         let tools = Arc::new(McpHost::start(servers, HostOptions::default()).unwrap());
-        tools.ready().await;
+        tools.ready().await.unwrap();
         let engine = Arc::new(HostileEngine {
             model: Arc::new(model),
             tools,
