@@ -13,7 +13,6 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
 };
-use bytes::Bytes;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument as _;
 use utoipa_axum::router::OpenApiRouter;
@@ -42,7 +41,7 @@ struct Shared {
     counts: Counts,
     places: Places,
     store_check: StoreCheck,
-    document: OnceLock<Bytes>,
+    document: OnceLock<String>,
 }
 
 impl App {
@@ -87,12 +86,11 @@ impl App {
     }
 
     /// The OpenAPI document as JSON.
-    pub(crate) fn document(&self) -> Bytes {
-        let made = self.shared.document.get_or_init(|| {
-            let text = serde_json::to_vec(&document::of(parts().into_openapi()));
-            text.unwrap_or_default().into()
-        });
-        made.clone()
+    pub(crate) fn document(&self) -> &str {
+        self.shared.document.get_or_init(|| {
+            let text = serde_json::to_string(&document::of(parts().into_openapi()));
+            text.unwrap_or_default()
+        })
     }
 }
 
@@ -224,7 +222,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
 }
 
 /// Returns the path below which the routes are nested; empty where they are not.
-fn prefix(request: &Request) -> &str {
+pub(crate) fn prefix(request: &Request) -> &str {
     let inner = request.uri().path();
     let original = request.extensions().get::<OriginalUri>();
     let Some(OriginalUri(original)) = original else {

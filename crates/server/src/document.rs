@@ -1,7 +1,8 @@
 //! The OpenAPI document, from the handlers themselves.
 
+use serde_json::json;
 use utoipa::openapi::{
-    ContentBuilder, HttpMethod, Info, OpenApi, Ref, RefOr, ResponseBuilder, Server,
+    ContentBuilder, HttpMethod, Info, OpenApi, Ref, RefOr, ResponseBuilder,
     security::{
         ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
     },
@@ -44,8 +45,6 @@ pub(crate) fn of(mut document: OpenApi) -> OpenApi {
          their own form. docs/http.md is the guide."
             .to_owned(),
     );
-    // Relative to the document, so that it holds wherever the routes are nested.
-    document.servers = Some(vec![Server::new(".")]);
     document.tags = Some(
         TAGS.iter()
             .map(|(name, text)| {
@@ -92,6 +91,15 @@ pub(crate) fn of(mut document: OpenApi) -> OpenApi {
         }
     }
     document
+}
+
+/// Returns the document, a JSON object, with the path below which its routes are nested as its server.
+pub(crate) fn nested(document: &str, prefix: &str) -> String {
+    let servers = json!([{"url": prefix}]);
+    match document.strip_prefix('{') {
+        Some(fields) if !prefix.is_empty() => format!("{{\"servers\":{servers},{fields}"),
+        _ => document.to_owned(),
+    }
 }
 
 fn problem(description: &str, is_dialect: bool) -> RefOr<utoipa::openapi::Response> {

@@ -2,14 +2,14 @@
 
 use axum::{
     Json,
-    extract::State,
+    extract::{Request, State},
     http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{App, Problem, problem::ProblemBody};
+use crate::{App, Problem, app::prefix, document, problem::ProblemBody};
 
 /// It is well.
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,7 +75,8 @@ pub(super) async fn metrics(State(app): State<App>) -> Response {
     get, path = "/openapi.json", operation_id = "openapi", tag = "operation", security(()),
     responses((status = 200, description = "OpenAPI 3.1.", body = serde_json::Value))
 )]
-pub(super) async fn openapi(State(app): State<App>) -> Response {
+pub(super) async fn openapi(State(app): State<App>, request: Request) -> Response {
     let kind = HeaderValue::from_static("application/json");
-    ([(header::CONTENT_TYPE, kind)], app.document()).into_response()
+    let document = document::nested(app.document(), prefix(&request));
+    ([(header::CONTENT_TYPE, kind)], document).into_response()
 }
