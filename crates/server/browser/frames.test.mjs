@@ -1,11 +1,12 @@
 // Pages by models and servers in their frames: they reach nobody, however they try.
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
+import { createServer } from "node:net";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Model } from "./model.mjs";
-import { Program, config, fine, finished, open, send, startBrowser } from "./stage.mjs";
+import { Program, config, fine, finished, open, send, startBrowser, startProfile } from "./stage.mjs";
 
 /** Counts the packets that come to it. */
 class Listener {
@@ -55,6 +56,30 @@ function pages(port) {
       document.getElementById("host").attachShadow({ mode: "closed" }).append(frame);</script>`,
     "in a frame that is there at once": `${told}<div id="host"></div><script>document.getElementById("host").innerHTML = "<p><iframe></iframe></p>";
       try { new (document.querySelector("iframe").contentWindow.RTCPeerConnection)({}); } catch { document.querySelector("iframe")?.setAttribute("srcdoc", ${written}); }</script>`,
+  };
+}
+
+/** Pages that have the browser connect to a host in advance, each in another way. */
+function hints(port) {
+  const link = `<link rel="preconnect" href="http://127.0.0.1:${port}"><link rel="dns-prefetch" href="//127.0.0.1:${port}">`;
+  const written = JSON.stringify(link).replace(/</g, "\\u003c");
+  const told = '<p class="tried">tried</p><div id="host"></div>';
+  const made = `const link = document.createElement("link"); link.rel = "preconnect"; link.href = "http://127.0.0.1:${port}";`;
+  const run = (code) => `${told}<script>const host = document.getElementById("host"); ${code}</script>`;
+  return {
+    "in its head": `<!doctype html><html><head>${link}</head><body>${told}</body></html>`,
+    "in its body": `${told}${link}`,
+    "in a template": `${told}<template>${link}</template><script>document.body.append(document.querySelector("template").content.cloneNode(true));</script>`,
+    "in a shadow": `${told}<div><template shadowrootmode="open">${link}</template></div>`,
+    "made": run(`${made} document.head.append(link);`),
+    "made by namespace": run(`const link = document.createElementNS("http://www.w3.org/1999/xhtml", "link"); link.setAttribute("rel", "preconnect"); link.setAttribute("href", "http://127.0.0.1:${port}"); document.head.append(link);`),
+    "set": run(`host.innerHTML = ${written};`),
+    "set in a shadow": run(`host.attachShadow({ mode: "closed" }).innerHTML = ${written};`),
+    "replaced": run(`host.outerHTML = ${written};`),
+    "inserted": run(`host.insertAdjacentHTML("beforeend", ${written});`),
+    "parsed": run(`host.append(...new DOMParser().parseFromString(${written}, "text/html").head.children);`),
+    "a fragment": run(`host.append(document.createRange().createContextualFragment(${written}));`),
+    "written": run(`document.write(${written});`),
   };
 }
 
@@ -117,6 +142,60 @@ describe("pages in frames", { concurrency: false }, () => {
       } finally {
         strangers.close();
         control.close();
+      }
+    });
+  }
+
+  for (const known of [true, false]) {
+    test(`no page connects to a host in advance, in a browser that ${known ? "knows" : "does not know"} which connections are allowed`, async () => {
+      const listen = async () => {
+        const server = createServer((socket) => socket.destroy());
+        server.connections = 0;
+        server.first = new Promise((resolve) => {
+          server.on("connection", () => {
+            server.connections += 1;
+            resolve();
+          });
+        });
+        await new Promise((resolve) => { server.listen(0, "127.0.0.1", resolve); });
+        return server;
+      };
+      const [strangers, control] = [await listen(), await listen()];
+      const profile = startProfile();
+      try {
+        const page = await open(profile, program.url);
+        for (const path of ["/", "/assets/frames/foreign.html", "/assets/frames/drawing.html"]) {
+          const { headers } = await fetch(`${program.url}${path}`);
+          assert.equal(headers.get("x-dns-prefetch-control"), "off", path);
+        }
+        if (!known) {
+          await page.route("**/assets/frames/*.html", async (route) => {
+            const response = await route.fetch();
+            const { "connection-allowlist": taken, ...headers } = response.headers();
+            await route.fulfill({ response, headers });
+          });
+        }
+        const tries = hints(strangers.address().port);
+        model.answers.length = 0;
+        model.say(["I know enough."], [{ form: Object.entries(tries).map(([title, content]) => ({ type: "artifact", artifactType: "html", title, content })) }]);
+        await page.selectOption("#recipe", "forms");
+        await send(page, "Show them");
+        await finished(page);
+        for (const title of Object.keys(tries)) {
+          const frame = page.frameLocator(`iframe[title="${title}"]`);
+          await frame.locator(".tried").waitFor();
+          assert.equal(await frame.locator("link").count(), 0, title);
+        }
+        // A page of nobody's does connect, later than those would have.
+        const other = await page.context().newPage();
+        await other.setContent(`<link rel="preconnect" href="http://127.0.0.1:${control.address().port}">`);
+        await control.first;
+        assert.equal(strangers.connections, 0);
+        await fine(page);
+      } finally {
+        strangers.close();
+        control.close();
+        profile.close();
       }
     });
   }

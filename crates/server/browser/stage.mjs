@@ -105,6 +105,17 @@ export async function startBrowser(more = []) {
   return chromium.launch({ executablePath: CHROMIUM, args: root ? [...flags, "--no-sandbox"] : flags });
 }
 
+/** A browser with a profile on the disk. Only there does Chromium connect to hosts in advance. It has one context. */
+export function startProfile() {
+  const folder = mkdtempSync(join(tmpdir(), "switchboard-profile-"));
+  const root = process.getuid?.() === 0;
+  const args = root ? [...FLAGS, "--no-sandbox"] : FLAGS;
+  return {
+    newContext: (options) => chromium.launchPersistentContext(folder, { executablePath: CHROMIUM, args, ...options }),
+    close: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
 /**
  * A page in a browser of its own, so to speak. `page.problems` is what it complained of; `fine` checks that there is nothing, and that
  * it asked nobody but its own server.

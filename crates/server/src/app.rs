@@ -210,6 +210,9 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     }
     let nosniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    // No name that a model or a server wrote is looked up before a person follows it. Frames inherit this.
+    let off = HeaderValue::from_static("off");
+    headers.insert(header::X_DNS_PREFETCH_CONTROL, off);
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

@@ -43,7 +43,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify";
 
 /// A frame that shows a page by a model or a server: its scripts run, in an origin of their own, and reach neither this page nor
-/// the network. WebRTC is no matter of this policy: see [`reach`].
+/// the network. WebRTC and links that look names up in advance are no matter of this policy: see [`reach`].
 const FOREIGN_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
      style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:; form-action 'none'; \
      base-uri 'none'; frame-ancestors 'self'";
@@ -267,7 +267,8 @@ fn safety(path: &str) -> [(HeaderName, &'static str); 5] {
 }
 
 /// What a sandboxed frame may connect to (WICG Connection Allowlists), in browsers that know it: it stops what a content policy does
-/// not name, above all WebRTC, also in frames inside of it. For the others, the frames take the names of WebRTC away.
+/// not name: WebRTC, and connections and lookups of names in advance, also in frames inside of it. For the others, the frames take
+/// the names of WebRTC and all elements `link` away, and every response turns lookups in advance off (`X-DNS-Prefetch-Control`).
 fn reach(path: &str) -> Option<&'static str> {
     match path {
         "frames/foreign.html" => Some("()"),

@@ -309,3 +309,20 @@ async fn a_form_of_another_site_does_nothing() {
         Value::Array(Vec::new())
     );
 }
+
+#[tokio::test]
+async fn no_answer_has_names_looked_up_in_advance() {
+    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+    for path in [
+        "/",
+        "/assets/frames/foreign.html",
+        "/assets/frames/drawing.html",
+        "/assets/js/main.js",
+        "/mcp/apps/page?server=x&uri=ui://x",
+        "/healthz",
+        "/nothing",
+    ] {
+        let answered = server.get(path).await;
+        assert_eq!(answered.header("x-dns-prefetch-control"), "off", "{path}");
+    }
+}
