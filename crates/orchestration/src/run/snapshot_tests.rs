@@ -396,6 +396,9 @@ fn a_run_of_before_versions_is_read_and_gets_one() {
     );
     let object = stored.as_object_mut().unwrap();
     object.remove("version");
+    // A limit that the state does not have gets its default.
+    let limits = stored["options"]["limits"].as_object_mut().unwrap();
+    assert!(limits.remove("max_answer_bytes").is_some());
     let old: Value = serde_json::from_str(WITHOUT_VERSION).unwrap();
     assert_eq!(stored, old);
     assert_eq!(
