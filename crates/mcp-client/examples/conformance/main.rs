@@ -60,6 +60,9 @@ async fn run() -> Result<(), Box<dyn Error>> {
     };
     let mut server = ServerConfig::http(SERVER, url);
     server.authorization = authorization(&scenario, &context);
+    if server.authorization.client_secret.is_some() {
+        server.authorization.issuer = authorization_server(&url).await;
+    }
     let host = McpHost::start(vec![server], options)?;
     host.settled().await;
     let result = exercise(&host, &scenario, &context).await;
@@ -82,6 +85,16 @@ fn authorization(scenario: &str, context: &Value) -> AuthConfig {
         private_key: given("private_key_pem").map(Into::into),
         ..AuthConfig::default()
     }
+}
+
+/// Returns the authorization server that the MCP server names. A person knows it from the
+/// registration of the client; the suite gives it nowhere else.
+async fn authorization_server(url: &str) -> Option<String> {
+    let url = reqwest::Url::parse(url).ok()?;
+    let metadata = format!("/.well-known/oauth-protected-resource{}", url.path());
+    let answer = reqwest::get(url.join(&metadata).ok()?).await.ok()?;
+    let metadata: Value = answer.json().await.ok()?;
+    Some(metadata["authorization_servers"][0].as_str()?.to_owned())
 }
 
 /// A browser whose person agrees at once: the page sends it back to us.
