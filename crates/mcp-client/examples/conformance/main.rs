@@ -58,7 +58,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         },
         ..HostOptions::default()
     };
-    let mut server = ServerConfig::http(SERVER, url);
+    let mut server = ServerConfig::http(SERVER, url.as_str());
     server.authorization = authorization(&scenario, &context);
     if server.authorization.client_secret.is_some() {
         server.authorization.issuer = authorization_server(&url).await;
