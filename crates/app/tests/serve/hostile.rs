@@ -280,14 +280,12 @@ async fn from_servers(cases: Vec<Case>) {
     let cases = Arc::new(cases);
     let (base, mcp) = mcp_servers(Arc::clone(&cases)).await;
     let fake = FakeModel::start().await.unwrap();
-    let batches = cases.chunks(BATCH).len();
-    let configs = (0..batches)
-        .map(|n| ServerConfig::http(format!("s{n}"), format!("{base}/{n}/mcp")))
-        .collect();
     let heartbeat = Heartbeat::start();
-    let server = Running::start(&fake, configs).await;
     for (n, batch) in cases.chunks(BATCH).enumerate() {
-        fake.answer(calls(batch, &format!("s{n}__")));
+        // A timer fires after all tasks that are ready have run, so that servers start one at a time.
+        let config = ServerConfig::http("s", format!("{base}/{n}/mcp"));
+        let server = Running::start(&fake, vec![config]).await;
+        fake.answer(calls(batch, "s__"));
         fake.answer(Answer::openai_chat([Say::text("Done.")]));
         let report = server.post("/chat", &json!({"message": "Call."})).await;
         let report = report.expect(200);
@@ -297,10 +295,10 @@ async fn from_servers(cases: Vec<Case>) {
         let session = report["session_id"].as_str().unwrap();
         let shown = server.get(&format!("/sessions/{session}")).await;
         shown.expect(200);
+        server.end().await;
     }
     let longest = heartbeat.longest();
     assert!(longest < MAX_BLOCKED, "{longest:?}");
-    server.end().await;
     mcp.abort();
 }
 
