@@ -282,7 +282,7 @@ async fn from_servers(cases: Vec<Case>) {
     let fake = FakeModel::start().await.unwrap();
     let heartbeat = Heartbeat::start();
     for (n, batch) in cases.chunks(BATCH).enumerate() {
-        // A timer fires after all tasks that are ready have run, so that servers start one at a time.
+        // A timer fires after all tasks that are ready have run: servers start one at a time.
         let config = ServerConfig::http("s", format!("{base}/{n}/mcp"));
         let server = Running::start(&fake, vec![config]).await;
         fake.answer(calls(batch, "s__"));
