@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use futures_util::{FutureExt as _, stream};
-use reqwest::{Client, RequestBuilder};
+use futures_util::stream;
 use serde_json::{Value, json};
 use switchboard_domain::{
     ChatModel, ChatRequest, FinishReason, ModelCapabilities, ModelError, ModelEvent, ModelId,
@@ -13,28 +12,26 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{Agent, RunEvent, RunEventKind};
 use switchboard_server::{
-    Engine, ModelInfo, Observer, RecipeInfo, Server, ServerOptions, Shutdown, Wish, WishError,
+    Engine, ModelInfo, Observer, RecipeInfo, Server, ServerOptions, Wish, WishError,
 };
-use switchboard_sessions::{Store, StoreOptions};
+use switchboard_sessions::Store;
 use tokio::{
     io::AsyncWriteExt as _,
-    net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc, oneshot},
-    task::JoinHandle,
+    net::TcpStream,
+    sync::{Semaphore, mpsc},
 };
 
-use crate::serving::{Answered, Events, read};
+use crate::{
+    in_process::{InProcess, make_server},
+    serving::{Answered, Events},
+};
 
 /// A server in this process.
 struct Own {
-    base: String,
-    client: Client,
+    server: InProcess,
     script: Arc<Script>,
     /// Who asks for an agent, and which calls of the tool are under way.
     news: mpsc::UnboundedReceiver<&'static str>,
-    stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
-    _folder: tempfile::TempDir,
 }
 
 /// A server that does not listen yet, and what belongs to it.
@@ -47,9 +44,6 @@ pub(crate) struct Made {
 }
 
 pub(crate) async fn make(options: ServerOptions) -> Made {
-    let folder = tempfile::tempdir().unwrap();
-    let store = StoreOptions::sqlite(folder.path().join("sessions.db"));
-    let store = Arc::new(Store::open(store).await.unwrap());
     let (told, news) = mpsc::unbounded_channel();
     let script = Arc::new(Script {
         agents: Semaphore::new(0),
@@ -58,12 +52,7 @@ pub(crate) async fn make(options: ServerOptions) -> Made {
         panics_at: Arc::default(),
     });
     let engine = Arc::clone(&script) as Arc<dyn Engine>;
-    let server = Server::new(
-        engine,
-        Arc::clone(&store) as _,
-        Arc::clone(&store) as _,
-        options,
-    );
+    let (server, store, folder) = make_server(engine, options).await;
     Made {
         server,
         script,
@@ -92,46 +81,23 @@ impl Own {
             news,
             folder,
         } = make(options).await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel();
-        let shutdown = Shutdown {
-            first: stopped.map(drop).boxed(),
-            second: std::future::pending().boxed(),
-        };
-        let task = tokio::spawn(async move {
-            server.serve(listener, shutdown).await.unwrap();
-            store.close().await;
-        });
         Self {
-            base,
-            client: Client::builder().no_proxy().build().unwrap(),
+            server: InProcess::start((server, store, folder)).await,
             script,
             news,
-            stop: Some(stop),
-            task,
-            _folder: folder,
         }
     }
 
-    fn posting(&self, path: &str, body: &Value) -> RequestBuilder {
-        let request = self.client.post(format!("{}{path}", self.base));
-        let request = request.header("content-type", "application/json");
-        request.body(body.to_string())
-    }
-
     async fn post(&self, path: &str, body: &Value) -> Answered {
-        read(self.posting(path, body).send().await.unwrap()).await
+        self.server.post(path, body).await
     }
 
     async fn get(&self, path: &str) -> Answered {
-        let request = self.client.get(format!("{}{path}", self.base));
-        read(request.send().await.unwrap()).await
+        self.server.get(path).await
     }
 
     async fn follow(&self, path: &str) -> Events {
-        let request = self.client.get(format!("{}{path}", self.base));
-        Events::of(request.send().await.unwrap()).await
+        self.server.follow(path).await
     }
 
     async fn state(&self, run: &str) -> Value {
@@ -162,9 +128,8 @@ impl Own {
         assert_eq!(self.news.recv().await, Some(news));
     }
 
-    async fn end(mut self) {
-        self.stop.take().unwrap().send(()).unwrap();
-        (&mut self.task).await.unwrap();
+    async fn end(self) {
+        self.server.end().await;
     }
 }
 
@@ -390,7 +355,7 @@ async fn a_run_of_a_dialect_begins_though_its_client_is_gone_by_then() {
     });
     for (path, body) in [("/api/chat", ui), ("/ag-ui", ag_ui)] {
         let mut server = Own::start(ServerOptions::default()).await;
-        let address = server.base.trim_start_matches("http://").to_owned();
+        let address = server.server.base.trim_start_matches("http://").to_owned();
         let body = body.to_string();
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",

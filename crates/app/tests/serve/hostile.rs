@@ -11,28 +11,23 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::post,
 };
-use futures_util::FutureExt as _;
 use proptest::{
     strategy::{Strategy, ValueTree as _},
     test_runner::TestRunner,
 };
-use reqwest::Client;
 use serde_json::{Value, json};
 use switchboard_domain::{ChatModel, Principal, SessionId, ToolCatalog, ToolHost as _};
 use switchboard_mcp_client::{HostOptions, McpHost, ServerConfig};
 use switchboard_orchestration::Agent;
 use switchboard_providers_openai::{OpenAiClient, OpenAiConfig};
-use switchboard_server::{
-    Engine, ModelInfo, RecipeInfo, Server, ServerOptions, Shutdown, Wish, WishError,
-};
-use switchboard_sessions::{Store, StoreOptions};
+use switchboard_server::{Engine, ModelInfo, RecipeInfo, ServerOptions, Wish, WishError};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Request, Say},
     hostile::{self, Heartbeat},
 };
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{net::TcpListener, task::JoinHandle};
 
-use crate::serving::{Answered, read};
+use crate::in_process::{InProcess, make_server};
 
 /// The longest that a worker may be blocked. A debug build is about twenty times slower than a
 /// release build.
@@ -169,66 +164,19 @@ impl Engine for HostileEngine {
     }
 }
 
-/// A server in this process, with a client.
-struct Running {
-    base: String,
-    client: Client,
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-    _folder: tempfile::TempDir,
-}
-
-impl Running {
-    async fn start(fake: &FakeModel, servers: Vec<ServerConfig>) -> Self {
-        let mut config = OpenAiConfig::new("key");
-        config.base_url = format!("{}/v1", fake.base_url());
-        let model = OpenAiClient::new(config).unwrap().model("fake-model");
-        let tools = Arc::new(McpHost::start(servers, HostOptions::default()).unwrap());
-        tools.ready().await.unwrap();
-        let engine = Arc::new(HostileEngine {
-            model: Arc::new(model),
-            tools,
-        });
-        let folder = tempfile::tempdir().unwrap();
-        let store = StoreOptions::sqlite(folder.path().join("sessions.db"));
-        let store = Arc::new(Store::open(store).await.unwrap());
-        let (runs, sessions) = (Arc::clone(&store), Arc::clone(&store));
-        let server = Server::new(engine, runs, sessions, ServerOptions::default());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel();
-        let shutdown = Shutdown {
-            first: stopped.map(drop).boxed(),
-            second: std::future::pending().boxed(),
-        };
-        let task = tokio::spawn(async move {
-            server.serve(listener, shutdown).await.unwrap();
-            store.close().await;
-        });
-        Self {
-            base,
-            client: Client::builder().no_proxy().build().unwrap(),
-            stop,
-            task,
-            _folder: folder,
-        }
-    }
-
-    async fn post(&self, path: &str, body: &Value) -> Answered {
-        let request = self.client.post(format!("{}{path}", self.base));
-        let request = request.header("content-type", "application/json");
-        read(request.body(body.to_string()).send().await.unwrap()).await
-    }
-
-    async fn get(&self, path: &str) -> Answered {
-        let request = self.client.get(format!("{}{path}", self.base));
-        read(request.send().await.unwrap()).await
-    }
-
-    async fn end(self) {
-        self.stop.send(()).unwrap();
-        self.task.await.unwrap();
-    }
+/// Starts a server in this process with these MCP servers.
+async fn start(fake: &FakeModel, servers: Vec<ServerConfig>) -> InProcess {
+    let mut config = OpenAiConfig::new("key");
+    config.base_url = format!("{}/v1", fake.base_url());
+    let model = OpenAiClient::new(config).unwrap().model("fake-model");
+    let tools = Arc::new(McpHost::start(servers, HostOptions::default()).unwrap());
+    tools.ready().await.unwrap();
+    let engine = HostileEngine {
+        model: Arc::new(model),
+        tools,
+    };
+    let made = make_server(Arc::new(engine), ServerOptions::default());
+    InProcess::start(made.await).await
 }
 
 fn calls(cases: &[Case], prefix: &str) -> Answer {
@@ -242,7 +190,7 @@ fn calls(cases: &[Case], prefix: &str) -> Answer {
 /// Sends every schema as the schema of a client's tool and of the answer's format.
 async fn from_clients(cases: &[Case]) {
     let fake = FakeModel::start().await.unwrap();
-    let server = Running::start(&fake, Vec::new()).await;
+    let server = start(&fake, Vec::new()).await;
     let heartbeat = Heartbeat::start();
     for batch in cases.chunks(BATCH) {
         let tools = (0..).zip(batch).map(|(n, case): (usize, _)| {
@@ -284,7 +232,7 @@ async fn from_servers(cases: Vec<Case>) {
     for (n, batch) in cases.chunks(BATCH).enumerate() {
         // A timer fires after all tasks that are ready have run: servers start one at a time.
         let config = ServerConfig::http("s", format!("{base}/{n}/mcp"));
-        let server = Running::start(&fake, vec![config]).await;
+        let server = start(&fake, vec![config]).await;
         fake.answer(calls(batch, "s__"));
         fake.answer(Answer::openai_chat([Say::text("Done.")]));
         let report = server.post("/chat", &json!({"message": "Call."})).await;

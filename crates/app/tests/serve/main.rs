@@ -17,6 +17,7 @@ mod dialects;
 mod document;
 mod engine;
 mod hostile;
+mod in_process;
 mod limits;
 mod locked_store;
 mod models;
