@@ -160,7 +160,7 @@ fn count_them(
     });
 }
 
-/// Counts a terminal that went away, once: a shell and the system may both say so.
+/// Counts a hang-up of the terminal once. The shell and the system may both send a signal.
 #[cfg(unix)]
 fn hang_up(count: &watch::Sender<u32>) {
     count.send_if_modified(|count| {

@@ -13,13 +13,13 @@ use crate::terminal::{say_note, say_warning};
 
 /// Maximum size of the text in bytes. Larger input is an error.
 const MAX_BYTES: u64 = 1 << 20;
-/// How long the first byte may take before a message says what is waited for.
+/// Time limit for the first byte. After it, a message explains the wait.
 const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Returns the question with the text that standard input holds.
 ///
-/// Only a pipe or a file is read, to its end. A pipe that this process merely inherited is left
-/// alone when nothing comes: nobody may ever write to it or close it.
+/// Reads a pipe or a file to its end. An inherited pipe without data is ignored, because its writer
+/// may never close it.
 pub(super) async fn with_piped_text(
     question: String,
     interrupts: &Interrupts,

@@ -157,11 +157,11 @@ async fn alongside<T>(main: impl Future<Output = T>, other: impl Future<Output =
     main.await
 }
 
-/// How long it takes to kill the MCP servers and to drop what is left.
+/// Time reserved for killing the MCP servers and dropping open tasks.
 const KILL_TIME: Duration = Duration::from_millis(700);
 
-/// Closes everything that the server used, until `end` at the latest. What is left then is safe to
-/// cut off: the store has everything that was acknowledged, and its locks end with the process.
+/// Closes the store, the MCP servers and the logs, and returns at `end` at the latest. Ending the
+/// process after that is safe: every acknowledged write is stored, and its locks end with it.
 async fn close(
     engine: &Arc<AppEngine>,
     sessions: &Sessions,

@@ -37,7 +37,8 @@ pub(crate) async fn warn(config: &RunConfig, host: &McpHost) {
 
 /// Returns a message for every name in `approvals` and `guards` that matches nothing.
 ///
-/// A server that did not start may have any tool: names that may be those of its tools are not reported.
+/// The tools of a server that did not start are unknown, so names that may belong to it are not
+/// reported.
 pub(crate) async fn messages(config: &RunConfig, host: &McpHost) -> Vec<String> {
     let rules = config.approvals.as_ref();
     let rules: Vec<&Rule> = rules.map_or_else(Vec::new, |it| it.rules().collect());
@@ -104,8 +105,8 @@ impl Known {
         ))
     }
 
-    /// Returns what is wrong if no tool has the name. `own` is whether a tool's own name counts, beside the one
-    /// that the model sees.
+    /// Returns a description of the problem if no tool has the name. With `own`, the name on the
+    /// server counts as well as the name that the model sees.
     fn unknown_tool(&self, name: &Pattern, of: Option<&Pattern>, own: bool) -> Option<String> {
         let is_meant = |server: &str| of.is_none_or(|pattern| pattern.matches(server));
         let mut servers = self.servers.iter();
