@@ -9,7 +9,7 @@ use serde_json::Value;
 use switchboard_domain::{ChatModel, Principal, SessionId, ToolCatalog, ToolHost};
 use switchboard_orchestration::{
     Agent,
-    functions::{Function, FunctionTools, schemars},
+    tools::functions::{Function, FunctionTools, schemars},
 };
 use switchboard_providers_offline::OfflinePlanner;
 use switchboard_server::{
@@ -19,7 +19,7 @@ use switchboard_sessions::{Store, StoreOptions};
 use tokio::net::TcpListener;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-#[schemars(crate = "switchboard_orchestration::functions::schemars")]
+#[schemars(crate = "switchboard_orchestration::tools::functions::schemars")]
 struct Place {
     /// The name of the city.
     city: String,

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use switchboard_orchestration::{
     SharedDecisions,
-    approval::{Decisions, Remembered},
+    policy::approval::{Decisions, Remembered},
 };
 
 use crate::{environment::Environment, private_file};
@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
     use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinition};
-    use switchboard_orchestration::approval::Asker;
+    use switchboard_orchestration::policy::approval::Asker;
 
     fn allow(decisions: &KeptDecisions, tool: &str) {
         let principal = Principal::default();

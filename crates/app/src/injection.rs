@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
-use switchboard_orchestration::arguments::{ContextInjection, ContextTemplate};
+use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTemplate};
 
 use crate::{cli::context::this_program, config::Config};
 

@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolHost};
 use switchboard_evals::recording::{Matching, Pace, Player, Recorder, Scrubber};
-use switchboard_orchestration::{Agent, arguments::ContextInjection};
+use switchboard_orchestration::{Agent, tools::arguments::ContextInjection};
 
 use crate::{
     cli::{Code, Failure, agent::Plan, context::Context},

@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use switchboard_orchestration::{
-    ToolCallRecord, ToolFailure, results::READ_TOOL, search::SEARCH_TOOL,
+    ToolCallRecord, ToolFailure, tools::results::READ_TOOL, tools::search::SEARCH_TOOL,
 };
 
 use crate::{

@@ -17,7 +17,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, AnswerItem, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
-    ToolCallRecord, arguments::Validators,
+    ToolCallRecord, tools::arguments::Validators,
 };
 
 use crate::{

@@ -152,7 +152,7 @@ fn a_call_that_the_tool_refuses_whatever_was_struck_out_is_hallucinated() {
             "additionalProperties": false,
         }),
     ));
-    let validators = switchboard_orchestration::arguments::Validators::default();
+    let validators = switchboard_orchestration::tools::arguments::Validators::default();
     let fits = |input: &Value| {
         let may_have_fitted = &crate::suite::may_have_fitted;
         let mended = validators.mended_but_for(&definition, input, may_have_fitted);

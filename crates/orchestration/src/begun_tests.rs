@@ -4,7 +4,7 @@ use serde_json::json;
 use switchboard_domain::{MAX_JSON_DEPTH, MockChatModel, ModelCapabilities, ModelId};
 
 use super::*;
-use crate::{ApprovalPolicy, approval::Rule};
+use crate::{ApprovalPolicy, policy::approval::Rule};
 
 fn agent(options: RunOptions) -> Agent {
     let mut model = MockChatModel::new();

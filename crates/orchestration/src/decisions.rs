@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::approval::Decisions;
+use crate::policy::approval::Decisions;
 
 /// What people decided before about tool calls, shared between the runs of a program. Cheap to clone.
 ///

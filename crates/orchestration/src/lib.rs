@@ -24,45 +24,36 @@
 #![deny(missing_docs)]
 
 mod answered;
-pub mod approval;
-pub mod arguments;
-pub mod audit;
 mod begun;
 pub mod checkpoint;
 mod decisions;
 mod driver;
 pub mod event;
 pub mod failure;
-
-pub mod functions;
-pub mod guard;
 pub mod history;
 pub mod journal;
-pub mod limits;
-pub mod metrics;
+pub mod observe;
 pub mod options;
 pub mod pattern;
 mod per_definition;
+pub mod policy;
 pub mod questions;
 pub mod recipe;
 pub mod report;
-pub mod results;
 mod run;
-pub mod search;
 mod seconds;
 mod steady_clock;
 pub mod strategy;
 pub mod tokens;
-pub mod trace;
+pub mod tools;
 
-pub use approval::ApprovalPolicy;
 pub use begun::BegunWith;
 pub use decisions::SharedDecisions;
 pub use driver::{Agent, CancelHandle, Clock, Prices, RunStream};
 pub use event::{QuestionAction, RunEvent, RunEventKind, RunPhase};
 pub use failure::ToolFailure;
-pub use limits::Limits;
 pub use options::{Recovery, RunOptions};
+pub use policy::{approval::ApprovalPolicy, limits::Limits};
 pub use report::{
     AnswerItem, Outcome, RecordedResult, RunError, RunErrorKind, RunReport, ToolCallRecord,
 };

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{Delivery, ReasoningEffort, Sampling, ToolChoice};
 
 use crate::{
-    approval::Approvals, guard::Guard, history::HistoryPolicy, limits::Limits,
-    results::ResultLimit, search::SearchPolicy, strategy::Strategy,
+    history::HistoryPolicy, policy::approval::Approvals, policy::guard::Guard,
+    policy::limits::Limits, strategy::Strategy, tools::results::ResultLimit,
+    tools::search::SearchPolicy,
 };
 
 /// Settings of one run. They are part of the run and travel with it.

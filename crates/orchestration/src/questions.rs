@@ -20,7 +20,7 @@ use switchboard_domain::{
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::{QuestionAction, RunEventKind, arguments::ContextInjection, driver::Publisher};
+use crate::{QuestionAction, RunEventKind, driver::Publisher, tools::arguments::ContextInjection};
 
 /// Calls that are over of which it is remembered whose they were: a server may not have heard of it yet.
 const ENDED_CALLS: usize = 1024;

@@ -8,7 +8,7 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelId, ToolContent, Usage, Warning,
 };
 
-use crate::{ToolFailure, limits::LimitHit};
+use crate::{ToolFailure, policy::limits::LimitHit};
 
 /// How a run ended and what it did: the object that `--output json` prints and `POST /chat` gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,7 +101,7 @@ pub struct RunError {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunErrorKind {
-    /// [`Limits::max_steps`](crate::limits::Limits::max_steps) was reached.
+    /// [`Limits::max_steps`](crate::policy::limits::Limits::max_steps) was reached.
     StepLimit,
     /// The run's limit of tool calls was reached.
     ToolCallLimit,
@@ -112,7 +112,7 @@ pub enum RunErrorKind {
     /// The run's time is up.
     TimeLimit,
     /// The answer reached the model's output limit, or
-    /// [`Limits::max_answer_bytes`](crate::limits::Limits::max_answer_bytes), and is cut off.
+    /// [`Limits::max_answer_bytes`](crate::policy::limits::Limits::max_answer_bytes), and is cut off.
     OutputLimit,
     /// The conversation no longer fits the model's context window.
     ContextOverflow,

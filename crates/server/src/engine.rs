@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{ModelId, Principal, ReasoningEffort, SessionId, ToolCatalog, ToolChoice};
-use switchboard_orchestration::{Agent, RunEvent, arguments::ClientContext, questions::Questions};
+use switchboard_orchestration::{
+    Agent, RunEvent, questions::Questions, tools::arguments::ClientContext,
+};
 use utoipa::ToSchema;
 
 /// Makes agents, and says what models, recipes, servers and tools there are.

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use anyhow::anyhow;
 use switchboard_domain::{Message, Part, Role, RunRecord, RunState, Session, SessionStore as _};
-use switchboard_orchestration::{Agent, BegunWith, functions::ToolSet, journal::TakenRun};
+use switchboard_orchestration::{Agent, BegunWith, journal::TakenRun, tools::functions::ToolSet};
 
 use super::{
     Beginning, Chat, Flow, commands::Command, talk::explained, transcript::last_questions,

@@ -8,11 +8,11 @@ use switchboard_domain::{Approver, ChatModel, Delivery, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
     Agent, BegunWith, Limits, Run, RunOptions,
-    approval::Approvals,
     checkpoint::Checkpoints,
+    policy::approval::Approvals,
     recipe::Recipe,
-    results::{CacheOptions, ResultCache},
     strategy::Strategy,
+    tools::results::{CacheOptions, ResultCache},
 };
 
 use super::{Approve, Failure, context::Context};

@@ -20,8 +20,8 @@ use switchboard_mcp_client::{Answering, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
     Agent, BegunWith, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
     ToolFailure,
-    arguments::Validators,
     journal::{KeptEnd, TakenRun},
+    tools::arguments::Validators,
 };
 use switchboard_providers_offline::{self as offline, OfflinePlanner};
 use uuid::Uuid;

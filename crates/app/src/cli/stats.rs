@@ -13,8 +13,10 @@ use jiff::{Span, Timestamp, civil::DateTime, tz::TimeZone};
 use serde::Serialize;
 use serde_json::{Value, json};
 use switchboard_orchestration::{
-    audit::AuditRecord,
-    metrics::{CallCounts, Histogram, RecordedMetrics, RequestCounts, Snapshot, TokenCounts},
+    observe::audit::AuditRecord,
+    observe::metrics::{
+        CallCounts, Histogram, RecordedMetrics, RequestCounts, Snapshot, TokenCounts,
+    },
 };
 
 use super::{Code, Failure, Global, ListOutput, context::Context, output};

@@ -8,8 +8,8 @@ use switchboard_domain::{
 };
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
-    approval::{Rule, RuleVerdict},
     pattern::Pattern,
+    policy::approval::{Rule, RuleVerdict},
 };
 
 use crate::{config::RunConfig, terminal};

@@ -6,7 +6,7 @@ use std::path::{MAIN_SEPARATOR_STR, Path};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 use switchboard_mcp_client::config::{foreign_servers_mut, mark_unusable};
-use switchboard_orchestration::arguments::ContextTemplate;
+use switchboard_orchestration::tools::arguments::ContextTemplate;
 
 use super::error::Problem;
 use crate::environment::Environment;

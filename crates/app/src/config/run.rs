@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchboard_orchestration::{
     Limits,
-    approval::{Approvals, Rule, Rules},
-    arguments::ContextTemplate,
-    guard::Guard,
     history::HistoryPolicy,
-    results::ResultLimit,
-    search::SearchPolicy,
+    policy::approval::{Approvals, Rule, Rules},
+    policy::guard::Guard,
     strategy::{NAMES, Strategy},
+    tools::arguments::ContextTemplate,
+    tools::results::ResultLimit,
+    tools::search::SearchPolicy,
 };
 
 use super::{document::Fields, error::Problem};

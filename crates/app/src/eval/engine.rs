@@ -18,8 +18,8 @@ use switchboard_evals::{
 };
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
-    Agent, RunEvent, RunEventKind, ToolCallRecord, arguments::ContextInjection, recipe::Recipe,
-    strategy::Strategy,
+    Agent, RunEvent, RunEventKind, ToolCallRecord, recipe::Recipe, strategy::Strategy,
+    tools::arguments::ContextInjection,
 };
 use switchboard_server::Parameters;
 use tokio::task::JoinSet;

@@ -16,7 +16,7 @@ use switchboard_domain::{
 use switchboard_evals::suite::Suite;
 use switchboard_mcp_client::{KnownTools, McpHost, config::ServerConfig};
 use switchboard_mcp_servers::catalogue;
-use switchboard_orchestration::arguments::ContextInjection;
+use switchboard_orchestration::tools::arguments::ContextInjection;
 use uuid::Uuid;
 
 use super::{

@@ -1,7 +1,7 @@
 //! What models cost.
 
 use switchboard_domain::ModelId;
-use switchboard_orchestration::limits::Pricing;
+use switchboard_orchestration::policy::limits::Pricing;
 use switchboard_providers_common::catalogue;
 
 /// The list price of a model, where the catalogue has one.

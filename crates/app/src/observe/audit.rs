@@ -13,7 +13,7 @@ use std::{
 use switchboard_domain::{Principal, Usage};
 use switchboard_orchestration::{
     RunEvent,
-    audit::{AuditOptions, AuditProjection, CostOf, Redactor},
+    observe::audit::{AuditOptions, AuditProjection, CostOf, Redactor},
 };
 use tokio::sync::{mpsc, oneshot};
 

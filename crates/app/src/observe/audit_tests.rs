@@ -1,6 +1,6 @@
 use jiff::Timestamp;
 use switchboard_domain::ModelId;
-use switchboard_orchestration::{RunEventKind, audit::AuditRecord};
+use switchboard_orchestration::{RunEventKind, observe::audit::AuditRecord};
 
 use super::*;
 use crate::config::ObserveConfig;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use switchboard_mcp_client::LiveSecrets;
-use switchboard_orchestration::audit::{Redactor, SizeLimits};
+use switchboard_orchestration::observe::audit::{Redactor, SizeLimits};
 use tracing::Subscriber;
 use tracing_subscriber::{EnvFilter, Layer, registry::LookupSpan};
 

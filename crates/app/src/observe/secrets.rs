@@ -2,7 +2,7 @@
 
 use secrecy::ExposeSecret;
 use switchboard_mcp_client::config::ServerConfig;
-use switchboard_orchestration::audit::Redactor;
+use switchboard_orchestration::observe::audit::Redactor;
 
 use crate::{config::Config, environment::Environment};
 

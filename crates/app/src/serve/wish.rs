@@ -7,7 +7,9 @@ use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, Approver, ToolChoice,
     nearest::{did_you_mean, nearest},
 };
-use switchboard_orchestration::{Agent, ApprovalPolicy, RunOptions, arguments::ClientContext};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, RunOptions, tools::arguments::ClientContext,
+};
 use switchboard_server::{Approve, Parameters, Wish, WishError};
 
 use super::{

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, JsonObject, ToolHost,
 };
-use switchboard_orchestration::arguments::{ContextInjection, Validators};
+use switchboard_orchestration::tools::arguments::{ContextInjection, Validators};
 
 /// How long a question waits until what was told before it is on the screen.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -15,7 +15,7 @@ use switchboard_domain::{
     ChatModel, ChatRequest, JsonObject, ModelCapabilities, ModelError, ModelErrorKind, ModelId,
     ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
 };
-use switchboard_orchestration::arguments::ContextInjection;
+use switchboard_orchestration::tools::arguments::ContextInjection;
 use tokio::time::{Instant, sleep_until};
 
 use super::{

@@ -16,7 +16,7 @@ use switchboard_domain::{
     ModelId, ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges,
     ToolOutput,
 };
-use switchboard_orchestration::arguments::ContextInjection;
+use switchboard_orchestration::tools::arguments::ContextInjection;
 
 use super::{
     RecordingError, Scrubber,

@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, RunEvent, RunEventKind, RunOptions,
-    functions::{Function, FunctionTools},
+    tools::functions::{Function, FunctionTools},
 };
 
 use super::*;

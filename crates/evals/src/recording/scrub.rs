@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Map, Value};
 use switchboard_domain::{ModelEvent, ModelId, Part, PartStart};
-use switchboard_orchestration::audit::{KnownSecrets, Redactor, SizeLimits};
+use switchboard_orchestration::observe::audit::{KnownSecrets, Redactor, SizeLimits};
 
 /// What stands where a secret stood.
 pub(crate) const REDACTED: &str = "[redacted]";

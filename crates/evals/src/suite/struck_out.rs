@@ -1,7 +1,7 @@
 //! What can be said of an argument out of which a secret was struck.
 
 use serde_json::Value;
-use switchboard_orchestration::arguments::Demand;
+use switchboard_orchestration::tools::arguments::Demand;
 
 use super::matcher::{Matcher, same};
 use crate::recording::{REDACTED, Scrubber, same_text};

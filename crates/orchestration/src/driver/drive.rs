@@ -23,10 +23,10 @@ use super::{
 };
 use crate::{
     Run, RunEventKind, RunReport, Step, UnexpectedInput,
-    arguments::ContextInjection,
     checkpoint::Checkpoint,
+    observe::trace::AgentTrace,
     recipe::{Recipe, RecipeTools},
-    trace::AgentTrace,
+    tools::arguments::ContextInjection,
 };
 
 pub(super) struct Driver {
@@ -329,7 +329,7 @@ impl Driver {
         Some((next.id().clone(), next.capabilities().clone()))
     }
 
-    pub(super) fn price_of(&self, id: &ModelId) -> Option<crate::limits::Pricing> {
+    pub(super) fn price_of(&self, id: &ModelId) -> Option<crate::policy::limits::Pricing> {
         self.agent.prices.as_ref().and_then(|prices| prices(id))
     }
 

@@ -16,16 +16,16 @@ use uuid::Uuid;
 
 use crate::{
     Run, RunEvent, RunOptions, SharedDecisions, SteadyClock,
-    arguments::{ContextInjection, Validators},
     checkpoint::Checkpoints,
-    functions::ToolSet,
-    limits::Pricing,
+    observe::trace::AgentTrace,
     per_definition::PerDefinition,
+    policy::limits::Pricing,
     questions::Questions,
     recipe::Recipe,
-    results::{OutputSchemas, ResultCache},
     strategy::{GatherFormat, Strategy, formatter::Form},
-    trace::AgentTrace,
+    tools::arguments::{ContextInjection, Validators},
+    tools::functions::ToolSet,
+    tools::results::{OutputSchemas, ResultCache},
 };
 pub(crate) use publish::Publisher;
 pub use stream::{CancelHandle, RunStream};

@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{
     CallPurpose, ModelCall, Outcome, Run, RunEventKind, RunPhase, UnexpectedInput,
-    limits::LimitHit,
+    observe::trace::ChatTrace,
+    policy::limits::LimitHit,
     run::UniqueIds,
     strategy::formatter::{FormatterMode, PartialFormatter},
-    trace::ChatTrace,
 };
 
 /// Events of an answer that are told together at most. A stream that always has more must not keep the reader

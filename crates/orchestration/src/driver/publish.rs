@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use switchboard_domain::{ToolProgress, ToolRetry};
 use tokio::time::{Instant, Sleep};
 
-use crate::{Clock, Run, RunEvent, RunEventKind, trace::RunLog};
+use crate::{Clock, Run, RunEvent, RunEventKind, observe::trace::RunLog};
 
 /// The one source of a run's events. Shared with progress listeners, which may speak from another
 /// thread and too late: number, order and what may still be said are decided under one lock.

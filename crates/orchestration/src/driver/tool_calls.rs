@@ -19,11 +19,11 @@ use tracing::Instrument as _;
 use super::drive::{Driver, Flow, Heard, either, milliseconds};
 use crate::{
     PlannedCall, Run, Step, ToolAnswer, UnexpectedInput,
-    approval::only_reads,
-    arguments::MissingContext,
     checkpoint::Checkpoint,
-    results::{CacheKey, ResultCache},
-    trace::ToolTrace,
+    observe::trace::ToolTrace,
+    policy::approval::only_reads,
+    tools::arguments::MissingContext,
+    tools::results::{CacheKey, ResultCache},
 };
 
 /// A tool host keeps deadlines itself and knows more about a time-out than we do; this much later

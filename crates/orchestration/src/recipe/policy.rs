@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use super::tools::{loose, loose_halves};
 use crate::{
     Limits,
-    approval::{ApprovalPolicy, Approvals, Rule},
+    policy::approval::{ApprovalPolicy, Approvals, Rule},
 };
 
 /// What the tools may do. `None` leaves it to the configuration.
@@ -154,7 +154,7 @@ mod tests {
     use switchboard_domain::{Principal, ToolDefinition};
 
     use super::*;
-    use crate::approval::{Asker, Call, Decisions, Verdict};
+    use crate::policy::approval::{Asker, Call, Decisions, Verdict};
 
     fn verdict(approvals: &Approvals, name: &str, read_only: bool) -> Verdict {
         let mut tool = ToolDefinition::new(name, "", json!({}));

@@ -11,8 +11,9 @@ use super::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput, unexpec
 use crate::{
     RunError, RunEventKind, RunPhase,
     history::{Fit, HistoryPolicy, summary_request},
-    limits::TokenEstimate,
-    results, tokens,
+    policy::limits::TokenEstimate,
+    tokens,
+    tools::results,
 };
 
 /// How much of a model's context window a conversation may fill, in percent, where nothing else is

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use switchboard_domain::Delivery;
 
 use super::Run;
-use crate::approval::Approvals;
+use crate::policy::approval::Approvals;
 
 /// What was set in a run after it was made. It holds also where the run has to be made anew.
 #[derive(Debug, Default)]

@@ -11,11 +11,11 @@ use switchboard_domain::{
 
 use crate::{
     ApprovalPolicy, RunOptions,
-    guard::{Guard, GuardCondition, GuardWord},
     history::HistoryPolicy,
-    results::ResultLimit,
-    search::SearchPolicy,
+    policy::guard::{Guard, GuardCondition, GuardWord},
     strategy::{GatherFormat, Strategy as RunStrategy},
+    tools::results::ResultLimit,
+    tools::search::SearchPolicy,
 };
 
 /// What a model, a person and tools do in one made-up run.

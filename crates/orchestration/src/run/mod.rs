@@ -30,14 +30,14 @@ use switchboard_domain::{
 use crate::{
     AnswerItem, Outcome, RunError, RunEventKind, RunOptions, RunReport, SharedDecisions,
     SteadyTime, ToolCallRecord,
-    arguments::Validators,
     history::History,
-    limits::{Ledger, Limits, Pricing},
     per_definition::PerDefinition,
+    policy::limits::{Ledger, Limits, Pricing},
     recipe::Recipe,
-    results::{KeptResults, Sensed},
-    search::{ToolIndex, ToolSelection},
     strategy::formatter,
+    tools::arguments::Validators,
+    tools::results::{KeptResults, Sensed},
+    tools::search::{ToolIndex, ToolSelection},
 };
 pub(crate) use answers::UniqueIds;
 use batch::{CallState, PendingCall, Places};

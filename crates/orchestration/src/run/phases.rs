@@ -10,14 +10,15 @@ use switchboard_domain::{
 
 use super::{Events, Phase, Run, batch::CallState};
 use crate::{
-    AnswerItem, Outcome, RunError, RunErrorKind, RunEventKind, RunPhase, arguments,
-    limits::Limits,
+    AnswerItem, Outcome, RunError, RunErrorKind, RunEventKind, RunPhase,
+    policy::limits::Limits,
     strategy::{
         GatherFormat, Strategy,
         formatter::{self, FormatDecision, FormatState, FormatterMode, PartialFormatter},
         gather::{self, AfterGather, GatherCall, GatherState},
         repeats::CallVerdict,
     },
+    tools::arguments,
 };
 
 /// Where a run is in its strategy.

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     RecordedResult, RunEventKind, ToolCallRecord, ToolFailure,
-    approval::{self, Asker, Call, Verdict},
-    arguments::{Checked, InputFault},
-    results,
+    policy::approval::{self, Asker, Call, Verdict},
+    tools::arguments::{Checked, InputFault},
+    tools::results,
 };
 
 impl Run {

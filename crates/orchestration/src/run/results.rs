@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     RecordedResult, RunEventKind, ToolFailure,
-    approval::{Asker, Verdict},
+    policy::approval::{Asker, Verdict},
     strategy::repeats,
 };
 

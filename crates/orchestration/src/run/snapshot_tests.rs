@@ -5,7 +5,7 @@ use switchboard_domain::{
 };
 
 use super::*;
-use crate::approval::{Asker, Decisions};
+use crate::policy::approval::{Asker, Decisions};
 use crate::{Outcome, RunOptions, Step, ToolAnswer};
 
 fn turns(count: usize) -> Vec<Arc<Message>> {

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     Outcome, RunError, RunErrorKind, RunEventKind, ToolFailure,
-    approval::{self, Verdict, only_reads},
-    limits::LimitHit,
+    policy::approval::{self, Verdict, only_reads},
+    policy::limits::LimitHit,
 };
 
 impl Run {

@@ -18,8 +18,8 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Clock, Outcome, Run, RunEventKind, RunOptions, SharedDecisions,
     ToolFailure,
-    approval::{Approvals, Rules},
     checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    policy::approval::{Approvals, Rules},
 };
 
 use crate::support::{

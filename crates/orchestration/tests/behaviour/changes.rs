@@ -14,7 +14,7 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Outcome, RunEvent, RunEventKind, RunOptions, RunStream, SharedDecisions,
     ToolFailure,
-    results::{CacheOptions, ResultCache},
+    tools::results::{CacheOptions, ResultCache},
 };
 
 use crate::support::{

@@ -9,8 +9,8 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Run, RunOptions, ToolFailure,
-    arguments::{ContextInjection, ContextTemplate},
-    results::{CacheOptions, ResultCache},
+    tools::arguments::{ContextInjection, ContextTemplate},
+    tools::results::{CacheOptions, ResultCache},
 };
 
 use crate::support::{

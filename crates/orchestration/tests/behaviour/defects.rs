@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    metrics::Metrics,
+    observe::metrics::Metrics,
     strategy::{GatherFormat, Strategy},
 };
 

@@ -18,8 +18,8 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Outcome, Run, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    approval::Approvals,
     checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    policy::approval::Approvals,
     strategy::{GatherFormat, Strategy, formatter},
 };
 

@@ -11,12 +11,12 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
     ToolFailure,
-    arguments::ContextInjection,
-    audit::{AuditKind, AuditOptions, AuditProjection, CostOf, ModelCall, ModelCallEnd},
-    metrics::{Metrics, RecordedMetrics, Snapshot},
+    observe::audit::{AuditKind, AuditOptions, AuditProjection, CostOf, ModelCall, ModelCallEnd},
+    observe::metrics::{Metrics, RecordedMetrics, Snapshot},
     recipe::Recipe,
-    search::SearchPolicy,
     strategy::{GatherFormat, Strategy},
+    tools::arguments::ContextInjection,
+    tools::search::SearchPolicy,
 };
 
 use crate::support::{

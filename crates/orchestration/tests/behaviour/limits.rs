@@ -11,7 +11,8 @@ use switchboard_domain::{
     ModelStream, PartStart, Usage, Warning, WarningKind,
 };
 use switchboard_orchestration::{
-    Agent, Limits, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure, limits::Pricing,
+    Agent, Limits, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
+    policy::limits::Pricing,
 };
 
 use crate::support::{Answer, Scripted, Tools, ask, calls, echo, tool};

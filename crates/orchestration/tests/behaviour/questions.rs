@@ -10,9 +10,9 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, QuestionAction, RunEvent, RunEventKind, RunStream,
-    arguments::ContextInjection,
     journal::KeptEnd,
     questions::{NoSuchQuestion, Questions},
+    tools::arguments::ContextInjection,
 };
 
 use crate::{

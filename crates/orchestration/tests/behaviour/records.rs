@@ -9,9 +9,9 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunEvent, RunOptions,
-    audit::{AuditKind, AuditOptions, AuditProjection},
-    metrics::Metrics,
-    results::{CacheOptions, ResultCache},
+    observe::audit::{AuditKind, AuditOptions, AuditProjection},
+    observe::metrics::Metrics,
+    tools::results::{CacheOptions, ResultCache},
 };
 
 use crate::support::{Answer, Scripted, Tools, ask, calls, echo, elsewhere, reading, tool};

@@ -14,8 +14,8 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, RunEventKind, RunOptions, ToolFailure,
-    arguments::ContextInjection,
-    results::{CacheOptions, READ_TOOL, ResultCache, ResultLimit},
+    tools::arguments::ContextInjection,
+    tools::results::{CacheOptions, READ_TOOL, ResultCache, ResultLimit},
 };
 use tokio::sync::Notify;
 

@@ -21,7 +21,7 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, CancelHandle, RunReport,
     journal::Journal,
-    metrics::{Metrics, Snapshot},
+    observe::metrics::{Metrics, Snapshot},
 };
 use tokio::{
     sync::watch,

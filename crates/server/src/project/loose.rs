@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_domain::{Message, Principal};
-use switchboard_orchestration::{arguments::ClientContext, strategy::formatter::Form};
+use switchboard_orchestration::{strategy::formatter::Form, tools::arguments::ClientContext};
 
 use super::{
     client_tools::ClientTools,

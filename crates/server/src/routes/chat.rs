@@ -10,7 +10,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{Message, RunState, SessionId};
-use switchboard_orchestration::arguments::ClientContext;
+use switchboard_orchestration::tools::arguments::ClientContext;
 use utoipa::ToSchema;
 
 use crate::{

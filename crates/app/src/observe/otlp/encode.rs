@@ -7,7 +7,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use switchboard_orchestration::audit::Redactor;
+use switchboard_orchestration::observe::audit::Redactor;
 
 use super::layer::{Attribute, EndedSpan};
 

@@ -9,7 +9,7 @@ use std::{
     time::SystemTime,
 };
 
-use switchboard_orchestration::trace::{CONTENT, SPANS};
+use switchboard_orchestration::observe::trace::{CONTENT, SPANS};
 use tokio::sync::mpsc;
 use tracing::{
     Event, Metadata, Subscriber,

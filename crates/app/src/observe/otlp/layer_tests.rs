@@ -1,5 +1,5 @@
 use switchboard_domain::{ChatRequest, JsonObject, Message, ModelId, ToolOutput};
-use switchboard_orchestration::trace::{AgentTrace, ChatTrace, ToolTrace};
+use switchboard_orchestration::observe::trace::{AgentTrace, ChatTrace, ToolTrace};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;

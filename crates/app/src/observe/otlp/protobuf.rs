@@ -6,7 +6,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use switchboard_orchestration::audit::Redactor;
+use switchboard_orchestration::observe::audit::Redactor;
 
 use super::{
     encode::{ERROR, is_list, kind},

@@ -9,7 +9,7 @@ use switchboard_domain::{
     ApprovalDecision, ApprovalScope, JsonObject, Message, Part, Role, ToolInput, ToolOutput,
     ToolResult, ToolUse,
 };
-use switchboard_orchestration::arguments::ClientContext;
+use switchboard_orchestration::tools::arguments::ClientContext;
 use utoipa::ToSchema;
 
 use super::{

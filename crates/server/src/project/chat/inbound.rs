@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use switchboard_domain::{Message, Part, ReasoningEffort, Role, ToolChoice, ToolResult};
-use switchboard_orchestration::{arguments::ClientContext, strategy::formatter::Form};
+use switchboard_orchestration::{strategy::formatter::Form, tools::arguments::ClientContext};
 use utoipa::ToSchema;
 
 use super::super::inbound::{self, Conversation, bad_messages, nothing_left, unsupported};

@@ -8,7 +8,7 @@ use serde_json::Value;
 use switchboard_domain::{
     ApprovalDecision, ApprovalScope, Message, Part, Role, ToolInput, ToolResult, ToolUse,
 };
-use switchboard_orchestration::arguments::ClientContext;
+use switchboard_orchestration::tools::arguments::ClientContext;
 use utoipa::ToSchema;
 
 use super::super::{

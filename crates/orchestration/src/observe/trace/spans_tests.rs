@@ -1,0 +1,274 @@
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use switchboard_domain::{
+    FinishReason, Message, ModelErrorKind, Part, Role, ToolContent, ToolDefinition, ToolInput,
+    ToolUse,
+};
+
+use super::*;
+use crate::{
+    RunError, RunErrorKind,
+    observe::trace::{CONTENT, capture::Told},
+};
+
+fn model() -> ModelId {
+    ModelId::new("gemini", "flash")
+}
+
+fn report(outcome: Outcome, error: Option<RunErrorKind>) -> RunReport {
+    RunReport {
+        run_id: "run-1".into(),
+        session_id: None,
+        model: model(),
+        answer: "nothing that a span may hold".into(),
+        content: Vec::new(),
+        outcome,
+        finish_reason: Some(FinishReason::Stop),
+        steps: 2,
+        usage: Usage {
+            input_tokens: Some(30),
+            output_tokens: Some(4),
+            ..Usage::default()
+        },
+        tool_calls: Vec::new(),
+        warnings: Vec::new(),
+        error: error.map(|kind| RunError {
+            kind,
+            message: "it went wrong".into(),
+            provider: None,
+            status: None,
+            request_id: None,
+        }),
+    }
+}
+
+fn request() -> ChatRequest {
+    ChatRequest {
+        messages: vec![
+            Arc::new(Message::system("be kind")),
+            Arc::new(Message::user("what is my password=hunter22?")),
+        ],
+        tools: vec![Arc::new(ToolDefinition::new("add", "", json!({})))],
+        tool_choice: ToolChoice::Only(vec!["add".into()]),
+        max_output_tokens: Some(100),
+        ..ChatRequest::default()
+    }
+}
+
+fn answer() -> ChatResponse {
+    let input = ToolInput::parse(r#"{"n": 1, "api_key": "abc"}"#);
+    ChatResponse {
+        message: Message::new(
+            Role::Assistant,
+            [Part::ToolUse(ToolUse::new("c1", "add", input))],
+        ),
+        finish: FinishReason::ToolUse,
+        finish_raw: None,
+        usage: Usage {
+            input_tokens: Some(10),
+            output_tokens: Some(2),
+            cache_read_tokens: Some(3),
+            ..Usage::default()
+        },
+        tool_choice: ToolChoiceOutcome::Relaxed { why: "no".into() },
+        warnings: Vec::new(),
+        response_id: Some("resp-1".into()),
+        model: Some("flash-001".into()),
+    }
+}
+
+/// A run with one call of a model and one of a tool.
+fn a_run() {
+    let run = AgentTrace::begin(Some("support"), "run-1", &model(), Some("session-1"));
+    run.span().in_scope(|| {
+        let chat = ChatTrace::begin(1, &model(), &request(), Some("session-1"));
+        chat.first_chunk();
+        chat.answered(&answer());
+        let Some(input) = json!({"n": 1, "api_key": "abc"}).as_object().cloned() else {
+            panic!("an object");
+        };
+        let tool = ToolTrace::begin("c1", Some("math"), "add", &input);
+        tool.ended(&Ok(ToolOutput::text("2, token=abcdef")), 1);
+    });
+    run.ended(&report(Outcome::Completed, None));
+}
+
+#[test]
+fn a_run_and_what_happens_in_it_are_spans_of_the_conventions() {
+    let told = Told::of(false, a_run);
+    let (parent, run) = told.span("invoke_agent support");
+    assert_eq!(parent, None);
+    for (name, value) in [
+        ("gen_ai.operation.name", "invoke_agent"),
+        ("gen_ai.agent.name", "support"),
+        ("gen_ai.provider.name", "gcp.gemini"),
+        ("gen_ai.request.model", "flash"),
+        ("gen_ai.conversation.id", "session-1"),
+        ("gen_ai.response.finish_reasons", "stop"),
+        ("gen_ai.usage.input_tokens", "30"),
+        ("gen_ai.usage.output_tokens", "4"),
+        ("switchboard.run.id", "run-1"),
+        ("switchboard.run.outcome", "completed"),
+        ("switchboard.run.steps", "2"),
+        ("otel.kind", "internal"),
+    ] {
+        assert_eq!(run.get(name).map(String::as_str), Some(value), "{name}");
+    }
+    assert!(!run.contains_key("error.type") && !run.contains_key("otel.status_code"));
+
+    let (parent, chat) = told.span("chat flash");
+    assert_eq!(parent.as_deref(), Some("invoke_agent support"));
+    for (name, value) in [
+        ("gen_ai.operation.name", "chat"),
+        ("gen_ai.response.id", "resp-1"),
+        ("gen_ai.response.model", "flash-001"),
+        ("gen_ai.response.finish_reasons", "tool_use"),
+        ("gen_ai.request.max_tokens", "100"),
+        ("gen_ai.usage.cache_read.input_tokens", "3"),
+        ("switchboard.tool_choice.asked", "only add"),
+        ("switchboard.tool_choice.outcome", "relaxed: no"),
+        ("otel.kind", "client"),
+    ] {
+        assert_eq!(chat.get(name).map(String::as_str), Some(value), "{name}");
+    }
+    assert!(chat.contains_key("gen_ai.response.time_to_first_chunk"));
+    // What was not said is left out, not zero.
+    assert!(!chat.contains_key("gen_ai.usage.reasoning.output_tokens"));
+
+    let (parent, tool) = told.span("execute_tool add");
+    assert_eq!(parent.as_deref(), Some("invoke_agent support"));
+    for (name, value) in [
+        ("gen_ai.operation.name", "execute_tool"),
+        ("gen_ai.tool.name", "add"),
+        ("gen_ai.tool.call.id", "c1"),
+        ("gen_ai.tool.type", "function"),
+        ("switchboard.server", "math"),
+        ("switchboard.tool.attempts", "1"),
+    ] {
+        assert_eq!(tool.get(name).map(String::as_str), Some(value), "{name}");
+    }
+}
+
+#[test]
+fn nothing_that_was_said_is_told_unless_somebody_listens_to_it() {
+    let told = Told::of(false, a_run);
+    let all = format!("{told:?}");
+    for said in ["be kind", "hunter22", "abc", "token=", "nothing that"] {
+        assert!(!all.contains(said), "{said} in {all}");
+    }
+
+    let told = Told::of(true, a_run);
+    let lines = told.lines(CONTENT);
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(lines[0].contains("gen_ai.input.messages") && lines[0].contains("be kind"));
+    assert!(lines[1].contains(r#""type":"tool_call""#) && lines[1].contains("finish_reason"));
+    assert!(lines[2].contains("gen_ai.tool.call.arguments") && lines[2].contains(r#""n":1"#));
+    assert!(lines[3].contains("gen_ai.tool.call.result"));
+    // Not even then are secrets.
+    for secret in ["hunter22", "abc"] {
+        assert!(!lines.join("\n").contains(secret), "{lines:?}");
+    }
+}
+
+#[test]
+fn what_is_dropped_before_its_end_was_cancelled() {
+    let told = Told::of(false, || {
+        let run = AgentTrace::begin(None, "run-1", &model(), None);
+        run.span().in_scope(|| {
+            drop(ChatTrace::begin(1, &model(), &request(), None));
+            drop(ToolTrace::begin("c1", None, "add", &JsonObject::new()));
+        });
+    });
+    for name in ["invoke_agent switchboard", "chat flash", "execute_tool add"] {
+        let (_, span) = told.span(name);
+        assert_eq!(span["error.type"], "cancelled", "{name}");
+        assert_eq!(span["otel.status_code"], "ERROR", "{name}");
+        assert!(!span.contains_key("gen_ai.conversation.id"));
+    }
+}
+
+#[test]
+fn failures_have_a_type_of_few_values() {
+    let told = Told::of(false, || {
+        let chat = ChatTrace::begin(1, &model(), &request(), None);
+        let kind = ModelErrorKind::RateLimited { retry_after: None };
+        chat.failed(&ModelError::new("gemini", kind, "slow down, abc").with_status(429));
+        let timeout = ToolCallError::Timeout {
+            server: "math".into(),
+            tool: "add".into(),
+            after: Duration::from_secs(1),
+        };
+        ToolTrace::begin("c1", None, "late", &JsonObject::new()).ended(&Err(timeout), 2);
+        let failed = ToolOutput {
+            content: vec![ToolContent::text("no")],
+            is_error: true,
+            ..ToolOutput::default()
+        };
+        ToolTrace::begin("c2", None, "bad", &JsonObject::new()).ended(&Ok(failed), 1);
+    });
+    let (_, chat) = told.span("chat flash");
+    assert_eq!(chat["error.type"], "rate_limited");
+    assert_eq!(chat["http.response.status_code"], "429");
+    assert_eq!(told.span("execute_tool late").1["error.type"], "timeout");
+    assert_eq!(told.span("execute_tool bad").1["error.type"], "tool_error");
+    assert!(!format!("{told:?}").contains("abc"));
+}
+
+#[test]
+fn the_end_of_a_run_is_an_error_only_if_it_is_one() {
+    for (outcome, error, expected) in [
+        (Outcome::Completed, None, None),
+        (Outcome::Limited, Some(RunErrorKind::StepLimit), None),
+        (Outcome::Cancelled, None, Some("cancelled")),
+        (
+            Outcome::Failed,
+            Some(RunErrorKind::Refusal),
+            Some("refusal"),
+        ),
+        (
+            Outcome::Failed,
+            Some(RunErrorKind::Model("timeout".into())),
+            Some("timeout"),
+        ),
+        (Outcome::Failed, None, Some("_OTHER")),
+    ] {
+        let told = Told::of(false, || {
+            AgentTrace::begin(None, "run-1", &model(), None).ended(&report(outcome, error));
+        });
+        let (_, span) = told.span("invoke_agent switchboard");
+        assert_eq!(
+            span.get("error.type").map(String::as_str),
+            expected,
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn without_anybody_who_listens_nothing_is_made() {
+    // No subscriber: every guard works and is silent.
+    let run = AgentTrace::begin(None, "run-1", &model(), None);
+    assert!(run.span().is_disabled() || run.span().metadata().is_some());
+    run.ended(&report(Outcome::Completed, None));
+}
+
+#[test]
+fn a_summary_is_a_chat_of_its_own() {
+    let told = Told::of(false, || {
+        let chat = ChatTrace::begin(2, &model(), &request(), None).for_summary();
+        chat.answered(&answer());
+    });
+    let (_, fields) = told.span("chat flash");
+    assert_eq!(fields["switchboard.purpose"], "summary");
+    assert_eq!(fields["switchboard.step"], "2");
+    let told = Told::of(false, || {
+        ChatTrace::begin(2, &model(), &request(), None).answered(&answer());
+    });
+    assert!(
+        !told
+            .span("chat flash")
+            .1
+            .contains_key("switchboard.purpose")
+    );
+}

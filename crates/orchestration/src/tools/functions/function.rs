@@ -1,0 +1,262 @@
+//! One function as a tool.
+
+use std::{fmt, pin::Pin, sync::Arc};
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+use switchboard_domain::{SharedObject, ToolCall, ToolDefinition, ToolOutput};
+
+pub(super) type Answer = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
+pub(super) type Body = Arc<dyn Fn(ToolCall) -> Answer + Send + Sync>;
+
+/// The longest name that every provider takes.
+const LONGEST_NAME: usize = 64;
+
+/// A function of the program as a tool: what it is called and does, and what runs.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+/// use switchboard_orchestration::tools::functions::Function;
+///
+/// /// A place on Earth.
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Place {
+///     /// The town's name.
+///     town: String,
+/// }
+///
+/// #[derive(Serialize, JsonSchema)]
+/// struct Weather {
+///     celsius: f64,
+/// }
+///
+/// let weather = Function::new("weather", "The weather now.", |place: Place| async move {
+///     match place.town.as_str() {
+///         "Bonn" => Ok(Weather { celsius: 12.5 }),
+///         other => Err(format!("nobody measures in {other}")),
+///     }
+/// })
+/// .read_only()
+/// .output::<Weather>();
+/// assert_eq!(weather.definition().input_schema["properties"]["town"]["type"], "string");
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Function {
+    pub(super) definition: ToolDefinition,
+    pub(super) body: Body,
+    /// Why it cannot be offered.
+    pub(super) problem: Option<String>,
+}
+
+impl Function {
+    /// A tool that runs `body` with its input read as `A`, a struct.
+    ///
+    /// What `body` gives goes to the model as JSON, or as it is if it is a text; what is no text also goes
+    /// along as data. Its error's words go to the model as a failure, and so does input that cannot be
+    /// read. A panic is told as one, without its words. Dropping the call drops `body`'s future.
+    pub fn new<A, F, R, O, E>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        body: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + 'static,
+        F: Fn(A) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, E>> + Send + 'static,
+        O: Serialize + 'static,
+        E: fmt::Display + 'static,
+    {
+        let (schema, problem) = match input_schema::<A>() {
+            Ok(schema) => (schema, None),
+            Err(why) => (json!({"type": "object"}), Some(why)),
+        };
+        let definition = ToolDefinition::new(name, description, schema);
+        let body = Arc::new(body);
+        let run = move |call: ToolCall| -> Answer {
+            let body = Arc::clone(&body);
+            // `body` is called in here, so that its beginning may panic as well as its rest.
+            Box::pin(async move {
+                let running = match read::<A>(&call.input) {
+                    Ok(input) => body(input),
+                    Err(why) => return failed(format!("The input cannot be read: {why}")),
+                };
+                answer(running.await)
+            })
+        };
+        Self::checked(definition, Arc::new(run), problem)
+    }
+
+    /// A tool with a definition of its own, for what [`Function::new`] has no way to say: a schema that is
+    /// not known at compile time, images in the result, progress, the call's idempotency key.
+    pub fn raw<F, R, E>(definition: ToolDefinition, body: F) -> Self
+    where
+        F: Fn(ToolCall) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ToolOutput, E>> + Send + 'static,
+        E: fmt::Display + 'static,
+    {
+        let body = Arc::new(body);
+        let run = move |call: ToolCall| -> Answer {
+            let body = Arc::clone(&body);
+            Box::pin(async move {
+                match body(call).await {
+                    Ok(output) => output,
+                    Err(error) => failed(error.to_string()),
+                }
+            })
+        };
+        Self::checked(definition, Arc::new(run), None)
+    }
+
+    fn checked(definition: ToolDefinition, body: Body, problem: Option<String>) -> Self {
+        let name = &definition.name;
+        let problem = if is_name(name) {
+            problem.map(|why| format!("`{name}` is not offered: {why}"))
+        } else {
+            Some(format!(
+                "{name:?} is not offered: a tool's name has 1 to 64 letters, digits, `_` and `-`"
+            ))
+        };
+        Self {
+            definition,
+            body,
+            problem,
+        }
+    }
+
+    /// Its definition.
+    pub fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    /// A name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// It changes nothing: it may run without approval where the policy lets such tools, may be run again,
+    /// and its results may be kept.
+    pub fn read_only(mut self) -> Self {
+        self.definition.annotations.read_only = Some(true);
+        self
+    }
+
+    /// What it changes may be lost.
+    pub fn destructive(mut self) -> Self {
+        self.definition.annotations.destructive = Some(true);
+        self
+    }
+
+    /// Calling it again with the same input changes nothing more.
+    pub fn idempotent(mut self) -> Self {
+        self.definition.annotations.idempotent = Some(true);
+        self
+    }
+
+    /// It reaches beyond a closed world of data, such as the web.
+    pub fn open_world(mut self) -> Self {
+        self.definition.annotations.open_world = Some(true);
+        self
+    }
+
+    /// A call of it runs alone.
+    pub fn sequential(mut self) -> Self {
+        self.definition.sequential = true;
+        self
+    }
+
+    /// Promises that its results have the form of `T`.
+    pub fn output<T: JsonSchema>(mut self) -> Self {
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        let schema = settings.into_generator().into_root_schema_for::<T>();
+        self.definition.output_schema = Some(tidy(schema.to_value()));
+        self
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Function")
+            .field("definition", &self.definition)
+            .field("problem", &self.problem)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) fn failed(why: impl Into<String>) -> ToolOutput {
+    ToolOutput {
+        is_error: true,
+        ..ToolOutput::text(why)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// The schema of an argument; an `Err` says why it cannot be one.
+fn input_schema<A: JsonSchema>() -> Result<Value, String> {
+    let settings = SchemaSettings::draft2020_12().for_deserialize();
+    let schema = settings.into_generator().into_root_schema_for::<A>();
+    let Value::Object(schema) = tidy(schema.to_value()) else {
+        // Anything goes, as for `serde_json::Value`.
+        return Ok(json!({"type": "object"}));
+    };
+    match schema
+        .get("type")
+        .map(|kind| kind.as_str().unwrap_or("of several types"))
+    {
+        Some("object") => Ok(Value::Object(schema)),
+        // `()`: a tool without parameters.
+        Some("null") => Ok(json!({"type": "object", "properties": {}})),
+        None => {
+            let mut typed = Map::from_iter([("type".to_owned(), "object".into())]);
+            typed.extend(schema);
+            Ok(Value::Object(typed))
+        }
+        Some(other) => Err(format!(
+            "a tool's input is an object, and the type of its argument is {other}; use a struct"
+        )),
+    }
+}
+
+/// Without what says nothing to a model.
+fn tidy(mut schema: Value) -> Value {
+    if let Value::Object(schema) = &mut schema {
+        schema.shift_remove("$schema");
+        schema.shift_remove("title");
+    }
+    schema
+}
+
+fn read<A: DeserializeOwned>(input: &SharedObject) -> Result<A, serde_json::Error> {
+    A::deserialize(input.as_value()).or_else(|error| {
+        if input.is_empty() {
+            // `()` is written `null`.
+            serde_json::from_value(Value::Null).map_err(|_| error)
+        } else {
+            Err(error)
+        }
+    })
+}
+
+fn answer<O: Serialize, E: fmt::Display>(result: Result<O, E>) -> ToolOutput {
+    let value = match result {
+        Ok(output) => serde_json::to_value(output),
+        Err(error) => return failed(error.to_string()),
+    };
+    match value {
+        Ok(Value::String(text)) => ToolOutput::text(text),
+        Ok(value) => ToolOutput {
+            structured: (!value.is_null()).then(|| value.clone()),
+            ..ToolOutput::text(value.to_string())
+        },
+        Err(error) => failed(format!("The result cannot be written as JSON: {error}")),
+    }
+}

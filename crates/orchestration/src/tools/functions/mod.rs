@@ -1,0 +1,59 @@
+//! Tools that are functions of the program, and several tool hosts in one.
+//!
+//! [`FunctionTools`] makes a tool of a Rust function: its input schema comes from the type of its
+//! argument. It needs the crate's feature `functions`, which is on by default. [`ToolSet`] puts it beside
+//! MCP servers.
+//!
+//! ```no_run
+//! # #[cfg(feature = "functions")]
+//! # mod example {
+//! use std::sync::Arc;
+//!
+//! use futures_util::StreamExt;
+//! use switchboard_domain::{ChatModel, ToolHost};
+//! use switchboard_orchestration::{
+//!     Agent, RunEventKind,
+//!     functions::{FunctionTools, ToolSet, schemars},
+//! };
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! #[schemars(crate = "switchboard_orchestration::tools::functions::schemars")]
+//! struct Account {
+//!     /// The customer's number.
+//!     customer_id: u64,
+//! }
+//!
+//! async fn answer(model: Arc<dyn ChatModel>, servers: Arc<dyn ToolHost>) {
+//!     let functions = FunctionTools::new().with(
+//!         "account_value",
+//!         "What a customer's account is worth, in euros.",
+//!         |account: Account| async move { Ok::<_, String>(account.customer_id * 100) },
+//!     );
+//!     let tools = ToolSet::new().with(functions).with_shared(servers);
+//!     let mut run = Agent::new(model)
+//!         .with_tools(Arc::new(tools))
+//!         .ask("What is the account of customer 42 worth?");
+//!     while let Some(event) = run.next().await {
+//!         if let RunEventKind::TextDelta { text } = event.kind {
+//!             print!("{text}");
+//!         }
+//!     }
+//! }
+//! # }
+//! ```
+
+#[cfg(feature = "functions")]
+mod function;
+mod set;
+#[cfg(feature = "functions")]
+mod tools;
+
+#[cfg(feature = "functions")]
+pub use function::Function;
+/// What the types of arguments derive: `#[derive(JsonSchema)]` with `#[schemars(crate = "…")]`, for those
+/// who do not depend on the crate themselves.
+#[cfg(feature = "functions")]
+pub use schemars;
+pub use set::ToolSet;
+#[cfg(feature = "functions")]
+pub use tools::FunctionTools;

@@ -1,0 +1,206 @@
+use super::*;
+use proptest::prelude::*;
+use switchboard_domain::Media;
+
+use crate::{tools::arguments::tests_support::json_value, tools::results::KeptResults};
+
+fn small() -> ResultLimit {
+    ResultLimit {
+        max_tokens: 100,
+        preview_tokens: 20,
+    }
+}
+
+fn lines(count: usize) -> String {
+    let lines: Vec<_> = (0..count).map(|n| format!("line {n} of many\n")).collect();
+    lines.concat()
+}
+
+#[test]
+fn what_is_short_enough_stays_as_it_is() {
+    let mut output = ToolOutput::text("short");
+    output.structured = Some(json!({"a": 1}));
+    assert_eq!(
+        ResultLimit::default().apply("c", "t", output.clone()),
+        (output, None)
+    );
+    let twenty_thousand = ToolOutput::text("word ".repeat(16_000));
+    assert_eq!(
+        ResultLimit::default().apply("c", "t", twenty_thousand).1,
+        None
+    );
+}
+
+#[test]
+fn a_long_text_is_cut_after_a_line_and_says_so() {
+    let (output, kept) = small().apply("call_1", "list", ToolOutput::text(lines(100)));
+    let shown: Vec<_> = output.content.iter().map(ToolContent::as_text).collect();
+    assert_eq!(
+        shown[0],
+        "line 0 of many\nline 1 of many\nline 2 of many\nline 3 of many\nline 4 of many\n"
+    );
+    assert_eq!(
+        shown[1],
+        "[This result is cut here: it has about 445 tokens, of which this is the beginning. Read on \
+         with read_tool_result {\"result_id\":\"call_1\",\"offset\":75}, or find a text in it with \
+         {\"result_id\":\"call_1\",\"search\":\"…\"}.]"
+    );
+    let kept = kept.unwrap();
+    assert_eq!(
+        (&*kept.text, kept.id.as_str(), kept.tool.as_str()),
+        (lines(100).as_str(), "call_1", "list")
+    );
+    assert!(kept.text[75..].starts_with("line 5"));
+}
+
+#[test]
+fn the_default_leaves_two_thousand_of_more_than_twenty_thousand_tokens() {
+    let (output, kept) =
+        ResultLimit::default().apply("c", "t", ToolOutput::text("word ".repeat(17_000)));
+    let shown = tokens::estimate_content(&output.content[..1]);
+    assert!((1_990..=2_000).contains(&shown), "{shown}");
+    assert_eq!(kept.unwrap().tokens, 21_250);
+}
+
+#[test]
+fn one_long_line_is_cut_at_a_word_or_a_character() {
+    for text in ["word ".repeat(500), "é".repeat(2_000), "x".repeat(2_000)] {
+        let (output, kept) = small().apply("c", "t", ToolOutput::text(text.clone()));
+        let shown = output.content[0].as_text();
+        assert!(text.starts_with(&shown) && !shown.is_empty());
+        assert!(tokens::estimate(&shown) <= 20);
+        assert_eq!(*kept.unwrap().text, *text);
+    }
+}
+
+#[test]
+fn data_becomes_its_outline() {
+    let rows: Vec<_> = (0..200).map(|n| json!({"id": n})).collect();
+    let mut output = ToolOutput::text("200 rows");
+    output.structured = Some(json!({"rows": rows}));
+    let (output, kept) = small().apply("c", "t", output);
+    assert_eq!(output.content[0].as_text(), "200 rows");
+    let outline = json!({"rows": [{"id": "number"}, "… 199 more"]});
+    let note = output.content[1].as_text();
+    assert!(
+        note.starts_with("[This result is not shown in full")
+            && note.contains(&outline.to_string()),
+        "{note}"
+    );
+    assert_eq!(
+        output.structured,
+        Some(json!({"cut": true, "result_id": "c", "outline": outline}))
+    );
+    let kept = kept.unwrap();
+    assert!(kept.text.starts_with("200 rows\n\n{\n") && kept.text.contains("\"id\": 199"));
+}
+
+#[test]
+fn data_that_the_text_repeats_is_kept_once() {
+    let data = json!((0..200).collect::<Vec<_>>());
+    let mut output = ToolOutput::text(data.to_string());
+    output.structured = Some(data.clone());
+    let (output, kept) = small().apply("c", "t", output);
+    assert_eq!(*kept.unwrap().text, *data.to_string());
+    assert!(output.content[0].as_text().starts_with("[0,1,2,"));
+    assert!(
+        output.content[1]
+            .as_text()
+            .contains(r#"["number","… 199 more"]"#)
+    );
+}
+
+#[test]
+fn pieces_after_the_cut_are_dropped_and_images_stay_as_far_as_they_fit() {
+    let image = || ToolContent::Image(Media::base64("image/png", "AA=="));
+    let limit = ResultLimit {
+        max_tokens: 2_000,
+        preview_tokens: 20,
+    };
+    let output = ToolOutput {
+        content: vec![
+            ToolContent::text("first"),
+            image(),
+            ToolContent::Resource {
+                uri: "file:///a".into(),
+                media_type: None,
+                text: Some(lines(1_000)),
+                blob: None,
+            },
+            image(),
+            ToolContent::text("last"),
+        ],
+        structured: None,
+        is_error: true,
+    };
+    let (output, kept) = limit.apply("c", "t", output);
+    let shown: Vec<_> = output.content.iter().map(ToolContent::as_text).collect();
+    assert_eq!(shown.len(), 4, "{shown:?}");
+    assert_eq!(shown[..2], ["first", "[image image/png]"]);
+    assert!(
+        shown[2].starts_with("line 0") && matches!(output.content[2], ToolContent::Resource { .. })
+    );
+    assert!(
+        shown[3].contains("1 part that is no text too big"),
+        "{}",
+        shown[3]
+    );
+    assert!(output.is_error);
+    let kept = kept.unwrap();
+    assert!(kept.text.starts_with("first\nline 0") && kept.text.ends_with("\nlast"));
+}
+
+fn content() -> impl Strategy<Value = ToolContent> {
+    prop_oneof![
+        "[a-z \\n\"é漢{]{0,600}".prop_map(ToolContent::text),
+        json_value().prop_map(|value| ToolContent::Unknown { value }),
+        Just(ToolContent::Image(Media::base64("image/png", "AA=="))),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_limited_result_is_short_and_nothing_of_its_text_is_lost(
+        content in prop::collection::vec(content(), 0..6),
+        structured in prop::option::of(json_value()),
+        max_tokens in 20_u64..400,
+        preview_tokens in 0_u64..500,
+    ) {
+        let limit = ResultLimit { max_tokens, preview_tokens };
+        let output = ToolOutput { content, structured, is_error: false };
+        let whole: Vec<_> = output.content.iter().filter_map(text_of).collect();
+        let whole = whole.join("\n");
+        let (limited, kept) = limit.apply("c", "t", output.clone());
+        let Some(kept) = kept else {
+            prop_assert_eq!(limited, output);
+            return Ok(());
+        };
+        let (marker, shown) = limited.content.split_last().unwrap();
+        prop_assert!(tokens::estimate_content(shown) <= max_tokens + 6);
+        prop_assert!(marker.as_text().contains("read_tool_result"));
+        prop_assert!(kept.text.starts_with(&whole));
+        // Reading on from where the marker says gives the rest.
+        let marker = marker.as_text();
+        if let Some((_, offset)) = marker.split_once("\"offset\":") {
+            let digits = offset.find(|c: char| !c.is_ascii_digit()).unwrap();
+            let mut offset: usize = offset[..digits].parse().unwrap();
+            let shown: Vec<_> = shown.iter().filter_map(text_of).collect();
+            let shown = shown.join("\n");
+            let mut read = kept.text[..offset].to_owned();
+            prop_assert_eq!(read.trim_end_matches('\n'), shown.trim_end_matches('\n'));
+            let mut all = KeptResults::default();
+            let length = kept.text.len();
+            all.keep(kept.clone());
+            while offset < length {
+                let input = json!({"result_id": "c", "offset": offset, "limit": 100});
+                let page = all.read(input.as_object().unwrap(), &ResultLimit::default());
+                prop_assert!(!page.is_error);
+                let page = page.content[0].as_text();
+                let (text, words) = page.rsplit_once("\n[bytes ").unwrap();
+                read.push_str(text);
+                offset = words.split(' ').nth(2).unwrap().parse().unwrap();
+            }
+            prop_assert_eq!(read, &*kept.text);
+        }
+    }
+}
