@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use crate::stderr::last_words;
+use crate::server::stderr::last_words;
 
 /// Why a host cannot be started or cannot do without a server.
 #[derive(Debug, thiserror::Error)]

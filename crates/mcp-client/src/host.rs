@@ -28,24 +28,35 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    alarms::Alarms,
-    asks::{self, Answering, Root},
-    auth::AuthOptions,
-    call::{self, Request},
-    caller::Caller,
-    circuits::CircuitOptions,
+    auth::settings::AuthOptions,
+    calls::{
+        alarms::Alarms,
+        call::{self, Request},
+        circuits::CircuitOptions,
+        context::Caller,
+        deadline::{Deadline, Limits},
+    },
     config::{DEFAULT_CALL_TIMEOUT, ServerConfig},
-    deadline::{Deadline, Limits},
     error::HostError,
-    fingerprint::{KnownTools, ToolChange},
-    gate::Gate,
-    life,
-    list::{Found, own_name},
-    memory::{ToolMemory, ToolMemoryError},
-    names::may_belong_to,
-    server::Server,
-    status::{ServerState, ServerStatus},
-    watchdog::{Remains, Watchdog},
+    server::{
+        gate::Gate,
+        state::Server,
+        status::{ServerState, ServerStatus},
+        supervisor,
+        watchdog::{Remains, Watchdog},
+    },
+    server_requests::{
+        responder::Answering,
+        roots::{self, Root},
+    },
+    tools::{
+        list::{Found, own_name},
+        names::may_belong_to,
+        tool_pinning::{
+            fingerprint::{KnownTools, ToolChange},
+            store::{ToolMemory, ToolMemoryError},
+        },
+    },
 };
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
@@ -219,7 +230,8 @@ impl McpHost {
         let handles = servers
             .iter()
             .map(|server| {
-                let life = life::run(server.clone(), options.clone(), gate.clone(), stop.clone());
+                let life =
+                    supervisor::run(server.clone(), options.clone(), gate.clone(), stop.clone());
                 tasks.spawn_on(life, &runtime).abort_handle()
             })
             .collect();
@@ -425,7 +437,7 @@ impl McpHost {
     /// Replaces the folders that servers may work in, and tells those that are connected and have none of
     /// their own. One that was connected while there were none hears of them when it is started again.
     pub async fn set_roots(&self, roots: Vec<Root>) {
-        let tell = |server| asks::replace_roots(server, &roots);
+        let tell = |server| roots::replace_roots(server, &roots);
         join_all(self.servers.iter().map(|server| tell(server))).await;
     }
 

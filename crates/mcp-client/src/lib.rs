@@ -32,66 +32,43 @@
 
 #![deny(missing_docs)]
 
-mod alarms;
-mod asks;
 pub mod auth;
-mod breaker;
-mod call;
-mod caller;
-mod circuits;
+mod backoff;
+mod calls;
 pub mod config;
-mod connect;
-mod convert;
-mod deadline;
-mod direct;
-mod environment;
 mod error;
-mod exchange;
 mod features;
-mod fingerprint;
-mod gate;
-mod handler;
 mod host;
-mod http;
-mod http_post;
-mod invalid_message;
-mod jitter;
-mod life;
-mod lines;
-mod list;
-mod logs;
-mod memory;
-mod names;
-mod open_requests;
-mod probe;
-mod process;
 mod redact;
-mod seen;
 mod server;
-mod server_stream;
-mod status;
-mod stderr;
-mod structured;
-#[cfg_attr(not(unix), path = "watchdog_elsewhere.rs")]
-mod watchdog;
-mod wire;
+mod server_requests;
+mod tools;
+mod transport;
 
-pub use asks::{Answering, Root, SamplingLimits};
-pub use circuits::CircuitOptions;
+pub use calls::circuits::CircuitOptions;
 pub use config::{
     ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, PROTOCOL_VERSIONS, ServerConfig,
     ServerTransport, from_document, from_ours, select, select_servers,
 };
 pub use error::HostError;
 pub use features::{
-    APP_MEDIA_TYPE, App, AppPage, Completion, CompletionOf, CompletionRequest, FeatureError,
-    Listing, Prompt, PromptArgument, PromptMessage, PromptRole, RenderedPrompt, Resource,
-    ResourceBody, ResourceContent, ResourceTemplate, ResourceUpdate, ResourceUpdates,
+    apps::{APP_MEDIA_TYPE, App, AppPage},
+    completions::{Completion, CompletionOf, CompletionRequest},
+    error::FeatureError,
+    pages::Listing,
+    prompts::{Prompt, PromptArgument, PromptMessage, PromptRole, RenderedPrompt},
+    resource_updates::{ResourceUpdate, ResourceUpdates},
+    resources::{Resource, ResourceBody, ResourceContent, ResourceTemplate},
 };
-pub use fingerprint::{KnownTools, ToolChange, fingerprint};
 pub use host::{Grace, HostOptions, McpHost, Probing};
-pub use logs::{LogLevel, LogLine};
-pub use memory::{ToolMemory, ToolMemoryError, ToolMemoryFile};
 pub use redact::LiveSecrets;
-pub use status::{CacheScope, ListFreshness, ServerIdentity, ServerState, ServerStatus};
-pub use watchdog::Remains;
+pub use server::{
+    logs::{LogLevel, LogLine},
+    status::{CacheScope, ListFreshness, ServerIdentity, ServerState, ServerStatus},
+    watchdog::Remains,
+};
+pub use server_requests::{responder::Answering, roots::Root, sampling::SamplingLimits};
+pub use tools::tool_pinning::{
+    fingerprint::{KnownTools, ToolChange, fingerprint},
+    store::{ToolMemory, ToolMemoryError, ToolMemoryFile},
+};

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 
 /// The challenge of scheme `Bearer`, as far as it concerns us. Absent parameters are `None` or empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Challenge {
-    pub(super) error: Option<String>,
-    pub(super) scopes: Vec<String>,
-    pub(super) resource_metadata: Option<String>,
+pub(crate) struct Challenge {
+    pub(crate) error: Option<String>,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) resource_metadata: Option<String>,
 }
 
 impl Challenge {
     /// Reads a header's value. Other schemes and what is malformed are passed over.
-    pub(super) fn read(header: &str) -> Self {
+    pub(crate) fn read(header: &str) -> Self {
         let mut parameters = bearer_parameters(header);
         Self {
             error: parameters.remove("error"),
@@ -27,7 +27,7 @@ impl Challenge {
 }
 
 /// A list of scopes, each once, in their order.
-pub(super) fn scopes(text: &str) -> Vec<String> {
+pub(crate) fn scopes(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for scope in text.split_ascii_whitespace() {
         add_scope(&mut found, scope);
@@ -35,7 +35,7 @@ pub(super) fn scopes(text: &str) -> Vec<String> {
     found
 }
 
-pub(super) fn add_scope(scopes: &mut Vec<String>, scope: &str) {
+pub(crate) fn add_scope(scopes: &mut Vec<String>, scope: &str) {
     if !scopes.iter().any(|known| known == scope) {
         scopes.push(scope.to_owned());
     }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::config::shown_url;
+use crate::config::show::shown_url;
 
-use super::store::StoreError;
+use crate::auth::store::StoreError;
 
 /// Why there is no token for a server. No variant holds a token, a secret, or an address with its user
 /// info or query; text of an authorization server is shortened and has no control characters.
@@ -168,7 +168,7 @@ pub enum AuthError {
 impl AuthError {
     /// Whether somebody may not be who they say. That is told also where it might only mean that there
     /// is no way to log in.
-    pub(super) fn is_about_trust(&self) -> bool {
+    pub(crate) fn is_about_trust(&self) -> bool {
         matches!(
             self,
             Self::IssuerMismatch { .. }
@@ -196,7 +196,7 @@ fn described(description: Option<&str>) -> String {
 }
 
 /// Text of somebody else as it may be shown: on one line, without control characters, not long.
-pub(super) fn foreign(text: &str) -> String {
+pub(crate) fn foreign(text: &str) -> String {
     const ENOUGH: usize = 200;
     let text: String = text
         .split_whitespace()

@@ -1,5 +1,7 @@
 //! Requests to addresses that somebody else named: guarded, short, and with a deadline.
 
+pub(crate) mod guard;
+
 use std::time::Duration;
 
 use reqwest::{
@@ -9,11 +11,11 @@ use reqwest::{
 };
 use serde_json::Value;
 
-use crate::http::root_cause;
+use crate::transport::http::root_cause;
 
-use super::{
+use crate::auth::{
     error::AuthError,
-    guard::{Guard, Targets},
+    fetch::guard::{Guard, Targets},
 };
 
 /// How long one request may take with its answer.

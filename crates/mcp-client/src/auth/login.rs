@@ -1,16 +1,21 @@
 //! Getting tokens: with a person in a browser, or by the client itself.
 
+pub(crate) mod callback;
+pub(crate) mod pkce;
+
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use super::{
-    callback::{Callback, Expected},
+use crate::auth::{
     challenge::add_scope,
     error::{AuthError, foreign},
     fetch::{Body, Fetch, bad},
+    login::{
+        callback::{Callback, Expected},
+        pkce::{s256, unguessable},
+    },
     metadata::{Discovered, ServerMetadata},
-    pkce::{s256, unguessable},
     settings::{AuthConfig, AuthOptions, ClientAuth, GrantType},
     store::{GrantKey, Registration, StoredClient, StoredGrant, now},
     token::{self, Credentials, Issued},

@@ -5,7 +5,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
+use crate::auth::{
     challenge::Challenge,
     error::{AuthError, foreign},
     fetch::{Fetch, bad},

@@ -20,43 +20,34 @@
 //! one is [`to_record`] and [`from_record`] away); and the extensions for enterprise-managed authorization,
 //! workload identity and `DPoP`.
 
-mod callback;
-mod challenge;
-mod error;
+pub(crate) mod challenge;
+pub(crate) mod error;
 mod fetch;
-mod file_store;
-mod guard;
-mod jwt;
-mod login;
+pub(crate) mod login;
 mod metadata;
-mod pkce;
-mod session;
-mod settings;
-mod store;
+pub(crate) mod session;
+pub(crate) mod settings;
+pub(crate) mod store;
 mod token;
-mod transport;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use serde::Serialize;
 
 use crate::{
     config::{ServerConfig, ServerTransport},
-    http,
+    transport::http,
 };
 
 pub use error::AuthError;
-pub use file_store::FileStore;
 pub use settings::{AuthConfig, AuthOptions, ClientAuth, DEFAULT_LOGIN_TIMEOUT, GrantType, OnUrl};
+pub use store::file::FileStore;
 pub use store::{
     GrantKey, MemoryStore, Registration, StoreError, StoreLock, StoredClient, StoredGrant,
     StoredTokens, TokenStore, from_record, to_record,
 };
 
 use challenge::Challenge;
-pub(crate) use file_store::{make_private_folder, private_file, replace};
-pub(crate) use session::HeldSession;
 use session::{Current, Session};
-pub(crate) use transport::{AuthorizedClient, found_in};
 
 /// The tokens of one server, without the tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use secrecy::SecretString;
 
-use super::store::{MemoryStore, TokenStore};
+use crate::auth::store::{MemoryStore, TokenStore};
 
 /// How long a login may take where nothing else is said.
 pub const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_mins(5);

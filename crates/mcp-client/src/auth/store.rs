@@ -1,5 +1,7 @@
 //! Where tokens are kept: the port, what is kept, and an implementation in memory.
 
+pub(crate) mod file;
+
 use std::{
     collections::HashMap,
     fmt,
@@ -12,7 +14,7 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::settings::ClientAuth;
+use crate::auth::settings::ClientAuth;
 
 /// What tokens belong to. Those of one authorization server are never given to another, nor those of
 /// one resource or person.
@@ -175,7 +177,7 @@ pub(super) fn now() -> u64 {
 impl fmt::Debug for StoredGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredGrant")
-            .field("server", &crate::config::shown_url(&self.server))
+            .field("server", &crate::config::show::shown_url(&self.server))
             .field("client", &self.client)
             .field("tokens", &self.tokens)
             .field("scopes", &self.scopes)

@@ -1,16 +1,17 @@
 //! The token endpoint (OAuth 2.1, section 3.2): what is sent, how the client proves itself, and what
 //! comes back.
 
+pub(crate) mod jwt;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use reqwest::{Url, header::HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::{
+use crate::auth::{
     challenge::scopes,
     error::{AuthError, foreign},
     fetch::{Answer, Body, Fetch, bad, form},
-    jwt,
     settings::ClientAuth,
     store::{StoredTokens, now},
 };

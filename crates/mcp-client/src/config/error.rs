@@ -1,6 +1,6 @@
 use switchboard_domain::nearest::did_you_mean;
 
-use super::PROTOCOL_VERSIONS;
+use crate::config::PROTOCOL_VERSIONS;
 
 /// What is wrong with a configuration of servers. No variant holds a configured value that may be
 /// a secret.

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{
-    ConfigError, ServerConfig, ServerTransport, ours,
+use crate::config::{
+    ServerConfig, ServerTransport,
+    error::ConfigError,
+    ours,
     read::{self, join},
     select::editor_variable,
 };

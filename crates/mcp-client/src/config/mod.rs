@@ -5,13 +5,13 @@
 //! whole document in any of the known forms, such as the files of other hosts. [`select`] comes before
 //! the substitution in those files: much in them is not ours, and may hold variables that nobody set.
 
-mod error;
+pub(crate) mod error;
 mod foreign;
 mod oauth;
 mod ours;
 mod read;
 mod select;
-mod show;
+pub(crate) mod show;
 
 use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
 
@@ -25,10 +25,10 @@ use show::{hidden_of_url, hidden_values};
 pub(crate) use show::{shown_command, shown_url};
 
 use crate::{
-    asks::{Root, SamplingLimits},
-    auth::AuthConfig,
-    logs::LogLevel,
+    auth::settings::AuthConfig,
     redact::{LiveSecrets, Redactor},
+    server::logs::LogLevel,
+    server_requests::{roots::Root, sampling::SamplingLimits},
 };
 
 /// How long starting a server may take where nothing else is said.

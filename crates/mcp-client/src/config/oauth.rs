@@ -4,10 +4,10 @@ use secrecy::SecretString;
 use serde_json::Value;
 use switchboard_domain::nearest::nearest;
 
-use crate::auth::{AuthConfig, ClientAuth, GrantType};
+use crate::auth::settings::{AuthConfig, ClientAuth, GrantType};
 
-use super::{
-    ConfigError,
+use crate::config::{
+    error::ConfigError,
     read::{self, join},
 };
 

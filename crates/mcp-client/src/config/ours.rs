@@ -6,13 +6,15 @@ use secrecy::SecretString;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use super::{
-    ConfigError, ServerConfig, ServerTransport, oauth,
+use crate::config::{
+    ServerConfig, ServerTransport,
+    error::ConfigError,
+    oauth,
     read::{self, join},
 };
 use crate::{
-    asks::{Root, SamplingLimits},
-    logs::LogLevel,
+    server::logs::LogLevel,
+    server_requests::{roots::Root, sampling::SamplingLimits},
 };
 use switchboard_domain::nearest::nearest;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
-use super::{ConfigError, PROTOCOL_VERSIONS};
+use crate::config::{PROTOCOL_VERSIONS, error::ConfigError};
 
 pub(super) fn object<'a>(
     value: &'a Value,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::foreign;
+use crate::config::foreign;
 
 /// Variables that only an editor can fill in, by asking a person, running a command of its own or
 /// looking into its settings.

@@ -9,11 +9,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolCallError, ToolDefinition, ToolOutput};
 
-use super::{
-    FeatureError, Listing, ResourceBody,
-    ask::{Asker, Capability},
-    pages::{self, meta, needed},
-    resources::{is_app_address, is_app_media_type},
+use crate::features::{
+    error::FeatureError,
+    pages::{self, Listing, meta, needed},
+    request::{Asker, Capability},
+    resources::{ResourceBody, is_app_address, is_app_media_type},
 };
 use crate::host::{Behalf, McpHost};
 
@@ -24,7 +24,7 @@ pub const APP_MEDIA_TYPE: &str = "text/html;profile=mcp-app";
 const EXTENSION: &str = "io.modelcontextprotocol/ui";
 
 /// Adds to what is offered that pages can be shown.
-pub(super) fn offer(capabilities: &mut ClientCapabilities) {
+pub(crate) fn offer(capabilities: &mut ClientCapabilities) {
     let mut types = rmcp::model::JsonObject::new();
     types.insert("mimeTypes".to_owned(), json!([APP_MEDIA_TYPE]));
     capabilities

@@ -9,9 +9,9 @@ use rmcp::model::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{
-    FeatureError,
-    ask::{Asker, Capability},
+use crate::features::{
+    error::FeatureError,
+    request::{Asker, Capability},
 };
 use crate::host::McpHost;
 

@@ -4,30 +4,12 @@
 //! Everything is asked for by the server's name in the configuration, when it is wanted: nothing is asked
 //! of a server of which nobody wants it. What is read is read leniently: one bad item is left out alone.
 
-mod apps;
-mod ask;
-mod completions;
-mod error;
-mod lists;
-mod pages;
-mod prompts;
-mod resources;
-pub(crate) mod tasks;
-mod updates;
-
-pub(crate) use self::{
-    apps::Audience,
-    ask::send,
-    lists::{Freshness, Hint, ListKind, Lists},
-    tasks::{TaskNews, offered},
-    updates::{Subscribed, Told},
-};
-pub use self::{
-    apps::{APP_MEDIA_TYPE, App, AppPage},
-    completions::{Completion, CompletionOf, CompletionRequest},
-    error::FeatureError,
-    pages::Listing,
-    prompts::{Prompt, PromptArgument, PromptMessage, PromptRole, RenderedPrompt},
-    resources::{Resource, ResourceBody, ResourceContent, ResourceTemplate},
-    updates::{ResourceUpdate, ResourceUpdates},
-};
+pub(crate) mod apps;
+pub(crate) mod completions;
+pub(crate) mod error;
+pub(crate) mod list_cache;
+pub(crate) mod pages;
+pub(crate) mod prompts;
+pub(crate) mod request;
+pub(crate) mod resource_updates;
+pub(crate) mod resources;

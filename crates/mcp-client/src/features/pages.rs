@@ -6,9 +6,9 @@ use rmcp::model::{ClientRequest, PaginatedRequestParams};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{
-    FeatureError,
-    ask::{Asker, Capability},
+use crate::features::{
+    error::FeatureError,
+    request::{Asker, Capability},
 };
 
 /// A server whose list is longer than this many pages has lost its way.

@@ -10,12 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::ToolContent;
 
-use super::{
-    FeatureError, Listing,
-    ask::{Asker, Capability},
-    pages::{self, needed, text},
+use crate::features::{
+    error::FeatureError,
+    pages::{self, Listing, needed, text},
+    request::{Asker, Capability},
 };
-use crate::{convert, host::McpHost};
+use crate::{host::McpHost, tools::convert};
 
 /// A prompt that a server offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -9,10 +9,11 @@ use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolContent};
 
-use super::{
-    APP_MEDIA_TYPE, FeatureError, Listing,
-    ask::{Asker, Capability},
-    pages::{self, meta, needed, text},
+use crate::features::{
+    apps::APP_MEDIA_TYPE,
+    error::FeatureError,
+    pages::{self, Listing, meta, needed, text},
+    request::{Asker, Capability},
 };
 use crate::host::McpHost;
 

@@ -1,7 +1,7 @@
 //! The tokens of one server while it is used: taken from the store, renewed in time and once for all,
 //! asked for anew where that is possible without a person.
 
-mod kept;
+mod stored;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,13 +12,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::config::{ServerConfig, ServerTransport};
 
-use super::{
-    callback::LOGIN,
+use crate::auth::{
     challenge::{Challenge, add_scope},
     error::{AuthError, foreign},
-    fetch::Fetch,
-    guard::Guard,
-    login::Login,
+    fetch::{Fetch, guard::Guard},
+    login::{Login, callback::LOGIN},
     metadata::{Discovered, discover},
     settings::{AuthConfig, AuthOptions, GrantType},
     store::{GrantKey, StoredGrant, StoredTokens, now},
@@ -26,7 +24,7 @@ use super::{
 
 /// What a server said instead of an answer.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// 401: it wants a token, or another one. With its challenge, if there is one.
     Unauthorized(Option<String>),
     /// 403: the token does not have the scopes that the challenge names.
@@ -49,13 +47,13 @@ impl HeldSession {
         }))
     }
 
-    pub(super) fn session(&self) -> &Arc<Session> {
+    pub(crate) fn session(&self) -> &Arc<Session> {
         &self.session
     }
 }
 
 /// The tokens of one server.
-pub(super) struct Session {
+pub(crate) struct Session {
     name: String,
     url: Url,
     /// The address as it is configured, by which the store finds what belongs to it.
@@ -93,7 +91,7 @@ enum Origin {
 }
 
 #[derive(Clone)]
-pub(super) struct Current {
+pub(crate) struct Current {
     key: GrantKey,
     grant: StoredGrant,
 }
@@ -117,17 +115,17 @@ impl Current {
         tokens.is_some_and(StoredTokens::is_stale)
     }
 
-    pub(super) fn key(&self) -> &GrantKey {
+    pub(crate) fn key(&self) -> &GrantKey {
         &self.key
     }
 
-    pub(super) fn grant(&self) -> &StoredGrant {
+    pub(crate) fn grant(&self) -> &StoredGrant {
         &self.grant
     }
 }
 
 impl Session {
-    pub(super) fn of_server(
+    pub(crate) fn of_server(
         server: &ServerConfig,
         options: &AuthOptions,
     ) -> Result<Self, AuthError> {
@@ -162,7 +160,7 @@ impl Session {
         })
     }
 
-    pub(super) async fn fetch(&self) -> Result<&Fetch, AuthError> {
+    pub(in crate::auth) async fn fetch(&self) -> Result<&Fetch, AuthError> {
         self.fetch
             .get_or_try_init(async || {
                 // What a person has configured may be asked, wherever it is.
@@ -222,7 +220,7 @@ impl Session {
 
     /// The token for the next request, renewed if it is about to end; `None` if there is none, and the
     /// server is to say what it wants.
-    pub(super) async fn bearer(self: &Arc<Self>) -> Result<Option<SecretString>, AuthError> {
+    pub(crate) async fn bearer(self: &Arc<Self>) -> Result<Option<SecretString>, AuthError> {
         let Some(current) = self.current().await else {
             return Ok(None);
         };
@@ -248,7 +246,7 @@ impl Session {
     }
 
     /// The server took this token.
-    pub(super) fn accepted(&self, token: &SecretString) {
+    pub(crate) fn accepted(&self, token: &SecretString) {
         let mut known = self.known();
         if let Some((unproven, _)) = &known.unproven
             && is_same(Some(unproven), Some(token))
@@ -262,7 +260,7 @@ impl Session {
     ///
     /// It goes on if the request is given up: a person may be about to log in, and the next request finds
     /// the token.
-    pub(super) async fn refused(
+    pub(crate) async fn refused(
         self: &Arc<Self>,
         used: Option<SecretString>,
         refusal: Refusal,
@@ -387,7 +385,7 @@ impl Session {
             .ok_or_else(refused)
     }
 
-    pub(super) async fn discover(
+    pub(in crate::auth) async fn discover(
         &self,
         challenge: &Challenge,
         stored: &[Current],
@@ -428,7 +426,7 @@ impl Session {
         self.keep(login.key(), grant).await
     }
 
-    pub(super) async fn prepared<'a>(
+    pub(in crate::auth) async fn prepared<'a>(
         &'a self,
         discovered: &'a Discovered,
         before: Option<&'a Current>,
@@ -445,7 +443,7 @@ impl Session {
         })
     }
 
-    pub(super) async fn keep(
+    pub(in crate::auth) async fn keep(
         &self,
         key: GrantKey,
         grant: StoredGrant,
@@ -490,7 +488,7 @@ impl Session {
         }
     }
 
-    pub(super) fn config(&self) -> &AuthConfig {
+    pub(in crate::auth) fn config(&self) -> &AuthConfig {
         &self.config
     }
 }

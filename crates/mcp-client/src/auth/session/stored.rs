@@ -1,0 +1,149 @@
+//! What is in the store of one server's tokens, and renewing it.
+
+use std::sync::Arc;
+
+use secrecy::ExposeSecret;
+
+use crate::auth::session::{Current, Session, is_same};
+use crate::auth::{
+    error::{AuthError, foreign},
+    login::credentials,
+    metadata::Discovered,
+    store::{Registration, now},
+    token,
+};
+
+impl Session {
+    /// What is kept for the authorization server that the server names now. Its clients and tokens are
+    /// of no use anywhere else.
+    pub(in crate::auth) fn before(
+        &self,
+        stored: Vec<Current>,
+        discovered: &Discovered,
+    ) -> Result<Option<Current>, AuthError> {
+        let issuer = discovered.server.issuer();
+        let others = stored
+            .iter()
+            .find(|current| current.key.issuer != issuer)
+            .map(|current| current.key.issuer.clone());
+        let before = stored.into_iter().find(|current| {
+            current.key.issuer == issuer && current.key.resource == discovered.resource
+        });
+        // A configured client was registered with one authorization server. Where the configuration
+        // does not say with which, the first one counts.
+        let configured = self.config.client_id.is_some() && self.config.issuer.is_none();
+        match (before, others) {
+            (None, Some(expected)) if configured => Err(AuthError::IssuerChanged {
+                expected,
+                found: foreign(issuer),
+            }),
+            (before, _) => Ok(before),
+        }
+    }
+
+    /// Everything in the store that is of use with this configuration, the latest first.
+    pub(in crate::auth) async fn stored(&self) -> Result<Vec<Current>, AuthError> {
+        let of_this_client = |current: &Current| match &self.config.client_id {
+            Some(id) => current.grant.client.id == *id,
+            None => current.grant.client.registration != Registration::Configured,
+        };
+        let mut stored = self.stored_by_any_client().await?;
+        stored.retain(of_this_client);
+        Ok(stored)
+    }
+
+    /// Everything in the store for this server and principal.
+    pub(in crate::auth) async fn stored_by_any_client(&self) -> Result<Vec<Current>, AuthError> {
+        let principal = self.config.principal();
+        let found = self.options.store.find(&self.address, principal).await?;
+        let current = |(key, grant)| Current { key, grant };
+        Ok(found.into_iter().map(current).collect())
+    }
+
+    /// Revokes the refresh token, which ends what came of it, or else the access token.
+    pub(in crate::auth) async fn revoke(&self, current: &Current) -> Result<(), AuthError> {
+        let (Some(endpoint), Some(tokens)) =
+            (&current.grant.revocation_endpoint, &current.grant.tokens)
+        else {
+            return Ok(());
+        };
+        let fetch = self.fetch().await?;
+        let endpoint = fetch.guard.parse("revocation endpoint", endpoint)?;
+        let client = credentials(&current.grant.client, &self.config, &current.key.issuer);
+        let token = match &tokens.refresh {
+            Some(refresh) => (refresh, "refresh_token"),
+            None => (&tokens.access, "access_token"),
+        };
+        token::revoke(fetch, &endpoint, &client, token).await
+    }
+
+    /// New tokens by a refresh token, or those that somebody else got meanwhile. `None`: it takes a
+    /// login.
+    ///
+    /// It goes on if nobody waits any more: a refresh token works once, and the one that comes instead
+    /// must not be lost.
+    pub(crate) async fn renewed(
+        self: &Arc<Self>,
+        old: &Current,
+    ) -> Result<Option<Current>, AuthError> {
+        let (session, old) = (self.clone(), old.clone());
+        let renewal = tokio::spawn(async move { session.renew(&old).await });
+        renewal.await.unwrap_or_else(|_| Ok(None))
+    }
+
+    async fn renew(&self, old: &Current) -> Result<Option<Current>, AuthError> {
+        let store = &self.options.store;
+        let _turn = store.lock(&old.key).await?;
+        let stored = self.stored().await?;
+        let Some(mut current) = stored.into_iter().find(|stored| stored.key == old.key) else {
+            return Ok(None);
+        };
+        if !is_same(current.token(), old.token()) {
+            return Ok(Some(current));
+        }
+        let tokens = current.grant.tokens.as_ref();
+        let Some(refresh) = tokens.and_then(|tokens| tokens.refresh.clone()) else {
+            return Ok(None);
+        };
+        let fetch = self.fetch().await?;
+        let grant = &mut current.grant;
+        let endpoint = fetch.guard.parse("token endpoint", &grant.token_endpoint)?;
+        let parameters = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.expose_secret()),
+            ("resource", &current.key.resource),
+        ];
+        let client = credentials(&grant.client, &self.config, &current.key.issuer);
+        match token::request(fetch, &endpoint, &client, &parameters).await {
+            Ok(issued) => {
+                let mut tokens = issued.tokens;
+                // One that is not replaced stays good (RFC 6749, section 6).
+                tokens.refresh = tokens.refresh.or(Some(refresh));
+                grant.tokens = Some(tokens);
+                grant.issued_at = now();
+                store.save(&current.key, grant).await?;
+                Ok(Some(current))
+            }
+            // It was used, revoked, or is too old.
+            Err(AuthError::Refused { error, .. }) if error == "invalid_grant" => {
+                tracing::debug!(server = self.name, "the refresh token is not good any more");
+                grant.tokens = None;
+                store.save(&current.key, grant).await?;
+                Ok(None)
+            }
+            // The client is not known any more, so it is of no use to anybody.
+            Err(AuthError::Refused { error, .. })
+                if matches!(error.as_str(), "invalid_client" | "unauthorized_client") =>
+            {
+                tracing::debug!(
+                    server = self.name,
+                    error,
+                    "the client is not known any more"
+                );
+                store.remove(&current.key).await?;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

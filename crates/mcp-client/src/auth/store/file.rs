@@ -1,0 +1,212 @@
+//! Tokens in files that only their owner can read.
+
+use std::{
+    fmt,
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, ErrorKind, Write as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+use tokio::time::{Instant, sleep};
+
+use crate::auth::{
+    login::pkce::unguessable,
+    store::{
+        GrantKey, StoreError, StoreLock, StoredGrant, TokenStore, Turns, from_record, latest_first,
+        to_record,
+    },
+};
+
+/// How long another process may take to renew tokens; its requests have deadlines below that.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How often its lock is tried. A lock that is waited for in the kernel cannot be given up.
+const BETWEEN_TRIES: Duration = Duration::from_millis(25);
+
+/// Tokens in a folder of their own (mode 0700), one file (mode 0600) for each login, replaced as a
+/// whole. Several processes may share it.
+pub struct FileStore {
+    folder: PathBuf,
+    turns: Turns,
+}
+
+impl FileStore {
+    /// The store in this folder, which is made when something is kept. It must be used for nothing
+    /// else: its permissions are set.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            turns: Turns::default(),
+        }
+    }
+
+    /// The name says nothing about what is inside.
+    fn path(&self, key: &GrantKey, ending: &str) -> PathBuf {
+        let mut hash = Sha256::new();
+        for part in [&key.issuer, &key.resource, &key.principal] {
+            // The length keeps `ab` + `c` apart from `a` + `bc`.
+            hash.update(part.len().to_be_bytes());
+            hash.update(part.as_bytes());
+        }
+        let name = URL_SAFE_NO_PAD.encode(&hash.finalize()[..16]);
+        self.folder.join(format!("{name}.{ending}"))
+    }
+}
+
+impl fmt::Debug for FileStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileStore")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TokenStore for FileStore {
+    async fn find(
+        &self,
+        server: &str,
+        principal: &str,
+    ) -> Result<Vec<(GrantKey, StoredGrant)>, StoreError> {
+        let folder = self.folder.clone();
+        let mut found = in_background(&self.folder, move || read_all(&folder)).await?;
+        found.retain(|(key, grant)| key.principal == principal && grant.server == server);
+        latest_first(&mut found);
+        Ok(found)
+    }
+
+    async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError> {
+        let (folder, path) = (self.folder.clone(), self.path(key, "json"));
+        let record = to_record(key, grant);
+        let replaced = path.clone();
+        in_background(&path, move || {
+            make_private_folder(&folder)?;
+            replace(&folder, &replaced, record.expose_secret())
+        })
+        .await
+    }
+
+    async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError> {
+        let path = self.path(key, "json");
+        let removed = path.clone();
+        in_background(&path, move || match fs::remove_file(removed) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
+    async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError> {
+        let turn = self.turns.wait(key).await;
+        let (folder, path) = (self.folder.clone(), self.path(key, "lock"));
+        let opened = path.clone();
+        let file = in_background(&path, move || {
+            make_private_folder(&folder)?;
+            private_file(OpenOptions::new().write(true).create(true)).open(opened)
+        })
+        .await?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match file.try_lock() {
+                // The file stays: removing it would let two hold two locks of one name.
+                Ok(()) => return Ok(StoreLock::new((turn, file))),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    sleep(BETWEEN_TRIES).await;
+                }
+                Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path }),
+                Err(TryLockError::Error(source)) => return Err(StoreError::File { path, source }),
+            }
+        }
+    }
+}
+
+async fn in_background<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(io::Error::other("it was interrupted")))
+        .map_err(|source| StoreError::File {
+            path: path.to_owned(),
+            source,
+        })
+}
+
+fn read_all(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_none_or(|ending| ending != "json") {
+            continue;
+        }
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            // Removed since, by another process.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let Some(record) = from_record(&text) else {
+            tracing::warn!(path = %path.display(), "a file of tokens cannot be read");
+            continue;
+        };
+        found.push(record);
+    }
+    Ok(found)
+}
+
+/// All or nothing: whoever reads sees the old file or the new one.
+pub(crate) fn replace(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let temporary = folder.join(format!("{}.new", unguessable()));
+    let written = write_new(&temporary, text).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let mut file: File =
+        private_file(OpenOptions::new().write(true).create_new(true)).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+#[cfg(unix)]
+pub(crate) fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    options.mode(0o600)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+#[cfg(unix)]
+pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    // It may have been there before.
+    if fs::metadata(folder)?.permissions().mode() & 0o077 != 0 {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).create(folder)
+}

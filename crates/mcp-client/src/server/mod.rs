@@ -1,0 +1,13 @@
+//! One configured server: its process, its connection, its task and its state.
+
+pub(crate) mod connect;
+pub(crate) mod gate;
+pub(crate) mod hang_detection;
+pub(crate) mod logs;
+pub(crate) mod process;
+pub(crate) mod state;
+pub(crate) mod status;
+pub(crate) mod stderr;
+pub(crate) mod supervisor;
+#[cfg_attr(not(unix), path = "watchdog_elsewhere.rs")]
+pub(crate) mod watchdog;

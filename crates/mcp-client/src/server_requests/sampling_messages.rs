@@ -1,0 +1,174 @@
+//! Sampling in both directions: a server's conversation as a request to a model, and the model's answer
+//! as the server wants it (2025-11-25, "Sampling"; tools since that version).
+
+#![allow(deprecated, reason = "servers of both eras still ask for samples")]
+
+use std::{collections::HashMap, sync::Arc};
+
+use rmcp::model::{
+    AudioContent, CreateMessageRequestParams, CreateMessageResult, ImageContent, Role as McpRole,
+    SamplingMessage, SamplingMessageContentBlock as Block, Tool, ToolChoiceMode,
+};
+use switchboard_domain::{
+    ChatRequest, ChatResponse, FinishReason, Media, MediaSource, Message, Part, Role,
+    SampleRequest, Sampling, ToolChoice, ToolDefinition, ToolInput, ToolResult, ToolUse,
+};
+
+use crate::tools::convert;
+
+/// The protocol's words for why an answer ended; it takes any other too.
+const END_TURN: &str = CreateMessageResult::STOP_REASON_END_TURN;
+const MAX_TOKENS: &str = CreateMessageResult::STOP_REASON_END_MAX_TOKEN;
+const TOOL_USE: &str = CreateMessageResult::STOP_REASON_TOOL_USE;
+
+/// What `server` wants an answer to, of `most_tokens` at most. Fails with what breaks the rules of a
+/// conversation. `includeContext` is not heeded: what others said to the model is not the server's.
+pub(crate) fn request(
+    server: &str,
+    params: CreateMessageRequestParams,
+    most_tokens: u32,
+) -> Result<SampleRequest, String> {
+    params.validate()?;
+    let mut tool_names = HashMap::new();
+    let system = params.system_prompt.map(Message::system);
+    let said = params
+        .messages
+        .into_iter()
+        .map(|message| self::message(message, &mut tool_names));
+    let mut request = ChatRequest::new(system.into_iter().chain(said));
+    request.tools = params
+        .tools
+        .unwrap_or_default()
+        .into_iter()
+        .map(|tool| Arc::new(self::tool(tool)))
+        .collect();
+    request.tool_choice = match params.tool_choice.and_then(|choice| choice.mode) {
+        Some(ToolChoiceMode::Required) => ToolChoice::Required,
+        Some(ToolChoiceMode::None) => ToolChoice::None,
+        _ => ToolChoice::Auto,
+    };
+    request.sampling = Sampling {
+        // By way of text: 0.7 is to stay 0.7.
+        temperature: params
+            .temperature
+            .and_then(|temperature| temperature.to_string().parse().ok()),
+        stop: params.stop_sequences.unwrap_or_default(),
+        ..Sampling::default()
+    };
+    request.max_output_tokens = Some(params.max_tokens.min(most_tokens));
+    let preferences = params.model_preferences.unwrap_or_default();
+    let hints = preferences.hints.unwrap_or_default();
+    Ok(SampleRequest {
+        server: server.to_owned(),
+        request,
+        model_hints: hints.into_iter().filter_map(|hint| hint.name).collect(),
+    })
+}
+
+/// The protocol has results of tools in messages of the user, which hold nothing else.
+fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -> Message {
+    let mut role = match message.role {
+        McpRole::User => Role::User,
+        McpRole::Assistant => Role::Assistant,
+    };
+    let mut parts = Vec::new();
+    for block in message.content.into_vec() {
+        parts.push(match block {
+            Block::Text(text) => Part::text(text.text),
+            Block::Image(image) => Part::Image(Media::base64(image.mime_type, image.data)),
+            Block::Audio(audio) => Part::Audio(Media::base64(audio.mime_type, audio.data)),
+            Block::ToolUse(used) => {
+                tool_names.insert(used.id.clone(), used.name.clone());
+                let input = ToolInput::from(used.input);
+                Part::ToolUse(ToolUse::new(used.id, used.name, input))
+            }
+            Block::ToolResult(result) => {
+                role = Role::Tool;
+                Part::ToolResult(ToolResult {
+                    name: tool_names
+                        .get(&result.tool_use_id)
+                        .cloned()
+                        .unwrap_or_default(),
+                    tool_use_id: result.tool_use_id,
+                    content: result.content.into_iter().map(convert::content).collect(),
+                    structured: result.structured_content.map(Arc::new),
+                    is_error: result.is_error.unwrap_or_default(),
+                })
+            }
+            // The protocol's types may grow.
+            other => Part::text(serde_json::to_string(&other).unwrap_or_default()),
+        });
+    }
+    Message::new(role, parts)
+}
+
+/// A tool of the server's conversation, which the server itself runs: no alias, no origin.
+fn tool(listed: Tool) -> ToolDefinition {
+    let name = listed.name.to_string();
+    ToolDefinition {
+        name,
+        origin: None,
+        ..convert::definition("", listed)
+    }
+}
+
+/// A model's answer. Fails with why there is none to give.
+pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, String> {
+    let mut blocks = Vec::new();
+    for part in response.message.parts {
+        blocks.push(match part {
+            Part::Text(text) => Block::text(text.text),
+            Part::Image(media) => match base64(media) {
+                Some((kind, data)) => Block::Image(ImageContent::new(data, kind)),
+                None => continue,
+            },
+            Part::Audio(media) => match base64(media) {
+                Some((kind, data)) => Block::Audio(AudioContent::new(data, kind)),
+                None => continue,
+            },
+            Part::ToolUse(used) => match used.input {
+                ToolInput::Object(input) => {
+                    Block::tool_use(used.id, used.name, input.into_object())
+                }
+                ToolInput::Malformed { reason, .. } => {
+                    return Err(format!(
+                        "the model's call of `{}` cannot be used: {reason}",
+                        used.name
+                    ));
+                }
+            },
+            // What it thought, and what its provider needs back, is not for the server.
+            _ => continue,
+        });
+    }
+    let reason = match &response.finish {
+        FinishReason::Stop => END_TURN,
+        FinishReason::Length => MAX_TOKENS,
+        FinishReason::ToolUse => TOOL_USE,
+        other => other.as_str(),
+    }
+    .to_owned();
+    let message = match <[Block; 1]>::try_from(blocks) {
+        // Servers of before 2025-11-25 take a single piece only.
+        Ok([block]) => SamplingMessage::new(McpRole::Assistant, block),
+        Err(blocks) if blocks.is_empty() => match response.finish {
+            FinishReason::Stop | FinishReason::Length => SamplingMessage::assistant_text(""),
+            _ => return Err(format!("the model gave no answer ({reason})")),
+        },
+        Err(blocks) => SamplingMessage::new_multiple(McpRole::Assistant, blocks),
+    };
+    let model = response.model.unwrap_or_else(|| "unknown".to_owned());
+    Ok(CreateMessageResult::new(message, model).with_stop_reason(reason))
+}
+
+/// The media type and the bytes; an address is of no use to the server.
+fn base64(media: Media) -> Option<(String, String)> {
+    match media.source {
+        MediaSource::Base64(data) => Some((media.media_type, data)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "sampling_messages_tests.rs"]
+mod tests;

@@ -1,0 +1,276 @@
+//! From MCP's words to ours. Strict about what cannot be done without, lenient about the rest.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolResult, ContentBlock, ResourceContents, Tool, ToolAnnotations as McpAnnotations,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use switchboard_domain::{
+    Media, ToolAnnotations, ToolContent, ToolDefinition, ToolOrigin, ToolOutput,
+};
+
+use crate::{features::apps::Audience, tools::names::alias};
+
+/// A tool as its server lists it, and whom it is for.
+pub(crate) struct Listed {
+    pub(crate) tool: ToolDefinition,
+    pub(crate) audience: Audience,
+}
+
+/// A tool as rmcp read it.
+pub(crate) fn tool(server: &str, tool: Tool) -> Listed {
+    let audience = match &tool.meta {
+        Some(meta) => Audience::of(&meta.0),
+        None => Audience::EVERYBODY,
+    };
+    Listed {
+        tool: definition(server, tool),
+        audience,
+    }
+}
+
+pub(crate) fn definition(server: &str, tool: Tool) -> ToolDefinition {
+    let annotations = tool.annotations.unwrap_or_default();
+    let schema = |schema: Arc<Map<String, Value>>| Value::Object(Arc::unwrap_or_clone(schema));
+    ToolDefinition {
+        name: alias(server, &tool.name),
+        title: tool.title.or_else(|| annotations.title.clone()),
+        description: tool.description.unwrap_or_default().into_owned(),
+        input_schema: schema(tool.input_schema),
+        output_schema: tool.output_schema.map(schema),
+        annotations: self::annotations(&annotations),
+        origin: Some(ToolOrigin {
+            server: server.to_owned(),
+            tool: tool.name.into_owned(),
+        }),
+        // What is configured, not what a server says: whoever makes the list knows.
+        sequential: false,
+    }
+}
+
+/// A tool that came in a list which rmcp could not read as a whole. Without a name or an object as
+/// input schema it cannot be called; anything else that is wrong with it is left out.
+pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<Listed, String> {
+    if let Ok(tool) = Tool::deserialize(listed) {
+        return Ok(self::tool(server, tool));
+    }
+    let text = |key: &str| listed.get(key).and_then(Value::as_str).map(str::to_owned);
+    let Some(name) = text("name").filter(|name| !name.is_empty()) else {
+        return Err("one tool has no name".to_owned());
+    };
+    let Some(input_schema @ Value::Object(_)) = listed.get("inputSchema") else {
+        return Err(format!(
+            "tool `{name}` has no JSON object as its inputSchema"
+        ));
+    };
+    let hints = listed.get("annotations");
+    let hint = |key: &str| {
+        hints
+            .and_then(|hints| hints.get(key))
+            .and_then(Value::as_bool)
+    };
+    let meta = listed.get("_meta").and_then(Value::as_object);
+    let audience = meta.map_or(Audience::EVERYBODY, Audience::of);
+    let tool = ToolDefinition {
+        name: alias(server, &name),
+        title: text("title"),
+        description: text("description").unwrap_or_default(),
+        input_schema: input_schema.clone(),
+        output_schema: listed
+            .get("outputSchema")
+            .filter(|schema| schema.is_object())
+            .cloned(),
+        annotations: ToolAnnotations {
+            read_only: hint("readOnlyHint"),
+            destructive: hint("destructiveHint"),
+            idempotent: hint("idempotentHint"),
+            open_world: hint("openWorldHint"),
+        },
+        origin: Some(ToolOrigin {
+            server: server.to_owned(),
+            tool: name,
+        }),
+        // What is configured, not what a server says: whoever makes the list knows.
+        sequential: false,
+    };
+    Ok(Listed { tool, audience })
+}
+
+fn annotations(hints: &McpAnnotations) -> ToolAnnotations {
+    ToolAnnotations {
+        read_only: hints.read_only_hint,
+        destructive: hints.destructive_hint,
+        idempotent: hints.idempotent_hint,
+        open_world: hints.open_world_hint,
+    }
+}
+
+/// A result as rmcp read it.
+pub(crate) fn output(result: CallToolResult) -> ToolOutput {
+    ToolOutput {
+        content: result.content.into_iter().map(content).collect(),
+        structured: result.structured_content,
+        is_error: result.is_error.unwrap_or_default(),
+    }
+}
+
+/// A result that rmcp could not read as one, mostly for one piece of a kind that it does not know.
+pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
+    let known = ["content", "structuredContent", "isError"];
+    let Some(fields) = result
+        .as_object_mut()
+        .filter(|fields| known.iter().any(|key| fields.contains_key(*key)))
+    else {
+        return ToolOutput {
+            content: vec![ToolContent::Unknown { value: result }],
+            ..ToolOutput::default()
+        };
+    };
+    let content = match fields.remove("content") {
+        Some(Value::Array(pieces)) => pieces.into_iter().map(content_from_json).collect(),
+        Some(Value::String(text)) => vec![ToolContent::Text { text }],
+        None | Some(Value::Null) => Vec::new(),
+        Some(piece) => vec![content_from_json(piece)],
+    };
+    ToolOutput {
+        content,
+        structured: fields.remove("structuredContent"),
+        is_error: fields.get("isError").and_then(Value::as_bool) == Some(true),
+    }
+}
+
+pub(crate) fn content_from_json(piece: Value) -> ToolContent {
+    match ContentBlock::deserialize(&piece) {
+        Ok(block) => content(block),
+        Err(_) => ToolContent::Unknown { value: piece },
+    }
+}
+
+pub(crate) fn content(block: ContentBlock) -> ToolContent {
+    match block {
+        ContentBlock::Text(text) => ToolContent::Text { text: text.text },
+        ContentBlock::Image(image) => {
+            ToolContent::Image(Media::base64(image.mime_type, image.data))
+        }
+        ContentBlock::Audio(audio) => {
+            ToolContent::Audio(Media::base64(audio.mime_type, audio.data))
+        }
+        ContentBlock::Resource(embedded) => match embedded.resource {
+            ResourceContents::TextResourceContents {
+                uri,
+                mime_type,
+                text,
+                ..
+            } => ToolContent::Resource {
+                uri,
+                media_type: mime_type,
+                text: Some(text),
+                blob: None,
+            },
+            ResourceContents::BlobResourceContents {
+                uri,
+                mime_type,
+                blob,
+                ..
+            } => ToolContent::Resource {
+                uri,
+                media_type: mime_type,
+                text: None,
+                blob: Some(blob),
+            },
+            other => unknown(&other),
+        },
+        ContentBlock::ResourceLink(link) => ToolContent::ResourceLink {
+            uri: link.uri,
+            name: link.name,
+            media_type: link.mime_type,
+            description: link.description,
+        },
+        other => unknown(&other),
+    }
+}
+
+fn unknown(content: &impl serde::Serialize) -> ToolContent {
+    ToolContent::Unknown {
+        value: serde_json::to_value(content).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_content_is_kept() {
+        let result = json!({
+            "content": [
+                {"type": "text", "text": "one"},
+                {"type": "image", "data": "AA==", "mimeType": "image/png"},
+                {"type": "audio", "data": "BB==", "mimeType": "audio/wav"},
+                {"type": "resource", "resource": {"uri": "f:/a", "mimeType": "text/plain", "text": "t"}},
+                {"type": "resource", "resource": {"uri": "f:/b", "blob": "CC=="}},
+                {"type": "resource_link", "uri": "f:/c", "name": "c", "description": "d"},
+            ],
+            "structuredContent": {"n": 1},
+            "isError": true,
+        });
+        let read = output(serde_json::from_value(result.clone()).unwrap());
+        assert_eq!(read, output_from_json(result));
+        insta::assert_json_snapshot!(read);
+    }
+
+    #[test]
+    fn what_is_not_known_is_kept_as_it_came() {
+        let hologram = json!({"type": "hologram", "beams": 3});
+        let result = json!({"content": [{"type": "text", "text": "one"}, hologram]});
+        assert_eq!(
+            output_from_json(result).content,
+            [
+                ToolContent::text("one"),
+                ToolContent::Unknown { value: hologram }
+            ]
+        );
+        let odd = json!({"answer": 42});
+        assert_eq!(
+            output_from_json(odd.clone()).content,
+            [ToolContent::Unknown { value: odd }]
+        );
+        assert_eq!(
+            output_from_json(json!({"content": "plain", "isError": "no"})),
+            ToolOutput::text("plain")
+        );
+    }
+
+    #[test]
+    fn a_tool_needs_a_name_and_a_schema_and_loses_only_what_is_wrong() {
+        for (listed, expected) in [
+            (json!({"inputSchema": {}}), "one tool has no name"),
+            (
+                json!({"name": "t", "inputSchema": null}),
+                "tool `t` has no JSON object",
+            ),
+            (json!({"name": "t"}), "tool `t` has no JSON object"),
+            (json!(7), "one tool has no name"),
+        ] {
+            let error = tool_from_json("s", &listed).err().unwrap();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let listed = json!({
+            "name": "t", "description": 5, "inputSchema": {"type": "object"},
+            "outputSchema": "none",
+            "annotations": {"readOnlyHint": true, "destructiveHint": "maybe"},
+        });
+        let tool = tool_from_json("s", &listed).unwrap().tool;
+        assert_eq!(
+            (tool.name.as_str(), tool.description.as_str()),
+            ("s__t", "")
+        );
+        assert_eq!(tool.annotations.read_only, Some(true));
+        assert_eq!(tool.annotations.destructive, None);
+        assert_eq!(tool.output_schema, None);
+    }
+}

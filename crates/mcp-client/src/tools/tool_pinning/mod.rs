@@ -1,0 +1,5 @@
+//! Tool pins: fingerprints of tool definitions, compared within a run and between runs.
+
+pub(crate) mod fingerprint;
+pub(crate) mod pins;
+pub(crate) mod store;

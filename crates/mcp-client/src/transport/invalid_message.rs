@@ -1,0 +1,200 @@
+//! Server messages that cannot be parsed: repairs lone surrogates, and finds the request that an invalid
+//! answer belongs to, so that its call fails at once instead of waiting for its time-out.
+
+use memchr::memchr2;
+use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
+use serde_json::json;
+
+use crate::transport::http::shortened;
+
+/// The field of an error's `data` that holds what is wrong with an invalid answer.
+const INVALID_ANSWER: &str = "switchboard/invalid-answer";
+
+/// What an unparsable text still holds.
+pub(crate) enum Recovered {
+    /// The message with its lone surrogates replaced, or an error for the request that it answers.
+    Message(Box<ServerJsonRpcMessage>),
+    /// A request of the server with this id.
+    Request(RequestId),
+    /// Neither a request nor an answer.
+    Nothing,
+}
+
+/// Recovers what it can from a text that `error` says is not a message.
+pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
+    if let Some(repaired) = replace_lone_surrogates(text) {
+        match serde_json::from_slice(&repaired) {
+            Ok(message) => return Recovered::Message(Box::new(message)),
+            Err(other) => return recover_id(text, &other),
+        }
+    }
+    recover_id(text, error)
+}
+
+/// Finds the request that an invalid answer belongs to, or the id of an invalid request.
+fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
+    let fields = TopLevel::scan(text);
+    match fields.id {
+        // Programs also log JSON that has an id. Only JSON-RPC messages are answers.
+        Some(id) if fields.has_version && fields.has_outcome && !fields.has_method => {
+            let what = if error.is_data() {
+                "a valid JSON-RPC message"
+            } else {
+                "valid JSON"
+            };
+            // The error may repeat a text of the server.
+            let reason = format!("is not {what}: {}", shortened(&error.to_string()));
+            let error = invalid_answer(&reason);
+            Recovered::Message(Box::new(ServerJsonRpcMessage::error(error, Some(id))))
+        }
+        Some(id) if fields.has_method && (fields.has_version || error.is_data()) => {
+            Recovered::Request(id)
+        }
+        _ => Recovered::Nothing,
+    }
+}
+
+/// Returns the error that stands in for an invalid answer. `reason` is a clause such as
+/// `is not valid JSON: …`.
+pub(crate) fn invalid_answer(reason: &str) -> ErrorData {
+    let message = format!("its answer {reason}");
+    let data = json!({ INVALID_ANSWER: reason });
+    ErrorData::new(ErrorCode::PARSE_ERROR, message, Some(data))
+}
+
+/// Returns what is wrong with an invalid answer. Returns `None` for errors that the server itself sent.
+pub(crate) fn invalid_answer_reason(error: &ErrorData) -> Option<&str> {
+    error.data.as_ref()?.get(INVALID_ANSWER)?.as_str()
+}
+
+/// Replaces every surrogate escape without its other half by U+FFFD. Returns `None` if there are none.
+fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
+    let mut repaired: Option<Vec<u8>> = None;
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
+        at += found;
+        at += match surrogate(text, at) {
+            // A backslash and the character that it escapes.
+            None => 2,
+            Some(Surrogate::High)
+                if matches!(surrogate(text, at + ESCAPE), Some(Surrogate::Low)) =>
+            {
+                2 * ESCAPE
+            }
+            Some(_) => {
+                let repaired = repaired.get_or_insert_with(|| text.to_vec());
+                repaired[at..at + ESCAPE].copy_from_slice(br"\ufffd");
+                ESCAPE
+            }
+        };
+    }
+    repaired
+}
+
+/// The length of an escape such as `\ud800`.
+const ESCAPE: usize = 6;
+
+enum Surrogate {
+    High,
+    Low,
+}
+
+/// Returns which surrogate is escaped at this place, if one is.
+fn surrogate(text: &[u8], at: usize) -> Option<Surrogate> {
+    let digits = text.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
+    let [b'd' | b'D', second, rest @ ..] = digits else {
+        return None;
+    };
+    if !rest.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    match second {
+        b'8' | b'9' | b'a' | b'A' | b'b' | b'B' => Some(Surrogate::High),
+        b'c'..=b'f' | b'C'..=b'F' => Some(Surrogate::Low),
+        _ => None,
+    }
+}
+
+/// Fields of the top-level object of a text that need not be valid JSON.
+#[derive(Default)]
+struct TopLevel {
+    id: Option<RequestId>,
+    has_version: bool,
+    has_method: bool,
+    has_outcome: bool,
+}
+
+impl TopLevel {
+    /// Reads the text once, without recursion, up to the end of the object or of the text.
+    fn scan(text: &[u8]) -> Self {
+        let mut fields = Self::default();
+        let mut depth = 0_usize;
+        // The last string of the object itself, and the field whose value comes next.
+        let mut string: &[u8] = b"";
+        let mut field: Option<&[u8]> = None;
+        let mut at = 0;
+        while let Some(&byte) = text.get(at) {
+            let start = at;
+            at += 1;
+            match byte {
+                b'{' | b'[' => {
+                    if depth == 0 && byte == b'[' {
+                        return fields;
+                    }
+                    depth += 1;
+                }
+                b'}' | b']' if depth > 1 => depth -= 1,
+                b'}' | b']' => return fields,
+                b'"' => {
+                    at = end_of_string(text, at);
+                    if depth == 1 {
+                        string = &text[start..at];
+                        if field.take() == Some(br#""id""#) {
+                            fields.id = serde_json::from_slice(string).ok();
+                        }
+                    }
+                }
+                b':' if depth == 1 => {
+                    field = Some(string);
+                    match string {
+                        br#""jsonrpc""# => fields.has_version = true,
+                        br#""method""# => fields.has_method = true,
+                        br#""result""# | br#""error""# => fields.has_outcome = true,
+                        _ => {}
+                    }
+                }
+                b'-' | b'0'..=b'9' if depth == 1 => {
+                    let rest = &text[start..];
+                    let end = rest.iter().position(|byte| {
+                        !matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'e' | b'E')
+                    });
+                    let number = &rest[..end.unwrap_or(rest.len())];
+                    at = start + number.len();
+                    if field.take() == Some(br#""id""#) {
+                        fields.id = serde_json::from_slice(number).ok();
+                    }
+                }
+                b',' if depth == 1 => field = None,
+                byte if depth == 0 && !byte.is_ascii_whitespace() => return fields,
+                _ => {}
+            }
+        }
+        fields
+    }
+}
+
+/// Returns the place behind the closing quote of a string whose content begins at `at`.
+fn end_of_string(text: &[u8], mut at: usize) -> usize {
+    while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if text[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    text.len()
+}
+
+#[cfg(test)]
+#[path = "invalid_message_tests.rs"]
+mod tests;

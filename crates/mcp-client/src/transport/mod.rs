@@ -1,0 +1,11 @@
+//! Transports below rmcp: stdio, streamable HTTP and what both share.
+
+pub(crate) mod authorized_client;
+pub(crate) mod direct;
+pub(crate) mod http;
+pub(crate) mod http_post;
+pub(crate) mod instrumented_transport;
+pub(crate) mod invalid_message;
+pub(crate) mod open_requests;
+pub(crate) mod server_stream;
+pub(crate) mod stdio_transport;
