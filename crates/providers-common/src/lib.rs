@@ -53,6 +53,7 @@ pub mod ndjson;
 mod outgoing;
 pub mod plain;
 pub mod prompted;
+pub mod provider;
 pub mod recovery;
 mod repeated;
 pub mod retrying;

@@ -1,17 +1,26 @@
-//! Where the server is and who asks.
+//! The address, key and options of a server.
 
 use std::fmt;
 
-use http::Uri;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
+use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind};
-use switchboard_providers_common::TransportConfig;
+use switchboard_providers_common::{
+    Headers, TransportConfig,
+    provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_variable, redacted_address},
+};
 
-use crate::{GeminiOptions, ServerTool, percent};
+use crate::{
+    GeminiOptions, ServerTool,
+    error::ERRORS,
+    model::GenerateContent,
+    percent,
+    served::{MODELS_PATH, page},
+};
 
 /// Google's own address.
 pub const GEMINI_BASE_URL: &str = "https://generativelanguage.googleapis.com";
-/// The version of the API that has all that this crate asks for.
+/// The default version of the API: `v1` lacks features that this crate requests.
 pub const DEFAULT_API_VERSION: &str = "v1beta";
 /// The environment variables with the key; the first wins, as in the official SDK.
 pub const API_KEY_VARIABLES: [&str; 2] = ["GOOGLE_API_KEY", "GEMINI_API_KEY"];
@@ -33,21 +42,21 @@ pub const API_VERSION_VARIABLE: &str = "GOOGLE_GENAI_API_VERSION";
 /// ```
 #[derive(Clone)]
 pub struct GeminiConfig {
-    /// The name of the entry, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
+    /// The provider's name, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
-    /// The key, sent as `x-goog-api-key`. A server of one's own may need none.
+    /// The key, sent as `x-goog-api-key`. Required for Google's own address.
     pub api_key: Option<SecretString>,
-    /// The address, up to but without the version; one that ends with a version (`/v1beta`) is taken
-    /// as it is.
+    /// The address without the version. An address that ends with a version (`/v1beta`) is used
+    /// unchanged.
     pub base_url: String,
     /// The version of the API: `v1beta`, `v1` or `v1alpha`.
     pub api_version: String,
-    /// Whether answers are asked for as streams (`:streamGenerateContent`) unless a request wants its
-    /// answer whole. Off for servers that give them only as a whole (`:generateContent`).
+    /// Whether answers are requested as streams (`:streamGenerateContent`) unless a request asks for
+    /// a whole answer. Off for servers that support only `:generateContent`.
     pub streaming: bool,
-    /// What the mapping is told beside the request.
+    /// Options of the mapping.
     pub options: GeminiOptions,
-    /// Time-outs, retries and the like.
+    /// Time-outs and the retry policy.
     pub transport: TransportConfig,
 }
 
@@ -56,7 +65,7 @@ impl fmt::Debug for GeminiConfig {
         f.debug_struct("GeminiConfig")
             .field("provider", &self.provider)
             .field("api_key", &self.api_key)
-            .field("base_url", &self.shown())
+            .field("base_url", &redacted_address(&self.base_url))
             .field("api_version", &self.api_version)
             .field("streaming", &self.streaming)
             .field("options", &self.options)
@@ -66,15 +75,12 @@ impl fmt::Debug for GeminiConfig {
 }
 
 impl GeminiConfig {
-    /// Google itself.
+    /// The configuration for Google's own API.
     pub fn new(api_key: impl Into<SecretString>) -> Self {
-        Self {
-            api_key: Some(api_key.into()),
-            ..Self::compatible("gemini", GEMINI_BASE_URL)
-        }
+        Self::compatible("gemini", GEMINI_BASE_URL).with_api_key(api_key)
     }
 
-    /// Another server that speaks the wire, without a key.
+    /// The configuration for another server that speaks the wire, without a key.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -87,29 +93,52 @@ impl GeminiConfig {
         }
     }
 
-    /// Reads `GOOGLE_API_KEY` or `GEMINI_API_KEY`, `GOOGLE_GEMINI_BASE_URL` and
-    /// `GOOGLE_GENAI_API_VERSION`, as the official SDK does. An empty variable counts as unset.
-    ///
-    /// Fails with [`ModelErrorKind::Configuration`] when the key is missing for Google's own address;
-    /// a server at another address may need none.
-    pub fn from_env() -> Result<Self, ModelError> {
-        Self::from_lookup(|name| std::env::var(name).ok())
+    /// Sets the key. A blank key counts as none.
+    #[must_use]
+    pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
+        self.api_key = Some(api_key.into()).filter(|key| !is_blank(key));
+        self
     }
 
-    /// [`from_env`](Self::from_env) with another source of variables.
-    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let get = |name: &str| {
-            let value = lookup(name)?.trim().to_owned();
-            (!value.is_empty()).then_some(value)
-        };
+    /// Whether the address is Google's own.
+    pub fn is_google(&self) -> bool {
+        self.is_on_host("generativelanguage.googleapis.com")
+    }
+
+    /// Returns the path of a model: `models/{name}`, or the name itself if it is a path
+    /// (`tunedModels/…`).
+    ///
+    /// Fails with [`ModelErrorKind::InvalidRequest`] for a name that leads to another path.
+    pub(crate) fn model_path(&self, name: &str) -> Result<String, ModelError> {
+        let is_wrong = |segment: &str| matches!(segment, "" | "." | "..");
+        if name.split('/').any(is_wrong) {
+            let kind = ModelErrorKind::InvalidRequest {
+                field: Some("model".to_owned()),
+            };
+            let message = format!("`{name}` is not a model name");
+            return Err(ModelError::new(&self.provider, kind, message));
+        }
+        let is_path = name.starts_with("models/") || name.starts_with("tunedModels/");
+        let root = if is_path { "" } else { "models/" };
+        Ok(format!("{root}{}", percent::encoded(name, b'/')))
+    }
+}
+
+impl ProviderConfig for GeminiConfig {
+    type DefaultWire = GenerateContent;
+
+    const MODELS_PATH: &'static str = MODELS_PATH;
+
+    /// Reads `GOOGLE_API_KEY` or `GEMINI_API_KEY`, `GOOGLE_GEMINI_BASE_URL` and
+    /// `GOOGLE_GENAI_API_VERSION`.
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+        let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| GEMINI_BASE_URL.to_owned());
-        let mut config = Self {
-            api_key: API_KEY_VARIABLES
-                .iter()
-                .find_map(|name| get(name))
-                .map(SecretString::from),
-            ..Self::compatible("gemini", base_url)
-        };
+        let mut config = Self::compatible("gemini", base_url);
+        config.api_key = API_KEY_VARIABLES
+            .iter()
+            .find_map(|name| get(name))
+            .map(SecretString::from);
         if let Some(version) = get(API_VERSION_VARIABLE) {
             config.api_version = version;
         }
@@ -117,32 +146,15 @@ impl GeminiConfig {
         Ok(config)
     }
 
-    /// The same with a key; an empty one counts as none.
-    #[must_use]
-    pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
-        let api_key = api_key.into();
-        self.api_key = (!api_key.expose_secret().trim().is_empty()).then_some(api_key);
-        self
+    fn provider(&self) -> &str {
+        &self.provider
     }
 
-    /// The same with other options.
-    #[must_use]
-    pub fn with_options(mut self, options: GeminiOptions) -> Self {
-        self.options = options;
-        self
+    fn base_url(&self) -> &str {
+        &self.base_url
     }
 
-    /// Whether the address is Google's own.
-    pub fn is_google(&self) -> bool {
-        let uri = self.base_url.parse::<Uri>();
-        uri.is_ok_and(|uri| {
-            uri.host()
-                .is_some_and(|host| host.eq_ignore_ascii_case("generativelanguage.googleapis.com"))
-        })
-    }
-
-    /// The address of an endpoint under the base and the version.
-    pub(crate) fn endpoint(&self, path: &str) -> String {
+    fn endpoint(&self, path: &str) -> String {
         let base = self.base_url.trim_end_matches('/');
         let last = base.rsplit('/').next().unwrap_or_default();
         let digit = last.strip_prefix('v').and_then(|it| it.bytes().next());
@@ -153,78 +165,52 @@ impl GeminiConfig {
         }
     }
 
-    /// The path of a model: `models/{name}`, or what the name itself says (`tunedModels/…`).
-    ///
-    /// Fails with [`ModelErrorKind::InvalidRequest`] for a name that would lead elsewhere.
-    pub(crate) fn model_path(&self, name: &str) -> Result<String, ModelError> {
-        let is_wrong = |segment: &str| matches!(segment, "" | "." | "..");
-        if name.split('/').any(is_wrong) {
-            let kind = ModelErrorKind::InvalidRequest {
-                field: Some("model".to_owned()),
-            };
-            let message = format!("`{name}` is no name of a model");
-            return Err(ModelError::new(&self.provider, kind, message));
-        }
-        let is_path = name.starts_with("models/") || name.starts_with("tunedModels/");
-        let root = if is_path { "" } else { "models/" };
-        Ok(format!("{root}{}", percent::encoded(name, b'/')))
-    }
-
-    /// The address without what may hold a secret.
-    fn shown(&self) -> &str {
-        let address = self.base_url.split(['?', '#']).next().unwrap_or_default();
-        if address.contains('@') {
-            "[hidden]"
-        } else {
-            address
+    fn headers(&self) -> Headers {
+        match self.api_key.as_ref().filter(|key| !is_blank(key)) {
+            Some(key) => Headers::new().with_secret("x-goog-api-key", key),
+            None => Headers::new(),
         }
     }
 
-    /// The key, unless it is blank.
-    pub(crate) fn key(&self) -> Option<&SecretString> {
-        let key = self.api_key.as_ref();
-        key.filter(|key| !key.expose_secret().trim().is_empty())
+    fn transport(&self) -> TransportConfig {
+        self.transport.clone()
     }
 
-    /// Whether a server can be asked with it.
-    pub(crate) fn check(&self) -> Result<(), ModelError> {
-        // Addresses are shown in messages and logs.
-        if self.base_url.contains(['@', '?', '#']) {
-            return Err(self.wrong(
-                "the address holds a user, a password or a query: give the key as `api_key`",
-            ));
-        }
-        let uri = self.base_url.parse::<Uri>();
-        let is_address = uri.is_ok_and(|uri| {
-            matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
-        });
-        if !is_address {
-            return Err(self.wrong(format!(
-                "`{}` is no address: write it with http:// or https://",
-                self.shown()
-            )));
+    fn errors(&self) -> &'static ErrorTable {
+        &ERRORS
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        self.check_address("it must begin with http:// or https://")?;
+        if self.base_url.contains(['?', '#']) {
+            let message = "the address contains a query: set the key as `api_key` instead";
+            return Err(self.configuration_error(message));
         }
         let is_version = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'/';
         if !self.api_version.bytes().all(is_version) {
-            return Err(self.wrong("the version of the API is a word such as v1beta"));
+            let message = "the API version must be a word such as v1beta";
+            return Err(self.configuration_error(message));
         }
         if let Some(fault) = self.options.server_tools.iter().find_map(ServerTool::fault) {
-            return Err(self.wrong(fault));
+            return Err(self.configuration_error(fault));
         }
-        if self.key().is_none() && self.is_google() {
+        if self.api_key.as_ref().is_none_or(is_blank) && self.is_google() {
             let [first, second] = API_KEY_VARIABLES;
-            return Err(self.wrong(format!("no key for Gemini: set {second} or {first}")));
+            let message = format!("there is no key for Gemini: set {second} or {first}");
+            return Err(self.configuration_error(message));
         }
         Ok(())
     }
 
-    fn wrong(&self, message: impl Into<String>) -> ModelError {
-        ModelError::new(&self.provider, ModelErrorKind::Configuration, message)
+    fn read_models(&self, body: &Value) -> Option<ModelPage> {
+        page(body)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret as _;
+
     use super::*;
 
     fn from(variables: &[(&str, &str)]) -> Result<GeminiConfig, ModelError> {
@@ -235,7 +221,10 @@ mod tests {
     }
 
     fn key(config: &GeminiConfig) -> &str {
-        config.key().map_or("", |key| key.expose_secret())
+        config
+            .api_key
+            .as_ref()
+            .map_or("", |key| key.expose_secret())
     }
 
     #[test]

@@ -1,96 +1,95 @@
-//! Answers that the API gives in several requests.
+//! Answers that take several requests.
 //!
 //! An answer that reaches the API's limit per request ends with `CONTINUATION` and a token. The same
-//! request with that token brings the rest, which is read as if one stream had brought it all, as the
-//! official SDK does.
+//! request with that token returns the rest. All parts are read as one stream, as in the official
+//! SDK.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value};
-use switchboard_domain::{Delivery, ModelError, ModelErrorKind};
-use switchboard_providers_common::ByteStream;
+use switchboard_domain::{ModelError, ModelErrorKind};
+use switchboard_providers_common::{
+    ByteStream, HttpAnswer, MAX_FRAME_BYTES, provider::SentRequest, read_to_end,
+};
 
-use crate::GeminiClient;
+use crate::GeminiModel;
 
-/// Requests for one answer at most, so that no server keeps a client for ever.
-const MAX_HOPS: u32 = 32;
+/// Maximum number of requests for one answer.
+const MAX_REQUESTS: u32 = 32;
 
-/// What the decoder, which meets the token, and the body, which asks for the rest, share.
+/// State shared by the decoder, which reads the token, and the body, which requests the rest.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Continuation(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     token: Option<String>,
-    hop: u32,
+    further_requests: u32,
 }
 
 impl Continuation {
-    /// Asks for what comes after `token`; `false` if it was asked too often.
-    pub(crate) fn ask(&self, token: &str) -> bool {
+    /// Requests what follows `token`. Returns `false` if the limit of requests is reached.
+    pub(crate) fn request(&self, token: &str) -> bool {
         let mut state = self.state();
-        let may = state.hop.saturating_add(1) < MAX_HOPS;
-        if may {
+        let is_allowed = state.further_requests.saturating_add(1) < MAX_REQUESTS;
+        if is_allowed {
             state.token = Some(token.to_owned());
         }
-        may
+        is_allowed
     }
 
-    /// How many requests were made after the first.
-    pub(crate) fn hop(&self) -> u32 {
-        self.state().hop
+    /// Returns the number of requests after the first.
+    pub(crate) fn further_requests(&self) -> u32 {
+        self.state().further_requests
     }
 
+    /// Takes the token of the next request and counts that request.
     pub(crate) fn take(&self) -> Option<String> {
         let mut state = self.state();
         let token = state.token.take()?;
-        state.hop = state.hop.saturating_add(1);
+        state.further_requests = state.further_requests.saturating_add(1);
         Some(token)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that is done under the lock leaves it half done.
+        // The state is valid after every step under the lock, also after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where the rest of an answer comes from.
+/// The source of the rest of an answer.
 pub(crate) struct Source {
-    pub(crate) client: GeminiClient,
-    /// The model, in the server's words.
-    pub(crate) model: Arc<str>,
-    /// How the first answer was asked for, and so the rest.
-    pub(crate) delivery: Delivery,
-    /// The body of the first request.
-    pub(crate) body: Bytes,
+    pub(crate) model: GeminiModel,
+    /// The first request.
+    pub(crate) sent: SentRequest,
     pub(crate) continuation: Continuation,
 }
 
-/// The events of an answer, of which `first` is the beginning.
-pub(crate) fn continued(source: Source, first: ByteStream) -> ByteStream {
-    let hops = Hops {
+/// Returns the server-sent events of an answer that begins with `first`.
+pub(crate) fn continued(source: Source, first: HttpAnswer) -> ByteStream {
+    let parts = Parts {
+        current: Some(events(source.model.provider(), first)),
         source,
-        current: Some(first),
         at_line_end: false,
     };
-    Box::pin(stream::unfold(hops, Hops::next))
+    Box::pin(stream::unfold(parts, Parts::next))
 }
 
-struct Hops {
+struct Parts {
     source: Source,
-    /// `None` between two requests, and at the end.
+    /// The body being read. `None` between two requests, and at the end.
     current: Option<ByteStream>,
     at_line_end: bool,
 }
 
-impl Hops {
+impl Parts {
     async fn next(mut self) -> Option<(Result<Bytes, ModelError>, Self)> {
         loop {
             let Some(current) = &mut self.current else {
                 let token = self.source.continuation.take()?;
-                match self.source.ask(token).await {
+                match self.source.request(token).await {
                     Ok(rest) => self.current = Some(rest),
                     Err(error) => return Some((Err(error), self)),
                 }
@@ -107,12 +106,12 @@ impl Hops {
                     self.current = None;
                     return Some((Err(error), self));
                 }
-                // Cut off within a line: the rest would be read into it.
+                // The body ends within a line: the rest would be read as part of it.
                 None if !self.at_line_end => return None,
                 None => {
                     self.current = None;
-                    // The last event may lack its closing line, and has to be read before the token
-                    // in it is asked for.
+                    // The last event may lack its closing line. It must be read before the token in
+                    // it is used.
                     return Some((Ok(Bytes::from_static(b"\n\n")), self));
                 }
             }
@@ -121,32 +120,58 @@ impl Hops {
 }
 
 impl Source {
-    async fn ask(&self, token: String) -> Result<ByteStream, ModelError> {
-        let provider = &self.client.config().provider;
-        // The answer has begun, whatever is wrong now.
-        let broken_off = |error: ModelError| {
-            let message = format!(
-                "the rest of the answer could not be had: {}",
-                error.message()
-            );
-            let id = error.request_id().map(str::to_owned);
-            let status = error.status();
-            let broken = ModelError::new(provider, ModelErrorKind::Interrupted, message)
-                .with_request_id(id)
-                .with_source(error);
-            match status {
-                Some(status) => broken.with_status(status),
-                None => broken,
-            }
-        };
-        let body = with_token(&self.body, token).map_err(|fault| {
+    /// Sends the first request again with `token`. An error is [`ModelErrorKind::Interrupted`],
+    /// because the answer has begun.
+    async fn request(&self, token: String) -> Result<ByteStream, ModelError> {
+        let provider = self.model.provider();
+        let body = with_token(&self.sent.body, token).map_err(|fault| {
             let message = "the request could not be read again";
             ModelError::new(provider, ModelErrorKind::Interrupted, message).with_source(fault)
         })?;
-        let (client, model) = (&self.client, &self.model);
-        let opened = client.generate(model, self.delivery, body, false).await;
-        Ok(opened.map_err(broken_off)?.events)
+        let sent = SentRequest {
+            body,
+            ..self.sent.clone()
+        };
+        match self.model.send_again(&sent).await {
+            Ok(answer) => Ok(events(provider, answer)),
+            Err(error) => {
+                let message = format!("the rest of the answer is missing: {}", error.message());
+                let interrupted = ModelError::new(provider, ModelErrorKind::Interrupted, message)
+                    .with_request_id(error.request_id().map(str::to_owned));
+                let interrupted = match error.status() {
+                    Some(status) => interrupted.with_status(status),
+                    None => interrupted,
+                };
+                Err(interrupted.with_source(error))
+            }
+        }
     }
+}
+
+/// Returns the body of an answer as server-sent events. An answer that is one JSON document becomes
+/// one event.
+fn events(provider: &str, answer: HttpAnswer) -> ByteStream {
+    if !answer.is_whole() {
+        return answer.body;
+    }
+    let (provider, body) = (provider.to_owned(), answer.body);
+    Box::pin(stream::once(async move {
+        let document = read_to_end(&provider, body, MAX_FRAME_BYTES).await?;
+        Ok(Bytes::from(as_event(&document)))
+    }))
+}
+
+fn as_event(document: &[u8]) -> Vec<u8> {
+    let mut event = Vec::with_capacity(document.len() + 64);
+    // Line ends occur only between JSON values; within a string they are escaped.
+    let lines = document.split(|byte| matches!(byte, b'\n' | b'\r'));
+    for line in lines.filter(|line| !line.is_empty()) {
+        event.extend_from_slice(b"data: ");
+        event.extend_from_slice(line);
+        event.push(b'\n');
+    }
+    event.push(b'\n');
+    event
 }
 
 fn with_token(body: &[u8], token: String) -> Result<Bytes, serde_json::Error> {
@@ -160,23 +185,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_server_keeps_a_client_for_ever() {
+    fn the_number_of_requests_is_limited() {
         let continuation = Continuation::default();
-        let mut hops = 1;
-        while continuation.ask("t") {
+        let mut requests = 1;
+        while continuation.request("t") {
             assert_eq!(continuation.take().as_deref(), Some("t"));
-            hops += 1;
+            requests += 1;
         }
-        assert_eq!((hops, continuation.take()), (MAX_HOPS, None));
-        assert_eq!(continuation.hop(), MAX_HOPS - 1);
+        assert_eq!((requests, continuation.take()), (MAX_REQUESTS, None));
+        assert_eq!(continuation.further_requests(), MAX_REQUESTS - 1);
     }
 
     #[test]
-    fn the_rest_is_asked_for_with_the_same_request() {
+    fn the_rest_is_requested_with_the_same_body() {
         let body = with_token(br#"{"contents":[1],"tools":[]}"#, "dG9r".into()).unwrap();
         assert_eq!(
             body,
             r#"{"contents":[1],"tools":[],"continuationToken":"dG9r"}"#
         );
+    }
+
+    #[test]
+    fn a_document_becomes_one_event() {
+        let event = as_event(b"[{\r\n  \"a\": 1\n\n}]\n");
+        assert_eq!(event, b"data: [{\ndata:   \"a\": 1\ndata: }]\n\n");
     }
 }

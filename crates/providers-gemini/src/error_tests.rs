@@ -4,12 +4,14 @@ use ModelErrorKind::{
 };
 use http::HeaderMap;
 use serde_json::json;
+use switchboard_domain::ModelErrorKind;
+use switchboard_providers_common::{Classified, ErrorClassifier as _, HttpFailure};
 
 use super::*;
 
 fn classify(status: u16, body: &[u8]) -> Classified {
     let headers = HeaderMap::new();
-    GeminiErrors.classify(&HttpFailure {
+    ERRORS.classify(&HttpFailure {
         status,
         headers: &headers,
         body,
@@ -181,11 +183,11 @@ fn the_header_wins_over_the_body_about_when_to_come_back() {
         "UNAVAILABLE",
         &json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "9s"}]),
     );
-    let error = ApiError::from_body(&body).unwrap();
+    let error = ERRORS.find(&body).unwrap();
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     let busy = |retry_after| Overloaded { retry_after };
-    assert_eq!(error.classify(Some(503), None), busy(seconds(9)));
-    assert_eq!(error.classify(Some(503), seconds(2)), busy(seconds(2)));
+    assert_eq!(ERRORS.kind(&error, Some(503), None), busy(seconds(9)));
+    assert_eq!(ERRORS.kind(&error, Some(503), seconds(2)), busy(seconds(2)));
 }
 
 #[test]
@@ -197,12 +199,12 @@ fn case_07_an_error_without_a_numeric_code_is_read() {
             RateLimited { retry_after: None },
         ),
         (json!({"message": "m", "code": "503"}), BUSY),
-        (json!({"message": "m", "code": "UNAVAILABLE"}), Interrupted),
+        (json!({"message": "m", "code": "UNAVAILABLE"}), BUSY),
         (json!({"message": "m"}), Interrupted),
         (json!("text"), Interrupted),
     ] {
-        let read = ApiError::from_body(&json!([{"error": error}])).unwrap();
-        let found = read.in_band("gemini");
+        let read = ERRORS.find(&json!([{"error": error}])).unwrap();
+        let found = ERRORS.in_band("gemini", read);
         assert_eq!(found.kind, expected, "{error}");
         assert!(!found.message().is_empty());
     }
@@ -228,7 +230,7 @@ fn what_is_no_error_of_the_api_goes_by_its_status() {
         json!([]),
         json!(1),
     ] {
-        assert_eq!(ApiError::from_body(&nothing), None, "{nothing}");
+        assert_eq!(ERRORS.find(&nothing), None, "{nothing}");
     }
 }
 

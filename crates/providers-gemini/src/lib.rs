@@ -4,7 +4,6 @@
 //! | module | holds |
 //! |---|---|
 //! | [`model`] | [`GeminiModel`]: the port, joined from mapping and transport |
-//! | [`client`] | [`GeminiClient`]: one server, its models and their list |
 //! | [`config`] | [`GeminiConfig`]: where the server is and who asks |
 //! | [`options`] | [`GeminiOptions`]: what the mapping may be told beside the request |
 //! | [`generate`] | the mapping, pure: request, stream and whole answer |
@@ -23,7 +22,6 @@
 #![deny(missing_docs)]
 
 pub mod capabilities;
-pub mod client;
 pub mod config;
 mod continuation;
 mod error;
@@ -35,9 +33,12 @@ mod served;
 pub mod server_tool;
 
 pub use capabilities::capabilities;
-pub use client::GeminiClient;
 pub use config::GeminiConfig;
 pub use model::GeminiModel;
 pub use options::{GeminiOptions, SchemaForm};
-pub use served::ServedModel;
 pub use server_tool::ServerTool;
+use switchboard_providers_common::provider::HttpClient;
+pub use switchboard_providers_common::provider::{ProviderConfig, ServedModel};
+
+/// A client of one server, shared by its models.
+pub type GeminiClient = HttpClient<GeminiConfig>;

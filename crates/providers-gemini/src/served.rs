@@ -1,48 +1,29 @@
-//! Which models a server offers.
+//! The list of models.
 
 use serde_json::Value;
+use switchboard_providers_common::provider::{ModelPage, ServedModel};
 
-/// A model that a server offers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServedModel {
-    /// The server's name for it without `models/`, as
-    /// [`GeminiClient::model`](crate::GeminiClient::model) takes it.
-    pub name: String,
-    /// Its name for people.
-    pub display_name: Option<String>,
-    /// Tokens of the prompt.
-    pub context_window: Option<u64>,
-    /// Tokens it can write at most.
-    pub max_output_tokens: Option<u64>,
-    /// Whether it thinks.
-    pub thinking: Option<bool>,
-}
+use crate::percent;
 
-/// One page of the list.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Page {
-    pub(crate) models: Vec<ServedModel>,
-    /// Where the next begins.
-    pub(crate) next: Option<String>,
-}
+/// The path of the first page, relative to the API version.
+pub(crate) const MODELS_PATH: &str = "models?pageSize=1000";
 
-/// Reads the answer of `GET {base}/{version}/models`; `None` if it is none. Models that do not
-/// generate content (embeddings, video) are left out.
-pub(crate) fn page(body: &Value) -> Option<Page> {
-    let next = body.get("nextPageToken").and_then(Value::as_str);
+/// Reads the answer of `GET {base}/{version}/models`. Returns `None` if it is not such an answer.
+/// Models that do not generate content (embeddings, video) are left out.
+pub(crate) fn page(body: &Value) -> Option<ModelPage> {
+    let token = body.get("nextPageToken").and_then(Value::as_str);
     let models = match body.get("models") {
-        Some(models) => models.as_array()?.iter().filter_map(one).collect(),
+        Some(models) => models.as_array()?.iter().filter_map(model).collect(),
         // A page may be empty, and then has no list.
-        None if next.is_some() || body.as_object()?.is_empty() => Vec::new(),
+        None if token.is_some() || body.as_object()?.is_empty() => Vec::new(),
         None => return None,
     };
-    Some(Page {
-        models,
-        next: next.filter(|token| !token.is_empty()).map(str::to_owned),
-    })
+    let token = token.filter(|token| !token.is_empty());
+    let next = token.map(|it| format!("{MODELS_PATH}&pageToken={}", percent::encoded(it, b'-')));
+    Some(ModelPage { models, next })
 }
 
-fn one(entry: &Value) -> Option<ServedModel> {
+fn model(entry: &Value) -> Option<ServedModel> {
     let number = |name: &str| entry.get(name).and_then(Value::as_u64);
     let methods = entry.get("supportedGenerationMethods");
     let generates = methods.and_then(Value::as_array).is_none_or(|methods| {
@@ -54,13 +35,12 @@ fn one(entry: &Value) -> Option<ServedModel> {
     let name = name.strip_prefix("models/").unwrap_or(name);
     Some(ServedModel {
         name: Some(name).filter(|name| !name.is_empty())?.to_owned(),
-        display_name: entry
+        title: entry
             .get("displayName")
             .and_then(Value::as_str)
             .map(str::to_owned),
         context_window: number("inputTokenLimit"),
         max_output_tokens: number("outputTokenLimit"),
-        thinking: entry.get("thinking").and_then(Value::as_bool),
     })
 }
 
@@ -78,22 +58,19 @@ mod tests {
             {"name": "models/gemini-embedding-002", "supportedGenerationMethods": ["embedContent"]},
             {"name": "tunedModels/mine"}, {"name": "models/"}, {}, 3,
         ], "nextPageToken": "p2"});
-        let Page { models, next } = page(&body).unwrap();
+        let ModelPage { models, next } = page(&body).unwrap();
         let names: Vec<_> = models.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["gemini-3.8-flash", "tunedModels/mine"]);
         let flash = &models[0];
-        assert_eq!(flash.display_name.as_deref(), Some("Gemini 3.8 Flash"));
+        assert_eq!(flash.title.as_deref(), Some("Gemini 3.8 Flash"));
         assert_eq!(flash.context_window, Some(1_048_576));
-        assert_eq!(
-            (flash.max_output_tokens, flash.thinking),
-            (Some(65_536), Some(true))
-        );
+        assert_eq!(flash.max_output_tokens, Some(65_536));
         assert_eq!(models[1].context_window, None);
-        assert_eq!(next.as_deref(), Some("p2"));
+        assert_eq!(next.as_deref(), Some("models?pageSize=1000&pageToken=p2"));
     }
 
     #[test]
-    fn an_empty_list_is_one_and_anything_else_is_none() {
+    fn an_empty_list_is_accepted_and_another_document_is_not() {
         assert_eq!(page(&json!({})).unwrap().models, []);
         assert_eq!(page(&json!({"nextPageToken": "x"})).unwrap().models, []);
         for odd in [

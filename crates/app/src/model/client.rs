@@ -6,7 +6,9 @@ use secrecy::SecretString;
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelError, ModelErrorKind};
 use switchboard_providers_anthropic::{self as anthropic, AnthropicClient, AnthropicConfig};
 use switchboard_providers_common::{TextCalls, recovery::RecoveryForms};
-use switchboard_providers_gemini::{self as gemini, GeminiClient, GeminiConfig};
+use switchboard_providers_gemini::{
+    self as gemini, GeminiClient, GeminiConfig, ProviderConfig as _,
+};
 use switchboard_providers_offline::OfflinePlanner;
 use switchboard_providers_ollama::{self as ollama, OllamaClient, OllamaConfig, ToolsByPrompt};
 use switchboard_providers_openai::{self as openai, OpenAiClient, OpenAiConfig, Profile};

@@ -222,6 +222,18 @@ impl HttpTransport {
         self.post_body(&endpoint, body, classifier).await
     }
 
+    /// Sends `request` by POST in one attempt. The caller repeats it, as
+    /// [`retrying`](crate::retrying) does. As [`post`](HttpTransport::post) otherwise.
+    pub async fn post_once(
+        &self,
+        request: &HttpRequest,
+        classifier: &dyn ErrorClassifier,
+    ) -> Result<HttpAnswer, ModelError> {
+        let endpoint = self.endpoint(request)?;
+        let body = request.body.clone().unwrap_or_default();
+        self.post_once_to(&endpoint, body, classifier).await
+    }
+
     /// Checks the address and headers of `request`, once for all requests that go there. Its body is
     /// left alone.
     ///

@@ -5,7 +5,7 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, Opaque, Part, PartStart,
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
-use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
+use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt, provider::is_error};
 
 use super::{
     finish::{CONTINUATION, finish_reason, is_said},
@@ -15,10 +15,7 @@ use super::{
     plain::{PlainChunk, PlainPart},
     usage::UsageReport,
 };
-use crate::{
-    continuation::Continuation,
-    error::{ApiError, is_error},
-};
+use crate::{continuation::Continuation, error::ERRORS};
 
 /// After so many chunks in a row that were not plain, a server is not expected to send any.
 const MAX_ODD: u8 = 32;
@@ -152,7 +149,7 @@ impl GenerateDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         if let Some(error) = chunk.get("error").filter(|error| is_error(error)) {
-            return Err(ApiError::from_error(error).in_band(&self.model.provider));
+            return Err(ERRORS.in_band(&self.model.provider, ERRORS.read(error)));
         }
         self.next_hop();
         let known = [
@@ -223,7 +220,10 @@ impl GenerateDecoder {
 
     /// Notices when the chunks of another request begin.
     fn next_hop(&mut self) {
-        let hop = self.continuation.as_ref().map_or(0, Continuation::hop);
+        let hop = self
+            .continuation
+            .as_ref()
+            .map_or(0, Continuation::further_requests);
         if hop != self.hop {
             self.hop = hop;
             self.token = None;
@@ -299,7 +299,7 @@ impl GenerateDecoder {
         };
         // The same token again would bring the same piece again.
         let is_new = self.asked_with.as_ref() != Some(token);
-        let asked = word == CONTINUATION && is_new && continuation.ask(token);
+        let asked = word == CONTINUATION && is_new && continuation.request(token);
         if asked {
             self.asked_with = self.token.clone();
         }
@@ -634,8 +634,8 @@ impl WireDecoder for GenerateDecoder {
         let body: Value =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         if name == "error" {
-            let error = ApiError::from_body(&body).unwrap_or_default();
-            return Err(error.in_band(&self.model.provider));
+            let error = ERRORS.find(&body).unwrap_or_default();
+            return Err(ERRORS.in_band(&self.model.provider, error));
         }
         match body {
             Value::Object(chunk) => self.chunk(chunk, events),

@@ -1,0 +1,210 @@
+//! One server of a provider.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use serde_json::Value;
+use switchboard_domain::{ModelError, ModelErrorKind, ModelId};
+
+use super::{HttpModel, ProviderConfig, SentRequest, Wire};
+use crate::{
+    Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, RetryPolicy, read_to_end,
+};
+
+/// Maximum number of pages of a list of models.
+const MAX_PAGES: usize = 20;
+
+/// A connection pool for one server, shared by its models. Cloning it is cheap.
+pub struct HttpClient<C> {
+    server: Arc<Server<C>>,
+}
+
+#[derive(Debug)]
+struct Server<C> {
+    config: C,
+    transport: HttpTransport,
+    headers: Headers,
+}
+
+/// A model in a server's list of models.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServedModel {
+    /// The server's name of the model.
+    pub name: String,
+    /// The display name.
+    pub title: Option<String>,
+    /// Maximum number of tokens of the prompt. Some servers count the answer too.
+    pub context_window: Option<u64>,
+    /// Maximum number of tokens of an answer.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// One page of a list of models.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ModelPage {
+    /// The models of this page.
+    pub models: Vec<ServedModel>,
+    /// The path of the next page.
+    pub next: Option<String>,
+}
+
+impl<C: ProviderConfig> HttpClient<C> {
+    /// Creates a client. It does not connect yet.
+    ///
+    /// Fails with [`ModelErrorKind::Configuration`] when [`ProviderConfig::check`] does or a header
+    /// cannot be sent.
+    pub fn new(config: C) -> Result<Self, ModelError> {
+        config.check()?;
+        let headers = config.headers();
+        headers.check(config.provider())?;
+        let transport = HttpTransport::new(config.provider(), &config.transport())?;
+        let server = Server {
+            config,
+            transport,
+            headers,
+        };
+        Ok(Self {
+            server: Arc::new(server),
+        })
+    }
+
+    /// Returns the configuration.
+    pub fn config(&self) -> &C {
+        &self.server.config
+    }
+
+    /// Returns the model of that name on the provider's default wire. The server is not asked whether
+    /// it has it.
+    pub fn model(&self, name: impl Into<String>) -> HttpModel<C::DefaultWire> {
+        self.model_on(name)
+    }
+
+    /// Returns the model of that name on the wire `W`. The server is not asked whether it has it.
+    pub fn model_on<W: Wire<Config = C>>(&self, name: impl Into<String>) -> HttpModel<W> {
+        let id = ModelId::new(self.config().provider(), name.into());
+        HttpModel::with_client(self.clone(), id)
+    }
+
+    /// Requests the list of models, in the server's order, 20 pages at most.
+    ///
+    /// Fails with [`ModelErrorKind::Protocol`] if the answer is not a list of models.
+    pub async fn list_models(&self) -> Result<Vec<ServedModel>, ModelError> {
+        let mut models = Vec::new();
+        let mut path = C::MODELS_PATH.to_owned();
+        for _ in 0..MAX_PAGES {
+            let read = |body: &Value| self.config().read_models(body);
+            let page = self.get(&path, "a list of models", read).await?;
+            models.extend(page.models);
+            match page.next {
+                Some(next) if next != path => path = next,
+                _ => break,
+            }
+        }
+        Ok(models)
+    }
+
+    /// Requests the JSON document at `path` and reads it with `read`.
+    ///
+    /// Fails with [`ModelErrorKind::Protocol`] if `read` returns `None`; `expected` names the
+    /// document in the message.
+    pub async fn get<T>(
+        &self,
+        path: &str,
+        expected: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, ModelError> {
+        let transport = &self.server.transport;
+        self.get_with(transport, path, expected, read).await
+    }
+
+    /// As [`get`](Self::get), with another transport.
+    pub async fn get_with<T>(
+        &self,
+        transport: &HttpTransport,
+        path: &str,
+        expected: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, ModelError> {
+        let request = self.request(path).expecting(JSON);
+        let answer = transport.get(&request, self.config().errors()).await;
+        self.read_document(answer, expected, read).await
+    }
+
+    /// Sends `body` to `path` and reads the JSON document of the answer. Errors as
+    /// [`get`](Self::get).
+    pub async fn post_document<T>(
+        &self,
+        path: &str,
+        body: impl Into<Bytes>,
+        expected: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, ModelError> {
+        let request = self.request(path).with_json(body).expecting(JSON);
+        let transport = &self.server.transport;
+        let answer = transport.post(&request, self.config().errors()).await;
+        self.read_document(answer, expected, read).await
+    }
+
+    /// Sends a request for an answer once, or as often as the retry policy allows.
+    pub(super) async fn send<W: Wire<Config = C>>(
+        &self,
+        sent: &SentRequest,
+        repeat: bool,
+    ) -> Result<HttpAnswer, ModelError> {
+        let request = W::FORMAT
+            .expect_in(self.request(&sent.path), sent.streams)
+            .with_headers(&sent.headers)
+            .with_json(sent.body.clone());
+        let (transport, errors) = (&self.server.transport, self.config().errors());
+        let answer = if repeat {
+            transport.post(&request, errors).await
+        } else {
+            transport.post_once(&request, errors).await
+        };
+        answer.map_err(|error| self.config().with_remedy(error))
+    }
+
+    pub(super) fn retry_policy(&self) -> &RetryPolicy {
+        self.server.transport.retry_policy()
+    }
+
+    fn request(&self, path: &str) -> HttpRequest {
+        HttpRequest::new(self.config().endpoint(path)).with_headers(&self.server.headers)
+    }
+
+    async fn read_document<T>(
+        &self,
+        answer: Result<HttpAnswer, ModelError>,
+        expected: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, ModelError> {
+        let config = self.config();
+        let answer = answer.map_err(|error| config.with_remedy(error))?;
+        let body = read_to_end(config.provider(), answer.body, MAX_FRAME_BYTES).await?;
+        let body = serde_json::from_slice::<Value>(&body).ok();
+        body.as_ref().and_then(read).ok_or_else(|| {
+            let message = format!("the answer is not {expected}: check the base address");
+            ModelError::new(config.provider(), ModelErrorKind::Protocol, message)
+                .with_status(answer.status)
+                .with_request_id(answer.request_id)
+        })
+    }
+}
+
+const JSON: &[&str] = &["application/json", "text/plain"];
+
+impl<C> Clone for HttpClient<C> {
+    fn clone(&self) -> Self {
+        Self {
+            server: Arc::clone(&self.server),
+        }
+    }
+}
+
+impl<C: fmt::Debug> fmt::Debug for HttpClient<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("HttpClient");
+        debug.field("config", &self.server.config);
+        debug.finish_non_exhaustive()
+    }
+}

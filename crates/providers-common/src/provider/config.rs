@@ -1,0 +1,119 @@
+//! The configuration that every provider has.
+
+use std::fmt;
+
+use http::Uri;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use switchboard_domain::{ModelError, ModelErrorKind};
+
+use super::{ErrorTable, ModelPage, Wire};
+use crate::{Headers, TransportConfig};
+
+/// The address, credentials and options of one server.
+pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
+    /// The wire of [`HttpClient::model`](super::HttpClient::model).
+    type DefaultWire: Wire<Config = Self>;
+
+    /// The path of the list of models, relative to [`endpoint`](Self::endpoint).
+    const MODELS_PATH: &'static str;
+
+    /// Reads the environment variables that the official SDK reads. `lookup` returns the value of a
+    /// variable.
+    ///
+    /// Fails with [`ModelErrorKind::Configuration`] when [`check`](Self::check) does.
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError>;
+
+    /// Calls [`from_lookup`](Self::from_lookup) with the environment of the process.
+    fn from_env() -> Result<Self, ModelError> {
+        Self::from_lookup(|name| std::env::var(name).ok())
+    }
+
+    /// Returns the provider's name, as in
+    /// [`ModelId::provider`](switchboard_domain::ModelId::provider).
+    fn provider(&self) -> &str;
+
+    /// Returns the base address of the server.
+    fn base_url(&self) -> &str;
+
+    /// Returns the address of `path` on the server.
+    fn endpoint(&self, path: &str) -> String;
+
+    /// Returns the headers of every request, credentials included.
+    fn headers(&self) -> Headers;
+
+    /// Returns the time-outs and the retry policy.
+    fn transport(&self) -> TransportConfig;
+
+    /// Returns how the server's errors are read.
+    fn errors(&self) -> &'static ErrorTable;
+
+    /// Fails with [`ModelErrorKind::Configuration`] if the configuration cannot work.
+    fn check(&self) -> Result<(), ModelError>;
+
+    /// Reads one page of the list of models. Returns `None` if `body` is not such a page.
+    fn read_models(&self, body: &Value) -> Option<ModelPage>;
+
+    /// Adds to an error of this server what the user can do about it.
+    fn with_remedy(&self, error: ModelError) -> ModelError {
+        error
+    }
+
+    /// Fails with [`ModelErrorKind::Configuration`] if the base address is not an HTTP address or
+    /// contains credentials: addresses are shown in messages and logs. `remedy` is the end of the
+    /// message about an invalid address.
+    fn check_address(&self, remedy: &str) -> Result<(), ModelError> {
+        let address = self.base_url();
+        if address.contains('@') {
+            return Err(self.configuration_error(
+                "the address contains a user name or a password: set the key as `api_key` instead",
+            ));
+        }
+        let is_http = address.parse::<Uri>().is_ok_and(|uri| {
+            matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
+        });
+        if is_http {
+            return Ok(());
+        }
+        Err(self.configuration_error(format!(
+            "`{}` is not an address: {remedy}",
+            redacted_address(address)
+        )))
+    }
+
+    /// Whether the base address is on `host` or on a subdomain of it.
+    fn is_on_host(&self, host: &str) -> bool {
+        let uri = self.base_url().parse::<Uri>().ok();
+        let actual = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+        let actual = actual.to_ascii_lowercase();
+        actual
+            .strip_suffix(host)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    }
+
+    /// Returns a [`ModelErrorKind::Configuration`] error of this provider.
+    fn configuration_error(&self, message: impl Into<String>) -> ModelError {
+        ModelError::new(self.provider(), ModelErrorKind::Configuration, message)
+    }
+}
+
+/// Whether a secret is empty or white space.
+pub fn is_blank(secret: &SecretString) -> bool {
+    secret.expose_secret().trim().is_empty()
+}
+
+/// Returns the trimmed value of a variable. An empty variable counts as unset.
+pub fn read_variable(lookup: impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+    let value = lookup(name)?.trim().to_owned();
+    (!value.is_empty()).then_some(value)
+}
+
+/// Returns an address without its query, and `[hidden]` if it contains a user name or a password.
+pub fn redacted_address(address: &str) -> &str {
+    let address = address.split(['?', '#']).next().unwrap_or_default();
+    if address.contains('@') {
+        "[hidden]"
+    } else {
+        address
+    }
+}

@@ -1,0 +1,359 @@
+//! A [`ChatModel`] that joins a wire's mapping with the HTTP transport.
+
+use std::{borrow::Cow, fmt};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream;
+use serde::Serialize;
+use switchboard_domain::{
+    ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId,
+    ModelStream,
+};
+
+use super::{HttpClient, ProviderConfig};
+use crate::{
+    Headers, HttpAnswer, HttpRequest, MAX_FRAME_BYTES, RetryPolicy, SingleAttempt, WireDecoder,
+    as_text, decode_ndjson_of, decode_sse_of, read_to_end,
+    recovery::{Recovery, recover},
+    stream_with_retry,
+};
+
+/// The mapping between the domain and one wire protocol.
+pub trait Wire: Sized + 'static {
+    /// The provider's configuration.
+    type Config: ProviderConfig;
+    /// Options of one model, initially those of the configuration.
+    type Options: fmt::Debug + Clone + Send + Sync;
+    /// Changes to a request after the server has refused it.
+    type Adaptation: Default + Send;
+    /// The state machine that reads an answer.
+    type Decoder: WireDecoder + 'static;
+
+    /// The framing of a streamed answer.
+    const FORMAT: StreamFormat = StreamFormat::ServerSentEvents;
+
+    /// Returns the options of `config`.
+    fn options(config: &Self::Config) -> Self::Options;
+
+    /// Returns what is known of the model `name` without a request.
+    fn capabilities(config: &Self::Config, name: &str) -> ModelCapabilities;
+
+    /// Maps a request.
+    fn prepare(
+        model: &HttpModel<Self>,
+        request: &ChatRequest,
+        adaptation: &mut Self::Adaptation,
+    ) -> Result<PreparedRequest<Self::Decoder>, ModelError>;
+
+    /// Changes `adaptation` so that the next request avoids what the server refused with `error`.
+    /// Returns whether such a change exists. Each change is made once, so that the attempts end.
+    fn adapt(
+        _model: &HttpModel<Self>,
+        _request: &ChatRequest,
+        _adaptation: &mut Self::Adaptation,
+        _error: &ModelError,
+    ) -> bool {
+        false
+    }
+
+    /// Reads an answer that is one JSON document into the events of the equivalent stream.
+    fn read_document(decoder: Self::Decoder, body: &str) -> Result<Vec<ModelEvent>, ModelError>;
+
+    /// Reads the answer to `sent`.
+    fn read_answer(
+        model: &HttpModel<Self>,
+        _sent: SentRequest,
+        decoder: Self::Decoder,
+        answer: HttpAnswer,
+    ) -> impl Future<Output = Result<ModelStream, ModelError>> + Send {
+        open_stream::<Self>(model.provider(), decoder, answer)
+    }
+}
+
+/// The framing of a streamed answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamFormat {
+    /// Server-sent events.
+    ServerSentEvents,
+    /// One JSON document per line.
+    JsonLines,
+}
+
+impl StreamFormat {
+    /// Adds the accepted media types to a request. Servers send streams and documents under each
+    /// other's types, so every type of either is accepted.
+    pub(super) fn expect_in(self, request: HttpRequest, streams: bool) -> HttpRequest {
+        match self {
+            Self::ServerSentEvents => request.expecting_answer(streams),
+            Self::JsonLines => {
+                let accept = if streams {
+                    "application/x-ndjson"
+                } else {
+                    "application/json"
+                };
+                request.with_header("accept", accept).expecting(&[
+                    "application/x-ndjson",
+                    "application/ndjson",
+                    "application/jsonl",
+                    "application/json",
+                    "text/plain",
+                    "application/octet-stream",
+                ])
+            }
+        }
+    }
+
+    /// Whether the body of an answer is one document, and not a stream of frames.
+    fn is_document(self, answer: &HttpAnswer) -> bool {
+        match self {
+            Self::ServerSentEvents => answer.is_whole(),
+            // A document on one line is a stream of one frame.
+            Self::JsonLines => is_spread(answer.beginning()),
+        }
+    }
+}
+
+/// Whether a body begins with a JSON object that is written over several lines.
+fn is_spread(beginning: &[u8]) -> bool {
+    let mut visible = beginning.iter().skip_while(|it| it.is_ascii_whitespace());
+    visible.next() == Some(&b'{')
+        && visible
+            .find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'))
+            .is_some_and(|byte| *byte == b'\n')
+}
+
+/// A request that is ready to be sent, and the reader of its answer.
+#[derive(Debug)]
+pub struct PreparedRequest<D> {
+    /// The HTTP request.
+    pub request: SentRequest,
+    /// The reader of the answer.
+    pub decoder: D,
+    /// The search for tool calls in the answer's text.
+    pub recovery: Option<Recovery>,
+}
+
+/// A request for an answer of a model.
+#[derive(Debug, Clone)]
+pub struct SentRequest {
+    /// The path, relative to [`ProviderConfig::endpoint`].
+    pub path: Cow<'static, str>,
+    /// Headers beside those of the configuration.
+    pub headers: Headers,
+    /// Whether the body asks for a stream.
+    pub streams: bool,
+    /// The body, as JSON text.
+    pub body: Bytes,
+}
+
+impl SentRequest {
+    /// Serializes `body`.
+    ///
+    /// Fails with [`ModelErrorKind::InvalidRequest`] if it cannot be written as JSON.
+    pub fn new(
+        provider: &str,
+        path: impl Into<Cow<'static, str>>,
+        streams: bool,
+        body: &impl Serialize,
+    ) -> Result<Self, ModelError> {
+        let body = serde_json::to_vec(body).map_err(|fault| {
+            let kind = ModelErrorKind::InvalidRequest { field: None };
+            ModelError::new(provider, kind, "the request cannot be written as JSON")
+                .with_source(fault)
+        })?;
+        Ok(Self {
+            path: path.into(),
+            headers: Headers::new(),
+            streams,
+            body: Bytes::from(body),
+        })
+    }
+}
+
+/// A model behind an HTTP server that speaks the wire `W`.
+pub struct HttpModel<W: Wire> {
+    client: HttpClient<W::Config>,
+    id: ModelId,
+    capabilities: ModelCapabilities,
+    options: W::Options,
+}
+
+impl<W: Wire> HttpModel<W> {
+    /// Creates the model `name` of the server that `config` describes. For several models of one
+    /// server, create an [`HttpClient`] and take them from it.
+    ///
+    /// Fails with [`ModelErrorKind::Configuration`] as [`HttpClient::new`] does.
+    pub fn new(config: W::Config, name: impl Into<String>) -> Result<Self, ModelError> {
+        Ok(HttpClient::new(config)?.model_on(name))
+    }
+
+    /// Creates the model `name` with the configuration of the environment
+    /// ([`ProviderConfig::from_env`]).
+    pub fn from_env(name: impl Into<String>) -> Result<Self, ModelError> {
+        Self::new(W::Config::from_env()?, name)
+    }
+
+    /// Replaces the capabilities, for example with those of the server's own description.
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: ModelCapabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Replaces the options of the configuration.
+    #[must_use]
+    pub fn with_options(mut self, options: W::Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Returns the client that sends the requests.
+    pub fn client(&self) -> &HttpClient<W::Config> {
+        &self.client
+    }
+
+    /// Returns the configuration of the client.
+    pub fn config(&self) -> &W::Config {
+        self.client.config()
+    }
+
+    /// Returns the options.
+    pub fn options(&self) -> &W::Options {
+        &self.options
+    }
+
+    /// Returns the provider's name.
+    pub fn provider(&self) -> &str {
+        &self.id.provider
+    }
+
+    /// Sends a further request for the answer that has begun, as often as the retry policy allows.
+    pub async fn send_again(&self, request: &SentRequest) -> Result<HttpAnswer, ModelError> {
+        self.client.send::<W>(request, true).await
+    }
+
+    pub(super) fn with_client(client: HttpClient<W::Config>, id: ModelId) -> Self {
+        let config = client.config();
+        let (options, capabilities) = (W::options(config), W::capabilities(config, &id.name));
+        Self {
+            client,
+            id,
+            capabilities,
+            options,
+        }
+    }
+}
+
+impl<W: Wire> Clone for HttpModel<W> {
+    fn clone(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            id: self.id.clone(),
+            capabilities: self.capabilities.clone(),
+            options: self.options.clone(),
+        }
+    }
+}
+
+impl<W: Wire> fmt::Debug for HttpModel<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpModel")
+            .field("id", &self.id)
+            .field("client", &self.client)
+            .field("capabilities", &self.capabilities)
+            .field("options", &self.options)
+            .finish()
+    }
+}
+
+#[async_trait]
+impl<W: Wire> ChatModel for HttpModel<W> {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
+    }
+
+    async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        stream_with_retry(self, request).await
+    }
+}
+
+#[async_trait]
+impl<W: Wire> SingleAttempt for HttpModel<W> {
+    fn retry_policy(&self) -> &RetryPolicy {
+        self.client.retry_policy()
+    }
+
+    async fn attempt(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+        let mut adaptation = W::Adaptation::default();
+        loop {
+            let prepared = W::prepare(self, request, &mut adaptation)?;
+            let error = match self.client.send::<W>(&prepared.request, false).await {
+                Ok(answer) => {
+                    let PreparedRequest {
+                        request,
+                        decoder,
+                        recovery,
+                    } = prepared;
+                    let stream = W::read_answer(self, request, decoder, answer).await?;
+                    return Ok(match recovery {
+                        Some(recovery) => recover(stream, recovery),
+                        None => stream,
+                    });
+                }
+                Err(error) => error,
+            };
+            if !W::adapt(self, request, &mut adaptation, &error) {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Reads an answer as a stream of the wire's format, or as one document.
+pub async fn open_stream<W: Wire>(
+    provider: &str,
+    decoder: W::Decoder,
+    answer: HttpAnswer,
+) -> Result<ModelStream, ModelError> {
+    let context = answer.context();
+    if !W::FORMAT.is_document(&answer) {
+        return Ok(match W::FORMAT {
+            StreamFormat::ServerSentEvents => {
+                decode_sse_of(context, provider, answer.body, decoder)
+            }
+            StreamFormat::JsonLines => decode_ndjson_of(context, provider, answer.body, decoder),
+        });
+    }
+    let read = async {
+        let body = read_to_end(provider, answer.body, MAX_FRAME_BYTES).await?;
+        W::read_document(decoder, as_text(provider, &body)?)
+    };
+    match read.await {
+        Ok(events) => Ok(Box::pin(stream::iter(events.into_iter().map(Ok)))),
+        Err(error) => Err(context.apply(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_spread;
+
+    #[test]
+    fn a_document_over_several_lines_is_distinguished_from_one_per_line() {
+        for (beginning, expected) in [
+            ("{\"model\":\"m\"}\n{", false),
+            ("{\n  \"model\": \"m\"", true),
+            ("\n{\r\n", true),
+            ("{", false),
+            ("[\n", false),
+            ("", false),
+        ] {
+            assert_eq!(is_spread(beginning.as_bytes()), expected, "{beginning:?}");
+        }
+    }
+}
