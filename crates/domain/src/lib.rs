@@ -22,6 +22,7 @@
 //! | [`answer_meter`] | [`AnswerMeter`], the size of an answer |
 //! | [`error`] | [`ModelError`] |
 //! | [`json_depth`] | limits on the nesting of JSON |
+//! | [`redact`] | removal of secrets (feature `redact`) |
 //! | [`port`] | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`Approver`] |
 //!
 //! ```
@@ -48,6 +49,8 @@ pub mod model;
 pub mod nearest;
 pub mod port;
 pub mod provider_state;
+#[cfg(feature = "redact")]
+pub mod redact;
 pub mod request;
 pub mod response;
 pub mod schema_dialect;
