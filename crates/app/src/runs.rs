@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use switchboard_orchestration::{
     Run,
-    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
 };
 
 use crate::{environment::Environment, private_file};

@@ -4,7 +4,7 @@
 //! do next ([`Step`]), takes the result back, and keeps the laws: every tool use gets exactly one
 //! result, malformed input is never executed, limits hold. [`Agent`] drives a run with the ports of
 //! the domain (a model, a tool host, somebody who approves) and tells everything that happens as one
-//! numbered stream of [`RunEvent`]s, of which every surface is a projection. A [`journal`] keeps runs: what is
+//! numbered stream of [`RunEvent`]s, of which every surface is a projection. A [journal](persistence) keeps runs: what is
 //! told of them is stored before anybody sees it, and they go on after the end of their process.
 //!
 //! ```no_run
@@ -23,42 +23,31 @@
 //! ```
 #![deny(missing_docs)]
 
-mod answered;
-mod begun;
-pub mod checkpoint;
-mod decisions;
 mod driver;
 pub mod event;
-pub mod failure;
-pub mod history;
-pub mod journal;
 pub mod observe;
 pub mod options;
-pub mod pattern;
-mod per_definition;
+pub mod persistence;
 pub mod policy;
-pub mod questions;
 pub mod recipe;
 pub mod report;
 mod run;
-mod seconds;
-mod steady_clock;
 pub mod strategy;
-pub mod tokens;
 pub mod tools;
 
-pub use begun::BegunWith;
-pub use decisions::SharedDecisions;
-pub use driver::{Agent, CancelHandle, Clock, Prices, RunStream};
+pub use driver::{Agent, CancelHandle, Clock, Prices, RunStream, questions};
 pub use event::{QuestionAction, RunEvent, RunEventKind, RunPhase};
-pub use failure::ToolFailure;
 pub use options::{Recovery, RunOptions};
-pub use policy::{approval::ApprovalPolicy, limits::Limits};
+pub use persistence::BegunWith;
+pub use policy::{
+    approval::{ApprovalPolicy, SharedDecisions},
+    limits::Limits,
+};
 pub use report::{
     AnswerItem, Outcome, RecordedResult, RunError, RunErrorKind, RunReport, ToolCallRecord,
 };
 pub use run::{
-    CallPurpose, ModelCall, PlannedCall, RestoreError, Run, SnapshotMark, Step, ToolAnswer,
-    UnexpectedInput, UnknownVersion,
+    CallPurpose, ModelCall, PlannedCall, RestoreError, Run, SnapshotMark, SteadyClock, SteadyTime,
+    Step, ToolAnswer, UnexpectedInput, UnknownVersion,
 };
-pub use steady_clock::{SteadyClock, SteadyTime};
+pub use tools::ToolFailure;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{Delivery, ReasoningEffort, Sampling, ToolChoice};
 
 use crate::{
-    history::HistoryPolicy, policy::approval::Approvals, policy::guard::Guard,
+    policy::approval::Approvals, policy::guard::Guard, policy::history::HistoryPolicy,
     policy::limits::Limits, strategy::Strategy, tools::results::ResultLimit,
     tools::search::SearchPolicy,
 };

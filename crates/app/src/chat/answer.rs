@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use switchboard_domain::{Message, RunRecord};
 use switchboard_orchestration::{
     Agent, Outcome, RunEventKind,
-    journal::{KeptEnd, KeptRun},
+    persistence::{KeptEnd, KeptRun},
 };
 
 use super::{Chat, Flow, Running, talk::explained};

@@ -4,7 +4,9 @@ use std::sync::{Arc, PoisonError};
 
 use anyhow::anyhow;
 use switchboard_domain::{Message, Part, Role, RunRecord, RunState, Session, SessionStore as _};
-use switchboard_orchestration::{Agent, BegunWith, journal::TakenRun, tools::functions::ToolSet};
+use switchboard_orchestration::{
+    Agent, BegunWith, persistence::TakenRun, tools::functions::ToolSet,
+};
 
 use super::{
     Beginning, Chat, Flow, commands::Command, talk::explained, transcript::last_questions,

@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use switchboard_domain::SessionId;
 use switchboard_orchestration::{
     CancelHandle, RunEvent, RunStream,
-    journal::{KeptEnd, KeptRun},
+    persistence::{KeptEnd, KeptRun},
 };
 
 use crate::terminal::Screen;

@@ -6,7 +6,7 @@ use switchboard_domain::{
     Principal, RunRecord, RunState, RunStore as _, Session, SessionId, SessionStore as _,
     SessionStoreError,
 };
-use switchboard_orchestration::journal::{Journal, JournalError};
+use switchboard_orchestration::persistence::{Journal, JournalError};
 use uuid::Uuid;
 
 use crate::{

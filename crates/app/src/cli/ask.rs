@@ -20,7 +20,7 @@ use switchboard_mcp_client::{Answering, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
     Agent, BegunWith, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
     ToolFailure,
-    journal::{KeptEnd, TakenRun},
+    persistence::{KeptEnd, TakenRun},
     tools::arguments::Validators,
 };
 use switchboard_providers_offline::{self as offline, OfflinePlanner};

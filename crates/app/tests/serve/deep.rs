@@ -23,7 +23,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunEvent, RunOptions,
-    journal::{Journal, Kept, KeptEnd, KeptRun},
+    persistence::{Journal, Kept, KeptEnd, KeptRun},
 };
 use switchboard_sessions::{ImportIds, Store, StoreOptions};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};

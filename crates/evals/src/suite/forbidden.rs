@@ -1,6 +1,6 @@
 //! Tools that must not be called.
 
-use switchboard_orchestration::pattern::Pattern;
+use switchboard_orchestration::tools::pattern::Pattern;
 
 /// A pattern of [`Turn::forbidden`](super::Turn::forbidden), ready to be compared.
 pub(crate) struct Forbidden {

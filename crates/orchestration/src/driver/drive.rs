@@ -23,8 +23,8 @@ use super::{
 };
 use crate::{
     Run, RunEventKind, RunReport, Step, UnexpectedInput,
-    checkpoint::Checkpoint,
     observe::trace::AgentTrace,
+    persistence::checkpoint::Checkpoint,
     recipe::{Recipe, RecipeTools},
     tools::arguments::ContextInjection,
 };

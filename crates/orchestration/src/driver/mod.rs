@@ -3,6 +3,7 @@
 mod drive;
 mod model_calls;
 mod publish;
+pub mod questions;
 mod stream;
 mod tool_calls;
 
@@ -16,15 +17,15 @@ use uuid::Uuid;
 
 use crate::{
     Run, RunEvent, RunOptions, SharedDecisions, SteadyClock,
-    checkpoint::Checkpoints,
     observe::trace::AgentTrace,
-    per_definition::PerDefinition,
+    persistence::checkpoint::Checkpoints,
     policy::limits::Pricing,
     questions::Questions,
     recipe::Recipe,
     strategy::{GatherFormat, Strategy, formatter::Form},
     tools::arguments::{ContextInjection, Validators},
     tools::functions::ToolSet,
+    tools::per_definition::PerDefinition,
     tools::results::{OutputSchemas, ResultCache},
 };
 pub(crate) use publish::Publisher;

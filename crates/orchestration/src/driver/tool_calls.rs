@@ -19,8 +19,8 @@ use tracing::Instrument as _;
 use super::drive::{Driver, Flow, Heard, either, milliseconds};
 use crate::{
     PlannedCall, Run, Step, ToolAnswer, UnexpectedInput,
-    checkpoint::Checkpoint,
     observe::trace::ToolTrace,
+    persistence::checkpoint::Checkpoint,
     policy::approval::only_reads,
     tools::arguments::MissingContext,
     tools::results::{CacheKey, ResultCache},

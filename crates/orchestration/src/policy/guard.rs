@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{ToolContent, ToolOutput};
 
-use crate::pattern::Pattern;
+use crate::tools::pattern::Pattern;
 
 /// When `tool` gives such a result, or none at all, the calls behind it in the same answer are not executed.
 ///

@@ -1,5 +1,7 @@
-//! Policies of a run: approval of tool calls, guards and limits.
+//! Policies of a run: approval of tool calls, guards, limits and the length of the conversation.
 
 pub mod approval;
 pub mod guard;
+pub mod history;
 pub mod limits;
+mod seconds;

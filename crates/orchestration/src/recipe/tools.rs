@@ -9,7 +9,7 @@ use switchboard_domain::{
 };
 
 use super::Recipe;
-use crate::pattern::Pattern;
+use crate::tools::pattern::Pattern;
 
 /// Which tools are offered, and how they are described.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

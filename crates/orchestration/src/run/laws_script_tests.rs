@@ -11,8 +11,8 @@ use switchboard_domain::{
 
 use crate::{
     ApprovalPolicy, RunOptions,
-    history::HistoryPolicy,
     policy::guard::{Guard, GuardCondition, GuardWord},
+    policy::history::HistoryPolicy,
     strategy::{GatherFormat, Strategy as RunStrategy},
     tools::results::ResultLimit,
     tools::search::SearchPolicy,

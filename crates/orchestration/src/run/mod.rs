@@ -1,16 +1,11 @@
 //! The loop as a value.
 
-mod answers;
-mod ask;
-mod batch;
 mod changes;
-mod inputs;
-mod phases;
-mod plan;
-mod results;
+mod model_turn;
 mod snapshot;
+mod steady_clock;
 mod stops;
-mod version;
+mod tool_batch;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -29,22 +24,23 @@ use switchboard_domain::{
 
 use crate::{
     AnswerItem, Outcome, RunError, RunEventKind, RunOptions, RunReport, SharedDecisions,
-    SteadyTime, ToolCallRecord,
-    history::History,
-    per_definition::PerDefinition,
+    ToolCallRecord,
+    policy::history::History,
     policy::limits::{Ledger, Limits, Pricing},
     recipe::Recipe,
     strategy::formatter,
     tools::arguments::Validators,
+    tools::per_definition::PerDefinition,
     tools::results::{KeptResults, Sensed},
     tools::search::{ToolIndex, ToolSelection},
 };
-pub(crate) use answers::UniqueIds;
-use batch::{CallState, PendingCall, Places};
-use phases::Stage;
+use model_turn::phases::Stage;
+pub(crate) use model_turn::response::UniqueIds;
+use snapshot::version::StateVersion;
+pub use snapshot::version::UnknownVersion;
 pub use snapshot::{RestoreError, SnapshotMark};
-use version::StateVersion;
-pub use version::UnknownVersion;
+pub use steady_clock::{SteadyClock, SteadyTime};
+use tool_batch::batch::{CallState, PendingCall, Places};
 
 type Events = Vec<RunEventKind>;
 
@@ -170,9 +166,9 @@ pub struct Run {
     #[serde(skip)]
     declared: Vec<Arc<ToolDefinition>>,
     #[serde(skip)]
-    weight: ask::ToolWeight,
+    weight: model_turn::request::ToolWeight,
     #[serde(skip)]
-    gather_prompt: Option<Box<phases::GatherPrompt>>,
+    gather_prompt: Option<Box<model_turn::phases::GatherPrompt>>,
     /// Messages as this model can take them.
     #[serde(skip)]
     sensed: Sensed,
@@ -188,7 +184,7 @@ enum Phase {
     /// The model was asked for a summary of what no longer fits.
     Summarising,
     /// Tool uses of the last answer are being dealt with.
-    Batch(#[serde(serialize_with = "inputs::calls")] Vec<PendingCall>),
+    Batch(#[serde(serialize_with = "snapshot::inputs::calls")] Vec<PendingCall>),
     Done(Outcome),
 }
 
@@ -359,7 +355,7 @@ impl Run {
             given_ids: OnceLock::new(),
             index: ToolIndex::default(),
             declared: Vec::new(),
-            weight: ask::ToolWeight::default(),
+            weight: model_turn::request::ToolWeight::default(),
             gather_prompt: None,
             sensed: Sensed::default(),
         }

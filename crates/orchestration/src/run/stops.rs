@@ -6,9 +6,9 @@ use switchboard_domain::{ApprovalRequest, ChatResponse, FinishReason, ToolDefini
 
 use super::{
     Events, Phase, Run, UnexpectedInput,
-    answers::begins_a_phase,
-    batch::{CallEnd, CallState},
+    model_turn::response::begins_a_phase,
     place,
+    tool_batch::batch::{CallEnd, CallState},
 };
 use crate::{
     Outcome, RunError, RunErrorKind, RunEventKind, ToolFailure,

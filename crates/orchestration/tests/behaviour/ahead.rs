@@ -8,7 +8,7 @@ use serde_json::json;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, RunState};
 use switchboard_orchestration::{
     Agent, RunEventKind, ToolFailure,
-    journal::{Kept, KeptEnd, KeptRun},
+    persistence::{Kept, KeptEnd, KeptRun},
 };
 use tokio::sync::watch;
 

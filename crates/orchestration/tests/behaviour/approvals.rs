@@ -18,7 +18,7 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Clock, Outcome, Run, RunEventKind, RunOptions, SharedDecisions,
     ToolFailure,
-    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
     policy::approval::{Approvals, Rules},
 };
 

@@ -18,7 +18,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunEvent, RunEventKind, RunOptions, ToolFailure,
-    journal::{Journal, JournalError, Kept, KeptEnd, KeptRun},
+    persistence::{Journal, JournalError, Kept, KeptEnd, KeptRun},
     strategy::{GatherFormat, Strategy, formatter},
 };
 

@@ -18,7 +18,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Outcome, Run, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
     policy::approval::Approvals,
     strategy::{GatherFormat, Strategy, formatter},
 };

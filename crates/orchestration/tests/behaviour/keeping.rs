@@ -16,8 +16,8 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Outcome, Run, RunOptions,
-    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
-    journal::{Journal, JournalError, Kept, KeptEnd, KeptRun},
+    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::{Journal, JournalError, Kept, KeptEnd, KeptRun},
     recipe::Recipe,
 };
 

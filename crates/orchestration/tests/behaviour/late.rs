@@ -19,7 +19,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, Clock, Outcome, Run, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
     recipe::Recipe,
 };
 

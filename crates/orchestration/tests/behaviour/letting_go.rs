@@ -13,8 +13,8 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, Outcome, Run, RunEvent, RunEventKind, SnapshotMark,
-    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
-    journal::{JournalError, KeptEnd},
+    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::{JournalError, KeptEnd},
 };
 
 use crate::{

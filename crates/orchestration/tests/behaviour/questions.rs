@@ -10,7 +10,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, QuestionAction, RunEvent, RunEventKind, RunStream,
-    journal::KeptEnd,
+    persistence::KeptEnd,
     questions::{NoSuchQuestion, Questions},
     tools::arguments::ContextInjection,
 };

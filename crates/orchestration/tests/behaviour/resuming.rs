@@ -14,7 +14,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Outcome, Run, RunEvent, RunEventKind, RunOptions, RunPhase, ToolFailure,
-    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
     strategy::{GatherFormat, Strategy, formatter},
 };
 

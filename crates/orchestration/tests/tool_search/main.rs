@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 use switchboard_domain::ToolDefinition;
 use switchboard_orchestration::{
-    tokens::{estimate, estimate_tool},
     tools::search::{Found, SearchPolicy, ToolIndex, ToolSelection},
+    tools::tokens::{estimate, estimate_tool},
 };
 
 /// What people ask, and the tool that they need. Written before anything was searched.

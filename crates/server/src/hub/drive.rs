@@ -14,7 +14,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use switchboard_domain::{ApprovalRequest, SessionStoreError};
 use switchboard_orchestration::{
     CancelHandle, RunEvent, RunEventKind, RunStream,
-    journal::{JournalError, Kept, KeptEnd, KeptRun},
+    persistence::{JournalError, Kept, KeptEnd, KeptRun},
 };
 
 /// A run that is polled here.

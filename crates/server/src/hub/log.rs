@@ -6,7 +6,7 @@ use std::{
 };
 
 use switchboard_domain::{ApprovalRequest, StoredEvent};
-use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, journal::Kept};
+use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, persistence::Kept};
 use tokio::sync::watch;
 
 /// An event as readers get it. Cheap to clone.

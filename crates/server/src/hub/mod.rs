@@ -20,8 +20,8 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, CancelHandle, RunReport,
-    journal::Journal,
     observe::metrics::{Metrics, Snapshot},
+    persistence::Journal,
 };
 use tokio::{
     sync::watch,

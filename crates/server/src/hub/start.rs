@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, BegunWith, RunEventKind,
-    journal::{JournalError, KeptRun, TakenRun},
+    persistence::{JournalError, KeptRun, TakenRun},
 };
 use uuid::Uuid;
 

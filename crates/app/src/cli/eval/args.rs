@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use switchboard_domain::{ChatModel, ModelId};
 use switchboard_evals::suite::{Suite, Thresholds};
-use switchboard_orchestration::{pattern::Pattern, strategy::Strategy};
+use switchboard_orchestration::{strategy::Strategy, tools::pattern::Pattern};
 
 use crate::{
     cli::{

@@ -4,7 +4,7 @@ use serde_json::json;
 use switchboard_domain::{ApprovalDecision, ApprovalScope, ToolOrigin};
 
 use super::*;
-use crate::pattern::Pattern;
+use crate::tools::pattern::Pattern;
 
 fn tool(server: &str, own: &str) -> ToolDefinition {
     let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}});

@@ -42,6 +42,7 @@
 mod decisions;
 mod fingerprint;
 mod rules;
+mod shared;
 
 use std::{cmp::Reverse, iter, time::Duration};
 
@@ -52,6 +53,7 @@ use switchboard_domain::{Principal, ToolAnnotations, ToolDefinition, ToolOrigin}
 pub use decisions::{Answer, Decisions, Remembered};
 pub use fingerprint::fingerprint;
 pub use rules::{Rule, RuleVerdict, Rules};
+pub use shared::SharedDecisions;
 
 /// Which tool calls need a person's word, where no rule says. A tool that says it is read-only runs
 /// without asking under every policy, unless its definition changed; the annotation is the server's own
@@ -144,10 +146,16 @@ pub struct Approvals {
     pub asked_servers: Vec<String>,
     /// How long a question waits for its answer; in seconds where it is stored. `None` waits for ever,
     /// which is for runs that are stored while they wait.
-    #[serde(with = "crate::seconds", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        with = "crate::policy::seconds",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub expire_after: Option<Duration>,
     /// How long an answer for "always" holds; in seconds where it is stored. `None` is for ever.
-    #[serde(with = "crate::seconds", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        with = "crate::policy::seconds",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub remember_for: Option<Duration>,
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Call, only_reads};
-use crate::pattern::Pattern;
+use crate::tools::pattern::Pattern;
 
 /// Rules in the order in which they are tried: the first that matches a call decides. So the narrow ones
 /// go first.

@@ -56,7 +56,10 @@ pub struct Limits {
     pub max_cost_usd: Option<f64>,
     /// How long it may take, without the time that it waits for a person or lies stored; in seconds where
     /// it is stored.
-    #[serde(with = "crate::seconds", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        with = "crate::policy::seconds",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_wall_time: Option<Duration>,
 }
 

@@ -20,7 +20,7 @@ use super::{
     scrub::{HIDDEN, Scrubber},
     template::ContextTemplate,
 };
-use crate::per_definition::PerDefinition;
+use crate::tools::per_definition::PerDefinition;
 
 /// Something that prints as `[hidden]` and cannot be serialized.
 #[derive(Clone, PartialEq, Eq, Default)]

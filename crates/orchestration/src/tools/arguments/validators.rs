@@ -14,7 +14,7 @@ use super::{
     repair::Repair,
     schema, text,
 };
-use crate::per_definition::PerDefinition;
+use crate::tools::per_definition::PerDefinition;
 
 /// Faults named in one message at most.
 const MAX_FAULTS: usize = 6;

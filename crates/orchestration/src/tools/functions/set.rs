@@ -13,7 +13,7 @@ use switchboard_domain::{
     ToolHostChanges, ToolOutput,
 };
 
-use crate::per_definition::PerDefinition;
+use crate::tools::per_definition::PerDefinition;
 
 /// The longest name that every provider takes.
 const LONGEST_NAME: usize = 64;

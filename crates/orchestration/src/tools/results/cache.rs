@@ -16,9 +16,9 @@ use switchboard_domain::{
 };
 
 use crate::{
-    per_definition::PerDefinition,
     policy::approval::only_reads,
     tools::arguments::{canonical, canonical_value},
+    tools::per_definition::PerDefinition,
 };
 
 /// Bytes that an entry takes beside its contents.

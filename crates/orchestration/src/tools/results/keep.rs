@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolAnnotations, ToolDefinition, ToolOutput};
 
 use super::ResultLimit;
-use crate::tokens;
+use crate::tools::tokens;
 
 /// The name of the tool that reads kept results.
 pub const READ_TOOL: &str = "read_tool_result";

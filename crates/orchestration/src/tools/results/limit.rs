@@ -10,7 +10,7 @@ use super::{
     keep::{KeptResult, READ_TOOL},
     outline::outline,
 };
-use crate::tokens;
+use crate::tools::tokens;
 
 /// How long a tool's result may be in a prompt. Tokens are those of [`tokens`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -64,7 +64,7 @@ fn shortened(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{tokens, tools::arguments::tests_support::json_value};
+    use crate::tools::{arguments::tests_support::json_value, tokens};
     use proptest::prelude::*;
     use serde_json::json;
 

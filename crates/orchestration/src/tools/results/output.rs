@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 
 use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput, json_schema::SchemaValidator};
 
-use crate::{per_definition::PerDefinition, tools::arguments::compile};
+use crate::tools::{arguments::compile, per_definition::PerDefinition};
 
 /// Faults named of one result at most.
 const MOST_FAULTS: usize = 3;

@@ -12,7 +12,10 @@ use serde_json::Value;
 use switchboard_domain::{ToolDefinition, nearest::nearest};
 
 use super::words::Words;
-use crate::{per_definition::PerDefinition, policy::approval::only_reads, tokens::estimate_tool};
+use crate::{
+    policy::approval::only_reads,
+    tools::{per_definition::PerDefinition, tokens::estimate_tool},
+};
 
 /// Words of a query that are looked at.
 const QUERY: usize = 64;

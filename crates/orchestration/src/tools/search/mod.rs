@@ -43,7 +43,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pattern::Pattern;
+use crate::tools::pattern::Pattern;
 
 pub use index::{Found, ToolIndex};
 pub use selection::{SEARCH_TOOL, SearchAnswer, ToolSelection};
@@ -56,7 +56,7 @@ pub struct SearchPolicy {
     pub enabled: bool,
     /// With more tools than this the search is switched on.
     pub above_tools: usize,
-    /// With more [tokens](crate::tokens) of definitions than this too.
+    /// With more [tokens](crate::tools::tokens) of definitions than this too.
     pub above_tokens: u64,
     /// Tools that are shown from the beginning, by the name the model knows them by or their own.
     pub always: Vec<Pattern>,

@@ -12,7 +12,7 @@ use switchboard_domain::{Message, Part, Role};
 use super::{
     Fit, HistoryPolicy, OverBudget, Trimmed, shorten::shortened, summary::summary_message,
 };
-use crate::tokens::estimate_message;
+use crate::tools::tokens::estimate_message;
 
 /// Which messages of a conversation are left out, and which are shortened. It belongs to one
 /// conversation, which may only grow at its end, and is stored beside it.

@@ -10,7 +10,7 @@ use switchboard_domain::{
     Part, ServerProblem, ToolUse, Warning, WarningKind,
 };
 
-use super::{Events, Phase, Run, UnexpectedInput, unexpected};
+use crate::run::{Events, Phase, Run, UnexpectedInput, unexpected};
 use crate::{Outcome, RunError, RunErrorKind, RunEventKind};
 
 impl Run {
@@ -203,7 +203,7 @@ impl Run {
 
     /// Half an answer is shown but is no message of the history: its calls must not run, and its
     /// thinking is not signed.
-    pub(super) fn keep_partial(&mut self, partial: Option<ChatResponse>) {
+    pub(in crate::run) fn keep_partial(&mut self, partial: Option<ChatResponse>) {
         let Some(partial) = partial else { return };
         self.usage.add(partial.usage);
         self.record_usage(&partial.usage, &partial.message);
@@ -314,7 +314,7 @@ impl Run {
     }
 
     /// Ends the run for a reason that leaves no proper answer.
-    pub(super) fn end_by(&mut self, finish: FinishReason) {
+    pub(in crate::run) fn end_by(&mut self, finish: FinishReason) {
         let (kind, message) = match finish {
             FinishReason::Length => (
                 RunErrorKind::OutputLimit,
@@ -437,7 +437,7 @@ fn refuses_tools(error: &ModelError) -> bool {
     }
 }
 
-pub(super) fn begins_a_phase(event: &RunEventKind) -> bool {
+pub(in crate::run) fn begins_a_phase(event: &RunEventKind) -> bool {
     matches!(event, RunEventKind::PhaseStarted { .. })
 }
 

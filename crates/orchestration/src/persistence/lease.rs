@@ -229,5 +229,5 @@ impl Drop for Hold {
 }
 
 #[cfg(test)]
-#[path = "hold_tests.rs"]
+#[path = "lease_tests.rs"]
 mod tests;

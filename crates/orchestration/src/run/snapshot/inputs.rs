@@ -16,28 +16,28 @@ use switchboard_domain::{
     ToolResult, ToolUse,
 };
 
-use super::{
-    batch::{CallState, PendingCall},
+use crate::run::{
     snapshot::is_call_apart,
+    tool_batch::batch::{CallState, PendingCall},
 };
 use crate::{SteadyTime, ToolCallRecord};
 
 /// The tool uses of messages, by their ids.
-pub(super) struct Uses<'m>(HashMap<&'m str, &'m ToolUse>);
+pub(in crate::run) struct Uses<'m>(HashMap<&'m str, &'m ToolUse>);
 
 impl<'m> Uses<'m> {
-    pub(super) fn of(messages: &'m [Arc<Message>]) -> Self {
+    pub(in crate::run) fn of(messages: &'m [Arc<Message>]) -> Self {
         let uses = messages.iter().flat_map(|message| message.tool_uses());
         Self(uses.map(|it| (it.id.as_str(), it)).collect())
     }
 
     /// Whether the call is there as it is here.
-    pub(super) fn have(&self, call: &PendingCall) -> bool {
+    pub(in crate::run) fn have(&self, call: &PendingCall) -> bool {
         self.0.get(call.tool_use.id.as_str()) == Some(&&call.tool_use)
     }
 
     /// Whether the input that was recorded is there.
-    pub(super) fn have_input(&self, record: &ToolCallRecord) -> bool {
+    pub(in crate::run) fn have_input(&self, record: &ToolCallRecord) -> bool {
         let tool_use = self.0.get(record.id.as_str());
         match tool_use.map(|it| (&it.input, &*record.input)) {
             Some((ToolInput::Object(written), Value::Object(recorded))) => **written == *recorded,
@@ -47,7 +47,7 @@ impl<'m> Uses<'m> {
     }
 
     /// Gives a record the input that was left out; whether that is there.
-    pub(super) fn give_input(&self, record: &mut ToolCallRecord) -> bool {
+    pub(in crate::run) fn give_input(&self, record: &mut ToolCallRecord) -> bool {
         // An input is an object, or the text that is none.
         if !record.input.is_null() {
             return true;
@@ -60,7 +60,7 @@ impl<'m> Uses<'m> {
     }
 
     /// Gives a call what was left out of it; whether that is there.
-    pub(super) fn give(&self, call: &mut PendingCall) -> bool {
+    pub(in crate::run) fn give(&self, call: &mut PendingCall) -> bool {
         let Some(left_out) = call.left_out.take() else {
             return true;
         };
@@ -91,7 +91,7 @@ impl<'m> Uses<'m> {
 /// What of a call stands in the conversation alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum LeftOut {
+pub(in crate::run) enum LeftOut {
     /// What the model wrote. What is to run is something else: it was mended or edited.
     ToolUse,
     /// What the model wrote, and that is to run.
@@ -199,7 +199,7 @@ fn nothing(id: &str) -> ToolUse {
 }
 
 /// The calls of a batch.
-pub(super) fn calls<S: Serializer>(
+pub(in crate::run) fn calls<S: Serializer>(
     calls: &[PendingCall],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -220,7 +220,9 @@ pub(super) fn calls<S: Serializer>(
 }
 
 /// A tool use, or the id of one that stands elsewhere.
-pub(super) fn tool_use<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ToolUse, D::Error> {
+pub(in crate::run) fn tool_use<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<ToolUse, D::Error> {
     struct Stored;
 
     impl<'de> Visitor<'de> for Stored {
@@ -242,6 +244,8 @@ pub(super) fn tool_use<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Too
 }
 
 /// An input, or nothing where it stands elsewhere.
-pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SharedObject, D::Error> {
+pub(in crate::run) fn input<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<SharedObject, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }

@@ -7,13 +7,12 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 
-use super::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput, unexpected};
+use crate::run::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput, unexpected};
 use crate::{
     RunError, RunEventKind, RunPhase,
-    history::{Fit, HistoryPolicy, summary_request},
+    policy::history::{Fit, HistoryPolicy, summary_request},
     policy::limits::TokenEstimate,
-    tokens,
-    tools::results,
+    tools::{results, tokens},
 };
 
 /// How much of a model's context window a conversation may fill, in percent, where nothing else is
@@ -220,7 +219,7 @@ impl Run {
 
     /// Counts what an answer cost, and what its provider does not report as it is estimated. The answer is
     /// not in the conversation yet.
-    pub(super) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
+    pub(in crate::run) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
         let mut estimate = TokenEstimate::default();
         if usage.input_tokens.is_none() {
             estimate.input = self.asked_tokens.unwrap_or_else(|| {
@@ -266,7 +265,7 @@ impl Run {
 
 /// The estimated tokens of a list of tools, which is mostly the same list as the step before.
 #[derive(Debug, Default)]
-pub(super) struct ToolWeight {
+pub(in crate::run) struct ToolWeight {
     tools: Vec<Arc<ToolDefinition>>,
     tokens: u64,
 }

@@ -14,10 +14,12 @@
 //!   at once; until then they are part of its state.
 //! - At most what was on its way to the store is lost, and nobody was shown that.
 
-mod desk;
-mod hold;
-mod kept;
-mod taken;
+pub mod checkpoint;
+mod checkpoint_channel;
+mod lease;
+mod parameters;
+mod persisted_run;
+mod resume;
 
 use std::sync::Arc;
 
@@ -29,10 +31,11 @@ use switchboard_domain::{
 };
 use uuid::Uuid;
 
-use self::hold::Hold;
+use self::lease::Hold;
 pub use self::{
-    kept::{Kept, KeptEnd, KeptRun},
-    taken::TakenRun,
+    parameters::BegunWith,
+    persisted_run::{Kept, KeptEnd, KeptRun},
+    resume::TakenRun,
 };
 use crate::{Agent, Outcome, RestoreError, Run, SnapshotMark};
 
@@ -290,5 +293,5 @@ fn count(messages: usize) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "journal_tests.rs"]
+#[path = "persistence_tests.rs"]
 mod tests;

@@ -6,10 +6,9 @@ use switchboard_domain::{
     ApprovalRequest, ApprovalScope, JsonObject, ToolDefinition, ToolInput, ToolUse,
 };
 
-use super::{
-    Run,
-    batch::{CallEnd, CallState, PendingCall},
-    place,
+use crate::run::{
+    Run, place,
+    tool_batch::batch::{CallEnd, CallState, PendingCall},
 };
 use crate::{
     RecordedResult, RunEventKind, ToolCallRecord, ToolFailure,
@@ -20,7 +19,7 @@ use crate::{
 
 impl Run {
     /// What is to become of one tool use.
-    pub(super) fn plan(
+    pub(in crate::run) fn plan(
         &mut self,
         tool_use: ToolUse,
         withheld: Option<&'static str>,
@@ -182,7 +181,7 @@ impl Run {
 
     /// Returns the [verdict](Run::verdict) about a new call. Keeps the definition of the tool if the call does
     /// not run unasked: when the definition changes later, the tool is asked for again.
-    pub(super) fn judge(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
+    pub(in crate::run) fn judge(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
         let (verdict, is_allowed) = self.verdict(definition);
         if verdict != Verdict::Run || is_allowed {
             let declared = self.declaration(&definition.name);
@@ -195,7 +194,7 @@ impl Run {
 
     /// What is configured and was answered before about calls of a tool, and whether there was a yes
     /// before to just this definition.
-    pub(super) fn verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
+    pub(in crate::run) fn verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
         let declared = self
             .declaration(&definition.name)
             .map_or(definition, AsRef::as_ref);

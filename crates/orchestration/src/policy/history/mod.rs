@@ -58,7 +58,7 @@ pub use summary::summary_request;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HistoryPolicy {
-    /// The tokens of a request at most, tools included, by [estimate](crate::tokens). `None` never trims.
+    /// The tokens of a request at most, tools included, by [estimate](crate::tools::tokens). `None` never trims.
     /// Leave room for the answer below the model's context window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,

@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 
 use super::{
     JournalError,
-    desk::{Desk, Order},
-    hold::{Hold, until_available},
+    checkpoint_channel::{Desk, Order},
+    lease::{Hold, until_available},
     outcome_word,
 };
 use crate::{Agent, CancelHandle, Run, RunEvent, RunEventKind, RunReport, RunStream, SnapshotMark};

@@ -12,9 +12,9 @@ use switchboard_domain::{
     ToolResult, check_depth,
 };
 
-use super::{
+use crate::run::{
     Events, Phase, Run, ToolAnswer, UnexpectedInput,
-    batch::{CallEnd, CallState, PendingCall},
+    tool_batch::batch::{CallEnd, CallState, PendingCall},
     unexpected,
 };
 use crate::{
@@ -275,7 +275,7 @@ impl Run {
     }
 
     /// What calls that have their results though they never ran mean for those behind them.
-    pub(super) fn stop_behind_settled(&mut self) -> Events {
+    pub(in crate::run) fn stop_behind_settled(&mut self) -> Events {
         (0..self.batch_len())
             .flat_map(|position| self.stop_behind(position))
             .collect()
@@ -283,7 +283,7 @@ impl Run {
 
     /// A call that a person or a rule declined stops what is behind it; so does a check that did not take
     /// place, or whose earlier result stands in for it.
-    pub(super) fn stop_behind(&mut self, position: usize) -> Events {
+    pub(in crate::run) fn stop_behind(&mut self, position: usize) -> Events {
         let Phase::Batch(calls) = &self.phase else {
             return Vec::new();
         };
@@ -334,7 +334,7 @@ impl Run {
         events
     }
 
-    pub(super) fn settle(&mut self, position: usize, end: CallEnd) -> Option<RunEventKind> {
+    pub(in crate::run) fn settle(&mut self, position: usize, end: CallEnd) -> Option<RunEventKind> {
         let Phase::Batch(calls) = &self.phase else {
             return None;
         };
@@ -350,7 +350,7 @@ impl Run {
 
     /// Writes down how a call ended. The model reads what the limit leaves of the result; the event
     /// and the record have what the model reads, and the whole is kept for reading on.
-    pub(super) fn record(
+    pub(in crate::run) fn record(
         &mut self,
         record: usize,
         (id, name): (String, String),
@@ -422,7 +422,7 @@ impl Run {
     }
 
     /// The calls of an answer are planned; each of them is on its way to its result.
-    pub(super) fn begin_batch(&mut self, mut calls: Vec<PendingCall>) {
+    pub(in crate::run) fn begin_batch(&mut self, mut calls: Vec<PendingCall>) {
         self.places.begin();
         self.due.clear();
         for place in 0..calls.len() {
@@ -449,7 +449,7 @@ impl Run {
     }
 
     /// When every call has its result, all of them go back together, in call order.
-    pub(super) fn close_batch_if_settled(&mut self) -> Events {
+    pub(in crate::run) fn close_batch_if_settled(&mut self) -> Events {
         let mut events = self.settle_repeats();
         let Phase::Batch(calls) = &mut self.phase else {
             return events;
@@ -531,14 +531,14 @@ impl Run {
             .collect()
     }
 
-    pub(super) fn batch_len(&self) -> usize {
+    pub(in crate::run) fn batch_len(&self) -> usize {
         match &self.phase {
             Phase::Batch(calls) => calls.len(),
             _ => 0,
         }
     }
 
-    pub(super) fn set_state(&mut self, position: usize, state: CallState) {
+    pub(in crate::run) fn set_state(&mut self, position: usize, state: CallState) {
         if let Phase::Batch(calls) = &mut self.phase {
             calls[position].state = state;
         }

@@ -7,40 +7,40 @@ use switchboard_domain::{
     ApprovalRequest, SharedObject, ToolAnnotations, ToolOrigin, ToolOutput, ToolResult, ToolUse,
 };
 
-use super::{
+use crate::run::{
     PlannedCall, ToolAnswer,
-    inputs::{self, LeftOut},
+    snapshot::inputs::{self, LeftOut},
 };
 use crate::{SteadyTime, ToolFailure};
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct PendingCall {
+pub(in crate::run) struct PendingCall {
     #[serde(deserialize_with = "inputs::tool_use")]
-    pub(super) tool_use: ToolUse,
+    pub(in crate::run) tool_use: ToolUse,
     /// Of one that was read from a snapshot: what is not here yet.
     #[serde(default, skip_serializing)]
-    pub(super) left_out: Option<LeftOut>,
-    pub(super) origin: Option<ToolOrigin>,
+    pub(in crate::run) left_out: Option<LeftOut>,
+    pub(in crate::run) origin: Option<ToolOrigin>,
     #[serde(default)]
-    pub(super) annotations: ToolAnnotations,
-    pub(super) state: CallState,
+    pub(in crate::run) annotations: ToolAnnotations,
+    pub(in crate::run) state: CallState,
     /// Where in the run's records this call stands.
-    pub(super) record: usize,
+    pub(in crate::run) record: usize,
     /// It runs alone: after those before it, before those behind it.
     #[serde(default)]
-    pub(super) barrier: bool,
+    pub(in crate::run) barrier: bool,
     /// Of the definition that somebody was asked about.
     #[serde(default)]
-    pub(super) fingerprint: Option<String>,
+    pub(in crate::run) fingerprint: Option<String>,
     /// Until when an answer to its request counts, for the process that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) deadline: Option<SteadyTime>,
+    pub(in crate::run) deadline: Option<SteadyTime>,
     /// The same call in the same answer, before this one, by its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) repeats_at: Option<usize>,
+    pub(in crate::run) repeats_at: Option<usize>,
     /// The same calls behind this one in the same answer, by their places: its result is theirs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) repeated_at: Vec<usize>,
+    pub(in crate::run) repeated_at: Vec<usize>,
 }
 
 /// Of so many calls one is found by looking at each.
@@ -48,7 +48,7 @@ const FEW: usize = 16;
 
 /// Where the calls of a batch are: found again where the run was stored.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(in crate::run) struct Places {
     /// Where there are more than [`FEW`].
     by_id: BTreeMap<String, usize>,
     /// The calls before this one have their results.
@@ -57,7 +57,7 @@ pub(super) struct Places {
 
 impl Places {
     /// The place of the call with this id; ids are unique within a run.
-    pub(super) fn of(&mut self, calls: &[PendingCall], id: &str) -> Option<usize> {
+    pub(in crate::run) fn of(&mut self, calls: &[PendingCall], id: &str) -> Option<usize> {
         let is_at = |place: usize, id: &str| {
             let call = calls.get(place);
             call.is_some_and(|call| call.tool_use.id == id)
@@ -86,7 +86,7 @@ impl Places {
     }
 
     /// Whether every call has its result. Each is looked at once.
-    pub(super) fn are_all_settled(&mut self, calls: &[PendingCall]) -> bool {
+    pub(in crate::run) fn are_all_settled(&mut self, calls: &[PendingCall]) -> bool {
         let is_settled = |call: &PendingCall| matches!(call.state, CallState::Settled { .. });
         self.settled = self.settled.min(calls.len());
         self.settled += calls[self.settled..]
@@ -97,14 +97,14 @@ impl Places {
     }
 
     /// Another batch begins.
-    pub(super) fn begin(&mut self) {
+    pub(in crate::run) fn begin(&mut self) {
         *self = Self::default();
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum CallState {
+pub(in crate::run) enum CallState {
     /// Somebody has to say yes.
     Waiting {
         #[serde(deserialize_with = "inputs::input")]
@@ -129,19 +129,19 @@ pub(super) enum CallState {
 
 /// How a call ended: what the model reads and what is known about it.
 #[derive(Debug)]
-pub(super) struct CallEnd {
-    pub(super) output: ToolOutput,
-    pub(super) failure: Option<ToolFailure>,
-    pub(super) attempts: u32,
-    pub(super) duration_ms: u64,
-    pub(super) cached: bool,
+pub(in crate::run) struct CallEnd {
+    pub(in crate::run) output: ToolOutput,
+    pub(in crate::run) failure: Option<ToolFailure>,
+    pub(in crate::run) attempts: u32,
+    pub(in crate::run) duration_ms: u64,
+    pub(in crate::run) cached: bool,
     /// The limit of results holds for it. What the loop itself says is short.
-    pub(super) limited: bool,
+    pub(in crate::run) limited: bool,
 }
 
 impl CallEnd {
     /// The tool gave no answer; the model is told why.
-    pub(super) fn failed(failure: ToolFailure, message: impl Into<String>) -> Self {
+    pub(in crate::run) fn failed(failure: ToolFailure, message: impl Into<String>) -> Self {
         Self {
             output: ToolOutput {
                 is_error: true,
@@ -156,7 +156,7 @@ impl CallEnd {
     }
 
     /// A tool of the loop itself answered at once.
-    pub(super) fn answered_here(output: ToolOutput) -> Self {
+    pub(in crate::run) fn answered_here(output: ToolOutput) -> Self {
         let failure = output.is_error.then_some(ToolFailure::ToolError);
         Self {
             output,
@@ -169,7 +169,7 @@ impl CallEnd {
     }
 
     /// The result of the same call, made before.
-    pub(super) fn repeated(result: &ToolResult) -> Self {
+    pub(in crate::run) fn repeated(result: &ToolResult) -> Self {
         Self {
             output: result.into(),
             failure: Some(ToolFailure::Repeated),
@@ -181,7 +181,7 @@ impl CallEnd {
     }
 
     /// The same after `attempts` that took so long together.
-    pub(super) fn after(mut self, attempts: u32, duration_ms: u64) -> Self {
+    pub(in crate::run) fn after(mut self, attempts: u32, duration_ms: u64) -> Self {
         self.attempts = attempts;
         self.duration_ms = duration_ms;
         self
@@ -216,7 +216,7 @@ impl From<ToolAnswer> for CallEnd {
 }
 
 impl PendingCall {
-    pub(super) fn planned(&self, run_id: &str, step: u32) -> Option<PlannedCall> {
+    pub(in crate::run) fn planned(&self, run_id: &str, step: u32) -> Option<PlannedCall> {
         let CallState::Ready { input } = &self.state else {
             return None;
         };

@@ -344,7 +344,7 @@ fn the_calls_of_one_answer_hold_no_input_either() {
         panic!("the calls are under way");
     };
     let inputs = calls.iter().map(|call| match &call.state {
-        super::super::batch::CallState::Started { input } => input.clone(),
+        crate::run::tool_batch::batch::CallState::Started { input } => input.clone(),
         state => panic!("{state:?}"),
     });
     let inputs: Vec<_> = inputs.map(|input| input.as_value().clone()).collect();
@@ -383,7 +383,7 @@ fn a_state_without_its_conversation_is_refused() {
 }
 
 /// The whole form of a run that was stored before there were versions.
-const WITHOUT_VERSION: &str = include_str!("../../tests/data/run_without_version.json");
+const WITHOUT_VERSION: &str = include_str!("../../../tests/data/run_without_version.json");
 
 #[test]
 fn a_run_of_before_versions_is_read_and_gets_one() {

@@ -8,7 +8,7 @@ use switchboard_domain::{
     json_schema::SchemaValidator,
 };
 
-use super::{Events, Phase, Run, batch::CallState};
+use crate::run::{Events, Phase, Run, tool_batch::batch::CallState};
 use crate::{
     AnswerItem, Outcome, RunError, RunErrorKind, RunEventKind, RunPhase,
     policy::limits::Limits,
@@ -24,7 +24,7 @@ use crate::{
 /// Where a run is in its strategy.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Stage {
+pub(in crate::run) enum Stage {
     /// A plain loop.
     Loop,
     /// Data is gathered.
@@ -34,7 +34,7 @@ pub(super) enum Stage {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Gathering {
+pub(in crate::run) struct Gathering {
     state: GatherState,
     /// What follows when the calls of the last answer have ended.
     next: Option<Next>,
@@ -56,7 +56,7 @@ enum Next {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Formatting {
+pub(in crate::run) struct Formatting {
     state: FormatState,
     /// What was said in this phase; none of it belongs into the history.
     said: Vec<Arc<Message>>,
@@ -72,7 +72,7 @@ pub(super) struct Formatting {
 }
 
 impl Stage {
-    pub(super) fn of(strategy: &Strategy) -> Self {
+    pub(in crate::run) fn of(strategy: &Strategy) -> Self {
         match strategy {
             Strategy::GatherFormat(options) => Self::Gather(Box::new(Gathering {
                 state: GatherState::new(options),
@@ -88,7 +88,7 @@ impl Stage {
 /// The system prompt of the gathering phase. It is made anew only where the instructions or the tools are
 /// others than the step before.
 #[derive(Debug, Default)]
-pub(super) struct GatherPrompt {
+pub(in crate::run) struct GatherPrompt {
     leading: Vec<Arc<Message>>,
     tools: Vec<Arc<ToolDefinition>>,
     made: Option<Arc<Message>>,
@@ -132,7 +132,7 @@ const MAX_PAUSES: u32 = 8;
 
 impl Run {
     /// Returns why the schema of the answer cannot be used, before the first request is made.
-    pub(super) fn check_answer_schema(&self) -> Result<(), RunError> {
+    pub(in crate::run) fn check_answer_schema(&self) -> Result<(), RunError> {
         let Stage::Gather(gathering) = &self.stage else {
             return Ok(());
         };
@@ -149,7 +149,7 @@ impl Run {
     }
 
     /// Whether the gathering phase begins now, which it does once.
-    pub(super) fn begins_to_gather(&mut self) -> bool {
+    pub(in crate::run) fn begins_to_gather(&mut self) -> bool {
         let Stage::Gather(gathering) = &mut self.stage else {
             return false;
         };
@@ -157,7 +157,7 @@ impl Run {
     }
 
     /// Whether a limit leaves no room to gather more: the last step that is allowed is that of the form.
-    pub(super) fn gathers_no_more(&self) -> bool {
+    pub(in crate::run) fn gathers_no_more(&self) -> bool {
         if !self.is_gathering() {
             return false;
         }
@@ -168,13 +168,13 @@ impl Run {
     }
 
     /// A call did not run though it might have: made again, it is no repeat.
-    pub(super) fn may_be_made_again(&mut self, id: &str) {
+    pub(in crate::run) fn may_be_made_again(&mut self, id: &str) {
         if let Stage::Gather(gathering) = &mut self.stage {
             gathering.state.forget(id);
         }
     }
 
-    pub(super) fn is_gathering(&self) -> bool {
+    pub(in crate::run) fn is_gathering(&self) -> bool {
         matches!(self.stage, Stage::Gather(_))
     }
 
@@ -203,7 +203,7 @@ impl Run {
         }
     }
 
-    pub(super) fn formatted_items(&self) -> Option<&[AnswerItem]> {
+    pub(in crate::run) fn formatted_items(&self) -> Option<&[AnswerItem]> {
         match &self.stage {
             Stage::Format(formatting) => formatting.items.as_deref(),
             _ => None,
@@ -218,7 +218,7 @@ impl Run {
     }
 
     /// Makes a request what its phase wants it to be.
-    pub(super) fn shape(&mut self, mut request: ChatRequest) -> ChatRequest {
+    pub(in crate::run) fn shape(&mut self, mut request: ChatRequest) -> ChatRequest {
         let count = request
             .messages
             .iter()
@@ -248,7 +248,7 @@ impl Run {
     }
 
     /// An answer of the gathering phase: which of its calls run, and what comes then.
-    pub(super) fn gather_heard(&mut self, message: &Message) {
+    pub(in crate::run) fn gather_heard(&mut self, message: &Message) {
         let Stage::Gather(gathering) = &mut self.stage else {
             return;
         };
@@ -286,7 +286,7 @@ impl Run {
     }
 
     /// The earlier call that stands in for this one.
-    pub(super) fn repeated(&self, tool_use: &ToolUse) -> Option<CallState> {
+    pub(in crate::run) fn repeated(&self, tool_use: &ToolUse) -> Option<CallState> {
         let Stage::Gather(gathering) = &self.stage else {
             return None;
         };
@@ -297,7 +297,7 @@ impl Run {
     }
 
     /// The last answer of the gathering phase is dealt with, its calls have ended.
-    pub(super) fn gathered(&mut self) -> Events {
+    pub(in crate::run) fn gathered(&mut self) -> Events {
         let Stage::Gather(gathering) = &mut self.stage else {
             return Vec::new();
         };
@@ -312,7 +312,7 @@ impl Run {
     }
 
     /// Ends the gathering phase and begins the other.
-    pub(super) fn begin_formatting(&mut self) -> Events {
+    pub(in crate::run) fn begin_formatting(&mut self) -> Events {
         let gathered = self
             .new_messages()
             .iter()
@@ -341,7 +341,7 @@ impl Run {
     }
 
     /// The provider would not take the request in this form: asks in the next one, if there is one.
-    pub(super) fn formatter_refused(&mut self, error: &ModelError) -> Option<RunEventKind> {
+    pub(in crate::run) fn formatter_refused(&mut self, error: &ModelError) -> Option<RunEventKind> {
         let Stage::Format(formatting) = &mut self.stage else {
             return None;
         };
@@ -355,7 +355,7 @@ impl Run {
     }
 
     /// An answer of the formatting phase.
-    pub(super) fn formatted(&mut self, message: Message, finish: &FinishReason) -> Events {
+    pub(in crate::run) fn formatted(&mut self, message: Message, finish: &FinishReason) -> Events {
         let Stage::Format(formatting) = &mut self.stage else {
             return Vec::new();
         };
@@ -434,7 +434,7 @@ impl Run {
     }
 
     /// Another model goes on in this phase, in the way that it can.
-    pub(super) fn formatter_changes_hands(&mut self) -> Option<RunEventKind> {
+    pub(in crate::run) fn formatter_changes_hands(&mut self) -> Option<RunEventKind> {
         let state = FormatState::new(&self.gather_options(), &self.capabilities);
         let Stage::Format(formatting) = &mut self.stage else {
             return None;
@@ -450,7 +450,7 @@ impl Run {
     }
 
     /// Half a formatted answer: what can be read of it is the answer, not the form it is in.
-    pub(super) fn formatted_in_part(&mut self, message: &Message) {
+    pub(in crate::run) fn formatted_in_part(&mut self, message: &Message) {
         let Stage::Format(formatting) = &mut self.stage else {
             return;
         };

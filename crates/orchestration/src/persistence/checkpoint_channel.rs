@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     Run, SnapshotMark,
-    checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
 };
 
 /// Between a driver and the stream that stores what it does. There is one writer, so that a snapshot is

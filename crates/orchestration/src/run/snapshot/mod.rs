@@ -13,11 +13,13 @@ use switchboard_domain::{
     FinishReason, Message, RunSnapshot, SessionStoreError, ToolDefinition, ToolResult,
 };
 
-use super::{
-    Phase, Run,
-    inputs::Uses,
-    version::{StateVersion, UnknownVersion},
-};
+pub(in crate::run) mod inputs;
+pub(in crate::run) mod version;
+
+use inputs::Uses;
+use version::{StateVersion, UnknownVersion};
+
+use crate::run::{Phase, Run};
 use crate::{RecordedResult, RunEventKind, SharedDecisions, ToolCallRecord, ToolFailure};
 
 thread_local! {
@@ -46,7 +48,7 @@ fn of_snapshot<T>(says: impl FnOnce(&Apart) -> T) -> Option<T> {
 }
 
 /// Whether the tool use of this call of the batch is in the conversation alone.
-pub(super) fn is_call_apart(at: usize) -> bool {
+pub(in crate::run) fn is_call_apart(at: usize) -> bool {
     let apart = of_snapshot(|apart| apart.calls.get(at).copied());
     apart.flatten().unwrap_or(false)
 }
@@ -69,14 +71,14 @@ impl Drop for Scope {
 
 /// Where messages were put between those that there were, in this process.
 #[derive(Debug, Default)]
-pub(super) struct Inserted {
+pub(in crate::run) struct Inserted {
     times: u32,
     /// The first place.
     first: usize,
 }
 
 impl Inserted {
-    pub(super) fn at(&mut self, place: usize) {
+    pub(in crate::run) fn at(&mut self, place: usize) {
         self.first = if self.times == 0 {
             place
         } else {
@@ -288,7 +290,7 @@ impl Run {
 }
 
 /// The conversation: all of it, or the number of its messages in a snapshot.
-pub(super) mod conversation {
+pub(in crate::run) mod conversation {
     use serde::{
         Deserialize as _, Deserializer,
         de::{SeqAccess, Visitor, value::SeqAccessDeserializer},
@@ -325,7 +327,7 @@ pub(super) mod conversation {
             Vec::deserialize(SeqAccessDeserializer::new(seq))
         }
 
-        /// [`Run::restore`](super::Run::restore) puts them there.
+        /// [`Run::restore`](crate::Run::restore) puts them there.
         fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
             Ok(Vec::new())
         }
@@ -333,7 +335,7 @@ pub(super) mod conversation {
 }
 
 /// The tools of the current step.
-pub(super) fn tools<S: Serializer>(
+pub(in crate::run) fn tools<S: Serializer>(
     tools: &Vec<Arc<ToolDefinition>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -344,7 +346,7 @@ pub(super) fn tools<S: Serializer>(
 }
 
 /// What people decided.
-pub(super) fn decisions<S: Serializer>(
+pub(in crate::run) fn decisions<S: Serializer>(
     decisions: &SharedDecisions,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -355,7 +357,7 @@ pub(super) fn decisions<S: Serializer>(
 }
 
 /// The records of the run's calls.
-pub(super) fn records<S: Serializer>(
+pub(in crate::run) fn records<S: Serializer>(
     records: &[ToolCallRecord],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

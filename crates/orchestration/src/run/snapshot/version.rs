@@ -9,7 +9,7 @@ const VERSION: u64 = 1;
 
 /// The version of a stored run. Reading any other version is an error, so that no state is read in part.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct StateVersion;
+pub(in crate::run) struct StateVersion;
 
 /// A stored run has a version that this program does not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub struct UnknownVersion {
 
 impl StateVersion {
     /// Checks the version of a stored run; `None` is a state without one.
-    pub(super) fn check(version: Option<&Value>) -> Result<Self, UnknownVersion> {
+    pub(in crate::run) fn check(version: Option<&Value>) -> Result<Self, UnknownVersion> {
         match version {
             None => Ok(Self),
             Some(version) if version.as_u64() == Some(VERSION) => Ok(Self),

@@ -6,9 +6,9 @@ use switchboard_domain::{ModelId, RunRecord, RunState, SessionStoreError, Stored
 
 use super::{
     Journal, JournalError,
-    hold::{Hold, Turn},
-    kept::{Kept, KeptRun},
+    lease::{Hold, Turn},
     no_such_run, outcome_word,
+    persisted_run::{Kept, KeptRun},
 };
 use crate::{
     Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, RunReport, SnapshotMark,

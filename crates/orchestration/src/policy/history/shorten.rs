@@ -2,7 +2,7 @@
 
 use switchboard_domain::{Message, Part, ToolContent, ToolResult};
 
-use crate::tokens::{estimate, estimate_content, prefix_of};
+use crate::tools::tokens::{estimate, estimate_content, prefix_of};
 
 /// A result that is longer by less than this stays whole: the marker would eat what is saved.
 const WORTHWHILE: u64 = 60;

@@ -8,7 +8,7 @@ use switchboard_domain::{
 };
 
 use super::*;
-use crate::tokens::estimate_message;
+use crate::tools::tokens::estimate_message;
 
 fn words(tokens: usize) -> String {
     "word ".repeat(tokens)

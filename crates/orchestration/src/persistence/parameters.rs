@@ -64,5 +64,5 @@ impl BegunWith {
 }
 
 #[cfg(test)]
-#[path = "begun_tests.rs"]
+#[path = "parameters_tests.rs"]
 mod tests;

@@ -5,6 +5,8 @@
 //! ([`Elicitation::candidates`]) are of one person. Otherwise nobody is asked, since the wrong person might be, and
 //! the runs of those calls are told so.
 
+mod check;
+
 use std::{
     collections::{HashMap, VecDeque},
     fmt,

@@ -6,7 +6,7 @@ use switchboard_domain::{
     json_schema::{Draft, SchemaOptions, SchemaValidator},
 };
 
-use crate::questions::OpenQuestion;
+use crate::driver::questions::OpenQuestion;
 
 /// Faults named at once.
 const MOST_FAULTS: usize = 5;

@@ -1,0 +1,5 @@
+//! One turn of the model: its request, its response and the phases of a strategy.
+
+pub(in crate::run) mod phases;
+pub(in crate::run) mod request;
+pub(in crate::run) mod response;
