@@ -8,7 +8,7 @@ use switchboard_domain::{Approver, ChatModel, Delivery, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
     Agent, BegunWith, Limits, Run, RunOptions,
-    checkpoint::Checkpoints,
+    persistence::checkpoint::Checkpoints,
     policy::approval::Approvals,
     recipe::Recipe,
     strategy::Strategy,

@@ -8,8 +8,8 @@ use switchboard_domain::{
 };
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
-    pattern::Pattern,
     policy::approval::{Rule, RuleVerdict},
+    tools::pattern::Pattern,
 };
 
 use crate::{config::RunConfig, terminal};

@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchboard_orchestration::{
     Limits,
-    history::HistoryPolicy,
     policy::approval::{Approvals, Rule, Rules},
     policy::guard::Guard,
+    policy::history::HistoryPolicy,
     strategy::{NAMES, Strategy},
     tools::arguments::ContextTemplate,
     tools::results::ResultLimit,

@@ -7,7 +7,7 @@ use switchboard_domain::{
     SessionId, SessionStoreError,
 };
 use switchboard_orchestration::{
-    Run, RunEventKind, RunReport, journal::JournalError, questions::OpenQuestion,
+    Run, RunEventKind, RunReport, persistence::JournalError, questions::OpenQuestion,
 };
 
 use super::{
