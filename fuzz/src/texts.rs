@@ -5,7 +5,7 @@ use switchboard_domain::{
     ChatRequest, ChatResponse, FinishReason, Message, ModelEvent, PartStart, ResponseAccumulator,
     ToolDefinition,
 };
-use switchboard_providers_common::recovery::{
+use switchboard_providers_common::text_tool_calls::{
     EventRecovery, Recovery, RecoveryForm, RecoveryForms,
 };
 

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn folder() -> PathBuf {
-    process::root().join("crates/providers-common/src/catalogue")
+    process::root().join("crates/providers-common/src/catalog")
 }
 
 /// The lines that one of two texts has and the other has not, the first few of them.

@@ -29,19 +29,19 @@ pub fn capabilities(model: &str) -> ModelCapabilities {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use switchboard_providers_common::catalogue;
+    use switchboard_providers_common::catalog;
 
     #[test]
     fn the_table_says_what_the_catalogue_says() {
         let mut known = 0;
-        for entry in catalogue::models("anthropic") {
+        for entry in catalog::models("anthropic") {
             known += 1;
             let ours = capabilities(entry.name);
             let theirs = &entry.capabilities;
             // Joined, each wins where both speak: the same means that they agree.
             assert_eq!(
-                catalogue::either(theirs, &ours),
-                catalogue::either(&ours, theirs),
+                catalog::either(theirs, &ours),
+                catalog::either(&ours, theirs),
                 "{}",
                 entry.name
             );

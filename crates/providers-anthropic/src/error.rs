@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::{
-    Classified, ErrorClassifier, HttpFailure, StatusClassifier, classify::kind_of_status,
+    Classified, ErrorClassifier, HttpFailure, StatusClassifier, http::classify::kind_of_status,
 };
 
 /// Reads the API's error bodies; anything else, such as a proxy's page, is read by its status.

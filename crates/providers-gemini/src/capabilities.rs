@@ -6,14 +6,14 @@
 //! the API's own answer decides.
 
 use switchboard_domain::ModelCapabilities;
-use switchboard_providers_common::catalogue;
+use switchboard_providers_common::catalog;
 
 /// What is known of `model` under the API's name for it, with or without `models/`: what the
 /// catalogue knows, else what its series tells.
 pub fn capabilities(model: &str) -> ModelCapabilities {
-    let known = catalogue::lookup("gemini", model).map(|entry| entry.capabilities);
+    let known = catalog::lookup("gemini", model).map(|entry| entry.capabilities);
     let of_series = of_series(model);
-    let mut both = catalogue::either(&known.unwrap_or_default(), &of_series);
+    let mut both = catalog::either(&known.unwrap_or_default(), &of_series);
     if Series::of(model).is_some_and(|series| series.line == Line::Gemma) {
         // The catalogue knows Gemma as others serve it; this API has refused functions to it.
         both.tools = of_series.tools;
@@ -246,14 +246,14 @@ mod tests {
     #[test]
     fn the_series_say_what_the_catalogue_says() {
         let mut known = 0;
-        for entry in catalogue::models("gemini") {
+        for entry in catalog::models("gemini") {
             known += 1;
             let ours = of_series(entry.name);
             let theirs = &entry.capabilities;
             // Joined, each wins where both speak: the same means that they agree.
             assert_eq!(
-                catalogue::either(theirs, &ours),
-                catalogue::either(&ours, theirs),
+                catalog::either(theirs, &ours),
+                catalog::either(&ours, theirs),
                 "{}",
                 entry.name
             );

@@ -50,7 +50,7 @@ pub(crate) fn from_words(
 
 #[cfg(test)]
 mod tests {
-    use switchboard_providers_common::catalogue;
+    use switchboard_providers_common::catalog;
 
     use super::*;
 
@@ -71,7 +71,7 @@ mod tests {
     }
 
     /// If this fails, the catalogue knows something, and has to come first as it does elsewhere
-    /// (`catalogue::either`).
+    /// (`catalog::either`).
     #[test]
     fn the_catalogue_says_nothing_of_this_wire() {
         for model in [
@@ -80,9 +80,9 @@ mod tests {
             "llama3.1",
             "deepseek-r1:8b",
         ] {
-            assert_eq!(catalogue::lookup("ollama", model), None, "{model}");
+            assert_eq!(catalog::lookup("ollama", model), None, "{model}");
         }
-        assert!(!catalogue::PROVIDERS.contains(&"ollama"));
+        assert!(!catalog::PROVIDERS.contains(&"ollama"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use secrecy::{ExposeSecret, SecretString};
 use switchboard_domain::{ModelError, ModelErrorKind};
-use switchboard_providers_common::{TransportConfig, recovery::RecoveryForms};
+use switchboard_providers_common::{TransportConfig, text_tool_calls::RecoveryForms};
 
 use crate::address::{base_url, is_cloud};
 

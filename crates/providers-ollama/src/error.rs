@@ -139,7 +139,7 @@ impl ApiError {
             // The request was given up while it waited for the model to be loaded.
             Some(499) => ModelErrorKind::Overloaded { retry_after },
             Some(status) => {
-                switchboard_providers_common::classify::kind_of_status(status, retry_after)
+                switchboard_providers_common::http::classify::kind_of_status(status, retry_after)
             }
         }
     }

@@ -9,10 +9,9 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     ByteStream, HttpAnswer, MAX_FRAME_BYTES, RetryPolicy, SingleAttempt, as_text, decode_ndjson_of,
-    prompted::concerns_tools,
-    read_to_end,
-    recovery::{Recovery, recover},
-    stream_with_retry, tallied,
+    read_to_end, stream_with_retry, tallied,
+    text_tool_calls::prompted::concerns_tools,
+    text_tool_calls::{Recovery, recover},
 };
 
 use crate::{

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use switchboard_domain::{ChatRequest, ModelCapabilities, ModelError};
 use switchboard_providers_common::{
-    prompted::{PromptedTools, with_history_as_text},
-    recovery::{Recovery, RecoveryForms},
+    text_tool_calls::prompted::{PromptedTools, with_history_as_text},
+    text_tool_calls::{Recovery, RecoveryForms},
 };
 
 use crate::chat::{checked, is_held};

@@ -13,8 +13,8 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     decode_ndjson,
-    prompted::PromptedTools,
-    recovery::{Recovery, RecoveryForms, recover},
+    text_tool_calls::prompted::PromptedTools,
+    text_tool_calls::{Recovery, RecoveryForms, recover},
 };
 use switchboard_providers_ollama::chat::{
     ChatDecoder, Form, LocalIds, events_from_body, from_body,

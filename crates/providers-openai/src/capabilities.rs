@@ -7,7 +7,7 @@
 //! decides.
 
 use switchboard_domain::ModelCapabilities;
-use switchboard_providers_common::catalogue;
+use switchboard_providers_common::catalog;
 
 use crate::Profile;
 
@@ -19,10 +19,10 @@ pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
     // somebody gave their deployments, which may be those of other models.
     let is_named_by_its_maker = profile.name != "azure";
     let known = is_named_by_its_maker
-        .then(|| catalogue::lookup(&profile.name, model))
+        .then(|| catalog::lookup(&profile.name, model))
         .flatten()
         .map(|entry| entry.capabilities);
-    catalogue::either(&known.unwrap_or_default(), &of_series(model, profile))
+    catalog::either(&known.unwrap_or_default(), &of_series(model, profile))
 }
 
 fn of_series(model: &str, profile: &Profile) -> ModelCapabilities {
@@ -247,11 +247,11 @@ mod tests {
     #[test]
     fn the_series_contradict_the_catalogue_only_where_that_is_known() {
         let openai = Profile::openai();
-        let contradicted: Vec<_> = catalogue::models("openai")
+        let contradicted: Vec<_> = catalog::models("openai")
             .filter(|entry| {
                 let ours = of_series(entry.name, &openai);
-                catalogue::either(&entry.capabilities, &ours)
-                    != catalogue::either(&ours, &entry.capabilities)
+                catalog::either(&entry.capabilities, &ours)
+                    != catalog::either(&ours, &entry.capabilities)
             })
             .map(|entry| entry.name)
             .collect();

@@ -7,10 +7,9 @@ use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelId, ModelStream, Part, Warning,
 };
 use switchboard_providers_common::{
-    RetryPolicy, SingleAttempt,
-    prompted::PromptedTools,
-    recovery::{Recovery, recover},
-    stream_with_retry, tallied,
+    RetryPolicy, SingleAttempt, stream_with_retry, tallied,
+    text_tool_calls::prompted::PromptedTools,
+    text_tool_calls::{Recovery, recover},
     tool_names::ToolNames,
 };
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use switchboard_domain::Delivery;
-use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
+use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 
 /// What differs between servers of this wire. A value, not a type: a server that fits none of the
 /// named ones is described by changing a field.

@@ -10,7 +10,7 @@ use switchboard_domain::{
     ChatRequest, Document, Media, Message, ModelCapabilities, ModelError, ModelErrorKind, ModelId,
     Part, ReasoningEffort, ResponseFormat, Role, ToolChoice, ToolChoiceOutcome, ToolDefinition,
 };
-use switchboard_providers_common::catalogue::{self, ModelEntry};
+use switchboard_providers_common::catalog::{self, ModelEntry};
 use switchboard_providers_openai::{
     Profile, capabilities, chat,
     responses::{self, ResponsesOptions},
@@ -32,7 +32,7 @@ impl Case {
             .iter()
             .filter_map(|name| Profile::named(name));
         let with_models = profiles.flat_map(|profile| {
-            let models = catalogue::models(&profile.name);
+            let models = catalog::models(&profile.name);
             let models = models.map(|entry| (profile.clone(), entry));
             models.collect::<Vec<_>>()
         });
@@ -137,7 +137,7 @@ fn there_is_something_to_compare() {
 fn nothing_that_is_said_of_a_model_contradicts_the_catalogue() {
     for case in Case::all() {
         let said = capabilities(case.entry.name, &case.profile);
-        let joined = catalogue::either(&case.entry.capabilities, &said);
+        let joined = catalog::either(&case.entry.capabilities, &said);
         assert_eq!(joined, said, "{}", case.name());
     }
     // Nothing is concluded from the name of a deployment, which may be that of another model.

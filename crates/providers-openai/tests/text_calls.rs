@@ -11,7 +11,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     TransportConfig,
-    recovery::{RecoveryForm, RecoveryForms},
+    text_tool_calls::{RecoveryForm, RecoveryForms},
 };
 use switchboard_providers_openai::{OpenAiChatModel, OpenAiConfig, Profile};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};

@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{
-    RetryPolicy, TextCalls, TransportConfig, recovery::RecoveryForms,
+    RetryPolicy, TextCalls, TransportConfig, text_tool_calls::RecoveryForms,
 };
 use switchboard_providers_gemini::{GeminiConfig, GeminiModel};
 use switchboard_providers_ollama::{OllamaConfig, OllamaModel};

@@ -56,7 +56,7 @@ fn repeats_its_base(name: &str, entry: &Entry, entries: &BTreeMap<String, Entry>
 }
 
 /// A name without what stands for one of its versions: `-latest`, a date, or a number such as `-001`.
-/// The reader, `providers-common/src/catalogue/names.rs`, has the same rule, and a test of the data
+/// The reader, `providers-common/src/catalog/names.rs`, has the same rule, and a test of the data
 /// that finds out if it has not.
 fn unversioned(name: &str) -> Option<&str> {
     let with_tail = |length: usize, fits: fn(&str) -> bool| {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde::Serialize;
 use switchboard_domain::{ModelCapabilities, ModelId};
-use switchboard_providers_common::catalogue;
+use switchboard_providers_common::catalog;
 
 use super::{
     Code, Failure, Global, ListOutput, context::Context, interrupt::Interrupts, output,
@@ -119,7 +119,7 @@ pub(super) async fn run(
         ListOutput::Text => {
             let mut text = table(&rows.iter().map(shown).collect::<Vec<_>>());
             if rows.iter().any(|row| row.prices.is_some()) {
-                let source = catalogue::source();
+                let source = catalog::source();
                 let _ = writeln!(
                     text,
                     "Prices: US dollars per million tokens, input / output, by {source}."

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use switchboard_providers_anthropic::MessagesOptions;
-use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
+use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 use switchboard_providers_gemini::GeminiOptions;
 use switchboard_providers_openai::{chat::ChatOptions, responses::ResponsesOptions};
 

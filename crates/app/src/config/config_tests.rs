@@ -2,7 +2,7 @@ use std::{fs, path::Path};
 
 use secrecy::ExposeSecret as _;
 use switchboard_mcp_client::config::ServerTransport;
-use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
+use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 
 use super::*;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelError, ModelErrorKind};
 use switchboard_providers_anthropic::{self as anthropic, AnthropicClient, AnthropicConfig};
-use switchboard_providers_common::{TextCalls, recovery::RecoveryForms};
+use switchboard_providers_common::{TextCalls, text_tool_calls::RecoveryForms};
 use switchboard_providers_gemini::{
     self as gemini, GeminiClient, GeminiConfig, ProviderConfig as _,
 };

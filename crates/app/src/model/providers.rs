@@ -7,7 +7,7 @@ use std::{
 };
 
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelError, ModelId};
-use switchboard_providers_common::catalogue;
+use switchboard_providers_common::catalog;
 use switchboard_providers_offline::{self as offline, OfflinePlanner};
 
 use super::{
@@ -191,7 +191,7 @@ impl Providers {
     pub fn catalogued_models(&self, provider: &Provider) -> Vec<(String, ModelCapabilities)> {
         match provider.vendor() {
             None => self.known_models(provider),
-            Some(vendor) => catalogue::models(vendor)
+            Some(vendor) => catalog::models(vendor)
                 .map(|model| (model.name.to_owned(), provider.capabilities(model.name)))
                 .collect(),
         }
@@ -304,12 +304,12 @@ impl Provider {
     }
 
     /// What the catalogue says of one of its models.
-    pub fn catalogued(&self, model: &str) -> Option<catalogue::ModelEntry> {
+    pub fn catalogued(&self, model: &str) -> Option<catalog::ModelEntry> {
         let entry = self.entry.as_ref()?;
         match (self.vendor(), &entry.profile) {
-            (Some(vendor), _) => catalogue::lookup(vendor, model),
+            (Some(vendor), _) => catalog::lookup(vendor, model),
             // The profiles have the names that the catalogue knows.
-            (None, Some(profile)) => catalogue::lookup(&profile.name, model),
+            (None, Some(profile)) => catalog::lookup(&profile.name, model),
             (None, None) => None,
         }
     }
@@ -324,7 +324,7 @@ impl Provider {
     /// Models worth naming, the default first.
     fn featured(&self) -> Vec<String> {
         match (self.vendor(), self.is_offline()) {
-            (Some(vendor), _) => catalogue::featured(vendor)
+            (Some(vendor), _) => catalog::featured(vendor)
                 .into_iter()
                 .map(|model| model.name.to_owned())
                 .collect(),

@@ -8,7 +8,7 @@ use switchboard_domain::{
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
     accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT,
 };
-use switchboard_providers_common::{LocalIds, Repeated, WireDecoder, classify::excerpt};
+use switchboard_providers_common::{LocalIds, Repeated, WireDecoder, http::classify::excerpt};
 
 use super::{
     blocks::{self, OpenBlock},

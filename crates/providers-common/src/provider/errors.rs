@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use switchboard_domain::{ModelError, ModelErrorKind};
 
-use crate::{Classified, ErrorClassifier, HttpFailure, StatusClassifier, classify::kind_of_status};
+use crate::{
+    Classified, ErrorClassifier, HttpFailure, StatusClassifier, http::classify::kind_of_status,
+};
 
 /// How the errors of one wire are read and classified.
 #[derive(Debug)]

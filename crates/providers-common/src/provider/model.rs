@@ -14,9 +14,8 @@ use switchboard_domain::{
 use super::{HttpClient, ProviderConfig};
 use crate::{
     Headers, HttpAnswer, HttpRequest, MAX_FRAME_BYTES, RetryPolicy, SingleAttempt, WireDecoder,
-    as_text, decode_ndjson_of, decode_sse_of, read_to_end,
-    recovery::{Recovery, recover},
-    stream_with_retry,
+    as_text, decode_ndjson_of, decode_sse_of, read_to_end, stream_with_retry,
+    text_tool_calls::{Recovery, recover},
 };
 
 /// The mapping between the domain and one wire protocol.

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use switchboard_domain::ModelErrorKind;
 use switchboard_providers_common::{
     Classified, ErrorClassifier, HttpFailure, HttpRequest, StatusClassifier,
-    transport::MAX_ERROR_BODY_BYTES,
+    http::transport::MAX_ERROR_BODY_BYTES,
 };
 
 use crate::{

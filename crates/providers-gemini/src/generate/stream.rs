@@ -5,7 +5,9 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, Opaque, Part, PartStart,
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
-use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt, provider::is_error};
+use switchboard_providers_common::{
+    LocalIds, WireDecoder, http::classify::excerpt, provider::is_error,
+};
 
 use super::{
     finish::{CONTINUATION, finish_reason, is_said},

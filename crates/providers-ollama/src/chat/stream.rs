@@ -4,7 +4,7 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart, ProviderState,
     ToolChoiceOutcome, Warning, WarningKind,
 };
-use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
+use switchboard_providers_common::{LocalIds, WireDecoder, http::classify::excerpt};
 
 use super::{
     form::Form,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use switchboard_domain::ToolDefinition;
-use switchboard_providers_common::recovery::{
+use switchboard_providers_common::text_tool_calls::{
     EventRecovery, Recovery, RecoveryForm, RecoveryForms,
 };
 

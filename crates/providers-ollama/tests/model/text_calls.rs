@@ -6,7 +6,7 @@ use switchboard_domain::{
     ResponseFormat, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolResult, ToolUse,
     WarningKind,
 };
-use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
+use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 use switchboard_providers_ollama::{OllamaConfig, OllamaModel, ToolsByPrompt};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Say},

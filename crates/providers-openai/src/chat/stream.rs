@@ -5,7 +5,7 @@ use switchboard_domain::{
     FinishReason, JsonObject, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart,
     ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
-use switchboard_providers_common::{LocalIds, Repeated, WireDecoder, classify::excerpt};
+use switchboard_providers_common::{LocalIds, Repeated, WireDecoder, http::classify::excerpt};
 
 use super::{
     calls::Calls,

@@ -7,7 +7,7 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, ToolChoiceOutcome, Usage,
     Warning,
 };
-use switchboard_providers_common::{LocalIds, WireDecoder, classify::excerpt};
+use switchboard_providers_common::{LocalIds, WireDecoder, http::classify::excerpt};
 
 use super::{
     items::{Address, Items, Thought},

@@ -77,7 +77,7 @@ impl RecoveryForm {
 /// A set of forms. `const`, so that it can be part of what is known of a server.
 ///
 /// ```
-/// use switchboard_providers_common::recovery::{RecoveryForm, RecoveryForms};
+/// use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 ///
 /// const SMALL_MODELS: RecoveryForms =
 ///     RecoveryForms::of(&[RecoveryForm::FencedJson, RecoveryForm::ToolCallTag]);

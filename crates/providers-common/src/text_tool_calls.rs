@@ -37,7 +37,7 @@
 //!
 //! ```
 //! use switchboard_domain::{ChatRequest, Message, ModelEvent, PartStart, ToolDefinition};
-//! use switchboard_providers_common::recovery::{EventRecovery, Recovery, RecoveryForm, RecoveryForms};
+//! use switchboard_providers_common::text_tool_calls::{EventRecovery, Recovery, RecoveryForm, RecoveryForms};
 //!
 //! let tool = ToolDefinition::new("add", "Adds.", serde_json::json!({"type": "object"}));
 //! let request = ChatRequest::new([Message::user("1 + 2?")]).with_tools([tool]);
@@ -69,7 +69,7 @@ use switchboard_domain::{
     accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES,
 };
 
-use crate::{outgoing::Outgoing, tool_names::ToolNames};
+use crate::tool_names::ToolNames;
 
 mod call;
 mod events;
@@ -77,15 +77,20 @@ mod form;
 mod forms;
 mod json;
 mod known;
+mod outgoing;
 mod place;
+pub mod prompted;
 mod python;
 mod reader;
 mod scan;
+mod text_calls;
 
 use known::Known;
+use outgoing::Outgoing;
 
 pub use events::EventRecovery;
 pub use form::{RecoveryForm, RecoveryForms};
+pub use text_calls::TextCalls;
 
 /// Bytes around an input that a call in any form may have: marks, and the tool's name.
 const ROOM_FOR_MARKS: usize = 16 * 1024;
@@ -200,5 +205,5 @@ impl Stream for Recovering {
 }
 
 #[cfg(test)]
-#[path = "recovery_tests.rs"]
+#[path = "text_tool_calls/text_tool_calls_tests.rs"]
 mod tests;

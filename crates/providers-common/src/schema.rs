@@ -227,5 +227,5 @@ fn pass(schema: &Value, rules: &'static Rules) -> Passed {
 }
 
 #[cfg(test)]
-#[path = "schema_tests.rs"]
+#[path = "schema/schema_tests.rs"]
 mod tests;

@@ -42,7 +42,7 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 ///
 /// - HTTP/2 where the server offers it over TLS, else HTTP/1.1. No compression is asked for.
 /// - **Retry**: what is transient is tried again as the [`RetryPolicy`] says, until the first byte of
-///   a successful answer has come. After that [`retrying`](crate::retrying) does it.
+///   a successful answer has come. After that [`retrying`](crate::http::retry) does it.
 ///   `x-should-retry` overrules what the status means.
 /// - **Redirects are not followed**: the key would go along, and a POST may become a GET. The
 ///   error names where it leads, because the configured address is then the wrong one.
@@ -223,7 +223,7 @@ impl HttpTransport {
     }
 
     /// Sends `request` by POST in one attempt. The caller repeats it, as
-    /// [`retrying`](crate::retrying) does. As [`post`](HttpTransport::post) otherwise.
+    /// [`retrying`](crate::http::retry) does. As [`post`](HttpTransport::post) otherwise.
     pub async fn post_once(
         &self,
         request: &HttpRequest,
@@ -254,7 +254,7 @@ impl HttpTransport {
     }
 
     /// Sends `body` to `endpoint` by POST in one attempt. The caller repeats it, as
-    /// [`retrying`](crate::retrying) does. As [`post`](HttpTransport::post) otherwise.
+    /// [`retrying`](crate::http::retry) does. As [`post`](HttpTransport::post) otherwise.
     pub async fn post_once_to(
         &self,
         endpoint: &Endpoint,

@@ -11,7 +11,7 @@ use tokio_util::{
     io::StreamReader,
 };
 
-use crate::{ByteStream, byte_stream::no_text};
+use crate::{ByteStream, http::byte_stream::no_text};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 

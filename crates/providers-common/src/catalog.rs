@@ -9,13 +9,13 @@
 //! decides. Ollama and servers like it are left out, since they say themselves what they serve.
 //!
 //! ```
-//! use switchboard_providers_common::catalogue;
+//! use switchboard_providers_common::catalog;
 //!
-//! let entry = catalogue::lookup("anthropic", "claude-sonnet-4-5-20250929").expect("is known");
+//! let entry = catalog::lookup("anthropic", "claude-sonnet-4-5-20250929").expect("is known");
 //! assert_eq!(entry.name, "claude-sonnet-4-5");
 //! assert_eq!(entry.capabilities.context_window, Some(200_000));
 //! assert_eq!(entry.prices.output, Some(15.0));
-//! assert!(catalogue::lookup("anthropic", "a-model-of-next-year").is_none());
+//! assert!(catalog::lookup("anthropic", "a-model-of-next-year").is_none());
 //! ```
 
 mod names;
@@ -36,7 +36,7 @@ pub const PROVIDERS: &[&str] = &[
     "xai",
 ];
 
-const MODELS: Table<'static> = Table::new(include_str!("models.tsv"));
+const MODELS: Table<'static> = Table::new(include_str!("catalog/models.tsv"));
 
 /// What is known of a model.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,10 +1,10 @@
 //! The model catalogue by its public face.
 
 use switchboard_domain::ModelCapabilities;
-use switchboard_providers_common::catalogue::{self, ModelEntry, Prices};
+use switchboard_providers_common::catalog::{self, ModelEntry, Prices};
 
 fn name(provider: &str, model: &str) -> Option<&'static str> {
-    catalogue::lookup(provider, model).map(|entry| entry.name)
+    catalog::lookup(provider, model).map(|entry| entry.name)
 }
 
 fn names(entries: impl IntoIterator<Item = ModelEntry>) -> Vec<&'static str> {
@@ -13,7 +13,7 @@ fn names(entries: impl IntoIterator<Item = ModelEntry>) -> Vec<&'static str> {
 
 #[test]
 fn an_entry_has_limits_prices_and_abilities() {
-    let entry = catalogue::lookup("anthropic", "claude-opus-5-5").unwrap();
+    let entry = catalog::lookup("anthropic", "claude-opus-5-5").unwrap();
     assert_eq!(entry.id().to_string(), "anthropic/claude-opus-5-5");
     assert_eq!(
         entry.capabilities,
@@ -47,7 +47,7 @@ fn an_entry_has_limits_prices_and_abilities() {
 #[test]
 fn what_models_refuse_is_known() {
     let forced = |provider, model| {
-        catalogue::lookup(provider, model)
+        catalog::lookup(provider, model)
             .unwrap()
             .capabilities
             .forced_tool_choice
@@ -68,7 +68,7 @@ fn what_models_refuse_is_known() {
     assert_eq!(forced("deepseek", "deepseek-v4-pro"), None);
 
     let schema = |provider, model| {
-        catalogue::lookup(provider, model)
+        catalog::lookup(provider, model)
             .unwrap()
             .capabilities
             .structured_output
@@ -78,7 +78,7 @@ fn what_models_refuse_is_known() {
     assert_eq!(schema("openai", "gpt-4o-mini"), Some(true));
 
     let sampling = |provider, model| {
-        catalogue::lookup(provider, model)
+        catalog::lookup(provider, model)
             .unwrap()
             .capabilities
             .sampling
@@ -102,7 +102,7 @@ fn what_models_refuse_is_known() {
 #[test]
 fn the_window_holds_prompt_and_answer() {
     let window = |model| {
-        catalogue::lookup("openai", model)
+        catalog::lookup("openai", model)
             .unwrap()
             .capabilities
             .context_window
@@ -174,23 +174,23 @@ fn other_names_are_not_guessed_at() {
 
 #[test]
 fn a_provider_has_its_models_by_name() {
-    let anthropic = names(catalogue::models("anthropic"));
+    let anthropic = names(catalog::models("anthropic"));
     assert!(anthropic.is_sorted());
     assert!(anthropic.contains(&"claude-sonnet-5-5"));
     assert!(anthropic.iter().all(|name| name.starts_with("claude-")));
-    let all: usize = catalogue::PROVIDERS
+    let all: usize = catalog::PROVIDERS
         .iter()
-        .map(|provider| catalogue::models(provider).count())
+        .map(|provider| catalog::models(provider).count())
         .sum();
     assert!(all > 200, "{all}");
     for unknown in ["", "ollama", "anthropi", "anthropic/", "azure"] {
-        assert_eq!(catalogue::models(unknown).count(), 0, "{unknown}");
+        assert_eq!(catalog::models(unknown).count(), 0, "{unknown}");
     }
 }
 
 #[test]
 fn the_default_comes_first() {
-    let featured = |provider| names(catalogue::featured(provider));
+    let featured = |provider| names(catalog::featured(provider));
     assert_eq!(
         featured("anthropic"),
         ["claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"]
@@ -198,12 +198,12 @@ fn the_default_comes_first() {
     assert_eq!(featured("openai"), ["gpt-6.1-sol", "gpt-6-luna"]);
     assert_eq!(featured("gemini"), ["gemini-3.8-flash", "gemini-4-argon"]);
     assert!(featured("groq").is_empty());
-    assert!(catalogue::source().starts_with("litellm "));
+    assert!(catalog::source().starts_with("litellm "));
 }
 
 #[test]
 fn models_of_the_responses_api_say_so() {
-    let only = |model| catalogue::lookup("openai", model).unwrap().responses_only;
+    let only = |model| catalog::lookup("openai", model).unwrap().responses_only;
     assert!(only("gpt-5.4-pro") && only("gpt-5.3-codex"));
     assert!(!only("gpt-6.1-sol"));
 }
@@ -220,7 +220,7 @@ fn who_knows_first_wins_and_gaps_are_filled() {
         audio: Some(false),
         ..ModelCapabilities::default()
     };
-    let both = catalogue::either(&first, &second);
+    let both = catalog::either(&first, &second);
     assert_eq!(
         both,
         ModelCapabilities {

@@ -12,7 +12,7 @@ use futures_core::Stream;
 use switchboard_domain::{ChatRequest, ModelError, ModelEvent, ModelRetry, ModelStream};
 use tokio::time::{Sleep, sleep};
 
-use crate::{RetryPolicy, transport::Attempts};
+use crate::{RetryPolicy, http::transport::Attempts};
 
 /// A model that can make one attempt at a request. [`stream_with_retry`] repeats it.
 #[async_trait]
@@ -188,5 +188,5 @@ fn announcement(attempts: &Attempts, pause: Duration, error: &ModelError) -> Mod
 }
 
 #[cfg(test)]
-#[path = "retrying_tests.rs"]
+#[path = "retry_tests.rs"]
 mod tests;

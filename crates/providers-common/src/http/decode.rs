@@ -11,7 +11,10 @@ use switchboard_domain::{
     ResponseAccumulator,
 };
 
-use crate::{AnswerContext, ByteStream, MAX_FRAME_BYTES, WireDecoder, ndjson, sse, sse::SseFrames};
+use crate::{
+    AnswerContext, ByteStream, MAX_FRAME_BYTES, WireDecoder, http::ndjson, http::sse,
+    http::sse::SseFrames,
+};
 
 /// The events that `decoder` makes of a body of server-sent events of `provider`.
 ///

@@ -2,11 +2,11 @@
 //!
 //! [`PromptedTools::prepare`] turns a request with tools into one without: the tools are described in
 //! the instructions, and the calls and results of the history are written as text. The answer goes
-//! through [`recover`](crate::recovery::recover), which finds the calls in it. An adapter joins them:
+//! through [`recover`](crate::text_tool_calls::recover), which finds the calls in it. An adapter joins them:
 //!
 //! ```
 //! # use switchboard_domain::{ChatRequest, ModelError, ModelStream};
-//! # use switchboard_providers_common::{prompted::PromptedTools, recovery::recover};
+//! # use switchboard_providers_common::text_tool_calls::{prompted::PromptedTools, recover};
 //! # async fn ask(_: &ChatRequest) -> Result<ModelStream, ModelError> { unreachable!() }
 //! # async fn stream(request: &ChatRequest) -> Result<ModelStream, ModelError> {
 //! let prepared = PromptedTools { constrained: true }.prepare(request);
@@ -26,7 +26,7 @@ use switchboard_domain::{
     ToolDefinition, Warning, WarningKind,
 };
 
-use crate::recovery::{Recovery, RecoveryForms};
+use crate::text_tool_calls::{Recovery, RecoveryForms};
 
 mod history;
 mod schema;
@@ -53,7 +53,7 @@ pub struct Prepared {
     /// What to send. It has no tools, no tool uses and no tool results; its response format is the
     /// schema of a call where the answer is constrained to one.
     pub request: ChatRequest,
-    /// What became of the tool choice. [`recover`](crate::recovery::recover) says it in `Started`.
+    /// What became of the tool choice. [`recover`](crate::text_tool_calls::recover) says it in `Started`.
     pub outcome: ToolChoiceOutcome,
     /// What to read the answer with. It also gives the warnings.
     pub recovery: Recovery,
@@ -259,5 +259,5 @@ fn instruct(messages: &mut Vec<Arc<Message>>, text: String) {
 }
 
 #[cfg(test)]
-#[path = "prompted_tests.rs"]
+#[path = "prompted/prompted_tests.rs"]
 mod tests;

@@ -8,8 +8,8 @@ use switchboard_domain::{
 };
 
 use crate::{
-    prompted::{PromptedTools, concerns_tools},
-    recovery::{Recovery, RecoveryForms, recover},
+    text_tool_calls::prompted::{PromptedTools, concerns_tools},
+    text_tool_calls::{Recovery, RecoveryForms, recover},
 };
 
 /// A model whose tool calls may be text.
@@ -23,7 +23,7 @@ use crate::{
 /// use std::sync::Arc;
 ///
 /// use switchboard_domain::ChatModel;
-/// use switchboard_providers_common::{TextCalls, recovery::RecoveryForms};
+/// use switchboard_providers_common::{TextCalls, text_tool_calls::RecoveryForms};
 ///
 /// fn with_text_calls(model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
 ///     Arc::new(TextCalls::of(model, RecoveryForms::ALL))

@@ -7,7 +7,7 @@ use switchboard_domain::{
 };
 
 use super::*;
-use crate::recovery::recover;
+use crate::text_tool_calls::recover;
 
 const FREE: PromptedTools = PromptedTools { constrained: false };
 const CONSTRAINED: PromptedTools = PromptedTools { constrained: true };
@@ -413,7 +413,7 @@ fn calls_of_the_history_are_written_as_they_are_read() {
         },
         ModelEvent::TextDelta { index: 0, text },
     ];
-    let mut transformer = crate::recovery::EventRecovery::new(recovery);
+    let mut transformer = crate::text_tool_calls::EventRecovery::new(recovery);
     let mut all = Vec::new();
     for event in events {
         transformer.push(event, &mut all);

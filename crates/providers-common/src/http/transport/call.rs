@@ -21,7 +21,7 @@ use super::{
     failure::Failed,
     hints, redact,
 };
-use crate::{ByteStream, Classified, ErrorClassifier, HttpFailure, classify};
+use crate::{ByteStream, Classified, ErrorClassifier, HttpFailure, http::classify};
 
 /// How long the body of a failed answer is waited for. What has come by then must do.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);

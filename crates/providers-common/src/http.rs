@@ -1,0 +1,20 @@
+//! HTTP: requests, answers and their framing.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`transport`] | [`HttpTransport`](transport::HttpTransport): one HTTP client per provider, with time-outs and retry |
+//! | [`retry`] | [`stream_with_retry`](retry::stream_with_retry): repeats a request until output of its answer is shown |
+//! | [`classify`] | [`ErrorClassifier`](classify::ErrorClassifier): a failed answer becomes a typed error |
+//! | [`byte_stream`] | [`ByteStream`](byte_stream::ByteStream): a body as it arrives |
+//! | [`sse`], [`ndjson`] | a body split into frames |
+//! | [`decoder`] | [`WireDecoder`](decoder::WireDecoder): frames become events |
+//! | [`decode`] | a body and a decoder become a model's stream |
+
+pub mod byte_stream;
+pub mod classify;
+pub mod decode;
+pub mod decoder;
+pub mod ndjson;
+pub mod retry;
+pub mod sse;
+pub mod transport;
