@@ -6,16 +6,17 @@ use serde_json::Value;
 
 use crate::{JsonObject, SharedObject, ToolAnnotations, ToolOrigin, ToolUse};
 
-/// Asks a person, or whoever decides in a person's stead, whether a tool may run.
+/// Requests decisions whether tools may run, from a person or a program.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Waits for the decision. Dropping the future withdraws the question.
+    /// Waits for a decision. Dropping the future withdraws the request.
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision;
 
-    /// Waits for the first decision about any of these, which wait together: its place among them, and what was
-    /// decided. Dropping the future withdraws the questions. Whoever shows one question at a time leaves this as
-    /// it is: the first is asked.
+    /// Waits for the first decision about any of these requests and returns its index.
+    ///
+    /// Dropping the future withdraws all requests. The default requests only the first decision, for
+    /// implementations that show one request at a time.
     async fn decide_any(&self, requests: &[ApprovalRequest]) -> (usize, ApprovalDecision) {
         match requests.first() {
             Some(first) => (0, self.decide(first).await),
@@ -23,16 +24,18 @@ pub trait Approver: Send + Sync {
         }
     }
 
-    /// Waits until somebody has given a word about one of these calls of a run without being asked: they wait, and it
-    /// is not their turn yet. Its place among them, and the word, which counts and is stored at once. Nothing is shown
-    /// by this, and where nobody gives words so, it never ends. `calls` are ids of tool uses.
+    /// Waits for an early decision about one of these calls of a run and returns its index.
+    ///
+    /// The calls are not requested yet, so nothing is shown. The decision is final and is stored. The
+    /// default never returns, for implementations without early decisions. `calls` are ids of tool
+    /// uses.
     async fn word_ahead(&self, run: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         let _ = (run, calls);
         std::future::pending().await
     }
 }
 
-/// What is to be approved. Made with [`ApprovalRequest::new`]; what is not known stays as it is there.
+/// A request to approve one call. [`ApprovalRequest::new`] leaves the optional fields empty.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
@@ -43,29 +46,29 @@ pub struct ApprovalRequest {
     /// Where the tool lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
-    /// What the tool says about itself; untrusted.
+    /// The annotations of the tool. Untrusted.
     #[serde(default)]
     pub annotations: ToolAnnotations,
-    /// What the tool says it does; untrusted.
+    /// The description of the tool. Untrusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The input that will run, where it is not the one in `tool_use`: the model's was repaired.
+    /// The repaired input that will run, if it differs from the one in `tool_use`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<SharedObject>,
-    /// A fingerprint of the tool's definition, to be compared only: a yes is a yes to this one.
+    /// A fingerprint of the tool's definition. An approval is valid only for this definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// The definition is not what it was when the tool was last seen or approved.
+    /// Whether the definition has changed since the tool was last seen or approved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redefined: bool,
-    /// Until when an answer counts, RFC 3339 in UTC; `None` for ever. An answer after that is
-    /// [`ApprovalDecision::Expired`].
+    /// The end of the request, RFC 3339 in UTC. A later decision is [`ApprovalDecision::Expired`].
+    /// `None` means no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
 impl ApprovalRequest {
-    /// A request about one call of which nothing else is known.
+    /// Returns a request about one call without further information.
     pub fn new(run_id: impl Into<String>, tool_use: ToolUse) -> Self {
         Self {
             run_id: run_id.into(),
@@ -80,13 +83,13 @@ impl ApprovalRequest {
         }
     }
 
-    /// The input that would run: the object, or the text that is none.
+    /// Returns the input that would run: an object, or the malformed text.
     pub fn input_shown(&self) -> Arc<Value> {
         let mended = self.input.as_ref();
         mended.map_or_else(|| self.tool_use.input.shown(), SharedObject::to_value)
     }
 
-    /// The same about this tool use.
+    /// Returns this request for another tool use.
     #[must_use]
     pub fn about(&self, tool_use: ToolUse) -> Self {
         let Self {
@@ -114,7 +117,7 @@ impl ApprovalRequest {
     }
 }
 
-/// What was decided.
+/// An approval decision for one tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum ApprovalDecision {
@@ -123,7 +126,7 @@ pub enum ApprovalDecision {
         /// The input to use instead of the model's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<JsonObject>,
-        /// For how long the answer holds.
+        /// The validity of the decision.
         #[serde(default)]
         scope: ApprovalScope,
     },
@@ -132,21 +135,21 @@ pub enum ApprovalDecision {
         /// Why, for the model to see.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// For how long the answer holds.
+        /// The validity of the decision.
         #[serde(default)]
         scope: ApprovalScope,
     },
-    /// Nobody is there to ask. The tool is not run, and the model is told so.
+    /// No person is available. The tool does not run, and the model gets that as the result.
     NobodyThere,
-    /// Nobody answered before [`ApprovalRequest::expires_at`]. The tool is not run, and the model is
-    /// told so.
+    /// There was no decision before [`ApprovalRequest::expires_at`]. The tool does not run, and the
+    /// model gets that as the result.
     Expired,
-    /// Nobody can answer now, and somebody will later: the question stays open. The run stops here and
-    /// can be stored; whoever continues it is asked again.
+    /// The decision comes later. The run stops here and can be stored. Continuing it requests the
+    /// decision again.
     Later,
 }
 
-/// For how long an answer holds.
+/// The validity of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalScope {

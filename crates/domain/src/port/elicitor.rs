@@ -4,36 +4,36 @@ use serde_json::Value;
 
 use crate::JsonObject;
 
-/// Asks the person something that a server wants to know in the middle of a call.
+/// Requests input from the person for a server that needs it during a call.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Elicitor: Send + Sync {
-    /// Waits for the answer. Dropping the future withdraws the question.
+    /// Waits for the answer. Dropping the future withdraws the request.
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer;
 
-    /// Whether it is sure whom to ask where a question may belong to any of these calls. Where it is not, the
-    /// question is held back for a moment, since most of them will be over soon, and then comes all the same.
-    /// Does not wait.
+    /// Returns whether the recipient of a request is known if it belongs to any of these calls.
     ///
-    /// As it is, there is only one person.
+    /// If it is unknown, the request is delayed for a moment, because most of the calls end soon. Does
+    /// not wait. The default is `true`, for programs with one person.
     fn knows_whom_to_ask(&self, candidates: &Candidates) -> bool {
         let _ = candidates;
         true
     }
 }
 
-/// What a server wants to know.
+/// A request of a server for input from the person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
-    /// The server that asks, by its configured name. To be shown: the person must know who asks.
+    /// The configured name of the server. The person must see it.
     pub server: String,
-    /// What it says; untrusted.
+    /// The message of the server. Untrusted.
     pub message: String,
-    /// The call within which it asks, by its [`ToolCall::idempotency_key`](super::ToolCall), where that is known.
-    /// Several runs may be at work with one server, and a question is for nobody but the person of its run.
+    /// The [`ToolCall::idempotency_key`](super::ToolCall) of the call that the request belongs to, if
+    /// it is known. Several runs may use one server, and only the person of the call's run may see the
+    /// request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// Where the call is not known, what it may be. Of no interest to who is asked, who may be none of them.
+    /// The calls that the request may belong to if `call` is `None`. Not for the person.
     #[serde(skip)]
     pub candidates: Candidates,
     /// How it wants to be answered.
@@ -41,17 +41,17 @@ pub struct Elicitation {
     pub form: ElicitationForm,
 }
 
-/// Within what a question may be asked of which the server does not say so.
+/// The tool calls that an elicitation without a call id may belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Candidates {
-    /// Calls, by their [`ToolCall::idempotency_key`](super::ToolCall). Some may be over for us, but not for the
-    /// server, which did not answer them.
+    /// The [`ToolCall::idempotency_key`](super::ToolCall)s of the calls. Some may be cancelled or
+    /// timed out, but the server has not answered them.
     pub calls: Vec<String>,
-    /// Whether it may also be something else: a call without a key, or a request that is no call.
+    /// Whether a call without a key or another kind of request is possible too.
     pub others: bool,
 }
 
-/// How a server wants to be answered.
+/// The form of the answer to a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "form", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -59,20 +59,20 @@ pub enum ElicitationForm {
     /// By filling in fields. Never for secrets: those have [`Url`](Self::Url).
     Fields {
         /// A JSON Schema: an object of strings, numbers, booleans and enumerations, one level deep,
-        /// with defaults. What comes back fits it.
+        /// with defaults. The answer conforms to it.
         schema: Value,
     },
-    /// By visiting an address, in the person's own browser, once they agree to it. What they do there
-    /// is between them and that address.
+    /// By visiting an address in the person's browser, after they agree to it. This program sees
+    /// nothing of the visit.
     Url {
-        /// The address; untrusted.
+        /// The address. Untrusted.
         url: String,
-        /// The server's name for the matter, by which it says later that it is done with.
+        /// The server's id of the elicitation. A later notification with this id completes it.
         id: String,
     },
 }
 
-/// What the person says.
+/// The answer of the person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum ElicitationAnswer {
@@ -82,8 +82,8 @@ pub enum ElicitationAnswer {
         #[serde(default)]
         content: JsonObject,
     },
-    /// They will not say.
+    /// The person declines to answer.
     Decline,
-    /// They went away, or nobody is there to ask.
+    /// The person left, or no person is available.
     Cancel,
 }

@@ -15,56 +15,55 @@ use serde_json::Value;
 use super::{Principal, Session, SessionId, SessionStoreError};
 use crate::Message;
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// A process is at work on it.
+    /// A process executes it.
     Running,
-    /// It waits for somebody's word; any process may go on with it.
+    /// It waits for an approval decision. Any process may continue it.
     Waiting,
-    /// Its process ended before it did. Any process may go on with it.
+    /// Its process ended before the run did. Any process may continue it.
     Interrupted,
-    /// It is over, and its report is its last event.
+    /// It is finished. Its report is its last event.
     Finished,
 }
 
-/// A run, as a store knows it.
+/// A stored run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Its id, unique within a store. Ids sort by time.
     pub id: String,
     /// The session it belongs to.
     pub session: SessionId,
-    /// How it stands.
+    /// Its state.
     pub state: RunState,
     /// The model it began with, as `PROVIDER/MODEL`.
     pub model: String,
     /// When it began, RFC 3339 in UTC.
     pub created_at: String,
-    /// When the store last heard of it, RFC 3339 in UTC.
+    /// When it was last written, RFC 3339 in UTC.
     pub updated_at: String,
-    /// How many events the earlier runs of its session have. Runs of a session come one after the other, so
-    /// an event has the number `events_before + seq` in its session. Set by [`RunStore::begin`].
+    /// The number of events of the earlier runs of its session. An event has the number
+    /// `events_before + seq` in its session. Set by [`RunStore::begin`].
     #[serde(default)]
     pub events_before: u64,
     /// The number of its last event; 0 before the first.
     pub last_event: u64,
-    /// How it ended, in the words of its report: `completed`, `limited`, `failed` or `cancelled`.
+    /// The outcome of its report: `completed`, `limited`, `failed` or `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// What it was begun with, for whoever goes on with it in another process: the writer's matter, and nothing
-    /// to the store. At most [`MOST_WISH_BYTES`], and
-    /// [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels; `null` counts as none. Kept by
-    /// [`RunStore::begin`], and never changed.
+    /// The parameters of the run, for the process that continues it. The store does not interpret them.
+    /// At most [`MOST_WISH_BYTES`] and [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels; `null` counts
+    /// as none. Stored by [`RunStore::begin`] and never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wish: Option<Value>,
 }
 
-/// The most that a [wish](RunRecord::wish) may be, in bytes of JSON: it comes with every record in a list.
+/// Maximum size of [`RunRecord::wish`] in bytes of JSON. Every record in a list contains it.
 pub const MOST_WISH_BYTES: usize = 64 << 10;
 
-/// One event of a run. What is in it is the writer's matter.
+/// One event of a run. The store does not interpret it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
     /// Its number within the run: 1, 2, 3, … without gaps.
@@ -73,20 +72,20 @@ pub struct StoredEvent {
     pub json: Arc<str>,
 }
 
-/// What a run needs to go on in another process: its state, and its conversation apart from it, so that a
-/// step does not write the conversation again.
+/// A checkpoint of a run: its state and its conversation. They are separate, so that a step does not
+/// store the conversation again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSnapshot {
     /// The state without the conversation, one JSON object.
     pub state: Arc<str>,
-    /// The first of `messages` has this position in the run's conversation; what the store has from there on
-    /// is replaced.
+    /// The position of the first of `messages` in the run's conversation. They replace the stored
+    /// messages from this position.
     pub from: u64,
     /// The conversation from that position on.
     pub messages: Vec<Arc<Message>>,
 }
 
-/// One entry of the audit: what was done on somebody's behalf.
+/// One audit entry: an action on behalf of a principal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
     /// When, RFC 3339 in UTC.
@@ -97,19 +96,20 @@ pub struct AuditEntry {
     pub json: Arc<str>,
 }
 
-/// Keeps runs, so that a run survives the end of its process, and everything that was shown of it can be shown
-/// again. Everything is seen by its own principal only; to anyone else it does not exist.
+/// Stores runs and their events, so that a run survives the end of its process and its events can be
+/// replayed. A run exists only for its own principal.
 ///
-/// What a method was given is durable when it returns.
+/// Every write is durable when its method returns.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait RunStore: Send + Sync {
-    /// Begins a run, which belongs to this process from now on, in [`RunState::Running`], and gives it as it is
-    /// stored. In the same transaction, `messages` go to the end of its session, which must hold `after` of them.
-    /// Fails with [`SessionStoreError::Busy`] if another run of its session is not finished, and with
-    /// [`SessionStoreError::RunConflict`] if its id is taken, and with [`SessionStoreError::TooLarge`] if its wish
-    /// is. Of `run`, what identifies it and its wish count: state, times of change, numbers of events and outcome
-    /// are set by the store.
+    /// Stores a new run in [`RunState::Running`] and returns its record. The run belongs to this process.
+    ///
+    /// In the same transaction, appends `messages` to its session, which must have `after` messages.
+    /// The store sets state, times of change, numbers of events and outcome. Fails with
+    /// [`SessionStoreError::Busy`] if another run of the session is unfinished, with
+    /// [`SessionStoreError::RunConflict`] if its id exists, and with [`SessionStoreError::TooLarge`] if
+    /// its parameters are too large.
     async fn begin(
         &self,
         owner: &Principal,
@@ -118,9 +118,10 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError>;
 
-    /// Makes a session and begins its first run, both or neither: as [`SessionStore::create`](super::SessionStore::create)
-    /// and then [`RunStore::begin`] in one transaction. Fails with [`SessionStoreError::Exists`] if there is such a
-    /// session, whosever it is, and with what the two fail with otherwise. The run's session is this one.
+    /// Creates a session and begins its first run in one transaction: see
+    /// [`SessionStore::create`](super::SessionStore::create) and [`RunStore::begin`].
+    ///
+    /// Fails with [`SessionStoreError::Exists`] if any principal has a session with this id.
     async fn begin_session(
         &self,
         owner: &Principal,
@@ -129,10 +130,11 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError>;
 
-    /// Begins a run that answers anew: as [`RunStore::begin`], but of the `after` messages that its session must hold
-    /// only the first `keep` stay. Those behind them are removed in the same transaction, before `messages` go to its
-    /// end; the runs that wrote them stay, with their events. Fails with [`SessionStoreError::Conflict`] also if `keep`
-    /// is more than there is.
+    /// Begins a run that answers an earlier question again: as [`RunStore::begin`], but first removes
+    /// all messages of the session except the first `keep`, in the same transaction.
+    ///
+    /// The runs that wrote the removed messages stay, with their events. Also fails with
+    /// [`SessionStoreError::Conflict`] if `keep` is more than the number of messages.
     async fn begin_again(
         &self,
         owner: &Principal,
@@ -142,20 +144,20 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError>;
 
-    /// Takes up a run that waits or was interrupted: it belongs to this process from now on, in
-    /// [`RunState::Running`]. Fails with [`SessionStoreError::Busy`] if a process that is alive is at work on
-    /// it, this one included, and with [`SessionStoreError::RunConflict`] if the run is over. Two processes never
-    /// have the same run.
+    /// Acquires a waiting or interrupted run for this process, in [`RunState::Running`].
+    ///
+    /// Two processes never have the same run. Fails with [`SessionStoreError::Busy`] if a live process
+    /// has it, this one included, and with [`SessionStoreError::RunConflict`] if it is finished.
     async fn take(&self, owner: &Principal, run: &str) -> Result<RunRecord, SessionStoreError>;
 
-    /// Appends events; they follow those that are there without a gap, or nothing is written.
+    /// Appends events. If their numbers do not follow the stored ones, nothing is written.
     async fn append_events(
         &self,
         run: &str,
         events: &[StoredEvent],
     ) -> Result<(), SessionStoreError>;
 
-    /// The events of a run with numbers above `after`, in order, at most `limit` of them.
+    /// Returns the events of a run with numbers above `after`, in order, at most `limit`.
     async fn events(
         &self,
         owner: &Principal,
@@ -164,8 +166,8 @@ pub trait RunStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, SessionStoreError>;
 
-    /// Stores the state of a run that this process has. In the same transaction, `events` are appended before it, as by
-    /// [`RunStore::append_events`]; there may be none.
+    /// Stores a checkpoint of a run of this process, after appending `events` in the same transaction.
+    /// `events` may be empty.
     async fn save_with(
         &self,
         run: &str,
@@ -173,24 +175,27 @@ pub trait RunStore: Send + Sync {
         snapshot: &RunSnapshot,
     ) -> Result<(), SessionStoreError>;
 
-    /// The same without events.
+    /// Stores a checkpoint without events.
     async fn save(&self, run: &str, snapshot: &RunSnapshot) -> Result<(), SessionStoreError> {
         self.save_with(run, &[], snapshot).await
     }
 
-    /// What was saved last, with the whole conversation (`from` is 0); `None` if nothing was. Fails with
-    /// [`SessionStoreError::Unreadable`] if one of its messages is none to this version.
+    /// Returns the last checkpoint with the whole conversation (`from` is 0), if there is one.
+    ///
+    /// Fails with [`SessionStoreError::Unreadable`] if this version cannot read one of its messages.
     async fn snapshot(
         &self,
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunSnapshot>, SessionStoreError>;
 
-    /// Lets go of a run that waits for somebody ([`RunState::Waiting`]), gives it up without ending it
-    /// ([`RunState::Interrupted`], such as at the end of the process), or marks it as over
-    /// ([`RunState::Finished`]), with how it ended. A run that is over keeps its events and loses its state.
-    /// In the same transaction, `events` are appended before it, as by [`RunStore::append_events`], and `messages` go to
-    /// the end of its session, which must hold `after` messages; there may be none of either.
+    /// Releases a run that waits for a decision ([`RunState::Waiting`]), is interrupted by the end of
+    /// the process ([`RunState::Interrupted`]), or is finished with an outcome
+    /// ([`RunState::Finished`]).
+    ///
+    /// A finished run keeps its events and loses its checkpoint. In the same transaction, first appends
+    /// `events`, and appends `messages` to its session, which must have `after` messages. Both may be
+    /// empty.
     async fn release_with(
         &self,
         run: &str,
@@ -201,7 +206,7 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<(), SessionStoreError>;
 
-    /// The same without events.
+    /// Releases a run without events.
     async fn release(
         &self,
         run: &str,
@@ -214,14 +219,14 @@ pub trait RunStore: Send + Sync {
             .await
     }
 
-    /// Looks a run up. One whose process is gone is [`RunState::Interrupted`].
+    /// Returns a run. A run whose process is dead is [`RunState::Interrupted`].
     async fn run(
         &self,
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunRecord>, SessionStoreError>;
 
-    /// The runs of a session, or of all, newest first, at most `limit` of them.
+    /// Returns the runs of a session, or of all sessions, newest first, at most `limit`.
     #[allow(clippy::needless_lifetimes, reason = "mockall wants it named")]
     async fn runs<'s>(
         &self,
@@ -230,7 +235,7 @@ pub trait RunStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<RunRecord>, SessionStoreError>;
 
-    /// Appends to the audit, which nothing changes or removes but retention.
+    /// Appends audit entries. Only retention removes them.
     async fn audit(
         &self,
         owner: &Principal,

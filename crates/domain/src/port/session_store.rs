@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Message;
 
-/// On whose behalf something happens. Sessions, approvals, caches and budgets are kept apart by it.
+/// The tenant and user that an action belongs to. Sessions, approvals, caches and budgets are separate
+/// for each principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Principal {
     /// The organisation; empty where there is only one.
@@ -50,39 +51,38 @@ impl fmt::Debug for IdKey {
     }
 }
 
-/// A conversation that is kept.
+/// A stored conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// Its id.
     pub id: SessionId,
-    /// What it is about, for a list.
+    /// The title for a list.
     #[serde(default)]
     pub title: String,
     /// When it began, RFC 3339 in UTC.
     pub created_at: String,
-    /// How many messages it holds.
+    /// The number of its messages.
     pub messages: u64,
 }
 
-/// Keeps conversations. Everything is seen by its own principal only; to anyone else it does not
-/// exist.
+/// Stores conversations. A conversation exists only for its own principal.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait SessionStore: Send + Sync {
-    /// Begins a session. Fails with [`SessionStoreError::Exists`] if the id is taken.
+    /// Creates a session. Fails with [`SessionStoreError::Exists`] if the id exists.
     async fn create(&self, owner: &Principal, session: &Session) -> Result<(), SessionStoreError>;
 
-    /// Looks a session up.
+    /// Returns a session.
     async fn get(
         &self,
         owner: &Principal,
         id: &SessionId,
     ) -> Result<Option<Session>, SessionStoreError>;
 
-    /// The sessions of a principal, newest first, at most `limit` of them.
+    /// Returns the newest sessions of a principal, newest first, at most `limit`.
     async fn list(&self, owner: &Principal, limit: u32) -> Result<Vec<Session>, SessionStoreError>;
 
-    /// The messages of a session from position `from` on, oldest first.
+    /// Returns the messages of a session from position `from`, oldest first.
     async fn messages(
         &self,
         owner: &Principal,
@@ -90,10 +90,12 @@ pub trait SessionStore: Send + Sync {
         from: u64,
     ) -> Result<Vec<Arc<Message>>, SessionStoreError>;
 
-    /// Appends messages behind the first `after` ones and returns how many there are now. Durable
-    /// when it returns. Two writers cannot interleave: if the session no longer holds `after`
-    /// messages, nothing is written and the error is [`SessionStoreError::Conflict`]. A run that is
-    /// not over is the writer of its session: meanwhile the error is [`SessionStoreError::Busy`].
+    /// Appends messages to the first `after` ones and returns the new number of messages.
+    ///
+    /// The messages are durable when this returns. Two writers cannot interleave: if the session
+    /// does not have `after` messages, nothing is written and the error is
+    /// [`SessionStoreError::Conflict`]. Only an unfinished run writes to its session: meanwhile the
+    /// error is [`SessionStoreError::Busy`].
     async fn append(
         &self,
         owner: &Principal,
@@ -102,7 +104,7 @@ pub trait SessionStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<u64, SessionStoreError>;
 
-    /// Gives a session another title. Fails with [`SessionStoreError::NotFound`] if there is none.
+    /// Changes the title of a session. Fails with [`SessionStoreError::NotFound`] if it does not exist.
     async fn rename(
         &self,
         owner: &Principal,
@@ -110,23 +112,21 @@ pub trait SessionStore: Send + Sync {
         title: &str,
     ) -> Result<(), SessionStoreError>;
 
-    /// Forgets a session with its messages, runs and events. Forgetting one that does not exist is
-    /// not an error. Fails with [`SessionStoreError::Busy`] while a process is at work on a run of
-    /// it; a run that waits or was interrupted is forgotten with it.
+    /// Deletes a session with its messages, runs and events. A missing session is not an error. Fails
+    /// with [`SessionStoreError::Busy`] while a process executes a run of it.
     async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), SessionStoreError>;
 
-    /// Returns the key of this store for ids. It is random, made once, and the same for each process
-    /// that shares the store.
+    /// Returns the key of this store for session ids. It is random, created at its first use, and equal
+    /// for all processes that share the store.
     async fn id_key(&self) -> Result<IdKey, SessionStoreError>;
 
-    /// Checks that the store can be read and written. A store that can be written does a small
-    /// write here. The default only reads.
+    /// Checks that the store can be read and written. The default only reads.
     async fn ping(&self) -> Result<(), SessionStoreError> {
         self.list(&Principal::default(), 1).await.map(drop)
     }
 }
 
-/// Why a store did not do as asked.
+/// A reason why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionStoreError {
@@ -136,23 +136,23 @@ pub enum SessionStoreError {
         /// The id.
         id: SessionId,
     },
-    /// The id is taken.
+    /// The id exists already.
     #[error("session `{id}` exists already")]
     Exists {
         /// The id.
         id: SessionId,
     },
-    /// Somebody else appended in the meantime.
+    /// Another writer appended messages meanwhile.
     #[error("session `{id}` holds {actual} messages, not {expected}: it was changed meanwhile")]
     Conflict {
         /// The id.
         id: SessionId,
-        /// What the writer thought.
+        /// The number that the writer expected.
         expected: u64,
-        /// What there is.
+        /// The actual number.
         actual: u64,
     },
-    /// The session has a run that is not over.
+    /// The session has an unfinished run.
     #[error("run `{run}` of session `{session}` is not over")]
     Busy {
         /// The session.
@@ -166,32 +166,32 @@ pub enum SessionStoreError {
         /// Its id.
         run: String,
     },
-    /// What was given does not follow what is there: somebody else wrote, or the run is not this process's.
+    /// The write does not follow the stored state, or another process has the run.
     #[error("run `{run}` was changed meanwhile: {reason}")]
     RunConflict {
         /// Its id.
         run: String,
-        /// What does not fit.
+        /// The conflict.
         reason: String,
     },
-    /// Something is more than a store keeps.
+    /// A document exceeds a limit of the store.
     #[error("{what} has {actual} {unit}, and {most} are kept at most")]
     TooLarge {
-        /// What.
+        /// The document.
         what: &'static str,
-        /// How large it is.
+        /// Its size.
         actual: u64,
-        /// How large it may be.
+        /// The maximum size.
         most: u64,
-        /// Of what.
+        /// The unit of the sizes.
         unit: &'static str,
     },
-    /// What is stored is not what this version can read; it is no use to try again.
+    /// This version cannot read the stored data. A retry does not help.
     #[error("the session store failed to {operation}: this version cannot read what is stored")]
     Unreadable {
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
-        /// Why it cannot.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -205,12 +205,12 @@ pub enum SessionStoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The storage itself failed.
+    /// The storage failed.
     #[error("the session store failed to {operation}")]
     Storage {
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -11,15 +11,15 @@ use crate::{SharedObject, ToolContent, ToolDefinition, ToolResult};
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ToolHost: Send + Sync {
-    /// The tools there are now, and the servers that cannot say. Never fails as a whole: one dead
-    /// server does not take the others' tools away.
+    /// Returns the current tools, and the servers whose tools are unavailable. One dead server does not
+    /// affect the tools of others.
     async fn tools(&self) -> ToolCatalog;
 
-    /// Runs a tool. A tool that ran and failed is `Ok` with [`ToolOutput::is_error`]; an `Err` says
-    /// that there is no answer from the tool. Dropping the future cancels the call.
+    /// Runs a tool. A failure that the tool reports is `Ok` with [`ToolOutput::is_error`]. `Err` means
+    /// that the tool did not answer. Dropping the future cancels the call.
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError>;
 
-    /// What changes from now on. The stream ends with the host.
+    /// Returns the changes from now on. The stream ends with the host.
     fn changes(&self) -> ToolHostChanges;
 }
 
@@ -31,16 +31,16 @@ pub type ToolHostChanges = Pin<Box<dyn Stream<Item = ToolHostChange> + Send>>;
 pub struct ToolCatalog {
     /// The tools, their names unique, in a stable order.
     pub tools: Vec<Arc<ToolDefinition>>,
-    /// What is missing, and why.
+    /// The servers whose tools are missing.
     pub problems: Vec<ServerProblem>,
 }
 
-/// A server whose tools, or one of whose tools, are not there.
+/// A server with missing tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerProblem {
     /// The server's name in the configuration.
     pub server: String,
-    /// What is wrong and what to do about it.
+    /// The problem and its remedy.
     pub message: String,
 }
 
@@ -54,16 +54,16 @@ pub enum ToolHostChange {
         /// The server.
         server: String,
     },
-    /// A tool's definition is not what it was when it was last seen. Whoever approved it approved
-    /// something else.
+    /// A tool's definition has changed since it was last seen. Earlier approvals concern another
+    /// definition.
     ToolRedefined {
         /// The server.
         server: String,
         /// The tool's name as in the catalog.
         tool: String,
-        /// A fingerprint of what it was; to be compared only.
+        /// A fingerprint of the earlier definition.
         before: String,
-        /// A fingerprint of what it is now.
+        /// A fingerprint of the current definition.
         now: String,
     },
     /// The list of a server's prompts may differ from before.
@@ -95,29 +95,29 @@ pub struct ToolCall {
     pub name: String,
     /// Its input.
     pub input: SharedObject,
-    /// How long the call may take; `None` takes the host's own limit.
+    /// Maximum time of the call. `None` means the limit of the host.
     pub deadline: Option<Duration>,
-    /// The same for every attempt at the same call, so that a server can tell a repetition.
+    /// Equal for all attempts of one call, so that a server recognizes a repetition.
     pub idempotency_key: Option<String>,
-    /// Where progress is told.
+    /// Receives progress.
     pub progress: ProgressSink,
 }
 
-/// What a tool answered.
+/// The output of a tool.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// The content for the model.
     pub content: Vec<ToolContent>,
-    /// The same as data.
+    /// The output as data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// The tool says that it failed.
+    /// Whether the tool reports a failure.
     #[serde(default)]
     pub is_error: bool,
 }
 
 impl ToolOutput {
-    /// A text answer.
+    /// Returns an output of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: vec![ToolContent::text(text)],
@@ -125,7 +125,7 @@ impl ToolOutput {
         }
     }
 
-    /// The same as the result of a tool use.
+    /// Returns the output as the result of a tool use.
     pub fn into_result(
         self,
         tool_use_id: impl Into<String>,
