@@ -14,7 +14,7 @@ use switchboard_domain::{
     ChatResponse, FinishReason, Message, ModelEvent, ModelId, PartStart, ResponseAccumulator,
     ToolChoiceOutcome, ToolDefinition, ToolOrigin, ToolOutput, Usage,
 };
-use switchboard_orchestration::{Outcome, Run, RunOptions, Step, ToolAnswer};
+use switchboard_orchestration::{Outcome, Run, RunOptions, Step, ToolCallOutcome};
 
 /// Calls in each answer of the model but the last.
 const CALLS: u32 = 2;
@@ -95,7 +95,7 @@ fn run(tools: &[Arc<ToolDefinition>], answers: &[Vec<ModelEvent>]) -> Option<usi
     options.limits.max_steps = u32::try_from(answers.len()).ok()?;
     let model = ModelId::new("bench", "m");
     let mut run = Run::new("run", model, vec![question], options);
-    run.tools_declared(tools.to_vec());
+    run.set_declared_tools(tools.to_vec());
     let mut answers = answers.iter();
     let mut told = 0;
     let mut now = Timestamp::UNIX_EPOCH;
@@ -115,7 +115,7 @@ fn run(tools: &[Arc<ToolDefinition>], answers: &[Vec<ModelEvent>]) -> Option<usi
                 for call in &calls {
                     let result =
                         ToolOutput::text("Order 17 is late: it left the warehouse on Monday.");
-                    let answer = ToolAnswer::new(Ok(result), 12);
+                    let answer = ToolCallOutcome::new(Ok(result), 12);
                     told += run.tool_finished(&call.id, answer).ok()?.len();
                 }
             }

@@ -48,6 +48,6 @@ pub use report::{
 };
 pub use run::{
     CallPurpose, ModelCall, PlannedCall, RestoreError, Run, SnapshotMark, SteadyClock, SteadyTime,
-    Step, ToolAnswer, UnexpectedInput, UnknownVersion,
+    Step, ToolCallOutcome, UnexpectedInput, UnsupportedFormat,
 };
 pub use tools::ToolFailure;

@@ -196,7 +196,7 @@ pub(super) async fn resume_taken(
 /// One answer to everything that a run waits for.
 fn presets(run: &Run, answer: Option<&ApprovalDecision>) -> Vec<PresetAnswer> {
     let answers = answer.into_iter().flat_map(|answer| {
-        let open = run.waiting().into_iter();
+        let open = run.pending_approvals().into_iter();
         open.map(|request| PresetAnswer {
             id: request.tool_use.id.clone(),
             fingerprint: request.fingerprint.clone(),

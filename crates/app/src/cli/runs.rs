@@ -249,13 +249,13 @@ impl ResumeArgs {
     /// What is wrong with them for this run is said before anything is started.
     fn check(&self, run: &Run, environment: &Environment) -> Result<(), Failure> {
         self.resumed.check(run)?;
-        let open = run.waiting().len();
+        let open = run.pending_approvals().len();
         if self.input.is_some() && open != 1 {
             return Err(Failure::usage(anyhow!(
                 "--input is for one call, and the run waits for {open}"
             )));
         }
-        if let (Some(input), Some(request)) = (&self.input, run.waiting().first()) {
+        if let (Some(input), Some(request)) = (&self.input, run.pending_approvals().first()) {
             run.check_input(&request.tool_use.name, input)
                 .map_err(|faults| Failure::usage(anyhow!("--input does not fit: {faults}")))?;
         }
@@ -393,7 +393,7 @@ fn row(run: &Run, record: Option<&RunRecord>) -> Row {
         .find(|message| message.role == Role::User)
         .map(|message| message.text())
         .unwrap_or_default();
-    let waiting = run.waiting().into_iter().map(|request| {
+    let waiting = run.pending_approvals().into_iter().map(|request| {
         let input = request.input_shown();
         let origin = request.origin.as_ref();
         Waiting {

@@ -469,11 +469,11 @@ async fn a_run_that_another_version_stored_is_refused_and_can_be_forgotten() {
     let file = place.path().join(file);
     let stored = std::fs::read_to_string(&file).unwrap();
     let mut stored: Value = serde_json::from_str(&stored).unwrap();
-    stored["version"] = json!(2);
+    stored["format"] = json!(2);
     std::fs::write(&file, stored.to_string()).unwrap();
     let done = place.run(["runs", "resume", &id, "--allow"]).await;
     assert_eq!(done.code, 2, "{done}");
-    assert!(done.stderr.contains("stored in version 2"), "{done}");
+    assert!(done.stderr.contains("stored in format 2"), "{done}");
     assert!(done.stderr.contains("`switchboard runs forget`"), "{done}");
     let done = place.run(["runs", "forget", &id]).await;
     assert_eq!(done.code, 0, "{done}");

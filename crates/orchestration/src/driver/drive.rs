@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     future::{Future, poll_fn},
-    mem,
     pin::pin,
     sync::Arc,
     task::Poll,
@@ -86,26 +85,26 @@ impl Driver {
     // Boxed is what is big: an async function keeps its arguments twice.
     pub(super) async fn drive(mut self: Box<Self>, mut run: Box<Run>, resumed: bool) -> Box<Run> {
         self.resumed = resumed;
-        run.shares_validators(self.agent.validators.clone());
-        run.shares_weights(Arc::clone(&self.agent.weights));
+        run.share_validators(self.agent.validators.clone());
+        run.share_tool_weights(Arc::clone(&self.agent.weights));
         if let Some(decisions) = &self.agent.decisions {
-            run.shares_decisions(decisions.clone());
+            run.share_decisions(decisions.clone());
         }
-        run.tools_redefined(self.agent.redefined.iter().cloned());
+        run.mark_redefined(self.agent.redefined.iter().cloned());
         // A stored run follows the recipe that it began with, whoever goes on with it.
-        if let Some(recipe) = run.follows(self.recipe.clone()) {
+        if let Some(recipe) = run.resolve_recipe(self.recipe.clone()) {
             self.selection = Some(RecipeTools::new(&recipe));
             self.recipe = Some(recipe);
         }
         // What an earlier process was about to tell belongs before this one's beginning.
-        self.tell(mem::take(&mut run.told_late)).await;
-        run.untold.clear();
+        self.tell(run.take_replayed_events()).await;
+        run.set_pending_events(Vec::new());
         let switched = self.first_model_if_gone(&mut run);
         self.tell([self.started(&mut run)]).await;
         self.tell(switched).await;
         run.tick((self.agent.clock)());
         if resumed {
-            self.tell(run.told_again()).await;
+            self.tell(run.replay_open_calls()).await;
             let recovered = run.recover();
             self.tell_stored(&mut run, recovered).await;
         }
@@ -160,13 +159,13 @@ impl Driver {
         }
         if parked {
             let waiting = run
-                .waiting()
+                .pending_approvals()
                 .into_iter()
                 .map(|request| request.tool_use.id.clone())
                 .collect();
             // Before it is stored: the event is a part of the run, and so is its number.
             self.publisher.publish(RunEventKind::RunParked { waiting });
-            run.next_event = self.publisher.next_number();
+            run.set_next_event(self.publisher.next_number());
             self.reached(&mut run, Checkpoint::Waiting).await;
         } else {
             self.reached(&mut run, Checkpoint::Over).await;
@@ -178,7 +177,7 @@ impl Driver {
             let report: Box<RunReport> = Box::new(report);
             self.publisher.publish(RunEventKind::RunFinished { report });
         }
-        run.next_event = self.publisher.next_number();
+        run.set_next_event(self.publisher.next_number());
         run
     }
 
@@ -211,9 +210,9 @@ impl Driver {
         if self.agent.checkpoints.is_some()
             && let Some(point) = point_of(&kinds)
         {
-            run.untold = kinds;
+            run.set_pending_events(kinds);
             self.reached(run, point).await;
-            self.tell(mem::take(&mut run.untold)).await;
+            self.tell(run.take_pending_events()).await;
         } else {
             self.tell(kinds).await;
         }
@@ -284,7 +283,7 @@ impl Driver {
         run.tick((self.agent.clock)());
         match why {
             Stopped::Cancelled => run.cancel(partial, elapsed_ms),
-            Stopped::TimeIsUp => run.time_is_up(partial, elapsed_ms),
+            Stopped::TimeIsUp => run.wall_time_reached(partial, elapsed_ms),
         }
     }
 
@@ -292,7 +291,7 @@ impl Driver {
     fn started(&self, run: &mut Run) -> RunEventKind {
         let asked = run.model().clone();
         if let Some(model) = self.model(&asked) {
-            run.knows_model(model.capabilities().clone(), self.price_of(model.id()));
+            run.set_model_info(model.capabilities().clone(), self.price_of(model.id()));
         }
         RunEventKind::RunStarted {
             model: asked,
@@ -304,9 +303,12 @@ impl Driver {
     fn first_model_if_gone(&self, run: &mut Run) -> Vec<RunEventKind> {
         let models = &self.agent.models;
         match models.first() {
-            Some(first) if models.iter().all(|model| model.id() != run.model()) => {
-                run.goes_on_with(first.id().clone(), first.capabilities().clone())
-            }
+            Some(first) if models.iter().all(|model| model.id() != run.model()) => run
+                .replace_model(
+                    first.id().clone(),
+                    first.capabilities().clone(),
+                    "the model of the stored run is not configured".to_owned(),
+                ),
             _ => Vec::new(),
         }
     }
@@ -369,8 +371,8 @@ impl Driver {
             return false;
         };
         let (tools, _) = self.visible(catalog.tools);
-        run.tools_declared(self.originals.clone());
-        let events = run.tools_now(&tools);
+        run.set_declared_tools(self.originals.clone());
+        let events = run.update_tools(&tools);
         self.tell_stored(run, events).await;
         true
     }
@@ -398,7 +400,7 @@ impl Driver {
         }
         self.tell(events).await;
         let is_there = |name: &str| self.original(name).is_some();
-        self.tell(run.tools_missing_now(is_there)).await;
+        self.tell(run.suspend_calls_without_tool(is_there)).await;
     }
 
     /// What changed at the hosts since the last step; whether tools are others now.
@@ -414,7 +416,7 @@ impl Driver {
         for change in &heard {
             match change {
                 ToolHostChange::ToolRedefined { tool, server, .. } => {
-                    run.tools_redefined([tool.clone()]);
+                    run.mark_redefined([tool.clone()]);
                     if let Some(cache) = &self.agent.cache {
                         cache.invalidate(server);
                     }
@@ -456,7 +458,7 @@ impl Driver {
         let Some(checkpoints) = &self.agent.checkpoints else {
             return true;
         };
-        run.next_event = self.publisher.next_number();
+        run.set_next_event(self.publisher.next_number());
         match checkpoints.reached(run, point).await {
             Ok(()) => true,
             Err(error) => {
@@ -476,7 +478,7 @@ impl Driver {
         let mut open = requests.to_vec();
         loop {
             // An answer may settle others.
-            let waiting = run.waiting();
+            let waiting = run.pending_approvals();
             open.retain(|request| {
                 waiting
                     .iter()
@@ -527,7 +529,7 @@ impl Driver {
                 decision => decision,
             };
             self.tick(run);
-            let events = run.decided(&request.tool_use.id, decision)?;
+            let events = run.apply_decision(&request.tool_use.id, decision)?;
             is_stored = self.tell_decided(run, events).await;
         }
     }
@@ -542,7 +544,7 @@ impl Driver {
         if self.agent.approver.is_none() {
             return Vec::new();
         }
-        let waiting = run.waiting().into_iter();
+        let waiting = run.pending_approvals().into_iter();
         let others = waiting.filter(|request| {
             !is_asked(&request.tool_use.id) && !self.is_away(&request.tool_use.name)
         });
@@ -578,9 +580,12 @@ impl Driver {
         decision: ApprovalDecision,
     ) -> Result<bool, UnexpectedInput> {
         self.tick(run);
-        let waits = run.waiting().iter().any(|it| it.tool_use.id == call);
+        let waits = run
+            .pending_approvals()
+            .iter()
+            .any(|it| it.tool_use.id == call);
         let events = if waits {
-            run.decided(call, decision)?
+            run.apply_decision(call, decision)?
         } else {
             // It got its result meanwhile.
             Vec::new()
@@ -595,9 +600,9 @@ impl Driver {
             return true;
         }
         let point = point_of(&kinds).unwrap_or(Checkpoint::Waiting);
-        run.untold = kinds;
+        run.set_pending_events(kinds);
         let is_stored = self.reached(run, point).await;
-        let kinds = mem::take(&mut run.untold);
+        let kinds = run.take_pending_events();
         self.tell(kinds).await;
         is_stored
     }
@@ -645,7 +650,9 @@ fn point_of(kinds: &[RunEventKind]) -> Option<Checkpoint> {
 fn soonest(run: &Run, requests: &[ApprovalRequest]) -> Option<(usize, Duration)> {
     let times = requests.iter().enumerate();
     times
-        .filter_map(|(place, request)| Some((place, run.answer_time_left(&request.tool_use.id)?)))
+        .filter_map(|(place, request)| {
+            Some((place, run.remaining_decision_time(&request.tool_use.id)?))
+        })
         .min_by_key(|(_, time)| *time)
 }
 

@@ -312,7 +312,7 @@ impl Agent {
             }
         }
         let options = Arc::clone(&self.settings.options);
-        Run::new(id, self.first_model(), messages, options).on_behalf_of(principal, session)
+        Run::new(id, self.first_model(), messages, options).with_principal(principal, session)
     }
 
     /// What time it is for its runs.

@@ -86,7 +86,7 @@ impl Driver {
             );
             let events = match call.purpose {
                 CallPurpose::Answer => run.model_failed(&error, None, None)?,
-                CallPurpose::Summary => run.summarised(Err(&error))?,
+                CallPurpose::Summary => run.summary_finished(Err(&error))?,
             };
             self.tell(events).await;
             return Ok(Flow::Go);
@@ -111,14 +111,14 @@ impl Driver {
         }
         let (tools, problems) = self.visible(tools);
         if !self.context.is_empty() {
-            run.tools_declared(self.originals.clone());
+            run.set_declared_tools(self.originals.clone());
         }
         self.tell(run.tools_missing(problems)).await;
         if run.steps() == 0
             && let Some(recipe) = &self.recipe
         {
             let examples = recipe.examples(&tools);
-            run.show_examples(examples.messages);
+            run.add_examples(examples.messages);
         }
         Ok(run.begin_model_call(tools))
     }
@@ -173,9 +173,9 @@ impl Driver {
                 traced.answered(&answer);
                 let mut events = run.model_answered(answer)?;
                 if run.outcome() == Some(Outcome::Failed)
-                    && let Some(switched) = run.declined(self.next_model(run.model()))
+                    && let Some(switched) = run.model_declined(self.next_model(run.model()))
                 {
-                    run.knows_model_now(self.price_of(run.model()));
+                    run.set_pricing(self.price_of(run.model()));
                     events.extend(switched);
                 }
                 // Also of one that was cut off: what is told and what is reported are the same.
@@ -193,7 +193,7 @@ impl Driver {
             Answer::Failed(error, partial) => {
                 traced.failed(&error);
                 let events = run.model_failed(&error, partial, self.next_model(run.model()))?;
-                run.knows_model_now(self.price_of(run.model()));
+                run.set_pricing(self.price_of(run.model()));
                 events
             }
             Answer::Limited(hit, partial) => {
@@ -225,11 +225,11 @@ impl Driver {
         let events = match asked {
             Ok(Ok(answer)) => {
                 traced.answered(&answer);
-                run.summarised(Ok(answer))?
+                run.summary_finished(Ok(answer))?
             }
             Ok(Err(error)) => {
                 traced.failed(&error);
-                run.summarised(Err(&error))?
+                run.summary_finished(Err(&error))?
             }
             Err(why) => return Ok(Flow::Stopped(why)),
         };
@@ -400,7 +400,7 @@ impl Shown {
                 index,
                 part: PartStart::ToolUse { id, name },
             } => {
-                let id = self.ids.get_or_insert_with(|| run.ids()).unique(&id);
+                let id = self.ids.get_or_insert_with(|| run.unique_ids()).unique(&id);
                 self.open_tools.push((index, id.clone()));
                 if self.formatter.is_none() {
                     say(RunEventKind::ToolInputStarted { id, name });

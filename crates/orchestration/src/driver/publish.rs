@@ -141,7 +141,7 @@ impl Publisher {
     pub(super) fn new(run: &Run, clock: Clock) -> (Self, Listener) {
         let inner = Inner {
             run_id: run.id().into(),
-            next: run.next_event,
+            next: run.next_event(),
             clock,
             running: Speakers::default(),
             holding: 0,

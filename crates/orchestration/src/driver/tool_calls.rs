@@ -18,7 +18,7 @@ use tracing::Instrument as _;
 
 use super::drive::{Driver, Flow, Heard, either, milliseconds};
 use crate::{
-    PlannedCall, Run, Step, ToolAnswer, UnexpectedInput,
+    PlannedCall, Run, Step, ToolCallOutcome, UnexpectedInput,
     observe::trace::ToolTrace,
     persistence::checkpoint::Checkpoint,
     policy::approval::only_reads,
@@ -103,10 +103,10 @@ impl Driver {
                 let Some(planned) = waiting.next() else { break };
                 let call = self.outgoing(run, planned);
                 if let Some(output) = self.cached(&call) {
-                    let answer = ToolAnswer {
+                    let answer = ToolCallOutcome {
                         attempts: 0,
                         cached: true,
-                        ..ToolAnswer::new(Ok(output), 0)
+                        ..ToolCallOutcome::new(Ok(output), 0)
                     };
                     let events = run.tool_finished(&call.planned.id, answer)?;
                     self.tell_stored(run, events).await;
@@ -123,9 +123,9 @@ impl Driver {
             for (call, events) in leaving {
                 let id = &call.planned.id;
                 if self.is_stopped().is_some() {
-                    run.not_left(id)?;
+                    run.cancel_start(id)?;
                 } else if !is_stored && may_harm(&call.planned) {
-                    let events = run.held_back(id)?;
+                    let events = run.reject_unstored_call(id)?;
                     self.tell_stored(run, events).await;
                 } else {
                     started.push((id.clone(), Instant::now()));
@@ -215,7 +215,7 @@ impl Driver {
         &self,
         call: Box<Outgoing>,
         timeout: Option<Duration>,
-    ) -> (String, ToolAnswer) {
+    ) -> (String, ToolCallOutcome) {
         let started = Instant::now();
         let Outgoing {
             planned,
@@ -240,7 +240,7 @@ impl Driver {
                 name,
                 available: available.collect(),
             };
-            return (id, ToolAnswer::new(Err(gone), 0));
+            return (id, ToolCallOutcome::new(Err(gone), 0));
         }
         let injected = match injected {
             Ok(injected) => injected,
@@ -249,7 +249,7 @@ impl Driver {
                     server: server.unwrap_or_default(),
                     reason: missing.to_string(),
                 };
-                return (id, ToolAnswer::new(Err(unavailable), 0));
+                return (id, ToolCallOutcome::new(Err(unavailable), 0));
             }
         };
         let traced = ToolTrace::begin(&id, server.as_deref(), &name, &told);
@@ -273,16 +273,18 @@ impl Driver {
         let mut result = called.await;
         let attempts = attempts.load(Ordering::Relaxed);
         let context = &self.context;
-        let mut broke_promise = false;
+        let mut violates_output_schema = false;
         result = match result {
             Ok(mut output) => {
                 context.scrub(&mut output);
                 if let Some(original) = &original {
                     let (held, faults) = self.agent.outputs.hold(original, output);
-                    broke_promise = !faults.is_empty();
+                    violates_output_schema = !faults.is_empty();
                     output = held;
                 }
-                if let (Some(cache), Some(key), false) = (&self.agent.cache, key, broke_promise) {
+                if let (Some(cache), Some(key), false) =
+                    (&self.agent.cache, key, violates_output_schema)
+                {
                     cache.put(key, &output, (self.agent.clock)());
                 }
                 Ok(output)
@@ -292,10 +294,10 @@ impl Driver {
         // After what is injected was taken out: a server may say what it was given.
         traced.ended(&result, attempts);
         drop(forgets);
-        let answer = ToolAnswer {
+        let answer = ToolCallOutcome {
             attempts,
-            broke_promise,
-            ..ToolAnswer::new(result, milliseconds(started.elapsed()))
+            violates_output_schema,
+            ..ToolCallOutcome::new(result, milliseconds(started.elapsed()))
         };
         (id, answer)
     }

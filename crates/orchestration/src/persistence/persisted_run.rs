@@ -406,7 +406,7 @@ impl Ended {
                 messages: run.session_messages(),
                 report: Box::new(report),
             },
-            None => Self::Waits(run.waiting().into_iter().cloned().collect()),
+            None => Self::Waits(run.pending_approvals().into_iter().cloned().collect()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Runs that there are already: taken up, gone on with, and ended.
 
-use std::{collections::HashMap, fmt, mem, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use switchboard_domain::{ModelId, RunRecord, RunState, SessionStoreError, StoredEvent};
 
@@ -125,11 +125,11 @@ impl Journal {
         }
         if is_new {
             let (owner, session) = (self.owner.clone(), Some(record.session.0.clone()));
-            let (next_event, changes) = (run.next_event, run.take_changes());
+            let (next_event, changes) = (run.next_event(), run.take_overrides());
             let messages = run.messages().to_vec();
             *run = agent.prepare(record.id.clone(), messages, owner, session);
-            run.next_event = next_event;
-            run.change(changes);
+            run.set_next_event(next_event);
+            run.apply_overrides(changes);
         }
         let resumed = !is_new || record.last_event > 0;
         KeptRun::begin(agent, record, *run, mark, resumed, hold)
@@ -225,12 +225,12 @@ impl Journal {
         let snapshot = self.runs.snapshot(&self.owner, &record.id).await?;
         let is_new = snapshot.is_none();
         let (mut run, mark) = if let Some(snapshot) = snapshot {
-            let run = Run::restore(snapshot).and_then(|run| run.belonging_to(&record.id));
+            let run = Run::restore(snapshot).and_then(|run| run.with_id(&record.id));
             let run = run.map_err(|source| unreadable(&record.id, source))?;
             let mark = run.mark();
             // Whose it is says the store, not what was stored.
             let session = Some(record.session.0.clone());
-            let run = run.on_behalf_of(self.owner.clone(), session);
+            let run = run.with_principal(self.owner.clone(), session);
             (Box::new(run), mark)
         } else {
             let messages = self.sessions.messages(&self.owner, &record.session, 0);
@@ -265,7 +265,7 @@ impl Journal {
         let model = model.unwrap_or_else(|_| ModelId::new("unknown", record.model.clone()));
         let run = Run::new(record.id.clone(), model, messages, RunOptions::default());
         let session = Some(record.session.0.clone());
-        Box::new(run.on_behalf_of(self.owner.clone(), session))
+        Box::new(run.with_principal(self.owner.clone(), session))
     }
 
     /// The stored events of a run with numbers above `after`.
@@ -300,14 +300,14 @@ impl Journal {
     ) -> Result<Vec<Kept>, JournalError> {
         let Restored { mut run, words, .. } = stored;
         let time = jiff::Timestamp::now();
-        let mut kinds = mem::take(&mut run.told_late);
+        let mut kinds = run.take_replayed_events();
         // Somebody has read them.
-        run.broke_off(words);
+        run.set_partial_answer(words);
         kinds.extend(run.cancel(None, &HashMap::new()));
         let report = run.report().map(Box::new);
         kinds.extend(report.map(|report| RunEventKind::RunFinished { report }));
         let run_id: Arc<str> = record.id.as_str().into();
-        let events = (run.next_event..).zip(kinds).map(|(seq, kind)| RunEvent {
+        let events = (run.next_event()..).zip(kinds).map(|(seq, kind)| RunEvent {
             run_id: Arc::clone(&run_id),
             seq,
             time,

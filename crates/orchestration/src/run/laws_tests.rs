@@ -14,11 +14,12 @@ use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, ModelError, ModelErrorKind, Part, RunSnapshot, ToolChoice,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, ChatRequest, FinishReason, ModelError,
+    ModelErrorKind, Part, RunSnapshot, ToolCallError, ToolChoice, ToolOutput,
 };
 
 use super::*;
-use crate::{RunPhase, ToolFailure};
+use crate::{RunPhase, ToolCallRecord, ToolFailure};
 use script::{Script, answer, conversation, finish, options, part, scripts, tools};
 
 /// More than any run may take; one that takes more turns in circles.
@@ -59,7 +60,7 @@ impl<'a> Play<'a> {
             conversation(),
             options(&script.knobs),
         );
-        run.knows_model(capabilities(script.knobs.capabilities), None);
+        run.set_model_info(capabilities(script.knobs.capabilities), None);
         Self {
             script,
             stores,
@@ -88,7 +89,10 @@ impl<'a> Play<'a> {
         self.events.extend(events);
         self.happened += 1;
         assert!(self.happened < ENDLESS, "it never ends: {:?}", self.events);
-        if !matches!(self.run.phase, Phase::Asked | Phase::Summarising) {
+        if !matches!(
+            self.run.state.phase,
+            Phase::CallingModel | Phase::Summarising
+        ) {
             self.store();
         }
     }
@@ -125,7 +129,7 @@ impl<'a> Play<'a> {
             Stores::Snapshots => self.through_a_snapshot(),
         }
         self.run.tick(self.now);
-        let events = self.run.tools_now(&tools(&self.script.knobs));
+        let events = self.run.update_tools(&tools(&self.script.knobs));
         assert_eq!(events, [], "the tools are the same");
     }
 
@@ -136,10 +140,11 @@ impl<'a> Play<'a> {
         if self.happened < at || self.run.outcome().is_some() {
             return false;
         }
-        let partial = (self.run.outcome().is_none() && matches!(self.run.phase, Phase::Asked))
-            .then(|| answer(vec![Part::text("Half")], FinishReason::Interrupted));
+        let partial = (self.run.outcome().is_none()
+            && matches!(self.run.state.phase, Phase::CallingModel))
+        .then(|| answer(vec![Part::text("Half")], FinishReason::Interrupted));
         let events = if by_time {
-            self.run.time_is_up(partial, &HashMap::new())
+            self.run.wall_time_reached(partial, &HashMap::new())
         } else {
             self.run.cancel(partial, &HashMap::new())
         };
@@ -175,13 +180,16 @@ impl<'a> Play<'a> {
             let events = match how % 3 {
                 0 => self
                     .run
-                    .summarised(Ok(answer(Vec::new(), FinishReason::Stop))),
-                1 => self.run.summarised(Err(&error(ModelErrorKind::Overloaded {
-                    retry_after: None,
-                }))),
+                    .summary_finished(Ok(answer(Vec::new(), FinishReason::Stop))),
+                1 => self
+                    .run
+                    .summary_finished(Err(&error(ModelErrorKind::Overloaded {
+                        retry_after: None,
+                    }))),
                 _ => {
                     let text = vec![Part::text("It was about n.")];
-                    self.run.summarised(Ok(answer(text, FinishReason::Stop)))
+                    self.run
+                        .summary_finished(Ok(answer(text, FinishReason::Stop)))
                 }
             };
             return self.heard(events.unwrap());
@@ -204,11 +212,11 @@ impl<'a> Play<'a> {
             _ => None,
         };
         if let Some((error, broke_off)) = failure {
-            let before = self.run.model.clone();
+            let before = self.run.model().clone();
             let partial =
                 broke_off.then(|| answer(vec![Part::text("Half")], FinishReason::Interrupted));
             let events = self.run.model_failed(&error, partial, next).unwrap();
-            self.models -= u8::from(self.run.model != before);
+            self.models -= u8::from(*self.run.model() != before);
             return self.heard(events);
         }
         // From the beginning again after the end: only a limit ends a model that never does.
@@ -217,7 +225,7 @@ impl<'a> Play<'a> {
         let finish = finish(self.next("finish", &self.script.finish));
         let mut events = self.run.model_answered(answer(parts, finish)).unwrap();
         if self.run.outcome() == Some(Outcome::Failed)
-            && let Some(switched) = self.run.declined(next)
+            && let Some(switched) = self.run.model_declined(next)
         {
             self.models -= 1;
             events.extend(switched);
@@ -230,7 +238,7 @@ impl<'a> Play<'a> {
             let id = &request.tool_use.id;
             if !self
                 .run
-                .waiting()
+                .pending_approvals()
                 .iter()
                 .any(|open| open.tool_use.id == *id)
             {
@@ -258,7 +266,7 @@ impl<'a> Play<'a> {
                 _ => allow(ApprovalScope::Once),
             };
             let parks = decision == ApprovalDecision::Later;
-            let events = self.run.decided(id, decision).unwrap();
+            let events = self.run.apply_decision(id, decision).unwrap();
             self.heard(events);
             if parks || self.is_stopped() {
                 return;
@@ -279,10 +287,10 @@ impl<'a> Play<'a> {
         for call in calls {
             let how = self.next("tools", &self.script.tools);
             if how == 8 && call.name == "look" {
-                let cached = ToolAnswer {
+                let cached = ToolCallOutcome {
                     cached: true,
                     attempts: 0,
-                    ..ToolAnswer::new(Ok(ToolOutput::text("as before")), 0)
+                    ..ToolCallOutcome::new(Ok(ToolOutput::text("as before")), 0)
                 };
                 let events = self.run.tool_finished(&call.id, cached).unwrap();
                 self.heard(events);
@@ -329,7 +337,7 @@ fn capabilities(n: u8) -> ModelCapabilities {
     }
 }
 
-fn came_of(how: u8) -> ToolAnswer {
+fn came_of(how: u8) -> ToolCallOutcome {
     let result = match how {
         0 => Ok(ToolOutput {
             is_error: true,
@@ -347,9 +355,9 @@ fn came_of(how: u8) -> ToolAnswer {
         }),
         _ => Ok(ToolOutput::text("ok")),
     };
-    ToolAnswer {
-        broke_promise: how == 4,
-        ..ToolAnswer::new(result, 3)
+    ToolCallOutcome {
+        violates_output_schema: how == 4,
+        ..ToolCallOutcome::new(result, 3)
     }
 }
 
@@ -461,6 +469,7 @@ fn assert_grammar(play: &Play<'_>) {
     );
     let records: Vec<_> = play
         .run
+        .state
         .records
         .iter()
         .map(|record| record.id.as_str())
@@ -526,6 +535,7 @@ fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
         }
         let record = play
             .run
+            .state
             .records
             .iter()
             .find(|record| record.id == *id)
@@ -545,6 +555,7 @@ fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
         for (id, name, input) in &play.ran {
             let record = play
                 .run
+                .state
                 .records
                 .iter()
                 .find(|record| record.id == *id)
@@ -567,7 +578,7 @@ fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
 fn assert_stopped(play: &Play<'_>) {
     let knobs = &play.script.knobs;
     let failure = |id: &str| {
-        let records = &play.run.records;
+        let records = &play.run.state.records;
         records.iter().find(|call| call.id == id)?.failure
     };
     let stops = |name: &str, id: &str, is_error: bool| {
@@ -639,7 +650,7 @@ fn assert_limits(play: &Play<'_>) {
         "{} steps",
         report.steps
     );
-    let ran = play.run.records.iter().filter(|record| {
+    let ran = play.run.state.records.iter().filter(|record| {
         let name = record.tool.as_str();
         record.attempts > 0 && !name.starts_with("search") && !name.starts_with("read_")
     });

@@ -3,8 +3,8 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, ChatResponse, ModelError, ModelErrorKind, Part,
-    ToolChoiceOutcome, ToolInput, ToolUse,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, ChatResponse, FinishReason, ModelError,
+    ModelErrorKind, Part, ToolChoiceOutcome, ToolInput, ToolOutput, ToolUse,
 };
 
 use super::*;
@@ -53,8 +53,8 @@ fn call(id: &str, name: &str, input: &str) -> Part {
     Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
 }
 
-fn done(text: &str) -> ToolAnswer {
-    ToolAnswer::new(Ok(ToolOutput::text(text)), 1)
+fn done(text: &str) -> ToolCallOutcome {
+    ToolCallOutcome::new(Ok(ToolOutput::text(text)), 1)
 }
 
 /// Every tool use of the history is answered by exactly one result, in the next message, in order.
@@ -195,8 +195,8 @@ fn an_edited_input_is_checked_and_recorded() {
         input: value.as_object().cloned(),
         scope: switchboard_domain::ApprovalScope::Once,
     };
-    run.decided("a", edited(json!({"n": 7}))).unwrap();
-    let events = run.decided("b", edited(json!({"n": "x"}))).unwrap();
+    run.apply_decision("a", edited(json!({"n": 7}))).unwrap();
+    let events = run.apply_decision("b", edited(json!({"n": "x"}))).unwrap();
     assert!(matches!(&events[0], RunEventKind::ToolDenied { reason, .. } if reason.contains("/n")));
     let Step::CallTools(calls) = run.next_step() else {
         panic!("no calls")
@@ -586,7 +586,7 @@ fn play(script: &Script, store: bool) -> (Value, Vec<Arc<Message>>, HashMap<Stri
             Step::AskApproval(requests) => {
                 for request in requests {
                     let is_open = |w: &&ApprovalRequest| w.tool_use.id == request.tool_use.id;
-                    if !run.waiting().iter().any(is_open) {
+                    if !run.pending_approvals().iter().any(is_open) {
                         // A denial before it settled it.
                         continue;
                     }
@@ -607,7 +607,7 @@ fn play(script: &Script, store: bool) -> (Value, Vec<Arc<Message>>, HashMap<Stri
                             scope: switchboard_domain::ApprovalScope::Once,
                         },
                     };
-                    run.decided(&request.tool_use.id, made).unwrap();
+                    run.apply_decision(&request.tool_use.id, made).unwrap();
                 }
             }
             Step::CallTools(calls) => {

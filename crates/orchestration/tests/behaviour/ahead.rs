@@ -141,7 +141,7 @@ async fn a_word_for_a_later_call_survives_the_end_of_the_process() {
 
     let journal = journal(&disk.process(None));
     let taken = journal.take(&id).await.unwrap();
-    let waiting = taken.run().waiting();
+    let waiting = taken.run().pending_approvals();
     let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     assert_eq!(waiting, ["c"], "a word that was seen to count is stored");
     let tools = doing();
@@ -201,7 +201,7 @@ async fn while_somebody_is_asked_words_about_later_calls_are_stored_as_well() {
     drop(run);
     let second = journal(&disk.process(None));
     let taken = second.take(&id).await.unwrap();
-    let waiting = taken.run().waiting();
+    let waiting = taken.run().pending_approvals();
     let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     assert_eq!(waiting, ["a", "b"]);
     // The question that was open is open still.

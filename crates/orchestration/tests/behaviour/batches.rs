@@ -8,7 +8,7 @@ use switchboard_domain::{
     ToolOutput, ToolUse, Usage,
 };
 use switchboard_orchestration::{
-    Run, RunEventKind, RunOptions, Step, ToolAnswer, ToolFailure,
+    Run, RunEventKind, RunOptions, Step, ToolCallOutcome, ToolFailure,
     strategy::{GatherFormat, Strategy},
 };
 
@@ -59,7 +59,7 @@ fn an_answer_of_very_many_calls_costs_what_each_of_them_costs() {
     }
     // The last first, so that the whole batch stays open until the end.
     for call in calls.iter().rev() {
-        let done = ToolAnswer::new(Ok(ToolOutput::text("ok")), 1);
+        let done = ToolCallOutcome::new(Ok(ToolOutput::text("ok")), 1);
         events.extend(run.tool_finished(&call.id, done).unwrap());
     }
     let repeated = |events: &[RunEventKind]| {

@@ -174,7 +174,7 @@ async fn a_run_that_waits_is_anybodys() {
         .with_tools(tools.clone())
         .with_approver(yes());
     let taken = second.take(&id).await.unwrap();
-    assert_eq!(taken.run().waiting().len(), 1);
+    assert_eq!(taken.run().pending_approvals().len(), 1);
     let (more, end) = watched(second.go_on(&agent, taken)).await;
     assert!(matches!(end, KeptEnd::Finished(_)));
     assert_eq!(more[0].event.seq, shown.len() as u64 + 1);
@@ -277,7 +277,10 @@ async fn the_state_of_another_run_is_not_believed() {
     let JournalError::Unreadable { source, .. } = &error else {
         panic!("{error:?}");
     };
-    assert_eq!(source.to_string(), "its state is that of run `another-run`");
+    assert_eq!(
+        source.to_string(),
+        "the stored state belongs to run `another-run`"
+    );
     let last = journal.abandon(&id).await.unwrap();
     let RunEventKind::RunFinished { report } = &last[0].event.kind else {
         panic!("{last:#?}");

@@ -225,7 +225,7 @@ async fn what_was_allowed_before_its_tool_went_away_is_kept_and_can_be_declined(
         let person = Person::who_says([ApprovalDecision::Later]);
         let (_, run) = goes_on(&shelf, &Scripted::new([]), &gone, &person).await;
         let waiting: Vec<_> = run
-            .waiting()
+            .pending_approvals()
             .iter()
             .map(|it| it.tool_use.id.clone())
             .collect();

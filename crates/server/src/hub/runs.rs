@@ -93,7 +93,7 @@ impl Hub {
             Err(error) => return Err(error.into()),
         };
         match Run::restore(snapshot) {
-            Ok(run) => Ok(run.waiting().into_iter().cloned().collect()),
+            Ok(run) => Ok(run.pending_approvals().into_iter().cloned().collect()),
             Err(error) => {
                 tracing::warn!(run, %error, "a stored run cannot be read");
                 Ok(Vec::new())

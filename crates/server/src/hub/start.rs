@@ -115,7 +115,12 @@ impl Hub {
             }
         };
         let record = taken.record().clone();
-        let open = taken.run().waiting().into_iter().cloned().collect();
+        let open = taken
+            .run()
+            .pending_approvals()
+            .into_iter()
+            .cloned()
+            .collect();
         let patience = self.options().approval_time;
         let desk = Arc::new(Desk::new(Who::IsKept, patience, open));
         if let Some((call, word)) = word {
@@ -469,7 +474,7 @@ fn id_of(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId
 
 /// A call that waits for a word is among these.
 fn is_open(taken: &TakenRun, call: &str) -> Result<(), Problem> {
-    let waiting = taken.run().waiting();
+    let waiting = taken.run().pending_approvals();
     if let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) {
         let server = request.origin.as_ref().map(|origin| origin.server.as_str());
         return if server == Some(CLIENT) {

@@ -1,4 +1,4 @@
-//! One turn of the model: its request, its response and the phases of a strategy.
+//! Model calls: the request, the response and the phases of a strategy.
 
 pub(in crate::run) mod phases;
 pub(in crate::run) mod request;

@@ -1,4 +1,4 @@
-//! The phases of the strategy that gathers first and formats then.
+//! The phases of a strategy: gathering data, and formatting the answer.
 
 use std::{collections::HashMap, mem, sync::Arc};
 
@@ -8,10 +8,11 @@ use switchboard_domain::{
     json_schema::SchemaValidator,
 };
 
-use crate::run::{Events, Phase, Run, tool_batch::batch::CallState};
+use super::request::{are_same, system_messages};
 use crate::{
     AnswerItem, Outcome, RunError, RunErrorKind, RunEventKind, RunPhase,
     policy::limits::Limits,
+    run::{Events, Phase, Run},
     strategy::{
         GatherFormat, Strategy,
         formatter::{self, FormatDecision, FormatState, FormatterMode, PartialFormatter},
@@ -21,53 +22,53 @@ use crate::{
     tools::arguments,
 };
 
-/// Where a run is in its strategy.
-#[derive(Debug, Serialize, Deserialize)]
+/// Maximum number of pauses of one formatted answer. The limit of steps does not apply there.
+const MAX_PAUSES: u32 = 8;
+
+/// The phase of the strategy.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::run) enum Stage {
-    /// A plain loop.
+    /// The plain loop, which has no phases.
     Loop,
-    /// Data is gathered.
+    /// The model gathers data.
     Gather(Box<Gathering>),
-    /// The answer is brought into its form.
+    /// The model formats the answer.
     Format(Box<Formatting>),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::run) struct Gathering {
     state: GatherState,
-    /// What follows when the calls of the last answer have ended.
+    /// The step after the calls of the last response.
     next: Option<Next>,
-    /// Calls of the last answer that were made before: their id, and the id of the earlier one.
+    /// Repeated calls of the last response: their id, and the id of the earlier call.
     repeats: HashMap<String, String>,
-    /// It was told that the phase began.
-    #[serde(default)]
-    begun: bool,
+    /// Whether the start of the phase was reported.
+    has_begun: bool,
 }
 
-/// What follows an answer of the gathering phase.
-#[derive(Debug, Serialize, Deserialize)]
+/// The step after a response of the gathering phase.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Next {
-    /// The model thinks on, with these words to go by if it called nothing.
+    /// The model continues. `nudge` is a message for a model that called no tool.
     Think { nudge: Option<String> },
-    /// The answer is formatted.
+    /// The formatting phase starts.
     Format,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::run) struct Formatting {
     state: FormatState,
-    /// What was said in this phase; none of it belongs into the history.
-    said: Vec<Arc<Message>>,
-    /// The answer so far, where the provider paused it.
-    #[serde(default)]
+    /// Messages of this phase. They do not become part of the conversation.
+    messages: Vec<Arc<Message>>,
+    /// Parts of an answer that the provider paused.
     paused: Vec<Part>,
-    #[serde(default)]
     pauses: u32,
-    /// What the model said last while it gathered.
+    /// The last text of the gathering phase.
     gathered: String,
-    /// The answer, when it is there.
+    /// The formatted answer.
     items: Option<Vec<AnswerItem>>,
 }
 
@@ -78,20 +79,19 @@ impl Stage {
                 state: GatherState::new(options),
                 next: None,
                 repeats: HashMap::new(),
-                begun: false,
+                has_begun: false,
             })),
             _ => Self::Loop,
         }
     }
 }
 
-/// The system prompt of the gathering phase. It is made anew only where the instructions or the tools are
-/// others than the step before.
+/// The system prompt of the gathering phase. It is rebuilt when the instructions or the tools change.
 #[derive(Debug, Default)]
 pub(in crate::run) struct GatherPrompt {
     leading: Vec<Arc<Message>>,
     tools: Vec<Arc<ToolDefinition>>,
-    made: Option<Arc<Message>>,
+    prompt: Option<Arc<Message>>,
 }
 
 impl GatherPrompt {
@@ -101,42 +101,39 @@ impl GatherPrompt {
         leading: &[Arc<Message>],
         tools: &[Arc<ToolDefinition>],
     ) -> Arc<Message> {
-        if let Some(made) = &self.made
+        if let Some(prompt) = &self.prompt
             && are_same(&self.leading, leading)
             && are_same(&self.tools, tools)
         {
-            return Arc::clone(made);
+            return Arc::clone(prompt);
         }
         let instructions = texts(leading);
         let prompt = gather::system_prompt(options, instructions.as_deref(), tools);
-        let made = Arc::new(Message::system(prompt));
+        let prompt = Arc::new(Message::system(prompt));
         self.leading = leading.to_vec();
         self.tools = tools.to_vec();
-        self.made = Some(Arc::clone(&made));
-        made
+        self.prompt = Some(Arc::clone(&prompt));
+        prompt
     }
 }
 
-fn are_same<T>(before: &[Arc<T>], now: &[Arc<T>]) -> bool {
-    before.len() == now.len() && before.iter().zip(now).all(|(a, b)| Arc::ptr_eq(a, b))
-}
-
-/// The texts of some messages, if there are any.
+/// Returns the texts of messages, if there are any.
 fn texts(messages: &[Arc<Message>]) -> Option<String> {
     let texts: Vec<_> = messages.iter().map(|message| message.text()).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// How often the provider may pause one formatted answer. The limit of steps does not hold there.
-const MAX_PAUSES: u32 = 8;
-
 impl Run {
-    /// Returns why the schema of the answer cannot be used, before the first request is made.
+    /// Checks before the first request that the schema of the answer is usable.
     pub(in crate::run) fn check_answer_schema(&self) -> Result<(), RunError> {
-        let Stage::Gather(gathering) = &self.stage else {
+        let Stage::Gather(gathering) = &self.state.stage else {
             return Ok(());
         };
-        let Some(schema) = self.gather_options().schema.filter(|_| !gathering.begun) else {
+        let Some(schema) = self
+            .gather_options()
+            .schema
+            .filter(|_| !gathering.has_begun)
+        else {
             return Ok(());
         };
         let compiled = SchemaValidator::compile(&schema).map(drop);
@@ -148,54 +145,54 @@ impl Run {
         })
     }
 
-    /// Whether the gathering phase begins now, which it does once.
-    pub(in crate::run) fn begins_to_gather(&mut self) -> bool {
-        let Stage::Gather(gathering) = &mut self.stage else {
-            return false;
-        };
-        !mem::replace(&mut gathering.begun, true)
+    /// Starts the gathering phase. Returns whether it started now, which happens once.
+    pub(super) fn begin_gathering(&mut self) -> bool {
+        match &mut self.state.stage {
+            Stage::Gather(gathering) => !mem::replace(&mut gathering.has_begun, true),
+            _ => false,
+        }
     }
 
-    /// Whether a limit leaves no room to gather more: the last step that is allowed is that of the form.
-    pub(in crate::run) fn gathers_no_more(&self) -> bool {
+    /// Returns whether a limit ends the gathering phase. The last allowed step formats the answer.
+    pub(super) fn has_reached_gather_limit(&self) -> bool {
         if !self.is_gathering() {
             return false;
         }
-        let limits = &self.options.limits;
+        let limits = &self.state.options.limits;
         let mut calls = Limits::steps(u32::MAX);
         calls.max_tool_calls = limits.max_tool_calls;
-        self.steps().saturating_add(1) >= limits.max_steps || self.check(&calls).is_err()
+        self.steps().saturating_add(1) >= limits.max_steps || self.check_limits(&calls).is_err()
     }
 
-    /// A call did not run though it might have: made again, it is no repeat.
-    pub(in crate::run) fn may_be_made_again(&mut self, id: &str) {
-        if let Stage::Gather(gathering) = &mut self.stage {
+    /// Allows the model to repeat a call that did not run.
+    pub(in crate::run) fn allow_repeat(&mut self, id: &str) {
+        if let Stage::Gather(gathering) = &mut self.state.stage {
             gathering.state.forget(id);
         }
     }
 
     pub(in crate::run) fn is_gathering(&self) -> bool {
-        matches!(self.stage, Stage::Gather(_))
+        matches!(self.state.stage, Stage::Gather(_))
     }
 
-    /// Whether the answer is being brought into its form.
+    /// Returns whether the run formats its answer.
     pub fn is_formatting(&self) -> bool {
-        matches!(self.stage, Stage::Format(_))
+        matches!(self.state.stage, Stage::Format(_))
     }
 
-    /// Which phase of its strategy the run is in; a plain loop has none.
+    /// Returns the phase of the strategy. The plain loop has none.
     pub fn stage(&self) -> Option<RunPhase> {
-        match self.stage {
+        match self.state.stage {
             Stage::Loop => None,
             Stage::Gather(_) => Some(RunPhase::Gathering),
             Stage::Format(_) => Some(RunPhase::Formatting),
         }
     }
 
-    /// Reads the text of the answer out of the form while it is written, and by which means the form is
-    /// brought about. One per model call.
+    /// Returns a reader for the text of a formatted answer that streams, and the formatting mode. Each
+    /// model call needs a new reader.
     pub fn partial_formatter(&self) -> Option<(FormatterMode, PartialFormatter)> {
-        match &self.stage {
+        match &self.state.stage {
             Stage::Format(formatting) => {
                 Some((formatting.state.mode(), formatting.state.partial()))
             }
@@ -204,33 +201,30 @@ impl Run {
     }
 
     pub(in crate::run) fn formatted_items(&self) -> Option<&[AnswerItem]> {
-        match &self.stage {
+        match &self.state.stage {
             Stage::Format(formatting) => formatting.items.as_deref(),
             _ => None,
         }
     }
 
     fn gather_options(&self) -> GatherFormat {
-        match &self.options.strategy {
+        match &self.state.options.strategy {
             Strategy::GatherFormat(options) => options.clone(),
             _ => GatherFormat::default(),
         }
     }
 
-    /// Makes a request what its phase wants it to be.
-    pub(in crate::run) fn shape(&mut self, mut request: ChatRequest) -> ChatRequest {
-        let count = request
-            .messages
-            .iter()
-            .take_while(|message| message.role == Role::System)
-            .count();
+    /// Adapts a request to the phase.
+    pub(super) fn adapt_to_phase(&mut self, mut request: ChatRequest) -> ChatRequest {
+        let count = system_messages(&request.messages);
         let leading = &request.messages[..count];
-        let prompt = match &self.stage {
+        let prompt = match &self.state.stage {
             Stage::Loop => return request,
             Stage::Gather(_) => {
                 let options = self.gather_options();
-                let prompt = self.gather_prompt.get_or_insert_default();
-                prompt.of(&options, leading, &request.tools)
+                self.caches
+                    .gather_prompt
+                    .of(&options, leading, &request.tools)
             }
             Stage::Format(formatting) => {
                 let instructions = texts(leading);
@@ -239,20 +233,20 @@ impl Run {
             }
         };
         request.messages.splice(..count, [prompt]);
-        let Stage::Format(formatting) = &self.stage else {
+        let Stage::Format(formatting) = &self.state.stage else {
             return request;
         };
-        request.messages.extend(formatting.said.iter().cloned());
+        request.messages.extend(formatting.messages.iter().cloned());
         request.messages.push(Arc::new(formatting.state.ask()));
         formatting.state.prepare(request)
     }
 
-    /// An answer of the gathering phase: which of its calls run, and what comes then.
-    pub(in crate::run) fn gather_heard(&mut self, message: &Message) {
-        let Stage::Gather(gathering) = &mut self.stage else {
+    /// Evaluates a response of the gathering phase: repeated calls, and the next step.
+    pub(super) fn evaluate_gather_step(&mut self, message: &Message) {
+        let Stage::Gather(gathering) = &mut self.state.stage else {
             return;
         };
-        let uses: Vec<(&ToolUse, String)> = message
+        let inputs: Vec<(&ToolUse, String)> = message
             .tool_uses()
             .map(|tool_use| {
                 let input = match &tool_use.input {
@@ -262,7 +256,7 @@ impl Run {
                 (tool_use, input)
             })
             .collect();
-        let calls: Vec<GatherCall<'_>> = uses
+        let calls: Vec<GatherCall<'_>> = inputs
             .iter()
             .map(|(tool_use, input)| GatherCall {
                 id: &tool_use.id,
@@ -285,34 +279,31 @@ impl Run {
         });
     }
 
-    /// The earlier call that stands in for this one.
-    pub(in crate::run) fn repeated(&self, tool_use: &ToolUse) -> Option<CallState> {
-        let Stage::Gather(gathering) = &self.stage else {
-            return None;
-        };
-        gathering
-            .repeats
-            .get(&tool_use.id)
-            .map(|of| CallState::Repeats { of: of.clone() })
+    /// Returns the id of the earlier call that this one repeats.
+    pub(in crate::run) fn repeated_call(&self, tool_use: &ToolUse) -> Option<String> {
+        match &self.state.stage {
+            Stage::Gather(gathering) => gathering.repeats.get(&tool_use.id).cloned(),
+            _ => None,
+        }
     }
 
-    /// The last answer of the gathering phase is dealt with, its calls have ended.
-    pub(in crate::run) fn gathered(&mut self) -> Events {
-        let Stage::Gather(gathering) = &mut self.stage else {
+    /// Continues after a response of the gathering phase whose calls have ended.
+    pub(in crate::run) fn finish_gather_step(&mut self) -> Events {
+        let Stage::Gather(gathering) = &mut self.state.stage else {
             return Vec::new();
         };
-        self.phase = Phase::Model;
+        self.state.phase = Phase::Model;
         match gathering.next.take() {
             Some(Next::Think { nudge }) => {
-                self.nudge = nudge.map(|words| Arc::new(Message::user(words)));
+                self.state.turn.nudge = nudge.map(|text| Arc::new(Message::user(text)));
                 Vec::new()
             }
             Some(Next::Format) | None => self.begin_formatting(),
         }
     }
 
-    /// Ends the gathering phase and begins the other.
-    pub(in crate::run) fn begin_formatting(&mut self) -> Events {
+    /// Ends the gathering phase and starts the formatting phase.
+    pub(super) fn begin_formatting(&mut self) -> Events {
         let gathered = self
             .new_messages()
             .iter()
@@ -321,42 +312,34 @@ impl Run {
             .map(|message| message.text())
             .find(|text| !text.trim().is_empty())
             .unwrap_or_default();
-        let state = FormatState::new(&self.gather_options(), &self.capabilities);
-        let mode = state.mode().to_string();
-        // Words that go with a request to gather.
-        self.nudge = None;
-        self.stage = Stage::Format(Box::new(Formatting {
+        let state = FormatState::new(&self.gather_options(), &self.state.capabilities);
+        let started = formatting_started(&state);
+        // A nudge belongs to the gathering phase.
+        self.state.turn.nudge = None;
+        self.state.stage = Stage::Format(Box::new(Formatting {
             state,
-            said: Vec::new(),
+            messages: Vec::new(),
             paused: Vec::new(),
             pauses: 0,
             gathered,
             items: None,
         }));
-        self.phase = Phase::Model;
-        vec![RunEventKind::PhaseStarted {
-            phase: RunPhase::Formatting,
-            mode: Some(mode),
-        }]
+        self.state.phase = Phase::Model;
+        vec![started]
     }
 
-    /// The provider would not take the request in this form: asks in the next one, if there is one.
-    pub(in crate::run) fn formatter_refused(&mut self, error: &ModelError) -> Option<RunEventKind> {
-        let Stage::Format(formatting) = &mut self.stage else {
+    /// Selects the next formatting mode after the provider refused the request, if there is one.
+    pub(super) fn use_next_formatter_mode(&mut self, error: &ModelError) -> Option<RunEventKind> {
+        let Stage::Format(formatting) = &mut self.state.stage else {
             return None;
         };
-        formatting
-            .state
-            .refused(error)
-            .then(|| RunEventKind::PhaseStarted {
-                phase: RunPhase::Formatting,
-                mode: Some(formatting.state.mode().to_string()),
-            })
+        let has_next = formatting.state.refused(error);
+        has_next.then(|| formatting_started(&formatting.state))
     }
 
-    /// An answer of the formatting phase.
-    pub(in crate::run) fn formatted(&mut self, message: Message, finish: &FinishReason) -> Events {
-        let Stage::Format(formatting) = &mut self.stage else {
+    /// Takes a response of the formatting phase.
+    pub(super) fn finish_formatting(&mut self, message: Message, finish: &FinishReason) -> Events {
+        let Stage::Format(formatting) = &mut self.state.stage else {
             return Vec::new();
         };
         let may_pause = formatting.pauses < MAX_PAUSES && message.tool_uses().next().is_none();
@@ -364,113 +347,126 @@ impl Run {
             formatting.pauses += 1;
             if !message.parts.is_empty() {
                 formatting.paused.extend(message.parts.iter().cloned());
-                formatting.said.push(Arc::new(message));
+                formatting.messages.push(Arc::new(message));
             }
-            self.phase = Phase::Model;
+            self.state.phase = Phase::Model;
             return Vec::new();
         }
-        let mut parts = mem::take(&mut formatting.paused);
-        parts.extend(message.parts.iter().cloned());
-        let whole = Message::new(Role::Assistant, parts);
-        match formatting.state.read(&whole, finish, &formatting.gathered) {
+        let is_cut_off = is_cut_off_or_withheld(finish);
+        let complete = formatting.complete(&message);
+        match formatting
+            .state
+            .read(&complete, finish, &formatting.gathered)
+        {
             FormatDecision::Done(formatted) => {
                 self.messages.push(Arc::new(formatted.message()));
                 formatting.items = Some(formatted.items);
-                if leaves_no_proper_answer(finish) {
+                if is_cut_off {
                     self.end_by(finish.clone());
                 } else {
-                    // The call of the formatter is the answer, not one that wants a result.
+                    // The call of the formatter tool is the answer. It needs no result.
                     if *finish == FinishReason::ToolUse {
-                        self.finish = Some(FinishReason::Stop);
+                        self.state.finish = Some(FinishReason::Stop);
                     }
-                    self.phase = Phase::Done(Outcome::Completed);
+                    self.state.phase = Phase::Done(Outcome::Completed);
                 }
-                if formatted.repairs.is_empty() {
-                    Vec::new()
-                } else {
-                    vec![RunEventKind::FormatRepaired {
-                        repairs: formatted.repairs,
-                    }]
-                }
+                let repairs = formatted.repairs;
+                let repaired = !repairs.is_empty();
+                let event = repaired.then_some(RunEventKind::FormatRepaired { repairs });
+                event.into_iter().collect()
             }
             FormatDecision::Unfit { text, error } => {
                 self.messages.push(Arc::new(Message::assistant(&text)));
                 formatting.items = Some(vec![AnswerItem::Text { text }]);
-                if leaves_no_proper_answer(finish) {
+                if is_cut_off {
                     self.end_by(finish.clone());
                 } else {
                     self.end_with(RunError::new(
                         RunErrorKind::MalformedAnswer,
-                        format!("the answer is not as asked for: {error}. Ask again or take another model"),
+                        format!(
+                            "the answer does not have the requested form: {error}. Ask again or use \
+                             another model"
+                        ),
                     ));
                 }
                 Vec::new()
             }
             FormatDecision::Reask { messages, error } => {
-                // A message without anything in it is refused by providers.
+                // Providers reject a message without parts.
                 if !message.parts.is_empty() {
-                    formatting.said.push(Arc::new(message));
+                    formatting.messages.push(Arc::new(message));
                 }
-                formatting.said.extend(messages.into_iter().map(Arc::new));
-                self.phase = Phase::Model;
-                self.again.times += 1;
-                vec![RunEventKind::AskedAgain {
-                    attempt: self.again.times,
-                    reason: error,
-                }]
+                let messages = messages.into_iter().map(Arc::new);
+                formatting.messages.extend(messages);
+                self.state.phase = Phase::Model;
+                vec![self.asked_again(error)]
             }
-            FormatDecision::Silent if leaves_no_proper_answer(finish) => {
+            FormatDecision::Silent if is_cut_off => {
                 self.end_by(finish.clone());
                 Vec::new()
             }
             FormatDecision::Silent => {
                 self.end_with(RunError::new(
                     RunErrorKind::EmptyAnswer,
-                    "the model answered with nothing; ask again or take another model",
+                    "the model returned an empty answer; ask again or use another model",
                 ));
                 Vec::new()
             }
         }
     }
 
-    /// Another model goes on in this phase, in the way that it can.
-    pub(in crate::run) fn formatter_changes_hands(&mut self) -> Option<RunEventKind> {
-        let state = FormatState::new(&self.gather_options(), &self.capabilities);
-        let Stage::Format(formatting) = &mut self.stage else {
+    /// Restarts the formatting phase for another model.
+    pub(super) fn restart_formatting(&mut self) -> Option<RunEventKind> {
+        let state = FormatState::new(&self.gather_options(), &self.state.capabilities);
+        let Stage::Format(formatting) = &mut self.state.stage else {
             return None;
         };
-        let mode = state.mode().to_string();
+        let started = formatting_started(&state);
         formatting.state = state;
-        formatting.said.clear();
+        formatting.messages.clear();
         formatting.paused.clear();
-        Some(RunEventKind::PhaseStarted {
-            phase: RunPhase::Formatting,
-            mode: Some(mode),
-        })
+        Some(started)
     }
 
-    /// Half a formatted answer: what can be read of it is the answer, not the form it is in.
-    pub(in crate::run) fn formatted_in_part(&mut self, message: &Message) {
-        let Stage::Format(formatting) = &mut self.stage else {
+    /// Keeps the readable part of an interrupted formatted answer.
+    pub(super) fn keep_partial_format(&mut self, message: &Message) {
+        let Stage::Format(formatting) = &mut self.state.stage else {
             return;
         };
-        let mut parts = mem::take(&mut formatting.paused);
-        parts.extend(message.parts.iter().cloned());
-        let whole = Message::new(Role::Assistant, parts);
+        let complete = formatting.complete(message);
         let finish = FinishReason::Interrupted;
-        let items = match formatting.state.read(&whole, &finish, &formatting.gathered) {
+        let items = match formatting
+            .state
+            .read(&complete, &finish, &formatting.gathered)
+        {
             FormatDecision::Done(formatted) => formatted.items,
             FormatDecision::Unfit { text, .. } => vec![AnswerItem::Text { text }],
             FormatDecision::Reask { .. } | FormatDecision::Silent => return,
         };
         let text = formatter::render(&items);
         formatting.items = Some(items);
-        self.partial_answer = Some(text).filter(|text| !text.is_empty());
+        self.state.partial_answer = Some(text).filter(|text| !text.is_empty());
     }
 }
 
-/// Whether an answer that ended so is cut off or withheld, whatever there is of it.
-fn leaves_no_proper_answer(finish: &FinishReason) -> bool {
+impl Formatting {
+    /// Returns the paused parts and the parts of the last message as one message.
+    fn complete(&mut self, last: &Message) -> Message {
+        let mut parts = mem::take(&mut self.paused);
+        parts.extend(last.parts.iter().cloned());
+        Message::new(Role::Assistant, parts)
+    }
+}
+
+fn formatting_started(state: &FormatState) -> RunEventKind {
+    RunEventKind::PhaseStarted {
+        phase: RunPhase::Formatting,
+        mode: Some(state.mode().to_string()),
+    }
+}
+
+/// Returns whether a response with this finish reason is incomplete or withheld.
+fn is_cut_off_or_withheld(finish: &FinishReason) -> bool {
     matches!(
         finish,
         FinishReason::Length

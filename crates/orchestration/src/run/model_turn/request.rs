@@ -1,4 +1,4 @@
-//! How a run asks its model.
+//! Requests to the model.
 
 use std::sync::Arc;
 
@@ -7,51 +7,54 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 
-use crate::run::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput, unexpected};
 use crate::{
     RunError, RunEventKind, RunPhase,
-    policy::history::{Fit, HistoryPolicy, summary_request},
-    policy::limits::TokenEstimate,
+    policy::{
+        history::{Fit, HistoryPolicy, summary_request},
+        limits::TokenEstimate,
+    },
+    run::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput},
     tools::{results, tokens},
 };
 
-/// How much of a model's context window a conversation may fill, in percent, where nothing else is
-/// configured and the window is known. The rest is for the answer and for what an estimate misses.
+/// Share of a known context window that the conversation may fill, in percent. The rest is for the
+/// response and for the error of the estimate.
 const WINDOW_PERCENT: u64 = 80;
 
+/// Start of the warning about a long conversation, by which a repeated warning is recognized.
 const TOO_LONG: &str = "the conversation is about";
 
 impl Run {
-    /// Begins the next call of the model with the tools there are now, and gives the request.
+    /// Starts the next model call with the current tools.
     ///
-    /// The history is shared, not copied: a request of the k-th step costs its pointers.
-    #[allow(clippy::needless_pass_by_value)] // Whoever has a list has no more use for it.
+    /// The request shares the messages with the run, so its cost is one pointer per message.
+    #[allow(clippy::needless_pass_by_value)] // callers have no further use for the list
     pub fn begin_model_call(&mut self, tools: Vec<Arc<ToolDefinition>>) -> ModelCall {
         let mut events = Vec::new();
-        if self.gathers_no_more() {
+        if self.has_reached_gather_limit() {
             events.extend(self.begin_formatting());
         }
-        if self.begins_to_gather() {
+        if self.begin_gathering() {
             events.push(RunEventKind::PhaseStarted {
                 phase: RunPhase::Gathering,
                 mode: None,
             });
         }
-        if let (0, ToolChoice::Only(names)) = (self.steps(), &self.options.tool_choice) {
-            // A model cannot be held to a tool that it is not shown.
+        if let (0, ToolChoice::Only(names)) = (self.steps(), &self.state.options.tool_choice) {
+            // A model can only be limited to tools that it is offered.
             for name in names {
-                self.selection.reveal(name);
+                self.state.turn.selection.reveal(name);
             }
         }
-        // What is left out of the history is known by its place from here on: no example may come before it any more.
-        self.has_examples = true;
-        self.tools = self.offered(&tools);
+        // The history refers to messages by index, so no example may be inserted from here on.
+        self.state.turn.has_examples = true;
+        self.state.turn.tools = self.offered_tools(&tools);
         let policy = self.history_policy();
-        let fit = self.fit(&policy);
-        let may_ask = policy.summarise && !matches!(self.phase, Phase::Summarising);
+        let fit = self.fit_history(&policy);
+        let may_summarise = policy.summarise && !matches!(self.state.phase, Phase::Summarising);
         if let Some(trimmed) = &fit.trimmed {
-            let dropped = self.history.summary_source(&self.messages);
-            let summarised = may_ask && !dropped.is_empty();
+            let dropped = self.state.turn.history.summary_source(&self.messages);
+            let summarised = may_summarise && !dropped.is_empty();
             events.push(RunEventKind::HistoryTrimmed {
                 left_out: trimmed.messages,
                 tokens_before: trimmed.tokens_before,
@@ -59,10 +62,10 @@ impl Run {
                 summarised,
             });
             if summarised {
-                self.phase = Phase::Summarising;
+                self.state.phase = Phase::Summarising;
                 return ModelCall {
                     request: Box::new(ChatRequest {
-                        delivery: self.options.delivery,
+                        delivery: self.state.options.delivery,
                         ..ChatRequest::new(summary_request(&dropped))
                     }),
                     purpose: CallPurpose::Summary,
@@ -71,12 +74,12 @@ impl Run {
             }
         }
         if let Some(over) = &fit.over {
-            // An estimate is no measure: the provider has the last word. It grows with every step,
-            // which is one thing to be told.
-            let told = |warning: &Warning| {
+            // The estimate is not exact, so the provider decides. The number grows with every step;
+            // one warning is enough.
+            let is_known = |warning: &Warning| {
                 warning.kind == WarningKind::HistoryTooLong && warning.message.starts_with(TOO_LONG)
             };
-            if !self.warnings.iter().any(told) {
+            if !self.state.warnings.iter().any(is_known) {
                 let message = format!(
                     "{TOO_LONG} {} tokens long and {} are allowed; nothing more of it can be left out",
                     over.tokens, over.max_tokens
@@ -84,79 +87,79 @@ impl Run {
                 events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
             }
         }
-        self.phase = Phase::Asked;
-        self.ledger.begin_step();
-        let tool_choice = if self.steps() == 1 && !self.tools.is_empty() {
-            self.options.tool_choice.clone()
+        self.state.phase = Phase::CallingModel;
+        self.state.ledger.begin_step();
+        let options = &self.state.options;
+        let turn = &self.state.turn;
+        let tool_choice = if self.steps() == 1 && !turn.tools.is_empty() {
+            options.tool_choice.clone()
         } else {
             ToolChoice::Auto
         };
-        let mut messages = self.history.messages(&self.messages);
-        self.sensed.apply(&mut messages, &self.capabilities);
-        messages.extend(self.nudge.clone());
+        let mut messages = turn.history.messages(&self.messages);
+        self.caches
+            .converted
+            .apply(&mut messages, &self.state.capabilities);
+        messages.extend(turn.nudge.clone());
         let request = ChatRequest {
             messages,
-            tools: self.tools.clone(),
+            tools: turn.tools.clone(),
             tool_choice,
-            parallel_tool_use: self.options.parallel_tool_use,
-            sampling: self.options.sampling.clone(),
-            max_output_tokens: self.output_tokens(),
-            reasoning: self.options.reasoning,
-            delivery: self.options.delivery,
+            parallel_tool_use: options.parallel_tool_use,
+            sampling: options.sampling.clone(),
+            max_output_tokens: self.max_output_tokens(),
+            reasoning: options.reasoning,
+            delivery: options.delivery,
             ..ChatRequest::default()
         };
         ModelCall {
-            request: Box::new(self.shape(request)),
+            request: Box::new(self.adapt_to_phase(request)),
             purpose: CallPurpose::Answer,
             events,
         }
     }
 
-    /// Puts examples of a conversation between the instructions and what was really said. Only before
-    /// the first request is made, and once, also if that call fails and is made again.
-    pub fn show_examples(&mut self, examples: Vec<Message>) {
-        if self.steps() > 0 || self.has_examples || examples.is_empty() {
+    /// Inserts example messages between the instructions and the conversation. It has an effect once,
+    /// before the first request.
+    pub fn add_examples(&mut self, examples: Vec<Message>) {
+        let turn = &mut self.state.turn;
+        if turn.has_examples || examples.is_empty() || self.state.ledger.steps() > 0 {
             return;
         }
-        self.has_examples = true;
-        let leading = self
-            .messages
-            .iter()
-            .take_while(|message| message.role == Role::System)
-            .count();
+        turn.has_examples = true;
+        let leading = system_messages(&self.messages);
         let count = examples.len();
         self.messages
             .splice(leading..leading, examples.into_iter().map(Arc::new));
-        self.given += count;
-        self.inserted.at(leading);
-        self.given_ids.take();
-        // They are no part of the conversation that could become too long: half an example would teach
-        // half a thing. The question that began the conversation stays beside them.
-        for at in leading..leading + count {
-            self.history.pin(at);
+        self.state.initial_messages += count;
+        self.caches.insertions.add(leading);
+        self.caches.initial_ids.take();
+        // Trimming must not cut an example in half, and keeps the question that follows.
+        for index in leading..leading + count {
+            turn.history.pin(index);
         }
         let question = self.messages[leading + count..]
             .iter()
             .position(|message| message.role == Role::User);
         if let Some(question) = question {
-            self.history.pin(leading + count + question);
+            turn.history.pin(leading + count + question);
         }
     }
 
-    /// The summary that was asked for, or why there is none. Without one the run goes on: what does
-    /// not fit is left out all the same.
-    pub fn summarised(
+    /// Takes the result of a summary call. After an error the run continues without a summary.
+    pub fn summary_finished(
         &mut self,
         summary: Result<ChatResponse, &ModelError>,
     ) -> Result<Events, UnexpectedInput> {
-        if !matches!(self.phase, Phase::Summarising) {
-            return Err(unexpected("summarised", "no summary was asked for"));
+        if !matches!(self.state.phase, Phase::Summarising) {
+            let reason = "no summary was requested";
+            return Err(UnexpectedInput::new("summary_finished", reason));
         }
-        self.phase = Phase::Model;
-        let told = |answer: Option<&ChatResponse>, error: Option<RunError>| {
+        self.state.phase = Phase::Model;
+        let event = |answer: Option<&ChatResponse>, error: Option<RunError>| {
             RunEventKind::HistorySummarised {
                 step: self.steps() + 1,
-                model: self.model.clone(),
+                model: self.state.model.clone(),
                 answered_by: answer.and_then(|answer| answer.model.clone()),
                 finish_reason: answer.map(|answer| answer.finish.clone()),
                 usage: Box::new(answer.map(|answer| answer.usage).unwrap_or_default()),
@@ -165,105 +168,113 @@ impl Run {
         };
         match summary {
             Ok(answer) => {
-                let told = told(Some(&answer), None);
-                self.usage.add(answer.usage);
+                let event = event(Some(&answer), None);
                 self.record_usage(&answer.usage, &answer.message);
                 let text = answer.message.text();
                 if !text.trim().is_empty() {
-                    self.history.with_summary(text);
+                    self.state.turn.history.with_summary(text);
                 }
-                Ok(vec![told])
+                Ok(vec![event])
             }
             Err(error) => {
-                let mut events = vec![told(None, Some(RunError::from(error)))];
-                let message = format!("what no longer fits could not be summarised: {error}");
+                let mut events = vec![event(None, Some(RunError::from(error)))];
+                let message = format!("the older messages could not be summarised: {error}");
                 events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
                 Ok(events)
             }
         }
     }
 
-    /// The tools that the model is shown: all, or where they are many those that it found, and what
-    /// the loop itself offers.
-    fn offered(&mut self, tools: &[Arc<ToolDefinition>]) -> Vec<Arc<ToolDefinition>> {
-        if self.tools_dropped.is_some() {
-            self.index.update(&[]);
+    /// Returns the tools for the request: all of them, or a selection if there are too many, and the
+    /// tools of the loop itself.
+    fn offered_tools(&mut self, tools: &[Arc<ToolDefinition>]) -> Vec<Arc<ToolDefinition>> {
+        let index = &mut self.caches.index;
+        if self.state.turn.tools_dropped.is_some() {
+            index.update(&[]);
             return Vec::new();
         }
-        self.index.update(tools);
-        let mut policy = self.options.search.clone();
-        policy.enabled &= self.capabilities.tool_search != Some(false);
-        let mut offered = self.selection.select(&policy, &mut self.index);
-        // Last, so that the tools before keep their place in the provider's cache.
-        if !self.kept.is_empty() {
+        index.update(tools);
+        let mut policy = self.state.options.search.clone();
+        policy.enabled &= self.state.capabilities.tool_search != Some(false);
+        let mut offered = self.state.turn.selection.select(&policy, index);
+        // Last, so that the prompt cache of the provider covers the tools before it.
+        if !self.state.complete_results.is_empty() {
             offered.push(results::read_tool());
         }
         offered
     }
 
-    /// Makes the conversation fit. Where nothing bounds it, nobody looks how long it is.
-    fn fit(&mut self, policy: &HistoryPolicy) -> Fit {
+    /// Trims the history to the token limit. Without a limit nothing is estimated.
+    fn fit_history(&mut self, policy: &HistoryPolicy) -> Fit {
+        let turn = &mut self.state.turn;
         if policy.max_tokens.is_none() {
-            self.asked_tokens = None;
+            turn.request_tokens = None;
             return Fit {
                 tokens: 0,
                 trimmed: None,
                 over: None,
             };
         }
-        let overhead = self.weight.of(&self.tools);
-        let fit = self.history.fit(policy, &self.messages, overhead);
-        self.asked_tokens = Some(fit.tokens);
+        let overhead = self.caches.tool_weight.of(&turn.tools);
+        let fit = turn.history.fit(policy, &self.messages, overhead);
+        turn.request_tokens = Some(fit.tokens);
         fit
     }
 
-    /// Counts what an answer cost, and what its provider does not report as it is estimated. The answer is
-    /// not in the conversation yet.
+    /// Adds the usage of a response to the totals. Counts that the provider does not report are
+    /// estimated. `answer` is not yet part of the conversation.
     pub(in crate::run) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
+        let state = &mut self.state;
+        state.usage.add(*usage);
         let mut estimate = TokenEstimate::default();
         if usage.input_tokens.is_none() {
-            estimate.input = self.asked_tokens.unwrap_or_else(|| {
+            estimate.input = state.turn.request_tokens.unwrap_or_else(|| {
                 let unbounded = HistoryPolicy {
                     max_tokens: None,
-                    ..self.options.history.clone()
+                    ..state.options.history.clone()
                 };
-                let overhead = self.weight.of(&self.tools);
-                let fit = self.history.fit(&unbounded, &self.messages, overhead);
+                let overhead = self.caches.tool_weight.of(&state.turn.tools);
+                let fit = state.turn.history.fit(&unbounded, &self.messages, overhead);
                 fit.tokens
             });
         }
         if usage.output_tokens.is_none() {
             estimate.output = tokens::estimate_message(answer);
         }
-        self.ledger
-            .record_usage(usage, estimate, self.pricing.as_deref(), self.now);
+        let pricing = state.pricing.as_deref();
+        state
+            .ledger
+            .record_usage(usage, estimate, pricing, state.now);
     }
 
     fn history_policy(&self) -> HistoryPolicy {
-        let mut policy = self.options.history.clone();
+        let mut policy = self.state.options.history.clone();
         if policy.max_tokens.is_none() {
-            policy.max_tokens = self
-                .capabilities
-                .context_window
-                .map(|window| window / 100 * WINDOW_PERCENT);
+            let window = self.state.capabilities.context_window;
+            policy.max_tokens = window.map(|window| window / 100 * WINDOW_PERCENT);
         }
         policy
     }
 
-    /// Tokens of this answer at most: what is configured, or what the run's limit leaves.
-    fn output_tokens(&self) -> Option<u32> {
-        let left = self
-            .ledger
-            .output_left(&self.options.limits)
-            .map(|left| u32::try_from(left).unwrap_or(u32::MAX));
-        match (self.options.max_output_tokens, left) {
-            (Some(configured), Some(left)) => Some(configured.min(left)),
-            (configured, left) => configured.or(left),
-        }
+    /// Returns the maximum of output tokens: the smaller of the setting and the rest of the run's limit.
+    fn max_output_tokens(&self) -> Option<u32> {
+        let options = &self.state.options;
+        let left = self.state.ledger.output_left(&options.limits);
+        let left = left.map(|left| u32::try_from(left).unwrap_or(u32::MAX));
+        [options.max_output_tokens, left]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
-/// The estimated tokens of a list of tools, which is mostly the same list as the step before.
+/// Returns the number of system messages at the front.
+pub(super) fn system_messages(messages: &[Arc<Message>]) -> usize {
+    let is_system = |message: &&Arc<Message>| message.role == Role::System;
+    messages.iter().take_while(is_system).count()
+}
+
+/// The estimated tokens of a list of tools, which usually equals the list of the step before.
 #[derive(Debug, Default)]
 pub(in crate::run) struct ToolWeight {
     tools: Vec<Arc<ToolDefinition>>,
@@ -272,16 +283,15 @@ pub(in crate::run) struct ToolWeight {
 
 impl ToolWeight {
     fn of(&mut self, tools: &[Arc<ToolDefinition>]) -> u64 {
-        let is_same = self.tools.len() == tools.len()
-            && self
-                .tools
-                .iter()
-                .zip(tools)
-                .all(|(before, now)| Arc::ptr_eq(before, now));
-        if !is_same {
+        if !are_same(&self.tools, tools) {
             self.tokens = tools.iter().map(|tool| tokens::estimate_tool(tool)).sum();
             self.tools = tools.to_vec();
         }
         self.tokens
     }
+}
+
+/// Returns whether two lists have the same elements by pointer.
+pub(super) fn are_same<T>(a: &[Arc<T>], b: &[Arc<T>]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
 }

@@ -1,4 +1,4 @@
-//! How a run takes in what the model answered.
+//! Responses of the model, complete, partial or failed.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,19 +10,21 @@ use switchboard_domain::{
     Part, ServerProblem, ToolUse, Warning, WarningKind,
 };
 
-use crate::run::{Events, Phase, Run, UnexpectedInput, unexpected};
-use crate::{Outcome, RunError, RunErrorKind, RunEventKind};
+use crate::{
+    Outcome, RunError, RunErrorKind, RunEventKind,
+    run::{Events, Phase, Run, UnexpectedInput, tool_batch::batch::ToolBatch},
+};
 
 impl Run {
-    /// Servers or tools are missing; the run goes on without them.
+    /// Reports unavailable servers and tools. The run continues without them.
     pub fn tools_unavailable(&mut self, problems: &[ServerProblem]) -> Events {
         let mut events = Vec::new();
         for problem in problems {
             let message = format!("{}: {}", problem.server, problem.message);
             let warning = Warning::new(WarningKind::ToolUnavailable, message);
-            // Each step asks the host anew; a person needs to hear of a dead server once.
-            if !self.warnings.contains(&warning) {
-                self.warnings.push(warning);
+            // Every step lists the tools again. One report per problem is enough.
+            if !self.state.warnings.contains(&warning) {
+                self.state.warnings.push(warning);
                 events.push(RunEventKind::ToolsUnavailable {
                     problem: problem.clone(),
                 });
@@ -31,7 +33,7 @@ impl Run {
         events
     }
 
-    /// Tools that a recipe names are not there.
+    /// Reports tools of the recipe that do not exist.
     pub(crate) fn tools_missing(&mut self, problems: Vec<String>) -> Events {
         let warnings = problems
             .into_iter()
@@ -39,11 +41,9 @@ impl Run {
         warnings.flat_map(|warning| self.warn(warning)).collect()
     }
 
-    /// The model answered.
+    /// Takes a complete response.
     pub fn model_answered(&mut self, answer: ChatResponse) -> Result<Events, UnexpectedInput> {
-        if !matches!(self.phase, Phase::Asked) {
-            return Err(unexpected("model_answered", "no model call is under way"));
-        }
+        self.expect_model_call("model_answered")?;
         let mut events = vec![RunEventKind::ModelCallFinished {
             step: self.steps(),
             model: answer.model,
@@ -52,191 +52,177 @@ impl Run {
             usage: Box::new(answer.usage),
             tool_choice: answer.tool_choice,
         }];
-        self.usage.add(answer.usage);
         self.record_usage(&answer.usage, &answer.message);
-        self.ledger.begin_response();
+        self.state.ledger.begin_response();
         for warning in answer.warnings {
-            // Most are told anew with each answer; to hear of them once is enough.
             events.extend(self.warn(warning));
         }
-        self.finish = Some(answer.finish.clone());
-        self.nudge = None;
+        self.state.finish = Some(answer.finish.clone());
+        self.state.turn.nudge = None;
         if let FinishReason::Other(word) = &answer.finish {
-            // It may be a new word for a good end or one for a crash: nobody here can tell.
-            let message = format!(
-                "the answer ended with `{word}`, which is not known here; it may be incomplete"
-            );
+            let message =
+                format!("the answer ended with the unknown reason `{word}`; it may be incomplete");
             let warning = Warning::new(WarningKind::UnknownWireValue, message);
             events.extend(self.warn(warning));
         }
         let mut message = answer.message;
         self.make_ids_unique(&mut message);
         if self.is_formatting() {
-            events.extend(self.formatted(message, &answer.finish));
+            events.extend(self.finish_formatting(message, &answer.finish));
             return Ok(events);
         }
-        let uses: Vec<ToolUse> = message.tool_uses().cloned().collect();
-        let silent = message.parts.is_empty();
-        self.showed = !silent;
+        let tool_uses: Vec<ToolUse> = message.tool_uses().cloned().collect();
+        let has_content = !message.parts.is_empty();
+        self.state.turn.has_content = has_content;
         if self.is_gathering() {
-            self.gather_heard(&message);
+            self.evaluate_gather_step(&message);
         }
-        if !silent {
+        if has_content {
             self.messages.push(Arc::new(message));
         }
-        if uses.is_empty() {
-            events.extend(self.answered_without_tools(answer.finish, silent));
+        if tool_uses.is_empty() {
+            events.extend(self.answered_without_tools(answer.finish, has_content));
         } else {
-            let withheld = withheld_calls(&answer.finish);
-            if self.records.is_empty() {
-                // Mostly no others follow, and those who wait keep what was too much.
-                self.records.reserve_exact(uses.len());
-            }
-            let calls = uses
-                .into_iter()
-                .map(|tool_use| self.plan(tool_use, withheld, &mut events))
-                .collect();
-            self.begin_batch(calls);
-            events.extend(self.stop_behind_settled());
-            let closed = self.close_batch_if_settled();
-            if withheld.is_some() {
-                // The phase that would come next never will.
-                events.extend(closed.into_iter().filter(|event| !begins_a_phase(event)));
-                self.end_by(answer.finish);
-            } else {
-                events.extend(closed);
-            }
+            events.extend(self.begin_batch(tool_uses, answer.finish));
         }
         Ok(events)
     }
 
-    /// The model could not be asked, or broke off after `partial`. `next` is the model that may be
-    /// asked instead, if there is one. `partial` is `None` if nothing of the answer was shown, which is
-    /// text, reasoning or a block of the provider, and not the input of a call.
+    fn expect_model_call(&self, method: &'static str) -> Result<(), UnexpectedInput> {
+        if matches!(self.state.phase, Phase::CallingModel) {
+            return Ok(());
+        }
+        Err(UnexpectedInput::new(method, "no model call is in progress"))
+    }
+
+    /// Plans the tool uses of a response.
+    fn begin_batch(&mut self, tool_uses: Vec<ToolUse>, finish: FinishReason) -> Events {
+        let mut events = Vec::new();
+        let withheld = withheld_calls(&finish);
+        let calls = tool_uses
+            .into_iter()
+            .map(|tool_use| self.plan(tool_use, withheld, &mut events))
+            .collect();
+        self.state.phase = Phase::Batch(ToolBatch::new(calls));
+        for position in 0..self.state.calls().len() {
+            events.extend(self.stop_later_calls(position));
+        }
+        let closed = self.close_batch_if_settled();
+        if withheld.is_some() {
+            // The next phase of the strategy does not start.
+            events.extend(closed.into_iter().filter(|event| !starts_phase(event)));
+            self.end_by(finish);
+        } else {
+            events.extend(closed);
+        }
+        events
+    }
+
+    /// Takes the failure of a model call. `partial` is the received part of the response; `None` if
+    /// no text, reasoning or provider block was emitted. `next` is the fallback model, if any.
     ///
-    /// Nothing is sent a second time once a part of its answer was shown.
+    /// The call is repeated only if nothing of the response was emitted.
     pub fn model_failed(
         &mut self,
         error: &ModelError,
         partial: Option<ChatResponse>,
         next: Option<(ModelId, ModelCapabilities)>,
     ) -> Result<Events, UnexpectedInput> {
-        if !matches!(self.phase, Phase::Asked) {
-            return Err(unexpected("model_failed", "no model call is under way"));
-        }
-        let told = RunError::from(error);
+        self.expect_model_call("model_failed")?;
+        let run_error = RunError::from(error);
         let mut events = vec![RunEventKind::ModelCallFailed {
             step: self.steps(),
-            error: Box::new(told.clone()),
+            error: Box::new(run_error.clone()),
         }];
         if partial.is_none() {
-            if let Some(event) = self.formatter_refused(error) {
-                self.ask_again();
+            if let Some(event) = self.use_next_formatter_mode(error) {
+                self.repeat_model_call();
                 events.push(event);
                 return Ok(events);
             }
-            if self.tools_dropped.is_none() && !self.tools.is_empty() && refuses_tools(error) {
+            let turn = &mut self.state.turn;
+            let has_tools = turn.tools_dropped.is_none() && !turn.tools.is_empty();
+            if has_tools && refuses_tools(error) {
                 let reason = error.message().to_owned();
-                self.tools_dropped = Some(reason.clone());
-                self.ask_again();
+                turn.tools_dropped = Some(reason.clone());
+                self.repeat_model_call();
                 events.push(RunEventKind::ToolsDropped { reason });
                 return Ok(events);
             }
             if let Some((model, capabilities)) = next {
-                events.extend(self.switch_to(model, capabilities, error.to_string()));
+                self.repeat_model_call();
+                events.extend(self.replace_model(model, capabilities, error.to_string()));
                 return Ok(events);
             }
         }
         self.keep_partial(partial);
-        self.end_with(told);
+        self.end_with(run_error);
         Ok(events)
     }
 
-    /// The call that failed does not count: it brought nothing.
-    fn ask_again(&mut self) {
-        self.ledger.undo_step();
-        self.phase = Phase::Model;
+    /// Returns to the state before the model call. A failed call does not count as a step.
+    fn repeat_model_call(&mut self) {
+        self.state.ledger.undo_step();
+        self.state.phase = Phase::Model;
     }
 
-    /// Another model goes on with a run that was stored.
-    pub(crate) fn goes_on_with(
-        &mut self,
-        model: ModelId,
-        capabilities: ModelCapabilities,
-    ) -> Events {
-        self.becomes_the_model(
-            model,
-            capabilities,
-            "the run goes on with another model".to_owned(),
-        )
-    }
-
-    fn switch_to(
+    /// Continues with another model.
+    pub(crate) fn replace_model(
         &mut self,
         model: ModelId,
         capabilities: ModelCapabilities,
         reason: String,
     ) -> Events {
-        self.ask_again();
-        self.becomes_the_model(model, capabilities, reason)
-    }
-
-    fn becomes_the_model(
-        &mut self,
-        model: ModelId,
-        capabilities: ModelCapabilities,
-        reason: String,
-    ) -> Events {
-        let from = std::mem::replace(&mut self.model, model);
-        self.capabilities = capabilities;
-        // Another model may well take tools.
-        self.tools_dropped = None;
+        let from = std::mem::replace(&mut self.state.model, model);
+        self.state.capabilities = capabilities;
+        // The other model may accept tools.
+        self.state.turn.tools_dropped = None;
         let switched = RunEventKind::ModelSwitched {
             from,
-            to: self.model.clone(),
+            to: self.state.model.clone(),
             reason,
         };
         std::iter::once(switched)
-            .chain(self.formatter_changes_hands())
+            .chain(self.restart_formatting())
             .collect()
     }
 
-    /// Half an answer is shown but is no message of the history: its calls must not run, and its
-    /// thinking is not signed.
+    /// Keeps the received part of a response for the report. It does not become a message, because
+    /// its calls must not run and its reasoning is not signed.
     pub(in crate::run) fn keep_partial(&mut self, partial: Option<ChatResponse>) {
         let Some(partial) = partial else { return };
-        self.usage.add(partial.usage);
         self.record_usage(&partial.usage, &partial.message);
         for warning in partial.warnings {
             let _ = self.warn(warning);
         }
         if self.is_formatting() {
-            self.formatted_in_part(&partial.message);
+            self.keep_partial_format(&partial.message);
         } else {
-            self.partial_answer = Some(partial.message.text()).filter(|text| !text.is_empty());
+            let text = partial.message.text();
+            self.state.partial_answer = Some(text).filter(|text| !text.is_empty());
         }
-        self.finish = Some(FinishReason::Interrupted);
+        self.state.finish = Some(FinishReason::Interrupted);
     }
 
-    fn answered_without_tools(&mut self, finish: FinishReason, silent: bool) -> Events {
-        let recovery = self.options.recovery;
+    fn answered_without_tools(&mut self, finish: FinishReason, has_content: bool) -> Events {
+        let recovery = self.state.options.recovery;
         match finish {
-            // The provider paused a long turn: sending it back continues it, counted as a step.
+            // The provider paused a long response. The next request continues it as another step.
             FinishReason::Paused => {
-                self.phase = Phase::Model;
+                self.state.phase = Phase::Model;
                 Vec::new()
             }
             FinishReason::Stop | FinishReason::ToolUse | FinishReason::Other(_) => {
                 if self.is_gathering() {
-                    return self.gathered();
+                    return self.finish_gather_step();
                 }
-                if !silent {
-                    self.phase = Phase::Done(Outcome::Completed);
+                if has_content {
+                    self.state.phase = Phase::Done(Outcome::Completed);
                     return Vec::new();
                 }
-                let reason = "the model answered with nothing";
-                if self.again.empty < recovery.empty_answer {
-                    self.again.empty += 1;
+                let reason = "the model returned an empty answer";
+                if self.state.turn.retries.empty < recovery.empty_answer {
+                    self.state.turn.retries.empty += 1;
                     return self.nudge(
                         reason,
                         "Your last answer was empty. Answer the question, or call a tool if you \
@@ -245,26 +231,28 @@ impl Run {
                 }
                 self.end_with(RunError::new(
                     RunErrorKind::EmptyAnswer,
-                    format!("{reason}; ask again or take another model"),
+                    format!("{reason}; ask again or use another model"),
                 ));
                 Vec::new()
             }
-            FinishReason::MalformedToolCall if self.again.malformed < recovery.malformed_call => {
-                self.again.malformed += 1;
+            FinishReason::MalformedToolCall
+                if self.state.turn.retries.malformed < recovery.malformed_call =>
+            {
+                self.state.turn.retries.malformed += 1;
                 self.nudge(
                     "the provider could not read the tool call that its model wrote",
                     "Your last tool call could not be read. Write it again with one complete JSON \
                      object as its input, or answer without a tool.",
                 )
             }
-            // Whoever sets a limit to an answer wants it kept.
+            // A limit in the options is intended, so its result is not continued.
             FinishReason::Length
-                if !silent
-                    && !self.is_gathering()
-                    && self.options.max_output_tokens.is_none()
-                    && self.again.cut_off < recovery.cut_off =>
+                if has_content
+                    && self.state.options.max_output_tokens.is_none()
+                    && self.state.turn.retries.cut_off < recovery.cut_off
+                    && !self.is_gathering() =>
             {
-                self.again.cut_off += 1;
+                self.state.turn.retries.cut_off += 1;
                 self.nudge(
                     "the answer reached the output limit and is cut off",
                     "Your answer was cut off. Continue exactly where it stopped, without repeating \
@@ -273,8 +261,8 @@ impl Run {
             }
             other => {
                 if self.is_gathering() {
-                    // What was gathered until here is worth an answer.
-                    return self.gathered();
+                    // The gathered data is sufficient for an answer.
+                    return self.finish_gather_step();
                 }
                 self.end_by(other);
                 Vec::new()
@@ -282,39 +270,44 @@ impl Run {
         }
     }
 
-    /// Asks again with a word that is sent once and is no part of the history.
-    fn nudge(&mut self, reason: &str, words: &str) -> Events {
-        self.nudge = Some(Arc::new(Message::user(words)));
-        self.phase = Phase::Model;
-        self.again.times += 1;
-        vec![RunEventKind::AskedAgain {
-            attempt: self.again.times,
-            reason: reason.to_owned(),
-        }]
+    /// Repeats the model call with a message that is sent once and is not part of the conversation.
+    fn nudge(&mut self, reason: &str, text: &str) -> Events {
+        self.state.turn.nudge = Some(Arc::new(Message::user(text)));
+        self.state.phase = Phase::Model;
+        vec![self.asked_again(reason.to_owned())]
     }
 
-    /// A model that refused or was filtered before it showed anything may be replaced by the next
-    /// one, just as one that failed. `None` where it does not apply.
-    pub(crate) fn declined(
+    pub(super) fn asked_again(&mut self, reason: String) -> RunEventKind {
+        self.state.turn.retries.total += 1;
+        RunEventKind::AskedAgain {
+            attempt: self.state.turn.retries.total,
+            reason,
+        }
+    }
+
+    /// Continues with the fallback model after a refusal or a filtered response without content.
+    /// Returns `None` in other cases.
+    pub(crate) fn model_declined(
         &mut self,
         next: Option<(ModelId, ModelCapabilities)>,
     ) -> Option<Events> {
         let (model, capabilities) = next?;
-        let reason = match self.error.as_ref().map(|error| &error.kind) {
+        let reason = match self.state.error.as_ref().map(|error| &error.kind) {
             Some(RunErrorKind::Refusal) => "the model declined to answer",
             Some(RunErrorKind::ContentFilter) => "the provider's filter withheld the answer",
             _ => return None,
         };
-        let has_answer = self.showed || self.formatted_items().is_some();
-        if !self.options.recovery.switch_after_refusal || has_answer {
+        let has_answer = self.state.turn.has_content || self.formatted_items().is_some();
+        if !self.state.options.recovery.switch_after_refusal || has_answer {
             return None;
         }
-        self.error = None;
-        Some(self.switch_to(model, capabilities, reason.to_owned()))
+        self.state.error = None;
+        self.repeat_model_call();
+        Some(self.replace_model(model, capabilities, reason.to_owned()))
     }
 
-    /// Ends the run for a reason that leaves no proper answer.
-    pub(in crate::run) fn end_by(&mut self, finish: FinishReason) {
+    /// Ends the run with the error of a finish reason.
+    pub(super) fn end_by(&mut self, finish: FinishReason) {
         let (kind, message) = match finish {
             FinishReason::Length => (
                 RunErrorKind::OutputLimit,
@@ -345,13 +338,13 @@ impl Run {
         self.end_with(RunError::new(kind, message));
     }
 
-    /// Results are paired with their uses by id, so an id must not come twice in a conversation. Some servers
-    /// count from zero in every answer, and some send none.
+    /// Makes the tool use ids of a response unique within the conversation, because results refer to
+    /// them. Some servers start at zero in every response, and some send no ids.
     fn make_ids_unique(&self, message: &mut Message) {
         if message.tool_uses().next().is_none() {
             return;
         }
-        let mut ids = self.ids();
+        let mut ids = self.unique_ids();
         for part in &mut message.parts {
             if let Part::ToolUse(tool_use) = part {
                 tool_use.id = ids.unique(&tool_use.id);
@@ -359,23 +352,20 @@ impl Run {
         }
     }
 
-    /// The ids that tool uses of the next answer get.
-    pub(crate) fn ids(&self) -> UniqueIds {
+    /// Returns the generator of tool use ids for the next response.
+    pub(crate) fn unique_ids(&self) -> UniqueIds {
+        let initial = &self.caches.initial_ids;
+        let records = self.state.records.iter();
         UniqueIds {
-            given: Arc::clone(self.given_ids.get_or_init(|| Arc::new(self.ids_given()))),
-            taken: self
-                .records
-                .iter()
-                .map(|record| record.id.clone())
-                .collect(),
+            initial: Arc::clone(initial.get_or_init(|| Arc::new(self.initial_ids()))),
+            used: records.map(|record| record.id.clone()).collect(),
             next: HashMap::new(),
         }
     }
 
-    /// The ids of the conversation that the run was given, which stay the same.
-    fn ids_given(&self) -> HashSet<String> {
-        let given = self.messages.iter().take(self.given);
-        let parts = given.flat_map(|message| &message.parts);
+    fn initial_ids(&self) -> HashSet<String> {
+        let initial = self.messages.iter().take(self.state.initial_messages);
+        let parts = initial.flat_map(|message| &message.parts);
         let ids = parts.filter_map(|part| match part {
             Part::ToolUse(tool_use) => Some(&tool_use.id),
             Part::ToolResult(result) => Some(&result.tool_use_id),
@@ -385,70 +375,74 @@ impl Run {
     }
 }
 
-/// Gives ids of tool uses that do not come twice, in the order of an answer: the same ones while it
-/// streams and when it is whole.
+/// A generator of unique tool use ids. It gives the same ids for a response that streams and for the
+/// complete response.
 #[derive(Debug)]
 pub(crate) struct UniqueIds {
-    /// Those of the conversation before the run.
-    given: Arc<HashSet<String>>,
-    taken: HashSet<String>,
-    /// Without it, a model that gives every call the same id makes this quadratic.
+    /// Ids of the initial messages.
+    initial: Arc<HashSet<String>>,
+    used: HashSet<String>,
+    /// The next suffix by id. Without it, n equal ids take n² attempts.
     next: HashMap<String, u64>,
 }
 
 impl UniqueIds {
-    /// The id that a tool use has in the run, for the one that the model gave it.
-    pub(crate) fn unique(&mut self, given: &str) -> String {
-        let given = if given.is_empty() { "call" } else { given };
-        let mut id = given.to_owned();
-        if self.is_taken(&id) {
-            let mut n = self.next.get(given).copied().unwrap_or(2);
-            while self.is_taken(&id) {
-                id = format!("{given}_{n}");
+    /// Returns the id within the run for an id of the model.
+    pub(crate) fn unique(&mut self, id_of_model: &str) -> String {
+        let base = if id_of_model.is_empty() {
+            "call"
+        } else {
+            id_of_model
+        };
+        let mut id = base.to_owned();
+        if self.is_used(&id) {
+            let mut n = self.next.get(base).copied().unwrap_or(2);
+            while self.is_used(&id) {
+                id = format!("{base}_{n}");
                 n += 1;
             }
-            self.next.insert(given.to_owned(), n);
+            self.next.insert(base.to_owned(), n);
         }
-        self.taken.insert(id.clone());
+        self.used.insert(id.clone());
         id
     }
 
-    fn is_taken(&self, id: &str) -> bool {
-        self.taken.contains(id) || self.given.contains(id)
+    fn is_used(&self, id: &str) -> bool {
+        self.used.contains(id) || self.initial.contains(id)
     }
 }
 
-/// Whether the provider says that this model or server cannot be given tools.
+/// Returns whether the provider reports that the model or server does not accept tools.
 fn refuses_tools(error: &ModelError) -> bool {
-    let says_so = |text: &str| {
+    let mentions_tools = |text: &str| {
         let text = text.to_ascii_lowercase();
         text.contains("tool") || text.contains("function")
     };
     match &error.kind {
-        ModelErrorKind::Unsupported { feature } => says_so(feature),
+        ModelErrorKind::Unsupported { feature } => mentions_tools(feature),
         ModelErrorKind::InvalidRequest { field } => {
-            field.as_deref().is_some_and(|field| field == "tools")
-                || (says_so(error.message())
+            field.as_deref() == Some("tools")
+                || (mentions_tools(error.message())
                     && ["support", "not enabled", "not available"]
                         .iter()
-                        .any(|word| error.message().contains(word)))
+                        .any(|phrase| error.message().contains(phrase)))
         }
         _ => false,
     }
 }
 
-pub(in crate::run) fn begins_a_phase(event: &RunEventKind) -> bool {
+pub(in crate::run) fn starts_phase(event: &RunEventKind) -> bool {
     matches!(event, RunEventKind::PhaseStarted { .. })
 }
 
-/// Why the calls of an answer that ended so must not run.
+/// Returns the reason why the calls of a response with this finish reason must not run.
 fn withheld_calls(finish: &FinishReason) -> Option<&'static str> {
     match finish {
         FinishReason::Refusal => Some("the answer was declined by the model"),
         FinishReason::ContentFilter => Some("the answer was withheld by a content filter"),
         FinishReason::ContextOverflow => Some("the conversation no longer fits the model"),
         FinishReason::Interrupted => Some("the answer broke off"),
-        // Calls that are complete may run after `Length`; the one that was cut off is malformed.
+        // After `Length`, complete calls may run. The call that was cut off is malformed.
         _ => None,
     }
 }

@@ -1,447 +1,327 @@
-//! A run stored step by step: its state, and of its conversation only what is new.
+//! The stored form of a run: a state, and the conversation beside it.
 //!
-//! A run as a whole is one JSON object with the conversation in it, and a snapshot is the same object with two
-//! differences: in the place of the messages stands their number, and inputs and results of calls that are in the
-//! conversation stand there alone. So there is one form of the state, and a field that is added to
-//! [`Run`] is in both. What is listed anew or shared with other runs is not in a snapshot either.
+//! The state is stored with every checkpoint, so it omits what the conversation contains: inputs and
+//! results of tool calls. A [`Run`] that is serialized as one value has the same state and all
+//! messages.
 
-use std::{cell::RefCell, collections::HashMap, fmt, sync::Arc};
+mod format;
 
-use serde::{Serialize, Serializer};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 use switchboard_domain::{
-    FinishReason, Message, RunSnapshot, SessionStoreError, ToolDefinition, ToolResult,
+    FinishReason, JsonObject, Message, RunSnapshot, SessionStoreError, ToolUse,
 };
 
-pub(in crate::run) mod inputs;
-pub(in crate::run) mod version;
+use self::format::FormatVersion;
+pub use self::format::UnsupportedFormat;
+use super::{
+    Phase, Run,
+    state::{RunCaches, RunState},
+    tool_batch::batch::CallState,
+};
+use crate::{RecordedResult, RunEventKind, SharedDecisions};
 
-use inputs::Uses;
-use version::{StateVersion, UnknownVersion};
-
-use crate::run::{Phase, Run};
-use crate::{RecordedResult, RunEventKind, SharedDecisions, ToolCallRecord, ToolFailure};
-
-thread_local! {
-    /// What is being serialised on this thread is a snapshot. serde hands nothing down to the fields of a
-    /// struct, and it serialises them on the thread that asked for it.
-    static APART: RefCell<Option<Apart>> = const { RefCell::new(None) };
+/// The stored form of a run.
+#[derive(Serialize, Deserialize)]
+struct StoredRun<'a> {
+    format: FormatVersion,
+    message_count: usize,
+    state: RunState,
+    /// Absent if a store keeps the messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    messages: Option<Cow<'a, [Arc<Message>]>>,
 }
 
-/// What of a run is left out of its snapshot beside the conversation.
-struct Apart {
-    /// The results of the first so many records are in the conversation.
-    records: usize,
-    /// Of each record, whether its input is.
-    inputs: Vec<bool>,
-    /// Of each call of the batch, whether its tool use is.
-    calls: Vec<bool>,
-    /// The tools are listed anew before they are looked at.
-    tools: bool,
-    /// What people decided is shared with other runs, and kept by whoever shares it: it may be of many people.
-    decisions: bool,
-}
-
-/// What is said of the snapshot that is being made; `None` of a run as a whole.
-fn of_snapshot<T>(says: impl FnOnce(&Apart) -> T) -> Option<T> {
-    APART.with_borrow(|apart| apart.as_ref().map(says))
-}
-
-/// Whether the tool use of this call of the batch is in the conversation alone.
-pub(in crate::run) fn is_call_apart(at: usize) -> bool {
-    let apart = of_snapshot(|apart| apart.calls.get(at).copied());
-    apart.flatten().unwrap_or(false)
-}
-
-/// Ends a snapshot's being made, also where that fails.
-struct Scope;
-
-impl Scope {
-    fn begin(apart: Apart) -> Self {
-        APART.set(Some(apart));
-        Self
-    }
-}
-
-impl Drop for Scope {
-    fn drop(&mut self) {
-        APART.set(None);
-    }
-}
-
-/// Where messages were put between those that there were, in this process.
+/// Messages that were inserted between existing messages in this process.
 #[derive(Debug, Default)]
-pub(in crate::run) struct Inserted {
-    times: u32,
-    /// The first place.
+pub(super) struct Insertions {
+    count: u32,
+    /// The lowest insertion index.
     first: usize,
 }
 
-impl Inserted {
-    pub(in crate::run) fn at(&mut self, place: usize) {
-        self.first = if self.times == 0 {
-            place
+impl Insertions {
+    pub(super) fn add(&mut self, index: usize) {
+        self.first = if self.count == 0 {
+            index
         } else {
-            self.first.min(place)
+            self.first.min(index)
         };
-        self.times += 1;
+        self.count += 1;
     }
 }
 
-/// How much of a run's conversation a store has. By default nothing.
+/// The part of a run's conversation that a store has. The default is nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotMark {
     messages: usize,
-    inserted: u32,
+    insertions: u32,
 }
 
-/// A stored run cannot be had.
+/// A stored run cannot be restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// The state has a version that this program does not read.
+    /// The state has a format that this program does not read.
     #[error(transparent)]
-    Version(UnknownVersion),
-    /// The state is none that this version can read.
-    #[error("its state cannot be read")]
+    Format(UnsupportedFormat),
+    /// The state is not valid in its format.
+    #[error("the stored state of the run cannot be read")]
     State(#[from] serde_json::Error),
-    /// The state and the conversation do not belong together.
-    #[error("its state is of {expected} messages, and {actual} are stored")]
+    /// The number of stored messages differs from the number in the state.
+    #[error("the state of the run has {expected} messages, and {actual} are stored")]
     Conversation {
-        /// How many the state speaks of.
+        /// Number of messages in the state.
         expected: usize,
-        /// How many there are.
+        /// Number of stored messages.
         actual: usize,
     },
-    /// It is about calls that are not in the conversation.
-    #[error("its state is about calls that are not in its conversation")]
+    /// The state has tool calls that the stored conversation does not have.
+    #[error("the state of the run has tool calls that are not in its conversation")]
     Calls,
-    /// The state is that of another run.
-    #[error("its state is that of run `{id}`")]
+    /// The state belongs to another run.
+    #[error("the stored state belongs to run `{id}`")]
     Other {
-        /// That run.
+        /// Id of the other run.
         id: String,
     },
-    /// The store cannot read what it has of it.
-    #[error("what is stored of it cannot be read")]
+    /// The store cannot read its data about the run.
+    #[error("the stored data of the run cannot be read")]
     Stored(#[source] SessionStoreError),
 }
 
 impl Run {
-    /// What a store needs to have this run, where it has what `since` says. Gives what it has then, for the next
-    /// time. The state is as long for a long conversation before the run as for a short one.
+    /// Returns the data that a store needs, if it already has the messages up to `since`, and the
+    /// mark for the next snapshot.
     ///
-    /// Messages mostly come at the end. Where some were put between those that there were, the snapshot has
-    /// everything from there on.
+    /// The size of the state does not depend on the length of the earlier conversation. Messages that
+    /// were inserted between existing ones make the snapshot start at the first of them.
     pub fn snapshot(
         &self,
         since: SnapshotMark,
     ) -> Result<(RunSnapshot, SnapshotMark), serde_json::Error> {
-        let from = if since.inserted == self.inserted.times {
+        let insertions = &self.caches.insertions;
+        let from = if since.insertions == insertions.count {
             since.messages
         } else {
-            since.messages.min(self.inserted.first)
+            since.messages.min(insertions.first)
         };
         let from = from.min(self.messages.len());
-        let state = {
-            let _scope = Scope::begin(self.apart());
-            serde_json::to_string(self)?
-        };
+        let mut state = self.stored_state();
+        if self.caches.shares_decisions {
+            // The owner of the shared decisions stores them. They may belong to other principals.
+            state.decisions = SharedDecisions::default();
+        }
+        let stored = serde_json::to_string(&StoredRun {
+            format: FormatVersion,
+            message_count: self.messages.len(),
+            state,
+            messages: None,
+        })?;
         let snapshot = RunSnapshot {
-            state: state.into(),
+            state: stored.into(),
             from: u64::try_from(from).unwrap_or(u64::MAX),
             messages: self.messages[from..].to_vec(),
         };
         Ok((snapshot, self.mark()))
     }
 
-    /// What a store has that has all of this run.
+    /// Returns the mark of a store that has the whole conversation.
     pub fn mark(&self) -> SnapshotMark {
         SnapshotMark {
             messages: self.messages.len(),
-            inserted: self.inserted.times,
+            insertions: self.caches.insertions.count,
         }
     }
 
-    /// The run of which a store has this snapshot, with the whole conversation.
+    /// Restores a run from a snapshot with its whole conversation.
     pub fn restore(snapshot: RunSnapshot) -> Result<Self, RestoreError> {
-        #[derive(serde::Deserialize)]
-        struct Versioned {
-            #[serde(default)]
-            version: Option<Value>,
-        }
-        #[derive(serde::Deserialize)]
+        /// The rest of another format may have any form.
+        #[derive(Deserialize)]
         struct Head {
-            messages: usize,
+            #[serde(default)]
+            format: Option<Value>,
         }
-        // First and alone: the rest of another version may have any form.
-        let Versioned { version } = serde_json::from_str(&snapshot.state)?;
-        StateVersion::check(version.as_ref()).map_err(RestoreError::Version)?;
-        let head: Head = serde_json::from_str(&snapshot.state)?;
-        if snapshot.from != 0 || head.messages != snapshot.messages.len() {
+        let Head { format } = serde_json::from_str(&snapshot.state)?;
+        FormatVersion::check(format.as_ref()).map_err(RestoreError::Format)?;
+        let stored: StoredRun<'_> = serde_json::from_str(&snapshot.state)?;
+        if snapshot.from != 0 || stored.message_count != snapshot.messages.len() {
             return Err(RestoreError::Conversation {
-                expected: head.messages,
+                expected: stored.message_count,
                 actual: snapshot.messages.len(),
             });
         }
-        let mut run: Self = serde_json::from_str(&snapshot.state)?;
-        run.messages = snapshot.messages;
-        let mut records = std::mem::take(&mut run.records);
-        let mut phase = std::mem::replace(&mut run.phase, Phase::Model);
-        let uses = Uses::of(run.new_messages());
-        let is_whole = records.iter_mut().all(|record| uses.give_input(record));
-        let is_whole = is_whole
-            && match &mut phase {
-                Phase::Batch(calls) => calls.iter_mut().all(|call| uses.give(call)),
-                _ => true,
-            };
-        if !is_whole {
-            return Err(RestoreError::Calls);
+        Self::from_stored(stored.state, snapshot.messages)
+    }
+
+    /// Returns a copy of the state without the data that the conversation contains.
+    fn stored_state(&self) -> RunState {
+        let mut state = self.state.clone();
+        let tool_uses = tool_uses(self.new_messages());
+        for record in &mut state.records {
+            record.result = RecordedResult::default();
+            let tool_use = tool_uses.get(record.id.as_str());
+            if tool_use.is_some_and(|tool_use| tool_use.input.shown() == record.input) {
+                record.input = Arc::new(Value::Null);
+            }
         }
-        let own = run.new_messages().iter();
-        let results: HashMap<&str, &ToolResult> = own
-            .flat_map(|message| message.results())
-            .map(|result| (result.tool_use_id.as_str(), result))
-            .collect();
-        for record in &mut records {
-            if let Some(result) = results.get(record.id.as_str()) {
-                record.result = RecordedResult {
+        for call in state.calls_mut() {
+            let id = call.tool_use.id.clone();
+            let omitted = ToolUse::new(id, call.tool_use.name.clone(), JsonObject::new().into());
+            if let CallState::Waiting { request } = &mut call.state {
+                request.tool_use = omitted.clone();
+            }
+            call.tool_use = omitted;
+        }
+        if matches!(state.phase, Phase::Model | Phase::Done(_)) {
+            // The tools are listed again before the next model call.
+            state.turn.tools.clear();
+        }
+        state
+    }
+
+    /// Restores the data that [`Run::stored_state`] omits.
+    fn from_stored(mut state: RunState, messages: Vec<Arc<Message>>) -> Result<Self, RestoreError> {
+        let own = &messages[state.initial_messages.min(messages.len())..];
+        let of_calls = state.calls().iter().filter_map(|call| match &call.state {
+            CallState::Settled { result } => Some(result),
+            _ => None,
+        });
+        let results = own.iter().flat_map(|message| message.results());
+        let results: HashMap<String, RecordedResult> = results
+            .chain(of_calls)
+            .map(|result| {
+                let recorded = RecordedResult {
                     content: result.content.clone(),
                     structured: result.structured.clone(),
                 };
+                (result.tool_use_id.clone(), recorded)
+            })
+            .collect();
+        let tool_uses = tool_uses(own);
+        let find = |id: &str| tool_uses.get(id).copied().ok_or(RestoreError::Calls);
+        for call in state.calls_mut() {
+            call.tool_use = find(&call.tool_use.id)?.clone();
+            if let CallState::Waiting { request } = &mut call.state {
+                request.tool_use = call.tool_use.clone();
             }
         }
-        run.records = records;
-        run.phase = phase;
-        Ok(run)
+        for record in &mut state.records {
+            // A recorded input is an object, or the text that the model wrote instead.
+            if record.input.is_null() {
+                record.input = find(&record.id)?.input.shown();
+            }
+            if let Some(result) = results.get(&record.id) {
+                record.result = result.clone();
+            }
+        }
+        Ok(Self {
+            state,
+            messages,
+            caches: RunCaches::default(),
+        })
     }
 
-    /// This run, if it is the one of this id.
-    pub(crate) fn belonging_to(self, id: &str) -> Result<Self, RestoreError> {
-        if self.id == id {
+    /// Returns this run if it has the given id.
+    pub(crate) fn with_id(self, id: &str) -> Result<Self, RestoreError> {
+        if self.state.id == id {
             return Ok(self);
         }
-        Err(RestoreError::Other { id: self.id })
+        Err(RestoreError::Other { id: self.state.id })
     }
 
-    /// The model call that was under way when its process ended had shown these words: they are what there is of its
-    /// answer. Only of a run that does not go on.
-    pub(crate) fn broke_off(&mut self, words: String) {
-        if self.outcome().is_none() && !words.is_empty() {
-            self.partial_answer = Some(words);
-            self.finish = Some(FinishReason::Interrupted);
+    /// Sets the text of a response that was interrupted with its process. For runs that end now.
+    pub(crate) fn set_partial_answer(&mut self, text: String) {
+        if self.outcome().is_none() && !text.is_empty() {
+            self.state.partial_answer = Some(text);
+            self.state.finish = Some(FinishReason::Interrupted);
         }
     }
 
-    /// The number of the first event that was told after it was stored.
+    /// Returns the number of the next event.
     pub fn next_event(&self) -> u64 {
-        self.next_event
+        self.state.next_event
     }
 
-    /// Goes on with the numbers of its events where they were stored beside it: `last` is the number of the
-    /// last one, and `stored` is what there is of them from [`Run::next_event`] on. What was about to be told
-    /// when it was stored, and is not among them, is told late.
+    pub(crate) fn set_next_event(&mut self, number: u64) {
+        self.state.next_event = number;
+    }
+
+    /// Sets the events of the latest change. A checkpoint stores them, so that a later process can
+    /// emit them.
+    pub(crate) fn set_pending_events(&mut self, events: Vec<RunEventKind>) {
+        self.state.pending_events = events;
+    }
+
+    pub(crate) fn take_pending_events(&mut self) -> Vec<RunEventKind> {
+        std::mem::take(&mut self.state.pending_events)
+    }
+
+    /// Takes the events that an earlier process stored with the state and did not emit.
+    pub(crate) fn take_replayed_events(&mut self) -> Vec<RunEventKind> {
+        std::mem::take(&mut self.caches.replayed_events)
+    }
+
+    /// Continues the event numbers of a run whose events are stored beside it. `last` is the number of
+    /// the last stored event. `stored` has the stored events from [`Run::next_event`] on. Pending
+    /// events of the snapshot that are not among them are emitted again.
     pub fn continue_events_after<'e>(
         &mut self,
         last: u64,
         stored: impl IntoIterator<Item = &'e RunEventKind>,
     ) {
-        let mut untold = std::mem::take(&mut self.untold).into_iter().peekable();
+        let mut pending = self.take_pending_events().into_iter().peekable();
         for kind in stored {
             if kind.is_from_outside() {
                 continue;
             }
-            if untold.next_if(|next| next == kind).is_none() {
+            if pending.next_if(|next| next == kind).is_none() {
                 break;
             }
         }
-        self.told_late = untold.collect();
-        self.next_event = last.saturating_add(1);
+        self.caches.replayed_events = pending.collect();
+        self.state.next_event = last.saturating_add(1);
     }
 
-    /// What the run adds to its session: the messages that are its own, and the text of an answer that broke
-    /// off, so that what a person was shown is known to whoever answers them next. Once the run is over, every
-    /// tool use in it has its result.
+    /// Returns the messages that the run adds to its session: its own messages, and the text of an
+    /// interrupted response that a person may have read. After the end of the run, every tool use in
+    /// them has its result.
     pub fn session_messages(&self) -> Vec<Arc<Message>> {
         let mut messages = self.new_messages().to_vec();
-        let partial = self.partial_answer.as_ref();
+        let partial = self.state.partial_answer.as_ref();
         messages.extend(partial.map(|text| Arc::new(Message::assistant(text))));
         messages
     }
-
-    fn apart(&self) -> Apart {
-        let first_open = match &self.phase {
-            Phase::Batch(calls) => calls.iter().map(|call| call.record).min(),
-            _ => None,
-        };
-        let uses = Uses::of(self.new_messages());
-        let inputs = self.records.iter().map(|record| uses.have_input(record));
-        Apart {
-            records: first_open.unwrap_or(self.records.len()),
-            inputs: inputs.collect(),
-            calls: match &self.phase {
-                Phase::Batch(calls) => calls.iter().map(|call| uses.have(call)).collect(),
-                _ => Vec::new(),
-            },
-            tools: matches!(self.phase, Phase::Model | Phase::Done(_)),
-            decisions: self.shares_decisions,
-        }
-    }
 }
 
-/// The conversation: all of it, or the number of its messages in a snapshot.
-pub(in crate::run) mod conversation {
-    use serde::{
-        Deserialize as _, Deserializer,
-        de::{SeqAccess, Visitor, value::SeqAccessDeserializer},
-    };
-
-    use super::{Arc, Message, Serialize as _, Serializer, fmt, of_snapshot};
-
-    pub(in crate::run) fn serialize<S: Serializer>(
-        messages: &Vec<Arc<Message>>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match of_snapshot(|_| ()) {
-            None => messages.serialize(serializer),
-            Some(()) => messages.len().serialize(serializer),
-        }
-    }
-
-    pub(in crate::run) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<Arc<Message>>, D::Error> {
-        deserializer.deserialize_any(Messages)
-    }
-
-    struct Messages;
-
-    impl<'de> Visitor<'de> for Messages {
-        type Value = Vec<Arc<Message>>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("messages, or how many of them are stored elsewhere")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
-            Vec::deserialize(SeqAccessDeserializer::new(seq))
-        }
-
-        /// [`Run::restore`](crate::Run::restore) puts them there.
-        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(Vec::new())
-        }
-    }
-}
-
-/// The tools of the current step.
-pub(in crate::run) fn tools<S: Serializer>(
-    tools: &Vec<Arc<ToolDefinition>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    if of_snapshot(|apart| apart.tools) == Some(true) {
-        return serializer.collect_seq([(); 0]);
-    }
-    tools.serialize(serializer)
-}
-
-/// What people decided.
-pub(in crate::run) fn decisions<S: Serializer>(
-    decisions: &SharedDecisions,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    if of_snapshot(|apart| apart.decisions) == Some(true) {
-        return SharedDecisions::default().serialize(serializer);
-    }
-    decisions.serialize(serializer)
-}
-
-/// The records of the run's calls.
-pub(in crate::run) fn records<S: Serializer>(
-    records: &[ToolCallRecord],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let parts = |at: usize| {
-        of_snapshot(|apart| Parts {
-            result: at >= apart.records,
-            input: !apart.inputs.get(at).is_some_and(|is_apart| *is_apart),
-        })
-    };
-    let records = records.iter().enumerate();
-    serializer.collect_seq(records.map(|(at, record)| Recorded {
-        record,
-        parts: parts(at).unwrap_or(Parts {
-            result: true,
-            input: true,
-        }),
-    }))
-}
-
-/// A record, without its input and its result where these are in the conversation.
-struct Recorded<'a> {
-    record: &'a ToolCallRecord,
-    parts: Parts,
-}
-
-/// What of a record is stored with it.
-struct Parts {
-    result: bool,
-    input: bool,
-}
-
-impl Serialize for Recorded<'_> {
+impl Serialize for Run {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// A [`ToolCallRecord`] as it is stored.
-        #[derive(Serialize)]
-        struct Lean<'r> {
-            id: &'r str,
-            server: &'r Option<String>,
-            tool: &'r str,
-            input: &'r Value,
-            is_error: bool,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            failure: Option<ToolFailure>,
-            cached: bool,
-            attempts: u32,
-            duration_ms: u64,
-            result: &'r RecordedResult,
-        }
-
-        if self.parts.result && self.parts.input {
-            return self.record.serialize(serializer);
-        }
-        // Field by field: what may be long is not copied to be left out.
-        let ToolCallRecord {
-            id,
-            server,
-            tool,
-            input,
-            is_error,
-            failure,
-            cached,
-            attempts,
-            duration_ms,
-            result,
-        } = self.record;
-        let nothing = RecordedResult::default();
-        Lean {
-            id,
-            server,
-            tool,
-            input: if self.parts.input {
-                input
-            } else {
-                &Value::Null
-            },
-            is_error: *is_error,
-            failure: *failure,
-            cached: *cached,
-            attempts: *attempts,
-            duration_ms: *duration_ms,
-            result: if self.parts.result { result } else { &nothing },
-        }
-        .serialize(serializer)
+        let stored = StoredRun {
+            format: FormatVersion,
+            message_count: self.messages.len(),
+            state: self.stored_state(),
+            messages: Some(Cow::Borrowed(&self.messages)),
+        };
+        stored.serialize(serializer)
     }
+}
+
+impl<'de> Deserialize<'de> for Run {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = StoredRun::deserialize(deserializer)?;
+        let messages = stored.messages.unwrap_or_default().into_owned();
+        Self::from_stored(stored.state, messages).map_err(D::Error::custom)
+    }
+}
+
+/// Returns the tool uses of messages by their ids.
+fn tool_uses(messages: &[Arc<Message>]) -> HashMap<&str, &ToolUse> {
+    let tool_uses = messages.iter().flat_map(|message| message.tool_uses());
+    tool_uses
+        .map(|tool_use| (tool_use.id.as_str(), tool_use))
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, ChatResponse, FinishReason, ModelId, Part, Principal, Role,
-    ToolChoiceOutcome, ToolInput, ToolOutput, ToolProgress, ToolUse, Usage,
+    ApprovalDecision, ApprovalScope, ChatResponse, ModelId, Part, Principal, Role,
+    ToolChoiceOutcome, ToolDefinition, ToolInput, ToolOutput, ToolProgress, ToolUse, Usage,
 };
 
 use super::*;
 use crate::policy::approval::{Asker, Decisions};
-use crate::{Outcome, RunOptions, Step, ToolAnswer};
+use crate::{Outcome, RunOptions, Step, ToolCallOutcome};
 
 fn turns(count: usize) -> Vec<Arc<Message>> {
     let turn = |n: usize| match n % 2 {
@@ -64,7 +64,7 @@ fn calls(run: &mut Run, ids: &[&str]) -> Vec<RunEventKind> {
 
 fn finishes(run: &mut Run, id: &str, text: &str) -> Vec<RunEventKind> {
     run.tool_started(id).unwrap();
-    let output = ToolAnswer::new(Ok(ToolOutput::text(text)), 1);
+    let output = ToolCallOutcome::new(Ok(ToolOutput::text(text)), 1);
     run.tool_finished(id, output).unwrap()
 }
 
@@ -80,7 +80,7 @@ fn a_state_does_not_grow_with_the_conversation_before_the_run() {
         finishes(&mut run, "a", "seen");
         let mark = SnapshotMark {
             messages: before + 1,
-            inserted: 0,
+            insertions: 0,
         };
         let (snapshot, _) = run.snapshot(mark).unwrap();
         assert_eq!(
@@ -90,8 +90,8 @@ fn a_state_does_not_grow_with_the_conversation_before_the_run() {
         );
         let state: Value = serde_json::from_str(&snapshot.state).unwrap();
         // How many messages there are is written in digits, and that twice.
-        assert_eq!(state["messages"], before + 2);
-        assert_eq!(state["given"], before + 1);
+        assert_eq!(state["message_count"], before + 2);
+        assert_eq!(state["state"]["initial_messages"], before + 1);
         snapshot.state.len() - 2 * before.to_string().len()
     };
     assert_eq!(length(10), length(1_000));
@@ -112,13 +112,16 @@ fn a_result_is_stored_once() {
     assert!(times("Looks.") > 0, "a call that waits may be edited");
     let restored = Run::restore(snapshot).unwrap();
     assert_eq!(restored.mark(), mark);
-    assert_eq!(restored.records, run.records);
+    assert_eq!(restored.state.records, run.state.records);
 
     finishes(&mut run, "c", "what the third one saw");
     let snapshot = whole(&run);
     assert!(!snapshot.state.contains("one saw"), "{}", snapshot.state);
     assert!(!snapshot.state.contains("Looks."), "they are listed anew");
-    assert_eq!(Run::restore(snapshot).unwrap().records, run.records);
+    assert_eq!(
+        Run::restore(snapshot).unwrap().state.records,
+        run.state.records
+    );
 }
 
 #[test]
@@ -135,10 +138,10 @@ fn what_others_decided_is_in_no_snapshot() {
     let remember = |decisions: &mut Decisions| {
         assert!(decisions.remember(&asker, &tool(), &deny, None));
     };
-    own.decisions.change(remember);
+    own.state.decisions.change(remember);
     let of_all = SharedDecisions::default();
     of_all.change(remember);
-    shared.shares_decisions(of_all);
+    shared.share_decisions(of_all);
     assert!(whole(&own).state.contains("a-session"));
     assert!(!whole(&shared).state.contains("a-session"));
     // A run that is stored as a whole goes on alone.
@@ -158,7 +161,7 @@ fn what_is_put_between_messages_is_stored_from_there_on() {
     );
     let (snapshot, mark) = run.snapshot(SnapshotMark::default()).unwrap();
     let mut stored = snapshot.messages;
-    run.show_examples(vec![Message::user("2 + 2?"), Message::assistant("4")]);
+    run.add_examples(vec![Message::user("2 + 2?"), Message::assistant("4")]);
     let (snapshot, mark) = run.snapshot(mark).unwrap();
     assert_eq!(snapshot.from, 1, "behind the instructions");
     stored.truncate(1);
@@ -176,7 +179,7 @@ fn a_whole_run_is_what_it_was() {
     let text = serde_json::to_string(&run).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["messages"].as_array().unwrap().len(), 4);
-    assert_eq!(value["tools"].as_array().unwrap().len(), 1);
+    assert_eq!(value["state"]["turn"]["tools"].as_array().unwrap().len(), 1);
     let again: Run = serde_json::from_value(value).unwrap();
     assert_eq!(serde_json::to_string(&again).unwrap(), text);
     drop(whole(&run));
@@ -195,10 +198,10 @@ fn a_snapshot_that_does_not_fit_is_refused() {
     let error = Run::restore(torn).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "its state is of 3 messages, and 2 are stored"
+        "the state of the run has 3 messages, and 2 are stored"
     );
     let unknown = RunSnapshot {
-        state: r#"{"messages":0,"id":7}"#.into(),
+        state: r#"{"format":1,"message_count":0,"state":7}"#.into(),
         from: 0,
         messages: Vec::new(),
     };
@@ -218,13 +221,13 @@ fn what_was_about_to_be_told_is_told_once() {
             message: None,
         },
     };
-    run.next_event = 8;
-    run.untold = told.clone();
+    run.state.next_event = 8;
+    run.state.pending_events = told.clone();
     let taken_up = |stored: &[RunEventKind], last: u64| {
         let mut run = Run::restore(whole(&run)).unwrap();
         run.continue_events_after(last, stored);
-        assert!(run.untold.is_empty());
-        (run.told_late.clone(), run.next_event())
+        assert!(run.state.pending_events.is_empty());
+        (run.caches.replayed_events.clone(), run.next_event())
     };
     assert_eq!(taken_up(&[], 7), (told.clone(), 8));
     // Others may speak in between.
@@ -283,7 +286,7 @@ fn assert_restored(run: &Run) {
     let (snapshot, _) = run.snapshot(SnapshotMark::default()).unwrap();
     let mut restored = Run::restore(snapshot).unwrap();
     // Listed anew.
-    restored.tools.clone_from(&run.tools);
+    restored.state.turn.tools.clone_from(&run.state.turn.tools);
     let value = |run: &Run| serde_json::to_value(run).unwrap();
     assert_eq!(value(&restored), value(run));
 }
@@ -300,14 +303,14 @@ fn a_state_holds_no_input_of_the_conversation() {
         written += snapshot.state.len();
         run.tool_started(&id).unwrap();
         assert_restored(&run);
-        let done = ToolAnswer::new(Ok(ToolOutput::text("done")), 1);
+        let done = ToolCallOutcome::new(Ok(ToolOutput::text("done")), 1);
         run.tool_finished(&id, done).unwrap();
         let (snapshot, now) = run.snapshot(now).unwrap();
         assert!(snapshot.state.len() < 20_000, "{}", snapshot.state.len());
         mark = now;
         written += snapshot.state.len();
     }
-    assert_eq!(run.records.len(), 40);
+    assert_eq!(run.state.records.len(), 40);
     // Each of them alone is longer than all states together divided by the steps.
     assert!(written < 40 * long().len(), "{written}");
     assert_restored(&run);
@@ -316,10 +319,10 @@ fn a_state_holds_no_input_of_the_conversation() {
 #[test]
 fn the_calls_of_one_answer_hold_no_input_either() {
     let mut run = run_after(0);
-    Arc::make_mut(&mut run.options).approval = crate::ApprovalPolicy::Ask.into();
+    Arc::make_mut(&mut run.state.options).approval = crate::ApprovalPolicy::Ask.into();
     let ids = ids(40);
     writes(&mut run, &ids);
-    assert_eq!(run.waiting().len(), 40);
+    assert_eq!(run.pending_approvals().len(), 40);
     assert!(whole(&run).state.len() < 60_000);
     assert_restored(&run);
     let allow = |input: Option<Value>| ApprovalDecision::Allow {
@@ -327,11 +330,11 @@ fn the_calls_of_one_answer_hold_no_input_either() {
         scope: ApprovalScope::Once,
     };
     // One was edited, and one to nothing at all.
-    run.decided(&ids[0], allow(Some(json!({"text": "short"}))))
+    run.apply_decision(&ids[0], allow(Some(json!({"text": "short"}))))
         .unwrap();
-    run.decided(&ids[1], allow(Some(json!({})))).unwrap();
+    run.apply_decision(&ids[1], allow(Some(json!({})))).unwrap();
     for id in &ids[2..] {
-        run.decided(id, allow(None)).unwrap();
+        run.apply_decision(id, allow(None)).unwrap();
     }
     assert_restored(&run);
     for id in &ids {
@@ -340,35 +343,14 @@ fn the_calls_of_one_answer_hold_no_input_either() {
     assert_restored(&run);
     let state = whole(&run).state;
     assert!(state.len() < 60_000, "{}", state.len());
-    let Phase::Batch(calls) = &Run::restore(whole(&run)).unwrap().phase else {
-        panic!("the calls are under way");
-    };
-    let inputs = calls.iter().map(|call| match &call.state {
-        crate::run::tool_batch::batch::CallState::Started { input } => input.clone(),
+    let restored = Run::restore(whole(&run)).unwrap();
+    let inputs = restored.state.calls().iter().map(|call| match &call.state {
+        CallState::Started => call.effective_input(),
         state => panic!("{state:?}"),
     });
     let inputs: Vec<_> = inputs.map(|input| input.as_value().clone()).collect();
     assert_eq!(inputs[..2], [json!({"text": "short"}), json!({})]);
     assert_eq!(inputs[2], json!({"text": long(), "id": ids[2]}));
-}
-
-#[test]
-fn a_state_of_before_inputs_were_left_out_is_still_read() {
-    let mut run = run_after(0);
-    Arc::make_mut(&mut run.options).approval = crate::ApprovalPolicy::Ask.into();
-    writes(&mut run, &ids(2));
-    // As a whole it has them all, and in the place of the messages their number stood then.
-    let mut state = serde_json::to_value(&run).unwrap();
-    state["messages"] = json!(run.messages.len());
-    let old = RunSnapshot {
-        state: state.to_string().into(),
-        from: 0,
-        messages: run.messages.clone(),
-    };
-    assert!(old.state.len() > 6 * long().len());
-    let restored = Run::restore(old).unwrap();
-    let value = |run: &Run| serde_json::to_value(run).unwrap();
-    assert_eq!(value(&restored), value(&run));
 }
 
 #[test]
@@ -382,67 +364,40 @@ fn a_state_without_its_conversation_is_refused() {
     assert!(matches!(error, RestoreError::Calls), "{error:?}");
 }
 
-/// The whole form of a run that was stored before there were versions.
-const WITHOUT_VERSION: &str = include_str!("../../../tests/data/run_without_version.json");
+/// A stored run of format 1. Every later version must read it.
+const FORMAT_1: &str = include_str!("../../../tests/data/run_format_1.json");
 
 #[test]
-fn a_run_of_before_versions_is_read_and_gets_one() {
-    let run: Run = serde_json::from_str(WITHOUT_VERSION).unwrap();
-    let mut stored = serde_json::to_value(&run).unwrap();
-    assert_eq!(stored["version"], 1);
+fn a_stored_run_of_format_1_is_read() {
+    let run: Run = serde_json::from_str(FORMAT_1).unwrap();
+    let stored = serde_json::to_value(&run).unwrap();
+    assert_eq!(stored.as_object().unwrap().keys().next().unwrap(), "format");
+    let fixture: Value = serde_json::from_str(FORMAT_1).unwrap();
+    assert_eq!(stored, fixture);
     assert_eq!(
-        stored.as_object().unwrap().keys().next().unwrap(),
-        "version"
-    );
-    let object = stored.as_object_mut().unwrap();
-    object.remove("version");
-    // A limit that the state does not have gets its default.
-    let limits = stored["options"]["limits"].as_object_mut().unwrap();
-    assert!(limits.remove("max_answer_bytes").is_some());
-    let old: Value = serde_json::from_str(WITHOUT_VERSION).unwrap();
-    assert_eq!(stored, old);
-    assert_eq!(
-        run.waiting()[0].tool_use.name,
+        run.pending_approvals()[0].tool_use.name,
         "customer-service__create_support_ticket"
     );
-
-    let messages = run.messages.clone();
-    let mut state = old;
-    state["messages"] = messages.len().into();
-    let snapshot = RunSnapshot {
-        state: state.to_string().into(),
-        from: 0,
-        messages,
-    };
-    let restored = Run::restore(snapshot).unwrap();
-    assert_eq!(restored.waiting(), run.waiting());
 }
 
 #[test]
-fn a_run_of_an_unknown_version_is_refused_by_its_version() {
-    let run = run_after(0);
-    let said = "the run was stored in version 2, and this program reads version 1";
-    let mut stored = serde_json::to_value(&run).unwrap();
-    stored["version"] = json!(2);
-    let error = serde_json::from_value::<Run>(stored.clone()).unwrap_err();
-    assert!(error.to_string().starts_with(said), "{error}");
-    // Nothing else of the form need be the same.
-    for version in [json!(0), json!(2), json!("2"), json!(null)] {
-        let state = json!({"messages": "elsewhere", "version": version});
-        let unknown = RunSnapshot {
-            state: state.to_string().into(),
-            from: 0,
-            messages: Vec::new(),
-        };
-        let error = Run::restore(unknown).unwrap_err();
-        if version.is_null() {
-            assert!(matches!(error, RestoreError::State(_)), "{error:?}");
-            continue;
-        }
-        assert!(matches!(error, RestoreError::Version(_)), "{error:?}");
-        assert!(
-            error.to_string().contains(&format!("version {version}")),
-            "{error}"
-        );
+fn other_formats_are_refused_before_the_state_is_read() {
+    let snapshot = |head: Value| RunSnapshot {
+        state: head.to_string().into(),
+        from: 0,
+        messages: Vec::new(),
+    };
+    for format in [json!(0), json!(2), json!("2")] {
+        let head = json!({"format": format, "state": "another form"});
+        let error = Run::restore(snapshot(head.clone())).unwrap_err();
+        assert!(matches!(error, RestoreError::Format(_)), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains(&format!("format {format}")), "{text}");
+        assert!(text.contains("commit f008d49"), "{text}");
+        let error = serde_json::from_value::<Run>(head).unwrap_err();
+        assert!(error.to_string().contains("commit f008d49"), "{error}");
     }
+    // The form before format 1 had no such key.
+    let error = Run::restore(snapshot(json!({"version": 1, "id": "r"}))).unwrap_err();
+    assert!(error.to_string().contains("format unknown"), "{error}");
 }

@@ -1,5 +1,6 @@
-//! The tool calls of one model response: planned, executed and brought to their results.
+//! The tool calls of one model response: planning, approval, execution and results.
 
+mod approval;
 pub(in crate::run) mod batch;
 mod plan;
 mod results;

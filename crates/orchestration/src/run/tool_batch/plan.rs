@@ -1,24 +1,24 @@
-//! What is to become of one tool use.
+//! Planning of tool uses: validation, limits and approval rules decide how a call proceeds.
 
 use std::sync::Arc;
 
 use switchboard_domain::{
-    ApprovalRequest, ApprovalScope, JsonObject, ToolDefinition, ToolInput, ToolUse,
+    ApprovalRequest, ApprovalScope, JsonObject, SharedObject, ToolDefinition, ToolInput, ToolUse,
 };
 
-use crate::run::{
-    Run, place,
-    tool_batch::batch::{CallEnd, CallState, PendingCall},
-};
+use super::batch::{CallEnd, CallState, PendingCall};
 use crate::{
     RecordedResult, RunEventKind, ToolCallRecord, ToolFailure,
-    policy::approval::{self, Asker, Call, Verdict},
-    tools::arguments::{Checked, InputFault},
-    tools::results,
+    policy::approval::{self, Answer, Call, Verdict},
+    run::{Run, server_and_tool},
+    tools::{
+        arguments::{Checked, InputFault},
+        results,
+    },
 };
 
 impl Run {
-    /// What is to become of one tool use.
+    /// Plans one tool use. `withheld` is the reason why no call of this response may run.
     pub(in crate::run) fn plan(
         &mut self,
         tool_use: ToolUse,
@@ -27,20 +27,18 @@ impl Run {
     ) -> PendingCall {
         let definition = self.definition(&tool_use.name).cloned();
         if let Some(definition) = &definition
-            && !self.tools.iter().any(|tool| tool.name == definition.name)
+            && !self
+                .state
+                .turn
+                .tools
+                .iter()
+                .any(|tool| tool.name == definition.name)
         {
-            // It exists and was not shown. What is decided about it later is held against this, also
-            // where the run was stored meanwhile.
-            self.tools.push(Arc::clone(definition));
+            // The tool exists and was not offered. The state needs its definition for a later decision.
+            self.state.turn.tools.push(Arc::clone(definition));
         }
-        let origin = definition
-            .as_ref()
-            .and_then(|definition| definition.origin.clone());
-        let annotations = definition
-            .as_ref()
-            .map(|definition| definition.annotations)
-            .unwrap_or_default();
-        let (server, tool) = place(origin.as_ref(), &tool_use.name);
+        let origin = definition.as_ref().and_then(|tool| tool.origin.clone());
+        let (server, tool) = server_and_tool(origin.as_ref(), &tool_use.name);
         let input = tool_use.input.shown();
         events.push(RunEventKind::ToolPlanned {
             id: tool_use.id.clone(),
@@ -48,8 +46,8 @@ impl Run {
             tool: tool.clone(),
             input: Arc::clone(&input),
         });
-        let record = self.records.len();
-        self.records.push(ToolCallRecord {
+        let record = self.state.records.len();
+        self.state.records.push(ToolCallRecord {
             id: tool_use.id.clone(),
             server,
             tool,
@@ -61,62 +59,51 @@ impl Run {
             duration_ms: 0,
             result: RecordedResult::default(),
         });
-        let planned = match (withheld, definition) {
+        let planned = match (withheld, &definition) {
             (Some(why), _) => Err(CallEnd::failed(
                 ToolFailure::Withheld,
                 format!("Not executed: {why}."),
             )),
-            (None, None) => Err(self.no_such_tool(&tool_use)),
-            (None, Some(definition)) => self.plan_known(&tool_use, &definition, record, events),
+            (None, None) => Err(self.unknown_tool(&tool_use)),
+            (None, Some(definition)) => self.plan_known(&tool_use, definition, record, events),
         };
-        let barrier = self
-            .definition(&tool_use.name)
-            .is_some_and(|definition| definition.sequential)
-            || self
-                .options
-                .guards
-                .iter()
-                .any(|guard| guard.watches(&tool_use.name));
-        let state = planned.unwrap_or_else(|end| {
-            let of = (tool_use.id.clone(), tool_use.name.clone());
-            let (event, result) = self.record(record, of, end);
+        let (state, input) = planned.unwrap_or_else(|end| {
+            let (id, name) = (tool_use.id.clone(), tool_use.name.clone());
+            let (event, result) = self.record_end(record, id, name, end);
             events.push(event);
-            CallState::Settled { result }
+            (CallState::Settled { result }, None)
         });
         let fingerprint = match &state {
-            CallState::Waiting { request, .. } => request.fingerprint.clone(),
+            CallState::Waiting { request } => request.fingerprint.clone(),
             _ => None,
         };
-        PendingCall {
-            tool_use,
-            left_out: None,
-            origin,
-            annotations,
-            state,
-            record,
-            barrier,
-            fingerprint,
-            deadline: None,
-            repeats_at: None,
-            repeated_at: Vec::new(),
-        }
+        let mut guards = self.state.options.guards.iter();
+        let is_guarded = guards.any(|guard| guard.watches(&tool_use.name));
+        let annotations = definition.as_ref().map(|tool| tool.annotations);
+        let mut call = PendingCall::new(tool_use, record, state);
+        call.input = input;
+        call.origin = origin;
+        call.annotations = annotations.unwrap_or_default();
+        call.barrier = is_guarded || definition.is_some_and(|tool| tool.sequential);
+        call.fingerprint = fingerprint;
+        call
     }
 
-    /// A call of a tool that exists: its input is checked and mended, then the limits, then what a
-    /// person or a rule says.
+    /// Plans a call of a known tool: validates and repairs the input, then applies limits and
+    /// approval rules. Returns the state, and the repaired input if there was a repair.
     fn plan_known(
         &mut self,
         tool_use: &ToolUse,
         definition: &Arc<ToolDefinition>,
         record: usize,
         events: &mut Vec<RunEventKind>,
-    ) -> Result<CallState, CallEnd> {
-        let Checked { input, repairs } = self
-            .validators
-            .examine(definition, &tool_use.input)
-            .map_err(|fault| unfit(&tool_use.name, &fault))?;
-        if !repairs.is_empty() {
-            if let Some(entry) = self.records.get_mut(record) {
+    ) -> Result<(CallState, Option<SharedObject>), CallEnd> {
+        let checked = self.caches.validators.examine(definition, &tool_use.input);
+        let Checked { input, repairs } =
+            checked.map_err(|fault| invalid_input(&tool_use.name, &fault))?;
+        let repaired = (!repairs.is_empty()).then(|| input.clone());
+        if repaired.is_some() {
+            if let Some(entry) = self.state.records.get_mut(record) {
                 entry.input = input.to_value();
             }
             events.push(RunEventKind::ToolInputRepaired {
@@ -125,21 +112,23 @@ impl Run {
                 input: input.to_value(),
             });
         }
-        if let Some(end) = self.answered_here(tool_use, &input) {
+        if let Some(end) = self.call_loop_tool(tool_use, &input) {
             return Err(end);
         }
-        if let Some(repeats) = self.repeated(tool_use) {
-            return Ok(repeats);
+        if let Some(of) = self.repeated_call(tool_use) {
+            return Ok((CallState::Repeats { of }, repaired));
         }
-        self.ledger
-            .admit_call(&self.options.limits, self.now)
-            .map_err(|hit| {
-                CallEnd::failed(ToolFailure::LimitReached, format!("Not executed: {hit}."))
-            })?;
-        self.selection.reveal(&tool_use.name);
-        match self.judge(definition) {
-            (Verdict::Run, remembered) => {
-                if remembered {
+        let admitted = self
+            .state
+            .ledger
+            .admit_call(&self.state.options.limits, self.state.now);
+        admitted.map_err(|hit| {
+            CallEnd::failed(ToolFailure::LimitReached, format!("Not executed: {hit}."))
+        })?;
+        self.state.turn.selection.reveal(&tool_use.name);
+        match self.review(definition) {
+            (Verdict::Run, is_remembered) => {
+                if is_remembered {
                     events.push(RunEventKind::ToolApproved {
                         id: tool_use.id.clone(),
                         scope: ApprovalScope::Session,
@@ -147,93 +136,98 @@ impl Run {
                         remembered: true,
                     });
                 }
-                Ok(CallState::Ready { input })
+                Ok((CallState::Ready, repaired))
             }
             (Verdict::Ask { redefined }, _) => {
-                let mut request = ApprovalRequest::new(&self.id, tool_use.clone());
+                let mut request = ApprovalRequest::new(&self.state.id, tool_use.clone());
                 request.origin.clone_from(&definition.origin);
                 request.annotations = definition.annotations;
                 request.description = Some(definition.description.clone());
-                request.input = (!repairs.is_empty()).then(|| input.clone());
+                request.input.clone_from(&repaired);
                 let declared = self.declaration(&tool_use.name).unwrap_or(definition);
                 request.fingerprint = Some(approval::fingerprint(declared));
                 request.redefined = redefined;
                 events.push(RunEventKind::ToolAwaitingApproval {
                     id: tool_use.id.clone(),
                 });
-                Ok(CallState::Waiting {
-                    input,
-                    request: Box::new(request),
-                })
+                let request = Box::new(request);
+                Ok((CallState::Waiting { request }, repaired))
             }
             (Verdict::Refuse { reason }, _) => {
+                let text = format!("Not executed: {reason}.");
                 events.push(RunEventKind::ToolDenied {
                     id: tool_use.id.clone(),
-                    reason: reason.clone(),
+                    reason,
                 });
-                Err(CallEnd::failed(
-                    ToolFailure::Denied,
-                    format!("Not executed: {reason}."),
-                ))
+                Err(CallEnd::failed(ToolFailure::Denied, text))
             }
         }
     }
 
-    /// Returns the [verdict](Run::verdict) about a new call. Keeps the definition of the tool if the call does
-    /// not run unasked: when the definition changes later, the tool is asked for again.
-    pub(in crate::run) fn judge(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
+    /// Returns the [verdict](Run::verdict) about a new call. Stores the definition of the tool if
+    /// the call does not run unasked, so that a later change of the definition is noticed.
+    pub(in crate::run) fn review(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
         let (verdict, is_allowed) = self.verdict(definition);
         if verdict != Verdict::Run || is_allowed {
             let declared = self.declaration(&definition.name);
             let fingerprint = approval::fingerprint(declared.map_or(definition, AsRef::as_ref));
-            let judged = self.judged.entry(definition.name.clone());
-            judged.or_insert(fingerprint);
+            let reviewed = self.state.reviewed.entry(definition.name.clone());
+            reviewed.or_insert(fingerprint);
         }
         (verdict, is_allowed)
     }
 
-    /// What is configured and was answered before about calls of a tool, and whether there was a yes
-    /// before to just this definition.
+    /// Returns what rules and earlier decisions say about calls of a tool, and whether an earlier
+    /// decision allowed exactly this definition.
     pub(in crate::run) fn verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
-        let declared = self
-            .declaration(&definition.name)
-            .map_or(definition, AsRef::as_ref);
-        let judged = self.judged.get(&definition.name);
-        let redefined = self.redefined.contains(&definition.name)
-            || judged.is_some_and(|judged| *judged != approval::fingerprint(declared));
+        let name = &definition.name;
+        let declared = self.declaration(name).map_or(definition, AsRef::as_ref);
+        let reviewed = self.state.reviewed.get(name);
+        let is_redefined = self.state.redefined.contains(name)
+            || reviewed.is_some_and(|reviewed| *reviewed != approval::fingerprint(declared));
         let call = Call::of(declared)
-            .redefined(redefined)
-            .requires_approval(self.capabilities.requires_approval);
-        let session = self.session.as_deref().unwrap_or(&self.id);
-        let asker = Asker {
-            principal: &self.principal,
-            session,
-        };
-        let decisions = self.decisions.lock();
-        let approval = &self.options.approval;
-        let verdict = approval.verdict(&call, &asker, &decisions, self.now);
-        let answer = decisions.answer(&asker, &call, self.now);
-        (verdict, answer == Some(approval::Answer::Allow))
+            .redefined(is_redefined)
+            .requires_approval(self.state.capabilities.requires_approval);
+        let (asker, now) = (self.asker(), self.state.now);
+        let decisions = self.state.decisions.lock();
+        let verdict = self
+            .state
+            .options
+            .approval
+            .verdict(&call, &asker, &decisions, now);
+        let is_allowed = decisions.answer(&asker, &call, now) == Some(Answer::Allow);
+        (verdict, is_allowed)
     }
 
-    /// Tools of the loop itself, which need nobody else: reading a long result on, searching tools.
-    fn answered_here(&mut self, tool_use: &ToolUse, input: &JsonObject) -> Option<CallEnd> {
-        let output = if tool_use.name == results::READ_TOOL && !self.kept.is_empty() {
-            self.kept.read(input, &self.options.results)
-        } else if self.selection.is_search_tool(&tool_use.name) {
-            self.selection
-                .answer_search(&self.options.search, &mut self.index, input)
+    /// Calls a tool of the loop itself: reading a truncated result, or searching tools.
+    fn call_loop_tool(&mut self, tool_use: &ToolUse, input: &JsonObject) -> Option<CallEnd> {
+        let options = &self.state.options;
+        let complete_results = &self.state.complete_results;
+        let selection = &mut self.state.turn.selection;
+        let output = if tool_use.name == results::READ_TOOL && !complete_results.is_empty() {
+            complete_results.read(input, &options.results)
+        } else if selection.is_search_tool(&tool_use.name) {
+            let index = &mut self.caches.index;
+            selection
+                .answer_search(&options.search, index, input)
                 .output
         } else {
             return None;
         };
-        Some(CallEnd::answered_here(output))
+        Some(CallEnd::of_loop_tool(output))
     }
 
-    fn no_such_tool(&self, tool_use: &ToolUse) -> CallEnd {
+    fn unknown_tool(&self, tool_use: &ToolUse) -> CallEnd {
         let name = &tool_use.name;
-        // Malformed input of an unknown tool: the name is the fault that matters.
-        let names: Vec<_> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        // The unknown name matters more than a malformed input, unless there is no name.
+        if let ToolInput::Malformed { reason, .. } = &tool_use.input
+            && name.is_empty()
+        {
+            let text = format!("Not executed: the call is malformed: {reason}.");
+            return CallEnd::failed(ToolFailure::MalformedInput, text);
+        }
+        let tools = self.state.turn.tools.iter();
+        let names: Vec<_> = tools.map(|tool| tool.name.as_str()).collect();
         let text = if names.is_empty() {
             format!("Not executed: there is no tool `{name}`, and no other tool either.")
         } else {
@@ -242,17 +236,11 @@ impl Run {
                 names.join(", ")
             )
         };
-        match &tool_use.input {
-            ToolInput::Malformed { reason, .. } if name.is_empty() => CallEnd::failed(
-                ToolFailure::MalformedInput,
-                format!("Not executed: the call is malformed: {reason}."),
-            ),
-            _ => CallEnd::failed(ToolFailure::UnknownTool, text),
-        }
+        CallEnd::failed(ToolFailure::UnknownTool, text)
     }
 }
 
-fn unfit(tool: &str, fault: &InputFault) -> CallEnd {
+fn invalid_input(tool: &str, fault: &InputFault) -> CallEnd {
     match fault {
         InputFault::Malformed { reason } => CallEnd::failed(
             ToolFailure::MalformedInput,

@@ -1,378 +1,155 @@
-//! How a run takes in decisions and what tools gave, and brings every call to its one result.
+//! Starts, ends and results of calls.
 
 use std::{
     collections::{HashMap, HashSet},
-    mem,
     sync::Arc,
-    time::Duration,
 };
 
-use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, Message, Part, Role, SharedObject, ToolDefinition, ToolOutput,
-    ToolResult, check_depth,
-};
+use switchboard_domain::{Message, Part, Role, ToolOutput, ToolResult};
 
-use crate::run::{
-    Events, Phase, Run, ToolAnswer, UnexpectedInput,
-    tool_batch::batch::{CallEnd, CallState, PendingCall},
-    unexpected,
-};
+use super::batch::{CallEnd, CallState};
 use crate::{
     RecordedResult, RunEventKind, ToolFailure,
-    policy::approval::{Asker, Verdict},
+    run::{Events, Phase, Run, ToolCallOutcome, UnexpectedInput},
     strategy::repeats,
 };
 
-const RULED_OUT: &str = "the result of an earlier call of this answer rules it out";
+const STOPPED_BY_GUARD: &str = "the result of an earlier call of this answer rules it out";
 
 impl Run {
-    /// Somebody decided about a call that waits for approval.
-    ///
-    /// [`ApprovalDecision::Later`] leaves the question open. A decision that comes after the request
-    /// expired counts as [`ApprovalDecision::Expired`]; [`Run::tick`] says what time it is.
-    pub fn decided(
-        &mut self,
-        id: &str,
-        decision: ApprovalDecision,
-    ) -> Result<Events, UnexpectedInput> {
-        let position = self.position("decided", id)?;
-        let left = self.answer_time_left(id);
-        let Phase::Batch(calls) = &mut self.phase else {
-            return Err(unexpected("decided", "no tool calls are under way"));
-        };
-        let CallState::Waiting { input, .. } = &mut calls[position].state else {
-            return Err(unexpected(
-                "decided",
-                format!("`{id}` does not wait for approval"),
-            ));
-        };
-        if decision == ApprovalDecision::Later {
-            return Ok(Vec::new());
-        }
-        let input = input.clone();
-        let name = calls[position].tool_use.name.clone();
-        let record = calls[position].record;
-        let decision = match left {
-            Some(Duration::ZERO) => ApprovalDecision::Expired,
-            _ => decision,
-        };
-        let definition = self.definition(&name).cloned();
-        let declared = self.declaration(&name).cloned();
-        let is_remembered = declared.as_ref().is_some_and(|definition| {
-            if self.options.approval.is_always_asked(definition) {
-                return false;
-            }
-            let session = self.session.as_deref().unwrap_or(&self.id);
-            let asker = Asker {
-                principal: &self.principal,
-                session,
-            };
-            let until = self.options.approval.remembered_until(self.now);
-            let mut decisions = self.decisions.lock();
-            decisions.remember(&asker, definition, &decision, until)
-        });
-        let (failure, refusal) = match self.allowed(decision, input, definition.as_ref()) {
-            Err(refused) => refused,
-            Ok((input, scope, edited)) => {
-                let mut events = Vec::new();
-                if edited {
-                    if let Some(entry) = self.records.get_mut(record) {
-                        entry.input = input.to_value();
-                    }
-                    events.push(RunEventKind::ToolInputRepaired {
-                        id: id.to_owned(),
-                        repairs: vec!["the person changed the input".to_owned()],
-                        input: input.to_value(),
-                    });
-                }
-                events.push(RunEventKind::ToolApproved {
-                    id: id.to_owned(),
-                    scope,
-                    edited,
-                    remembered: false,
-                });
-                self.set_state(position, CallState::Ready { input });
-                if let Some(definition) = definition.filter(|_| is_remembered) {
-                    events.extend(self.answer_alike(&definition, scope));
-                }
-                return Ok(events);
-            }
-        };
-        let mut events = vec![RunEventKind::ToolDenied {
-            id: id.to_owned(),
-            reason: refusal.clone(),
-        }];
-        events.extend(self.settle(
-            position,
-            CallEnd::failed(failure, format!("Not executed: {refusal}.")),
-        ));
-        events.extend(self.stop_behind(position));
-        if let Some(definition) = definition.filter(|_| is_remembered) {
-            events.extend(self.answer_alike(&definition, ApprovalScope::Session));
-        }
-        events.extend(self.close_batch_if_settled());
-        Ok(events)
-    }
-
-    /// An answer for more than one call answers the questions about the same tool that are open now.
-    fn answer_alike(&mut self, definition: &ToolDefinition, scope: ApprovalScope) -> Events {
-        let mut events = Vec::new();
-        for position in 0..self.batch_len() {
-            let Phase::Batch(calls) = &self.phase else {
-                break;
-            };
-            let call = &calls[position];
-            let CallState::Waiting { input, .. } = &call.state else {
-                continue;
-            };
-            if call.tool_use.name != definition.name {
-                continue;
-            }
-            let (id, input) = (call.tool_use.id.clone(), input.clone());
-            match self.verdict(definition).0 {
-                Verdict::Run => {
-                    self.set_state(position, CallState::Ready { input });
-                    events.push(RunEventKind::ToolApproved {
-                        id,
-                        scope,
-                        edited: false,
-                        remembered: true,
-                    });
-                }
-                Verdict::Refuse { reason } => {
-                    let end =
-                        CallEnd::failed(ToolFailure::Denied, format!("Not executed: {reason}."));
-                    events.push(RunEventKind::ToolDenied { id, reason });
-                    events.extend(self.settle(position, end));
-                    events.extend(self.stop_behind(position));
-                }
-                Verdict::Ask { .. } => {}
-            }
-        }
-        events
-    }
-
-    /// The input with which a call may run, for how long the answer holds and whether the person changed
-    /// the input; or why it may not.
-    fn allowed(
-        &self,
-        decision: ApprovalDecision,
-        input: SharedObject,
-        definition: Option<&Arc<ToolDefinition>>,
-    ) -> Result<(SharedObject, ApprovalScope, bool), (ToolFailure, String)> {
-        let (failure, why) = match decision {
-            ApprovalDecision::Allow { input: None, scope } => return Ok((input, scope, false)),
-            ApprovalDecision::Allow {
-                input: Some(edited),
-                scope,
-            } => {
-                let edited = SharedObject::from(edited);
-                let checked = match (check_depth(edited.as_value()), definition) {
-                    (Err(too_deep), _) => Err(format!("it is {too_deep}")),
-                    (Ok(()), Some(definition)) => self.validators.check(definition, &edited),
-                    // Nothing runs unchecked.
-                    (Ok(()), None) => Err("the tool is no longer there".to_owned()),
-                };
-                match checked {
-                    Ok(()) => return Ok((edited, scope, true)),
-                    Err(faults) => (
-                        ToolFailure::InvalidInput,
-                        format!("the edited input does not fit the tool: {faults}"),
-                    ),
-                }
-            }
-            ApprovalDecision::Deny {
-                reason: Some(reason),
-                ..
-            } => (
-                ToolFailure::Denied,
-                format!("the person declined it: {reason}"),
-            ),
-            ApprovalDecision::Deny { reason: None, .. } => {
-                (ToolFailure::Denied, "the person declined it".to_owned())
-            }
-            ApprovalDecision::Expired => (
-                ToolFailure::NotApproved,
-                "it needs a person's approval and nobody answered in time".to_owned(),
-            ),
-            ApprovalDecision::NobodyThere | ApprovalDecision::Later => (
-                ToolFailure::NotApproved,
-                "it needs a person's approval and nobody is there to ask".to_owned(),
-            ),
-        };
-        Err((failure, why))
-    }
-
-    /// The driver starts a call: from here on its effect is not known until it finishes.
+    /// Records that the driver starts a call. Its effect is unknown until it finishes.
     pub fn tool_started(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
-        let position = self.position("tool_started", id)?;
-        let Phase::Batch(calls) = &mut self.phase else {
-            return Err(unexpected("tool_started", "no tool calls are under way"));
-        };
-        let CallState::Ready { input } = &mut calls[position].state else {
-            return Err(unexpected(
-                "tool_started",
-                format!("`{id}` is not ready to start"),
-            ));
-        };
-        let input = input.clone();
-        calls[position].state = CallState::Started { input };
+        let position = self.open_position("tool_started", id)?;
+        let call = &mut self.state.calls_mut()[position];
+        if !matches!(call.state, CallState::Ready) {
+            let reason = format!("`{id}` is not ready to start");
+            return Err(UnexpectedInput::new("tool_started", reason));
+        }
+        call.state = CallState::Started;
         Ok(vec![RunEventKind::ToolStarted { id: id.to_owned() }])
     }
 
-    /// A call was to start and did not leave after all: nothing was told of it.
-    pub(crate) fn not_left(&mut self, id: &str) -> Result<(), UnexpectedInput> {
-        let position = self.position("not_left", id)?;
-        if let Phase::Batch(calls) = &mut self.phase
-            && let CallState::Started { input } = &mut calls[position].state
-        {
-            let input = input.clone();
-            calls[position].state = CallState::Ready { input };
+    /// Reverts the start of a call that was not sent. No event of the start was emitted.
+    pub(crate) fn cancel_start(&mut self, id: &str) -> Result<(), UnexpectedInput> {
+        let position = self.open_position("cancel_start", id)?;
+        let call = &mut self.state.calls_mut()[position];
+        if matches!(call.state, CallState::Started) {
+            call.state = CallState::Ready;
         }
         Ok(())
     }
 
-    /// A call was to start and its intent could not be stored. What a crash makes run twice does harm, so it
-    /// does not leave.
-    pub(crate) fn held_back(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
-        let position = self.position("held_back", id)?;
+    /// Ends a call whose intent could not be stored. After a crash such a call might run twice.
+    pub(crate) fn reject_unstored_call(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
+        let position = self.open_position("reject_unstored_call", id)?;
         let end = CallEnd::failed(
             ToolFailure::NotStored,
-            "Not executed: the run could not be stored before this call, and after a crash the tool might \
-             have run twice. The person has to mend that; do not call it again before.",
+            "Not executed: the run could not be stored before this call, so after a crash the tool \
+             might run twice. Do not call it again before the person has repaired the storage.",
         );
-        let mut events = self.ends_now(position, end);
+        let mut events = self.end_call(position, end);
         events.extend(self.close_batch_if_settled());
         Ok(events)
     }
 
-    /// A started call is over. A cached answer needs no start.
+    /// Records the outcome of a started call. A cached outcome needs no start.
     pub fn tool_finished(
         &mut self,
         id: &str,
-        answer: ToolAnswer,
+        outcome: ToolCallOutcome,
     ) -> Result<Events, UnexpectedInput> {
-        let position = self.position("tool_finished", id)?;
-        let expected = matches!(&self.phase, Phase::Batch(calls) if match calls[position].state {
-            CallState::Started { .. } => true,
-            CallState::Ready { .. } => answer.cached,
+        let position = self.open_position("tool_finished", id)?;
+        let is_expected = match self.state.calls()[position].state {
+            CallState::Started => true,
+            CallState::Ready => outcome.cached,
             _ => false,
-        });
-        if !expected {
-            return Err(unexpected(
-                "tool_finished",
-                format!("`{id}` was not started"),
-            ));
+        };
+        if !is_expected {
+            let reason = format!("`{id}` was not started");
+            return Err(UnexpectedInput::new("tool_finished", reason));
         }
-        let end = CallEnd::from(answer);
-        let stops = self.guard_stops(position, &end.output);
-        let mut events: Events = self.settle(position, end).into_iter().collect();
-        if stops {
-            events.extend(self.skip_behind(position, RULED_OUT));
+        let end = CallEnd::from(outcome);
+        // The guard reads the complete output, before it is truncated for the model.
+        let is_stopped = self.guard_stops(position, &end.output);
+        let mut events = vec![self.settle(position, end)];
+        if is_stopped {
+            events.extend(self.skip_later_calls(position, STOPPED_BY_GUARD));
         }
         events.extend(self.close_batch_if_settled());
         Ok(events)
     }
 
-    /// What calls that have their results though they never ran mean for those behind them.
-    pub(in crate::run) fn stop_behind_settled(&mut self) -> Events {
-        (0..self.batch_len())
-            .flat_map(|position| self.stop_behind(position))
-            .collect()
+    /// Ends a call that did not run, with the consequences for the later calls of the batch.
+    pub(in crate::run) fn end_call(&mut self, position: usize, end: CallEnd) -> Events {
+        let mut events = vec![self.settle(position, end)];
+        events.extend(self.stop_later_calls(position));
+        events
     }
 
-    /// A call that a person or a rule declined stops what is behind it; so does a check that did not take
-    /// place, or whose earlier result stands in for it.
-    pub(in crate::run) fn stop_behind(&mut self, position: usize) -> Events {
-        let Phase::Batch(calls) = &self.phase else {
+    /// Skips later calls if this one was denied, or if a guard watches it and its result stops them.
+    pub(in crate::run) fn stop_later_calls(&mut self, position: usize) -> Events {
+        let call = &self.state.calls()[position];
+        let CallState::Settled { result } = &call.state else {
             return Vec::new();
         };
-        let CallState::Settled { result } = &calls[position].state else {
-            return Vec::new();
-        };
-        let record = self.records.get(calls[position].record);
+        let record = self.state.records.get(call.record);
         let is_denied = record.is_some_and(|call| call.failure == Some(ToolFailure::Denied));
-        if is_denied && self.options.stop_after_denial {
-            return self.skip_behind(position, "an earlier call of this answer was declined");
+        if is_denied && self.state.options.stop_after_denial {
+            return self.skip_later_calls(position, "an earlier call of this answer was declined");
         }
-        let name = &calls[position].tool_use.name;
-        if !self.options.guards.iter().any(|guard| guard.watches(name)) {
-            return Vec::new();
+        if self.guard_stops(position, &ToolOutput::from(result)) {
+            return self.skip_later_calls(position, STOPPED_BY_GUARD);
         }
-        let output = ToolOutput::from(result);
-        if self.guard_stops(position, &output) {
-            self.skip_behind(position, RULED_OUT)
-        } else {
-            Vec::new()
-        }
+        Vec::new()
     }
 
     fn guard_stops(&self, position: usize, output: &ToolOutput) -> bool {
-        let Phase::Batch(calls) = &self.phase else {
-            return false;
-        };
-        let name = &calls[position].tool_use.name;
-        self.options
-            .guards
-            .iter()
-            .any(|guard| guard.stops(name, output))
+        let name = &self.state.calls()[position].tool_use.name;
+        let mut guards = self.state.options.guards.iter();
+        guards.any(|guard| guard.stops(name, output))
     }
 
-    /// Calls behind this one that have not begun get a result that says why they never will.
-    fn skip_behind(&mut self, position: usize, why: &str) -> Events {
+    /// Ends later calls that have not started.
+    fn skip_later_calls(&mut self, position: usize, why: &str) -> Events {
         let mut events = Vec::new();
-        for behind in position + 1..self.batch_len() {
-            let open = matches!(&self.phase, Phase::Batch(calls) if matches!(
-                calls[behind].state,
-                CallState::Waiting { .. } | CallState::Ready { .. } | CallState::Repeats { .. }
-            ));
-            if open {
+        for later in position + 1..self.state.calls().len() {
+            let call = &self.state.calls()[later];
+            if call.is_unstarted() || matches!(call.state, CallState::Repeats { .. }) {
                 let end = CallEnd::failed(ToolFailure::Skipped, format!("Not executed: {why}."));
-                events.extend(self.settle(behind, end));
+                events.push(self.settle(later, end));
             }
         }
         events
     }
 
-    pub(in crate::run) fn settle(&mut self, position: usize, end: CallEnd) -> Option<RunEventKind> {
-        let Phase::Batch(calls) = &self.phase else {
-            return None;
-        };
-        let call = calls.get(position)?;
-        let of = (call.tool_use.id.clone(), call.tool_use.name.clone());
-        let (event, result) = self.record(call.record, of, end);
-        if let Phase::Batch(calls) = &mut self.phase {
-            calls[position].state = CallState::Settled { result };
-            self.due.extend(&calls[position].repeated_at);
+    /// Sets the result of a call.
+    pub(in crate::run) fn settle(&mut self, position: usize, end: CallEnd) -> RunEventKind {
+        let call = &self.state.calls()[position];
+        let (id, name) = (call.tool_use.id.clone(), call.tool_use.name.clone());
+        let (event, result) = self.record_end(call.record, id, name, end);
+        if let Phase::Batch(batch) = &mut self.state.phase {
+            batch.settle(position, result);
         }
-        Some(event)
+        event
     }
 
-    /// Writes down how a call ended. The model reads what the limit leaves of the result; the event
-    /// and the record have what the model reads, and the whole is kept for reading on.
-    pub(in crate::run) fn record(
+    /// Records the end of a call. Event, record and result have the content that the model reads;
+    /// a truncated result is kept completely for [`READ_TOOL`](crate::tools::results::READ_TOOL).
+    pub(in crate::run) fn record_end(
         &mut self,
         record: usize,
-        (id, name): (String, String),
+        id: String,
+        name: String,
         end: CallEnd,
     ) -> (RunEventKind, ToolResult) {
-        let CallEnd {
-            output,
-            failure,
-            attempts,
-            duration_ms,
-            cached,
-            limited,
-        } = end;
-        let output = if limited {
-            let (output, kept) = self.options.results.apply(&id, &name, output);
-            if let Some(kept) = kept {
-                self.kept.keep(kept);
+        let mut output = end.output;
+        if end.is_limited {
+            let complete;
+            (output, complete) = self.state.options.results.apply(&id, &name, output);
+            if let Some(complete) = complete {
+                self.state.complete_results.keep(complete);
             }
-            output
-        } else {
-            output
-        };
+        }
         let ToolOutput {
             content,
             structured,
@@ -380,7 +157,7 @@ impl Run {
         } = output;
         let (content, structured) = (Arc::from(content), structured.map(Arc::new));
         if matches!(
-            failure,
+            end.failure,
             Some(
                 ToolFailure::LimitReached
                     | ToolFailure::Skipped
@@ -388,14 +165,14 @@ impl Run {
                     | ToolFailure::NotStored
             )
         ) {
-            self.may_be_made_again(&id);
+            self.allow_repeat(&id);
         }
-        if let Some(entry) = self.records.get_mut(record) {
+        if let Some(entry) = self.state.records.get_mut(record) {
             entry.is_error = is_error;
-            entry.failure = failure;
-            entry.cached = cached;
-            entry.attempts = attempts;
-            entry.duration_ms = duration_ms;
+            entry.failure = end.failure;
+            entry.cached = end.cached;
+            entry.attempts = end.attempts;
+            entry.duration_ms = end.duration_ms;
             entry.result = RecordedResult {
                 content: Arc::clone(&content),
                 structured: structured.clone(),
@@ -404,10 +181,10 @@ impl Run {
         let event = RunEventKind::ToolFinished {
             id: id.clone(),
             is_error,
-            failure,
-            cached,
-            attempts,
-            duration_ms,
+            failure: end.failure,
+            cached: end.cached,
+            attempts: end.attempts,
+            duration_ms: end.duration_ms,
             content: Arc::clone(&content),
             structured: structured.clone(),
         };
@@ -421,81 +198,57 @@ impl Run {
         (event, result)
     }
 
-    /// The calls of an answer are planned; each of them is on its way to its result.
-    pub(in crate::run) fn begin_batch(&mut self, mut calls: Vec<PendingCall>) {
-        self.places.begin();
-        self.due.clear();
-        for place in 0..calls.len() {
-            calls[place].repeats_at = None;
-            calls[place].repeated_at.clear();
-            let CallState::Repeats { of } = &calls[place].state else {
-                continue;
-            };
-            let of = of.clone();
-            match self.places.of(&calls, &of) {
-                Some(first) => {
-                    calls[place].repeats_at = Some(first);
-                    calls[first].repeated_at.push(place);
-                    if matches!(calls[first].state, CallState::Settled { .. }) {
-                        self.due.insert(place);
-                    }
-                }
-                None => {
-                    self.due.insert(place);
-                }
-            }
-        }
-        self.phase = Phase::Batch(calls);
-    }
-
-    /// When every call has its result, all of them go back together, in call order.
+    /// Adds all results as one message, in call order, once every call has its result.
     pub(in crate::run) fn close_batch_if_settled(&mut self) -> Events {
         let mut events = self.settle_repeats();
-        let Phase::Batch(calls) = &mut self.phase else {
+        let Phase::Batch(batch) = &mut self.state.phase else {
             return events;
         };
-        if !self.places.are_all_settled(calls) {
+        if !batch.is_settled() {
             return events;
         }
-        let results = mem::take(calls)
-            .into_iter()
-            .filter_map(|call| match call.state {
-                CallState::Settled { result } => Some(Part::ToolResult(result)),
-                _ => None,
-            });
+        let calls = std::mem::take(&mut batch.calls).into_iter();
+        let results = calls.filter_map(|call| match call.state {
+            CallState::Settled { result } => Some(Part::ToolResult(result)),
+            _ => None,
+        });
         let message = Message::new(Role::Tool, results);
         self.messages.push(Arc::new(message));
-        self.phase = Phase::Model;
+        self.state.phase = Phase::Model;
         if self.is_gathering() {
-            events.extend(self.gathered());
+            events.extend(self.finish_gather_step());
         }
         events
     }
 
-    /// Calls that were made before get the earlier result, as soon as there is one. What is looked at are
-    /// those alone whose earlier call has just got its result.
+    /// Gives repeated calls the result of the earlier call as soon as that has one.
     fn settle_repeats(&mut self) -> Events {
         let mut events = Vec::new();
-        let mut of_before = None;
-        while let Some(position) = self.due.pop_first() {
-            let Phase::Batch(calls) = &self.phase else {
-                break;
-            };
-            let Some(call) = calls.get(position) else {
-                break;
-            };
-            // It may have been skipped meanwhile.
+        let mut earlier = None;
+        while let Phase::Batch(batch) = &mut self.state.phase
+            && let Some(position) = batch.next_due_repeat()
+        {
+            let call = &batch.calls[position];
+            // The call may have been skipped since.
             let CallState::Repeats { of } = &call.state else {
                 continue;
             };
             let id = &call.tool_use.id;
-            let result = match call.repeats_at.map(|first| &calls[first].state) {
+            let result = match batch.first_of(position) {
                 Some(CallState::Settled { result }) => Some(repeats::repeated_result(result, id)),
                 Some(_) => None,
-                None => of_before
-                    .get_or_insert_with(|| self.results_of_before())
-                    .get(of)
-                    .map(|result| repeats::repeated_result(result, id)),
+                None => {
+                    let (calls, messages) = (&batch.calls, &self.messages);
+                    let earlier = earlier.get_or_insert_with(|| {
+                        let wanted = calls.iter().filter_map(|call| match &call.state {
+                            CallState::Repeats { of } => Some(of.as_str()),
+                            _ => None,
+                        });
+                        results_by_id(messages, &wanted.collect())
+                    });
+                    let result = earlier.get(of);
+                    result.map(|result| repeats::repeated_result(result, id))
+                }
             };
             let end = match result {
                 Some(result) => CallEnd::repeated(&result),
@@ -504,55 +257,33 @@ impl Run {
                     "Not executed: the same call was made before.",
                 ),
             };
-            events.extend(self.settle(position, end));
-            events.extend(self.stop_behind(position));
+            events.extend(self.end_call(position, end));
         }
         events
     }
 
-    /// The results in the history of those calls that calls of this answer repeat.
-    fn results_of_before(&self) -> HashMap<String, ToolResult> {
-        let Phase::Batch(calls) = &self.phase else {
-            return HashMap::new();
+    /// Returns the position of the open call with this id.
+    pub(super) fn open_position(
+        &self,
+        method: &'static str,
+        id: &str,
+    ) -> Result<usize, UnexpectedInput> {
+        let Phase::Batch(batch) = &self.state.phase else {
+            let reason = "no tool calls are in progress";
+            return Err(UnexpectedInput::new(method, reason));
         };
-        let wanted: HashSet<&str> = calls
-            .iter()
-            .filter_map(|call| match &call.state {
-                CallState::Repeats { of } if call.repeats_at.is_none() => Some(of.as_str()),
-                _ => None,
-            })
-            .collect();
-        // The newest of an id is the run's own.
-        self.messages
-            .iter()
-            .flat_map(|message| message.results())
-            .filter(|result| wanted.contains(result.tool_use_id.as_str()))
-            .map(|result| (result.tool_use_id.clone(), result.clone()))
-            .collect()
+        batch.open_position(id).ok_or_else(|| {
+            UnexpectedInput::new(method, format!("no open tool call has the id `{id}`"))
+        })
     }
+}
 
-    pub(in crate::run) fn batch_len(&self) -> usize {
-        match &self.phase {
-            Phase::Batch(calls) => calls.len(),
-            _ => 0,
-        }
-    }
-
-    pub(in crate::run) fn set_state(&mut self, position: usize, state: CallState) {
-        if let Phase::Batch(calls) = &mut self.phase {
-            calls[position].state = state;
-        }
-    }
-
-    /// The unsettled call with this id.
-    fn position(&mut self, method: &'static str, id: &str) -> Result<usize, UnexpectedInput> {
-        let Phase::Batch(calls) = &self.phase else {
-            return Err(unexpected(method, "no tool calls are under way"));
-        };
-        let is_open = |place: &usize| !matches!(calls[*place].state, CallState::Settled { .. });
-        self.places
-            .of(calls, id)
-            .filter(is_open)
-            .ok_or_else(|| unexpected(method, format!("no open tool call has the id `{id}`")))
-    }
+/// Returns the results with these tool use ids. The last result of an id wins, because it belongs
+/// to the run and not to the conversation before it.
+fn results_by_id(messages: &[Arc<Message>], wanted: &HashSet<&str>) -> HashMap<String, ToolResult> {
+    let results = messages.iter().flat_map(|message| message.results());
+    results
+        .filter(|result| wanted.contains(result.tool_use_id.as_str()))
+        .map(|result| (result.tool_use_id.clone(), result.clone()))
+        .collect()
 }

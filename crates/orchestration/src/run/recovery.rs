@@ -1,0 +1,204 @@
+//! Resumption of a stored run, possibly with other tools.
+
+use std::{collections::HashMap, sync::Arc};
+
+use switchboard_domain::{ApprovalRequest, ToolDefinition};
+
+use super::{
+    Events, Phase, Run, server_and_tool,
+    tool_batch::batch::{CallEnd, CallState, PendingCall},
+};
+use crate::{
+    RunEventKind, ToolFailure,
+    policy::approval::{self, Verdict, only_reads},
+};
+
+impl Run {
+    /// Resumes a run that was stored while its driver worked.
+    ///
+    /// A call with intent and without result was interrupted, and its effect is unknown. It runs
+    /// again only if its tool is read-only or idempotent. Otherwise the result states the
+    /// interruption.
+    pub fn recover(&mut self) -> Events {
+        match self.state.phase {
+            Phase::CallingModel => {
+                // The response was lost. The repeated call must not count as a second step.
+                self.state.phase = Phase::Model;
+                self.state.ledger.undo_step();
+            }
+            Phase::Summarising => self.state.phase = Phase::Model,
+            Phase::Model | Phase::Batch(_) | Phase::Done(_) => {}
+        }
+        let mut events = Vec::new();
+        for position in 0..self.state.calls().len() {
+            let call = &mut self.state.calls_mut()[position];
+            if !matches!(call.state, CallState::Started) {
+                continue;
+            }
+            if only_reads(call.annotations) || call.annotations.idempotent == Some(true) {
+                call.state = CallState::Ready;
+            } else {
+                let end = CallEnd::failed(
+                    ToolFailure::Interrupted,
+                    "Interrupted: the program ended while the tool was running. Whether it did its \
+                     work is not known; check before you try again.",
+                );
+                events.extend(self.end_call(position, end.after(1, 0)));
+            }
+        }
+        events.extend(self.close_batch_if_settled());
+        events
+    }
+
+    /// Checks unstarted calls against the current tools.
+    ///
+    /// An approval request or decision is about one definition of one server. If the definition or
+    /// the server changed, the approval is requested again. A call without an approval is checked
+    /// against the rules again. A call of a missing tool does not change.
+    pub fn update_tools(&mut self, tools: &[Arc<ToolDefinition>]) -> Events {
+        let tools: HashMap<&str, &Arc<ToolDefinition>> = tools
+            .iter()
+            .map(|tool| (tool.name.as_str(), tool))
+            .collect();
+        let mut events = Vec::new();
+        for position in 0..self.state.calls().len() {
+            let name = self.state.calls()[position].tool_use.name.as_str();
+            if let Some(current) = tools.get(name) {
+                events.extend(self.update_tool(position, current));
+            }
+        }
+        events.extend(self.close_batch_if_settled());
+        events
+    }
+
+    fn update_tool(&mut self, position: usize, current: &Arc<ToolDefinition>) -> Events {
+        let call = &self.state.calls()[position];
+        if !call.is_unstarted() {
+            return Vec::new();
+        }
+        let was_ready = matches!(call.state, CallState::Ready);
+        let mut declared = self.caches.declared.iter();
+        let declared = declared.find(|tool| tool.name == current.name);
+        let fingerprint = approval::fingerprint(declared.unwrap_or(current));
+        // An equal definition of another server is another tool.
+        let is_moved = call.origin != current.origin;
+        let was_asked = call.fingerprint.is_some();
+        if was_asked && !is_moved && call.fingerprint.as_ref() == Some(&fingerprint) {
+            return Vec::new();
+        }
+        let (id, input) = (call.tool_use.id.clone(), call.effective_input());
+        let verdict = self.review(current).0;
+        if let Err(faults) = self.caches.validators.check(current, &input) {
+            let text = format!(
+                "Not executed: the definition of `{}` changed, and the input does not fit it any \
+                 more: {faults}",
+                current.name
+            );
+            return self.end_call(position, CallEnd::failed(ToolFailure::InvalidInput, text));
+        }
+        if let Verdict::Refuse { reason } = verdict {
+            let end = CallEnd::failed(ToolFailure::Denied, format!("Not executed: {reason}."));
+            let mut events = vec![RunEventKind::ToolDenied { id, reason }];
+            events.extend(self.end_call(position, end));
+            return events;
+        }
+        self.replace_definition(position, current, is_moved);
+        let mut request = self.request_for(&self.state.calls()[position]);
+        let call = &mut self.state.calls_mut()[position];
+        if verdict == Verdict::Run && !was_asked {
+            call.state = CallState::Ready;
+            return Vec::new();
+        }
+        request.description = Some(current.description.clone());
+        request.origin.clone_from(&current.origin);
+        request.fingerprint = Some(fingerprint.clone());
+        request.redefined = true;
+        call.fingerprint = Some(fingerprint);
+        call.state = CallState::Waiting {
+            request: Box::new(request),
+        };
+        let awaiting = was_ready.then_some(RunEventKind::ToolAwaitingApproval { id });
+        awaiting.into_iter().collect()
+    }
+
+    /// Directs a call to the current definition of its tool.
+    fn replace_definition(
+        &mut self,
+        position: usize,
+        current: &Arc<ToolDefinition>,
+        is_moved: bool,
+    ) {
+        let call = &mut self.state.calls_mut()[position];
+        call.annotations = current.annotations;
+        call.barrier |= current.sequential;
+        if is_moved {
+            call.origin.clone_from(&current.origin);
+            let record = call.record;
+            if let Some(record) = self.state.records.get_mut(record) {
+                (record.server, record.tool) =
+                    server_and_tool(current.origin.as_ref(), &current.name);
+            }
+        }
+        let tools = &mut self.state.turn.tools;
+        match tools.iter_mut().find(|tool| tool.name == current.name) {
+            Some(known) => *known = Arc::clone(current),
+            None => tools.push(Arc::clone(current)),
+        }
+    }
+
+    /// Returns calls that may start to the waiting state if their tool is missing. They wait until
+    /// the tool is there again or until a person denies them.
+    pub(crate) fn suspend_calls_without_tool(
+        &mut self,
+        is_available: impl Fn(&str) -> bool,
+    ) -> Events {
+        let mut events = Vec::new();
+        for position in 0..self.state.calls().len() {
+            let call = &self.state.calls()[position];
+            let is_ready = matches!(call.state, CallState::Ready);
+            if !is_ready || is_available(&call.tool_use.name) {
+                continue;
+            }
+            events.push(RunEventKind::ToolAwaitingApproval {
+                id: call.tool_use.id.clone(),
+            });
+            let request = Box::new(self.request_for(call));
+            self.state.calls_mut()[position].state = CallState::Waiting { request };
+        }
+        events
+    }
+
+    /// Returns a new approval request for a call.
+    fn request_for(&self, call: &PendingCall) -> ApprovalRequest {
+        let mut request = ApprovalRequest::new(&self.state.id, call.tool_use.clone());
+        request.origin.clone_from(&call.origin);
+        request.annotations = call.annotations;
+        let definition = self.definition(&call.tool_use.name);
+        request.description = definition.map(|tool| tool.description.clone());
+        request.input.clone_from(&call.input);
+        request.fingerprint.clone_from(&call.fingerprint);
+        request
+    }
+
+    /// Returns the events that describe the open calls, for a subscriber that starts here.
+    pub(crate) fn replay_open_calls(&self) -> Events {
+        let mut events = Vec::new();
+        for call in self.state.calls().iter().filter(|call| !call.is_settled()) {
+            let Some(record) = self.state.records.get(call.record) else {
+                continue;
+            };
+            events.push(RunEventKind::ToolPlanned {
+                id: record.id.clone(),
+                server: record.server.clone(),
+                tool: record.tool.clone(),
+                input: Arc::clone(&record.input),
+            });
+            if matches!(call.state, CallState::Waiting { .. }) {
+                events.push(RunEventKind::ToolAwaitingApproval {
+                    id: record.id.clone(),
+                });
+            }
+        }
+        events
+    }
+}

@@ -1,0 +1,256 @@
+//! Approval decisions about waiting calls.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, ApprovalScope, SharedObject, ToolDefinition, check_depth,
+};
+
+use super::batch::{CallEnd, CallState, PendingCall};
+use crate::{
+    RunEventKind, ToolFailure,
+    policy::approval::{Asker, Verdict},
+    run::{Events, Run, UnexpectedInput},
+};
+
+/// A decision that lets the call run.
+struct Permit {
+    scope: ApprovalScope,
+    /// The input as edited by the person.
+    edited: Option<SharedObject>,
+}
+
+impl Run {
+    /// Applies a decision about a call that waits for approval.
+    ///
+    /// [`ApprovalDecision::Later`] leaves the request open. A decision after the expiry of the
+    /// request counts as [`ApprovalDecision::Expired`]; [`Run::tick`] sets the time.
+    pub fn apply_decision(
+        &mut self,
+        id: &str,
+        decision: ApprovalDecision,
+    ) -> Result<Events, UnexpectedInput> {
+        let position = self.open_position("apply_decision", id)?;
+        let call = &self.state.calls()[position];
+        if !matches!(call.state, CallState::Waiting { .. }) {
+            let reason = format!("`{id}` does not wait for approval");
+            return Err(UnexpectedInput::new("apply_decision", reason));
+        }
+        if decision == ApprovalDecision::Later {
+            return Ok(Vec::new());
+        }
+        let (name, record) = (call.tool_use.name.clone(), call.record);
+        let decision = match self.remaining_decision_time(id) {
+            Some(Duration::ZERO) => ApprovalDecision::Expired,
+            _ => decision,
+        };
+        let definition = self.definition(&name).cloned();
+        let is_remembered = self.remember(&name, &decision);
+        let (failure, refusal) = match self.permit(decision, definition.as_ref()) {
+            Err(refused) => refused,
+            Ok(Permit { scope, edited }) => {
+                let mut events = Vec::new();
+                let is_edited = edited.is_some();
+                if let Some(input) = edited {
+                    if let Some(entry) = self.state.records.get_mut(record) {
+                        entry.input = input.to_value();
+                    }
+                    events.push(RunEventKind::ToolInputRepaired {
+                        id: id.to_owned(),
+                        repairs: vec!["the person changed the input".to_owned()],
+                        input: input.to_value(),
+                    });
+                    self.state.calls_mut()[position].input = Some(input);
+                }
+                events.push(RunEventKind::ToolApproved {
+                    id: id.to_owned(),
+                    scope,
+                    edited: is_edited,
+                    remembered: false,
+                });
+                self.state.calls_mut()[position].state = CallState::Ready;
+                if let Some(definition) = definition.filter(|_| is_remembered) {
+                    events.extend(self.apply_remembered(&definition, scope));
+                }
+                return Ok(events);
+            }
+        };
+        let mut events = vec![RunEventKind::ToolDenied {
+            id: id.to_owned(),
+            reason: refusal.clone(),
+        }];
+        let end = CallEnd::failed(failure, format!("Not executed: {refusal}."));
+        events.extend(self.end_call(position, end));
+        if let Some(definition) = definition.filter(|_| is_remembered) {
+            events.extend(self.apply_remembered(&definition, ApprovalScope::Session));
+        }
+        events.extend(self.close_batch_if_settled());
+        Ok(events)
+    }
+
+    /// Remembers a decision whose scope covers later calls. Returns whether it was remembered.
+    fn remember(&self, tool: &str, decision: &ApprovalDecision) -> bool {
+        let Some(definition) = self.declaration(tool) else {
+            return false;
+        };
+        let approval = &self.state.options.approval;
+        if approval.is_always_asked(definition) {
+            return false;
+        }
+        let until = approval.remembered_until(self.state.now);
+        let mut decisions = self.state.decisions.lock();
+        decisions.remember(&self.asker(), definition, decision, until)
+    }
+
+    pub(in crate::run) fn asker(&self) -> Asker<'_> {
+        Asker {
+            principal: &self.state.principal,
+            session: self.state.session.as_deref().unwrap_or(&self.state.id),
+        }
+    }
+
+    /// Applies a remembered decision to the other waiting calls of the same tool.
+    fn apply_remembered(&mut self, definition: &ToolDefinition, scope: ApprovalScope) -> Events {
+        let mut events = Vec::new();
+        for position in 0..self.state.calls().len() {
+            let call = &self.state.calls()[position];
+            let is_waiting = matches!(call.state, CallState::Waiting { .. });
+            if !is_waiting || call.tool_use.name != definition.name {
+                continue;
+            }
+            let id = call.tool_use.id.clone();
+            match self.verdict(definition).0 {
+                Verdict::Run => {
+                    self.state.calls_mut()[position].state = CallState::Ready;
+                    events.push(RunEventKind::ToolApproved {
+                        id,
+                        scope,
+                        edited: false,
+                        remembered: true,
+                    });
+                }
+                Verdict::Refuse { reason } => {
+                    let text = format!("Not executed: {reason}.");
+                    events.push(RunEventKind::ToolDenied { id, reason });
+                    let end = CallEnd::failed(ToolFailure::Denied, text);
+                    events.extend(self.end_call(position, end));
+                }
+                Verdict::Ask { .. } => {}
+            }
+        }
+        events
+    }
+
+    /// Checks whether a decision lets a call run. An error has the reason for the model.
+    fn permit(
+        &self,
+        decision: ApprovalDecision,
+        definition: Option<&Arc<ToolDefinition>>,
+    ) -> Result<Permit, (ToolFailure, String)> {
+        let (failure, why) = match decision {
+            ApprovalDecision::Allow { input: None, scope } => {
+                return Ok(Permit {
+                    scope,
+                    edited: None,
+                });
+            }
+            ApprovalDecision::Allow {
+                input: Some(edited),
+                scope,
+            } => {
+                let edited = SharedObject::from(edited);
+                let checked = match (check_depth(edited.as_value()), definition) {
+                    (Err(too_deep), _) => Err(format!("it is {too_deep}")),
+                    (Ok(()), Some(definition)) => self.caches.validators.check(definition, &edited),
+                    (Ok(()), None) => Err("the tool is no longer there".to_owned()),
+                };
+                match checked {
+                    Ok(()) => {
+                        return Ok(Permit {
+                            scope,
+                            edited: Some(edited),
+                        });
+                    }
+                    Err(faults) => (
+                        ToolFailure::InvalidInput,
+                        format!("the edited input does not fit the tool: {faults}"),
+                    ),
+                }
+            }
+            ApprovalDecision::Deny {
+                reason: Some(reason),
+                ..
+            } => (
+                ToolFailure::Denied,
+                format!("the person declined it: {reason}"),
+            ),
+            ApprovalDecision::Deny { reason: None, .. } => {
+                (ToolFailure::Denied, "the person declined it".to_owned())
+            }
+            ApprovalDecision::Expired => (
+                ToolFailure::NotApproved,
+                "it needs a person's approval and nobody answered in time".to_owned(),
+            ),
+            ApprovalDecision::NobodyThere | ApprovalDecision::Later => (
+                ToolFailure::NotApproved,
+                "it needs a person's approval and nobody is there to ask".to_owned(),
+            ),
+        };
+        Err((failure, why))
+    }
+
+    /// Sets the expiry of requests that are about to be shown, and returns those in `range`.
+    pub(in crate::run) fn open_requests(
+        &mut self,
+        range: std::ops::Range<usize>,
+    ) -> Vec<ApprovalRequest> {
+        let approval = &self.state.options.approval;
+        let expires_at = approval.expires_at(self.state.now);
+        let deadline = self.caches.steady.zip(approval.expire_after);
+        let deadline = deadline.map(|(now, span)| now.after(span));
+        let request = |call: &mut PendingCall| {
+            let CallState::Waiting { request } = &mut call.state else {
+                return None;
+            };
+            if request.expires_at.is_none() {
+                request.expires_at = expires_at.map(|time| time.to_string());
+                call.deadline = deadline;
+            }
+            Some(request.as_ref().clone())
+        };
+        let group = &mut self.state.calls_mut()[range];
+        group.iter_mut().filter_map(request).collect()
+    }
+
+    /// Returns the time until the request of a waiting call expires; `None` if it never expires.
+    ///
+    /// The process that asked measures on its steady clock. Another process compares the time stamp
+    /// of the request with its own time.
+    pub(crate) fn remaining_decision_time(&self, id: &str) -> Option<Duration> {
+        let mut calls = self.state.calls().iter();
+        let call = calls.find(|call| call.tool_use.id == id)?;
+        let CallState::Waiting { request } = &call.state else {
+            return None;
+        };
+        let until: Timestamp = request.expires_at.as_deref()?.parse().ok()?;
+        let steady = self.caches.steady.zip(call.deadline);
+        let left = steady.and_then(|(now, deadline)| now.until(deadline));
+        let by_stamp =
+            || Duration::try_from(until.duration_since(self.state.now)).unwrap_or_default();
+        Some(left.unwrap_or_else(by_stamp))
+    }
+
+    /// Returns the open approval requests.
+    pub fn pending_approvals(&self) -> Vec<&ApprovalRequest> {
+        let requests = self
+            .state
+            .calls()
+            .iter()
+            .filter_map(|call| match &call.state {
+                CallState::Waiting { request } => Some(request.as_ref()),
+                _ => None,
+            });
+        requests.collect()
+    }
+}
