@@ -15,6 +15,9 @@ use crate::{peers, process};
 /// The server's programs, by platform; the exact version.
 const VERSION: &str = "18.4.0-beta.17";
 
+/// The features of the workspace that the tests need. All steps use the same, to share one build.
+pub(crate) const FEATURES: &str = "switchboard-app/postgres";
+
 /// Names the folder of the programs; the test reads it too.
 const PROGRAMS: &str = "SWITCHBOARD_POSTGRES_BIN";
 
@@ -35,7 +38,8 @@ pub(crate) fn run() -> Result<()> {
     };
     println!("PostgreSQL: {}", programs.display());
     // All of the workspace, so that the builds of the other steps serve this one.
-    let mut test = process::cargo(["test", "--workspace", "--test", "postgres"]);
+    let mut test = process::cargo(["test", "--workspace", "--features", FEATURES]);
+    test.args(["--test", "postgres"]);
     test.args(["--", "--include-ignored", "--nocapture"]);
     process::run(test.env(PROGRAMS, programs))
 }

@@ -7,7 +7,11 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{peers, postgres, process};
+use crate::{
+    peers,
+    postgres::{self, FEATURES},
+    process,
+};
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
@@ -37,7 +41,13 @@ fn everything(runner: Runner) -> Result<()> {
     let mut tests = runner.all();
     record_snapshot_references(&mut tests)?;
     process::run(&mut tests)?;
-    process::run(&mut process::cargo(["test", "--workspace", "--doc"]))?;
+    process::run(&mut process::cargo([
+        "test",
+        "--workspace",
+        "--features",
+        FEATURES,
+        "--doc",
+    ]))?;
     postgres::note();
     Ok(())
 }
@@ -93,8 +103,10 @@ impl Runner {
     /// examples would not be built as the programs they are.
     fn all(self) -> Command {
         match self {
-            Self::Nextest => process::cargo(["nextest", "run", "--workspace"]),
-            Self::Cargo => process::cargo(["test", "--workspace"]),
+            Self::Nextest => {
+                process::cargo(["nextest", "run", "--workspace", "--features", FEATURES])
+            }
+            Self::Cargo => process::cargo(["test", "--workspace", "--features", FEATURES]),
         }
     }
 
@@ -122,7 +134,7 @@ mod tests {
     #[test]
     fn ignored_tests_are_chosen_by_name() {
         assert_eq!(
-            arguments(&Runner::Nextest.ignored("peer_"))[3..],
+            arguments(&Runner::Nextest.ignored("peer_"))[5..],
             [
                 "--run-ignored",
                 "ignored-only",
@@ -134,7 +146,15 @@ mod tests {
         );
         assert_eq!(
             arguments(&Runner::Cargo.ignored("peer_")),
-            ["test", "--workspace", "peer_", "--", "--ignored"]
+            [
+                "test",
+                "--workspace",
+                "--features",
+                FEATURES,
+                "peer_",
+                "--",
+                "--ignored"
+            ]
         );
     }
 }

@@ -1,181 +1,106 @@
-//! What can go wrong beside what the ports say.
+//! Errors beside those of the ports.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf};
 
 use switchboard_domain::{SessionId, SessionStoreError};
 
-use crate::database::{connection_lost, is_locked, may_pass};
-
-/// Why a store cannot be opened.
+/// A reason why a store cannot be opened. The database is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// A file or folder cannot be made or opened.
+    /// A file or folder cannot be created or opened.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The address of the server is none. It is not shown, since it may hold a password.
+    /// The URL of the server is invalid. The message omits it, since it may contain a password.
     #[error(
-        "the address of the PostgreSQL server is not one: it should be like postgres://user@host/database"
+        "the URL of the PostgreSQL server is invalid. Write it as postgres://user@host/database"
     )]
-    Address,
+    InvalidUrl,
+    /// This program does not contain the PostgreSQL driver.
+    #[error(
+        "this program was built without PostgreSQL. Build it with the feature `postgres`, or use a \
+         SQLite file for the sessions"
+    )]
+    PostgresNotIncluded,
+    /// A program before version 1 of the tables wrote this database.
+    #[error(
+        "the session store was written by an earlier version of Switchboard, which this version \
+         cannot read. Export it with the program of commit f008d49 (`switchboard sessions export`), \
+         or use another file or database for the sessions"
+    )]
+    EarlierForm,
     /// A newer program wrote this database.
     #[error(
-        "the session store has the form {found}, and this program knows up to {known}: a newer version of \
-         Switchboard wrote it. Use that version, or another place for the sessions"
+        "the session store has version {found}, but this program reads version {known}. Use a newer \
+         version of Switchboard, or another file or database for the sessions"
     )]
-    Newer {
-        /// The version found.
+    UnknownVersion {
+        /// The version of the store.
         found: i64,
-        /// The newest version that this program knows.
+        /// The version that this program reads.
         known: i64,
     },
-    /// There is something else in the place of a store, or it cannot be reached.
+    /// The location contains something else, or cannot be reached.
     #[error("the session store cannot be opened: {source}")]
     Database {
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Why something cannot be imported. Nothing of it is imported then.
+/// A reason why an import failed. The store is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// It is no export.
-    #[error("this is no export of sessions: {reason}")]
+    /// The input is not an export.
+    #[error("the input is not a complete export of sessions: line {line}: {reason}")]
     Malformed {
-        /// What is wrong.
+        /// Number of the line, from 1.
+        line: u64,
+        /// What is wrong there.
         reason: String,
     },
-    /// A newer program wrote it.
-    #[error("this export has the version {found}, and this program knows up to {known}")]
-    Newer {
-        /// Its version.
-        found: u32,
-        /// The newest version that this program knows.
-        known: u32,
+    /// A program before version 1 of the format wrote the export.
+    #[error(
+        "the export was written by an earlier version of Switchboard, which this version cannot \
+         read. Commit f008d49 is the last one whose program can import it"
+    )]
+    EarlierForm,
+    /// A newer program wrote the export.
+    #[error("the export has version {found}, but this program reads version {known}")]
+    UnknownVersion {
+        /// The version of the export.
+        found: u64,
+        /// The version that this program reads.
+        known: u64,
     },
-    /// A session is there already.
-    #[error("session `{id}` exists already; it can be imported under a new id")]
+    /// A session with this id exists.
+    #[error("session `{id}` exists already. Import it with new ids")]
     Exists {
-        /// Its id.
+        /// The id.
         id: SessionId,
     },
-    /// A run is there already.
-    #[error("run `{run}` exists already; its session can be imported under new ids")]
+    /// A run with this id exists.
+    #[error("run `{run}` exists already. Import its session with new ids")]
     RunExists {
-        /// Its id.
+        /// The id.
         run: String,
     },
-    /// What is to be imported cannot be read.
+    /// The input cannot be read.
     #[error("the export cannot be read: {source}")]
     Read {
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] SessionStoreError),
-}
-
-impl ImportError {
-    pub(crate) fn malformed(reason: impl Into<String>) -> Self {
-        Self::Malformed {
-            reason: reason.into(),
-        }
-    }
-}
-
-/// Why an operation was not done.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    /// It must not be.
-    Refused(SessionStoreError),
-    /// The database did not do it.
-    Failed(sqlx::Error),
-}
-
-impl From<sqlx::Error> for Refusal {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<SessionStoreError> for Refusal {
-    fn from(error: SessionStoreError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-/// One failure of the storage that many wait for.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{error}")]
-pub(crate) struct Shared {
-    pub(crate) error: Arc<sqlx::Error>,
-    /// Nothing was done, and the same operation may succeed later.
-    pub(crate) may_pass: bool,
-}
-
-impl Shared {
-    /// A failure of the operation `operation`.
-    pub(crate) fn of(self, operation: &'static str) -> SessionStoreError {
-        if self.may_pass {
-            let source = self.into();
-            return SessionStoreError::Unavailable { operation, source };
-        }
-        storage(operation, self)
-    }
-}
-
-/// What is stored is not what was written.
-#[derive(Debug, thiserror::Error)]
-#[error("what is stored cannot be read: {0}")]
-pub(crate) struct Corrupt(pub(crate) String);
-
-/// Nobody writes any more.
-#[derive(Debug, thiserror::Error)]
-#[error("the store is closed")]
-pub(crate) struct Closed;
-
-/// A failure of reading: what cannot be understood is told apart from what cannot be had.
-pub(crate) fn unread(operation: &'static str, error: sqlx::Error) -> SessionStoreError {
-    match error {
-        sqlx::Error::Decode(source) => SessionStoreError::Unreadable { operation, source },
-        error @ sqlx::Error::ColumnDecode { .. } => SessionStoreError::Unreadable {
-            operation,
-            source: error.into(),
-        },
-        error if read_may_pass(&error) => SessionStoreError::Unavailable {
-            operation,
-            source: error.into(),
-        },
-        error => storage(operation, error),
-    }
-}
-
-/// Returns whether the same read may succeed later. A closed store stays closed.
-fn read_may_pass(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::PoolTimedOut => true,
-        sqlx::Error::PoolClosed => false,
-        error => is_locked(error) || connection_lost(error) || may_pass(error),
-    }
-}
-
-pub(crate) fn storage(
-    operation: &'static str,
-    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> SessionStoreError {
-    SessionStoreError::Storage {
-        operation,
-        source: source.into(),
-    }
 }

@@ -1,7 +1,8 @@
-//! Conversations, runs and their events, kept in SQLite or PostgreSQL.
+//! Storage of conversations, runs and their events in SQLite or PostgreSQL.
 //!
 //! [`Store`] implements [`SessionStore`](switchboard_domain::SessionStore) and
 //! [`RunStore`](switchboard_domain::RunStore). It behaves the same on both databases.
+//! PostgreSQL needs the feature `postgres`.
 //!
 //! ```no_run
 //! use switchboard_domain::{Message, Principal, Session, SessionId, SessionStore as _};
@@ -23,38 +24,27 @@
 //! # }
 //! ```
 //!
-//! All writes of a process go through one task, which takes everything that is queued, does it in one
-//! transaction and then answers each: a thousand runs that append events cost few commits.
+//! One task of a process performs all writes. It takes everything that is queued, performs it in one
+//! transaction and then answers each caller, so a thousand runs that append events need few commits.
 //!
-//! Each open store is an *instance*, which holds a lock for as long as it lives: of the operating system for
-//! SQLite, of the server for PostgreSQL. A run whose instance holds its lock no more is interrupted, at once and
-//! for everybody.
+//! Each open store is an *instance*. It holds a lock as long as it exists: a lock of the operating
+//! system for SQLite, a lock of the server for PostgreSQL. A run whose instance has lost its lock is
+//! interrupted.
 #![deny(missing_docs)]
 
 mod database;
-mod depth;
-mod elements;
 mod error;
-mod export;
-mod import;
-mod instance;
-mod long_read;
+mod limits;
 mod options;
-mod place;
 mod read;
-mod record;
 mod retention;
-mod schema;
-mod sqlite;
+mod rows;
 mod store;
-mod transaction;
-mod wish;
+mod transfer;
 mod write;
-mod writer;
 
 pub use error::{ImportError, OpenError};
-pub use export::Export;
-pub use import::{ImportIds, Imported};
 pub use options::{Durability, StoreOptions};
 pub use retention::{Pruned, Retention};
 pub use store::Store;
+pub use transfer::{Export, ImportIds, Imported};

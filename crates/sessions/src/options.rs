@@ -1,4 +1,4 @@
-//! Where a store is, and how it writes.
+//! The location and durability of a store.
 
 use std::{
     fmt,
@@ -6,85 +6,91 @@ use std::{
     time::Duration,
 };
 
-/// Where a store is, and how it writes. Its `Debug` shows no address of a server, which may hold a password.
+/// Maximum time of a transaction or a read, unless [`StoreOptions::timeout`] sets another one.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The location and durability of a store. `Debug` does not show a URL, which may contain a
+/// password.
 #[derive(Clone)]
 pub struct StoreOptions {
     pub(crate) location: Location,
     pub(crate) durability: Durability,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
-
-/// How long a transaction or a read may take.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone)]
 pub(crate) enum Location {
     Sqlite(PathBuf),
-    /// The whole URL is a secret: passwords stand in more than one place of it.
+    /// The whole URL is secret, since it has more than one place for a password.
     Postgres(String),
 }
 
-/// What SQLite waits for before a write is acknowledged. (A PostgreSQL server has its own setting,
-/// `synchronous_commit`.)
+/// When SQLite acknowledges a write.
+///
+/// A PostgreSQL server has its own setting, `synchronous_commit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Until the disk has it: it outlives a power failure (`synchronous = FULL`).
+    /// When the disk has it. The write survives a power failure (`synchronous = FULL`).
     #[default]
     PowerLoss,
-    /// Until the operating system has it: it outlives the end of the process, however it ends. A power failure
-    /// may undo the last writes, and nothing else (`synchronous = NORMAL`).
+    /// When the operating system has it. The write survives the end of the process. A power failure
+    /// may undo the last writes, in order (`synchronous = NORMAL`).
     ProcessCrash,
 }
 
 impl StoreOptions {
-    /// A file of SQLite. It is made where it is missing, for its user alone (mode 0600, in a folder of mode 0700
-    /// that is made where it is missing). Must be on a disk of this machine.
-    pub fn sqlite(path: impl Into<PathBuf>) -> Self {
-        Self {
-            location: Location::Sqlite(path.into()),
-            durability: Durability::default(),
-            patience: PATIENCE,
-        }
-    }
-
-    /// A database of a PostgreSQL server, such as `postgres://user:password@host/database?sslmode=verify-full`.
-    /// What the URL leaves out comes from the variables that all clients of PostgreSQL read (`PGPASSWORD`, …).
+    /// Returns the options for a SQLite file on a local disk.
     ///
-    /// The connections must be to the server itself, or through a pooler that keeps sessions: locks are bound to
-    /// them.
+    /// Opening creates the file and its folder where they are missing, with the modes 0600 and 0700.
+    pub fn sqlite(path: impl Into<PathBuf>) -> Self {
+        Self::new(Location::Sqlite(path.into()))
+    }
+
+    /// Returns the options for a PostgreSQL database, such as
+    /// `postgres://user:password@host/database?sslmode=verify-full`.
+    ///
+    /// Missing parts of the URL come from the variables of all PostgreSQL clients (`PGPASSWORD`, …).
+    /// A pooler in front of the server must keep sessions, because locks belong to them. Needs the
+    /// feature `postgres`.
     pub fn postgres(url: impl Into<String>) -> Self {
-        Self {
-            location: Location::Postgres(url.into()),
-            durability: Durability::default(),
-            patience: PATIENCE,
-        }
+        Self::new(Location::Postgres(url.into()))
     }
 
-    /// What begins with `postgres://` or `postgresql://` is a server, anything else the path of a file.
-    pub fn at(place: &str) -> Self {
-        if place.starts_with("postgres://") || place.starts_with("postgresql://") {
-            Self::postgres(place)
+    /// Returns the options for a URL (`postgres://` or `postgresql://`) or else a path.
+    pub fn at(location: &str) -> Self {
+        if location.starts_with("postgres://") || location.starts_with("postgresql://") {
+            Self::postgres(location)
         } else {
-            Self::sqlite(place)
+            Self::sqlite(location)
         }
     }
 
-    /// What SQLite waits for.
+    fn new(location: Location) -> Self {
+        Self {
+            location,
+            durability: Durability::default(),
+            timeout: DEFAULT_TIMEOUT,
+        }
+    }
+
+    /// Sets when SQLite acknowledges a write.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// How long a PostgreSQL server may take for a read or a transaction, until its connection is given up as dead;
-    /// a minute otherwise. The network may have cut it without a word.
+    /// Sets the maximum time of a read or a transaction on a PostgreSQL server; one minute by
+    /// default.
+    ///
+    /// After that the connection counts as lost. A network may break without a notice.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
-    /// The file, if it is one.
+    /// Returns the path of the file, if the location is a file.
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
             Location::Sqlite(path) => Some(path),
@@ -98,11 +104,11 @@ impl fmt::Debug for StoreOptions {
         let mut debug = f.debug_struct("StoreOptions");
         match &self.location {
             Location::Sqlite(path) => debug.field("sqlite", path),
-            Location::Postgres(_) => debug.field("postgres", &"[secret]"),
+            Location::Postgres(_) => debug.field("postgres", &"[redacted]"),
         };
         debug
             .field("durability", &self.durability)
-            .field("patience", &self.patience)
+            .field("timeout", &self.timeout)
             .finish()
     }
 }
@@ -112,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_never_shown() {
+    fn debug_does_not_show_a_url() {
         let options = StoreOptions::at("postgres://me:hunter2@db.example/all?password=hunter3");
         let shown = format!("{options:?}");
         assert!(

@@ -1,4 +1,4 @@
-//! The store: both ports on one database.
+//! The store: the ports of sessions and runs on one database.
 
 use std::{fmt, sync::Arc};
 
@@ -11,151 +11,136 @@ use tokio::{runtime::Handle, task::spawn_blocking};
 
 use crate::{
     OpenError, StoreOptions,
-    database::{Connection, has_nul},
-    depth,
-    instance::Liveness,
-    long_read::LongRead,
-    place::{BUSY, BUSY_WITH_TABLES, Place, make_private},
+    database::{self, Connection, Database, DatabaseError, has_nul, schema, sqlite},
+    limits::{check_nesting, message_texts, parameters_text},
     read::Reader,
-    schema,
-    transaction::texts,
-    wish,
     write::{
         events::AppendEvents,
-        instance::{Bury, Leave, Ping},
-        ledger::{Audit, Before, KeepDecisions},
+        instance::{Ping, RemoveDeadInstances, RemoveOwnInstance},
+        ledger::{AppendAudit, ExpectedDecisions, StoreDecisions},
+        queue::{Queue, Writer},
         run::{Begin, BeginSession, Release, Save, Take},
-        secret::MakeIdKey,
+        secret::CreateIdKey,
         session::{Append, Create, Delete, Rename},
     },
-    writer::{Queue, Writer},
 };
 
 /// Sessions and runs in a database. A clone is the same store.
 ///
-/// When the last clone is dropped without [`close`](Self::close), it is as if the process had been killed: what was
-/// acknowledged is there, and the runs that it had are interrupted.
+/// Dropping the last clone without [`close`](Self::close) has the effect of killing the process:
+/// acknowledged writes stay, and the runs of this store are interrupted.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    place: Place,
+    database: Arc<dyn Database>,
     reader: Reader,
-    liveness: Arc<Liveness>,
     queue: Queue,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.liveness.release();
+        self.database.locks().release();
     }
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Store");
-        match &self.inner.place {
-            Place::Sqlite { path, .. } => debug.field("sqlite", path),
-            Place::Postgres { .. } => debug.field("postgres", &"[secret]"),
-        };
-        debug.finish_non_exhaustive()
+        f.debug_tuple("Store").field(&self.inner.database).finish()
     }
 }
 
 impl Store {
-    /// Opens a store, which is made or brought up to date where that is needed. Runs of processes that are gone
-    /// are interrupted from now on.
+    /// Opens a store, and creates it where it is missing.
+    ///
+    /// Interrupts the runs of dead processes. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// See [`OpenError`]. Must be called within a tokio runtime.
+    /// See [`OpenError`].
     pub async fn open(options: StoreOptions) -> Result<Self, OpenError> {
-        Self::open_at(Place::new(&options)?).await
+        if let Some(path) = options.path() {
+            sqlite::create_private_file(path)?;
+        }
+        Self::open_database(database::open(&options)?).await
     }
 
-    pub(crate) async fn open_at(place: Place) -> Result<Self, OpenError> {
-        if let Place::Sqlite { path, .. } = &place {
-            make_private(path)?;
-        }
-        let connection = match &place {
-            Place::Sqlite { .. } => {
-                let (place, runtime) = (place.clone(), Handle::current());
-                let prepared = spawn_blocking(move || runtime.block_on(prepare(&place)));
-                prepared.await.map_err(cannot_open)??
-            }
-            Place::Postgres { .. } => prepare(&place).await?,
-        };
-        let liveness = Arc::new(Liveness::new(&place));
-        let readers = place.readers();
-        let queue = Writer::start(place.clone(), Arc::clone(&liveness), connection);
-        let queue = queue.map_err(cannot_open)?;
+    pub(crate) async fn open_database(database: Arc<dyn Database>) -> Result<Self, OpenError> {
+        let (opening, runtime) = (Arc::clone(&database), Handle::current());
+        // SQLite blocks the thread.
+        let opened = spawn_blocking(move || runtime.block_on(connect(&*opening))).await;
+        let connection = opened.map_err(cannot_open)??;
+        let queue = Writer::start(Arc::clone(&database), connection).map_err(cannot_open)?;
         let reader = Reader {
-            readers,
-            liveness: Arc::clone(&liveness),
+            database: Arc::clone(&database),
         };
-        let inner = Inner {
-            place,
+        let inner = Arc::new(Inner {
+            database,
             reader,
-            liveness,
             queue,
-        };
-        inner.queue.perform(Bury).await.map_err(cannot_open)?;
-        inner.liveness.sweep_all();
-        let inner = Arc::new(inner);
+        });
+        let removed = inner.queue.perform(RemoveDeadInstances).await;
+        removed.map_err(cannot_open)?;
+        inner.database.locks().sweep_all();
         Ok(Self { inner })
     }
 
-    /// Writes what is queued and lets go of the database. Runs that this store still has are interrupted. Whatever
-    /// is asked of it or its clones afterwards fails.
+    /// Performs the queued writes and closes the database.
+    ///
+    /// Interrupts the runs that this store still has. Later calls of this store and its clones fail.
     pub async fn close(&self) {
-        // If that fails, this instance will be found dead.
-        let _ = self.inner.queue.perform(Leave).await;
+        // If this fails, another process finds this instance dead.
+        let _ = self.inner.queue.perform(RemoveOwnInstance).await;
         self.inner.queue.end().await;
-        self.inner.liveness.release();
-        self.inner.reader.readers.close().await;
+        self.inner.database.locks().release();
+        self.inner.database.close().await;
     }
 
-    /// What was decided about tools for good: whatever was kept.
+    /// Returns the permanent decisions about tools of a principal, as they were stored.
     pub async fn decisions(&self, owner: &Principal) -> Result<Option<String>, SessionStoreError> {
         self.inner.reader.decisions(owner).await
     }
 
-    /// Keeps what was decided, in place of what there is.
+    /// Stores decisions in place of the existing ones.
     pub async fn keep_decisions(
         &self,
         owner: &Principal,
         json: &str,
     ) -> Result<(), SessionStoreError> {
-        self.decide(owner, Before::Anything, json).await.map(|_| ())
+        let any = ExpectedDecisions::Any;
+        self.store_decisions(owner, any, json).await.map(|_| ())
     }
 
-    /// Keeps what was decided if what there is still is `before`, and says whether it did.
+    /// Stores decisions if the existing ones are `before`, and returns whether it did.
     pub async fn replace_decisions(
         &self,
         owner: &Principal,
         before: Option<&str>,
         json: &str,
     ) -> Result<bool, SessionStoreError> {
-        let before = before.map_or(Before::Nothing, |before| Before::Exactly(before.to_owned()));
-        self.decide(owner, before, json).await
+        let expected = match before {
+            Some(before) => ExpectedDecisions::Equal(before.to_owned()),
+            None => ExpectedDecisions::Missing,
+        };
+        self.store_decisions(owner, expected, json).await
     }
 
-    async fn decide(
+    async fn store_decisions(
         &self,
         owner: &Principal,
-        before: Before,
+        expected: ExpectedDecisions,
         json: &str,
     ) -> Result<bool, SessionStoreError> {
-        let write = KeepDecisions {
+        let write = StoreDecisions {
             owner: owner.clone(),
             json: json.to_owned(),
-            before,
+            expected,
         };
         self.inner.queue.perform(write).await
     }
 
-    /// The newest entries of a principal's audit, newest first.
+    /// Returns the newest audit entries of a principal, newest first.
     pub async fn audit_of(
         &self,
         owner: &Principal,
@@ -168,30 +153,24 @@ impl Store {
         &self.inner.queue
     }
 
-    /// Sees the store as it is now.
-    pub(crate) async fn long_read(&self) -> Result<LongRead, sqlx::Error> {
-        self.inner.place.long_read().await
+    /// Opens a connection that reads the store as it is now.
+    pub(crate) async fn snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError> {
+        self.inner.database.snapshot().await
     }
 }
 
-/// No run has an id that cannot be stored.
-fn can_be_there(run: &str) -> Result<(), SessionStoreError> {
+/// Refuses an id that no run can have.
+fn check_run_id(run: &str) -> Result<(), SessionStoreError> {
     if has_nul(run) {
         return Err(SessionStoreError::NoSuchRun { run: run.into() });
     }
     Ok(())
 }
 
-/// A connection that writes, to a store that is up to date.
-async fn prepare(place: &Place) -> Result<Connection, OpenError> {
-    let mut connection = place.connect().await.map_err(cannot_open)?;
-    if let Connection::Sqlite(file) = &connection {
-        file.wait_for_lock(BUSY_WITH_TABLES).map_err(cannot_open)?;
-    }
-    schema::update(&mut connection).await?;
-    if let Connection::Sqlite(file) = &connection {
-        file.wait_for_lock(BUSY).map_err(cannot_open)?;
-    }
+/// Opens a connection that writes to a store with current tables.
+async fn connect(database: &dyn Database) -> Result<Box<dyn Connection>, OpenError> {
+    let mut connection = database.connect().await.map_err(cannot_open)?;
+    schema::prepare(&mut *connection).await?;
     Ok(connection)
 }
 
@@ -243,7 +222,7 @@ impl SessionStore for Store {
             owner: owner.clone(),
             id: id.clone(),
             after,
-            messages: texts("append messages", messages)?,
+            messages: message_texts("append messages", messages)?,
         };
         self.inner.queue.perform(write).await
     }
@@ -274,7 +253,7 @@ impl SessionStore for Store {
         if let Some(key) = self.inner.reader.id_key().await? {
             return Ok(key);
         }
-        self.inner.queue.perform(MakeIdKey).await
+        self.inner.queue.perform(CreateIdKey).await
     }
 
     async fn ping(&self) -> Result<(), SessionStoreError> {
@@ -292,7 +271,7 @@ impl RunStore for Store {
         after: u64,
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError> {
-        // Behind everything that was said, nothing is set aside.
+        // All existing messages stay.
         self.begin_again(owner, run, after, after, messages).await
     }
 
@@ -307,8 +286,8 @@ impl RunStore for Store {
             owner: owner.clone(),
             session: session.clone(),
             run: run.clone(),
-            wish: wish::text(run.wish.as_ref())?,
-            messages: texts("begin a run", messages)?,
+            parameters: parameters_text(run.wish.as_ref())?,
+            messages: message_texts("begin a run", messages)?,
         };
         self.inner.queue.perform(write).await
     }
@@ -324,16 +303,16 @@ impl RunStore for Store {
         let write = Begin {
             owner: owner.clone(),
             run: run.clone(),
-            wish: wish::text(run.wish.as_ref())?,
+            parameters: parameters_text(run.wish.as_ref())?,
             keep,
             after,
-            messages: texts("begin a run", messages)?,
+            messages: message_texts("begin a run", messages)?,
         };
         self.inner.queue.perform(write).await
     }
 
     async fn take(&self, owner: &Principal, run: &str) -> Result<RunRecord, SessionStoreError> {
-        can_be_there(run)?;
+        check_run_id(run)?;
         let write = Take {
             owner: owner.clone(),
             run: run.to_owned(),
@@ -346,7 +325,7 @@ impl RunStore for Store {
         run: &str,
         events: &[StoredEvent],
     ) -> Result<(), SessionStoreError> {
-        can_be_there(run)?;
+        check_run_id(run)?;
         match AppendEvents::new(run, events)? {
             Some(write) => self.inner.queue.append_events(write).await,
             None => Ok(()),
@@ -369,14 +348,14 @@ impl RunStore for Store {
         events: &[StoredEvent],
         snapshot: &RunSnapshot,
     ) -> Result<(), SessionStoreError> {
-        can_be_there(run)?;
-        depth::check("the state of a run", &snapshot.state)?;
+        check_run_id(run)?;
+        check_nesting("the state of a run", &snapshot.state)?;
         let write = Save {
             run: run.to_owned(),
             events: AppendEvents::new(run, events)?,
             state: Arc::clone(&snapshot.state),
             from: snapshot.from,
-            messages: texts("store the state of a run", &snapshot.messages)?,
+            messages: message_texts("store the state of a run", &snapshot.messages)?,
         };
         self.inner.queue.perform(write).await
     }
@@ -398,14 +377,14 @@ impl RunStore for Store {
         after: u64,
         messages: &[Arc<Message>],
     ) -> Result<(), SessionStoreError> {
-        can_be_there(run)?;
+        check_run_id(run)?;
         let write = Release {
             run: run.to_owned(),
             events: AppendEvents::new(run, events)?,
             state,
             outcome,
             after,
-            messages: texts("let go of a run", messages)?,
+            messages: message_texts("release a run", messages)?,
         };
         self.inner.queue.perform(write).await
     }
@@ -432,7 +411,7 @@ impl RunStore for Store {
         owner: &Principal,
         entries: &[AuditEntry],
     ) -> Result<(), SessionStoreError> {
-        let write = Audit {
+        let write = AppendAudit {
             owner: owner.clone(),
             entries: entries.to_vec(),
         };

@@ -574,8 +574,8 @@ async fn comes_back(store: &Store, elsewhere: &Store, owner: &Principal) {
 /// The records with every run over.
 fn ended(records: &str) -> String {
     let lines = records.split_inclusive('\n').map(|line| {
-        let is_gone = line.starts_with(",{\"state\":") || line.starts_with(",{\"conversation\":");
-        let run = line.strip_prefix(",{\"run\":");
+        let is_gone = line.starts_with("{\"state\":") || line.starts_with("{\"run_message\":");
+        let run = line.strip_prefix("{\"run\":");
         let Some(run) = run.and_then(|run| run.strip_suffix("}\n")) else {
             return if is_gone {
                 String::new()
@@ -588,7 +588,7 @@ fn ended(records: &str) -> String {
             run.state = RunState::Finished;
             run.outcome = Some("cancelled".into());
         }
-        format!(",{{\"run\":{}}}\n", serde_json::to_string(&run).unwrap())
+        format!("{{\"run\":{}}}\n", serde_json::to_string(&run).unwrap())
     });
     lines.collect()
 }

@@ -1,20 +1,21 @@
-//! Appending events, of many runs with one statement.
+//! Appends events, of many runs with one statement.
 
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use switchboard_domain::{SessionStoreError, StoredEvent};
 
-use super::run::{changed, not_mine};
-use crate::{
-    database::{Rows, Value, values},
-    depth,
-    error::Refusal,
+use super::{
+    queue::{Refusal, Write},
+    run::{refusal_of_run, run_conflict},
     transaction::Transaction,
-    writer::Write,
+};
+use crate::{
+    database::{BatchStatement, DatabaseError, Value, values},
+    limits::check_nesting,
 };
 
-/// The events of one append: one row.
+/// The events of one append. They are one row.
 pub(crate) struct AppendEvents {
     pub(crate) run: Arc<str>,
     first: u64,
@@ -24,7 +25,7 @@ pub(crate) struct AppendEvents {
 }
 
 impl AppendEvents {
-    /// `None` if there are none. Fails if they are not numbered without gaps.
+    /// Returns `None` without events. Fails if their numbers have gaps.
     pub(crate) fn new(
         run: &str,
         events: &[StoredEvent],
@@ -35,10 +36,10 @@ impl AppendEvents {
         let (first, last) = (first.seq, last.seq);
         let mut numbered = events.iter().zip(first..);
         if !numbered.all(|(event, seq)| event.seq == seq) {
-            return Err(changed(run, "the events have gaps"));
+            return Err(run_conflict(run, "the numbers of the events have gaps"));
         }
         for event in events {
-            depth::check("an event", &event.json)?;
+            check_nesting("an event", &event.json)?;
         }
         Ok(Some(Self {
             run: run.into(),
@@ -49,7 +50,7 @@ impl AppendEvents {
     }
 }
 
-/// JSON may only have ends of lines where a blank would do as well.
+/// Returns one event per line. In JSON, line ends occur only where a space is allowed too.
 fn lines(events: &[StoredEvent]) -> String {
     let size = events.iter().map(|event| event.json.len() + 1).sum();
     let mut lines = String::with_capacity(size);
@@ -66,10 +67,12 @@ fn lines(events: &[StoredEvent]) -> String {
     lines
 }
 
-/// They are only written where this instance has the run and they follow upon what is there. `CROSS JOIN` makes
-/// SQLite look up the run of each row, not a row for each run; to PostgreSQL it is like any other.
-static APPEND: LazyLock<Rows> = LazyLock::new(|| {
-    Rows::new(
+/// Inserts events only if this instance has their run and they follow its last event.
+///
+/// `CROSS JOIN` makes SQLite look up the run of each row instead of a row for each run. PostgreSQL
+/// treats it as any other join.
+static APPEND: LazyLock<BatchStatement> = LazyLock::new(|| {
+    BatchStatement::new(
         "WITH given (run, first_seq, last_seq, events) AS (VALUES ",
         3,
         4,
@@ -82,18 +85,18 @@ static APPEND: LazyLock<Rows> = LazyLock::new(|| {
     )
 });
 
-/// The most appends that are done at once.
-pub(crate) const MOST: usize = 256;
+/// Maximum number of appends in one statement.
+pub(crate) const MAX_APPENDS: usize = 256;
 
-/// How many of them were written, of no more than [`MOST`].
+/// Appends events of at most [`MAX_APPENDS`] appends and returns how many were written.
 pub(crate) async fn append<'a>(
     tx: &mut Transaction<'_>,
     appends: impl ExactSizeIterator<Item = &'a AppendEvents> + Send,
-) -> Result<u64, sqlx::Error> {
-    let statements: &'static Rows = &APPEND;
+) -> Result<u64, DatabaseError> {
+    let statement: &'static BatchStatement = &APPEND;
     let count = appends.len();
-    let (size, sql) = statements.spacious(count);
-    let mut parameters = values![tx.me, &tx.now.text];
+    let (size, sql) = statement.at_least(count);
+    let mut parameters = values![tx.own_id, &tx.now.text];
     for append in appends {
         parameters.extend(values![
             &*append.run,
@@ -102,17 +105,17 @@ pub(crate) async fn append<'a>(
             &append.lines
         ]);
     }
-    // Nothing has no name, so these are rows of no run.
+    // No run has the id null, so the other rows have no effect.
     for _ in count..size {
-        parameters.extend([Value::NoText, Value::Int(0), Value::Int(0), Value::NoText]);
+        parameters.extend([Value::Null, Value::Int(0), Value::Int(0), Value::Null]);
     }
     tx.connection.execute(sql, parameters).await
 }
 
 #[async_trait]
 impl Write for AppendEvents {
-    type Answer = ();
-    const WHAT: &'static str = "append events";
+    type Output = ();
+    const OPERATION: &'static str = "append events";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
         const LAST: &str = "SELECT COALESCE(MAX(e.last_seq), 0) FROM run_events e
@@ -123,10 +126,10 @@ impl Write for AppendEvents {
         let last = tx.row(LAST, values![&*self.run]).await?;
         let last = last.map_or(Ok(0), |row| row.count(0))?;
         let gap = format!(
-            "its last event is {last}, so {} does not follow",
+            "its last event is {last}, so event {} does not follow",
             self.first
         );
-        Err(not_mine(tx, &self.run, &gap).await?.into())
+        Err(refusal_of_run(tx, &self.run, &gap).await?.into())
     }
 }
 
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_event_is_one_line() {
+    fn each_event_is_stored_as_one_line() {
         let events = [event(4, "{\"a\":\n 1}"), event(5, "{\"a\":\"\\n\"}")];
         let append = AppendEvents::new("r", &events).unwrap().unwrap();
         assert_eq!(append.lines, "{\"a\":  1}\n{\"a\":\"\\n\"}");
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_no_gaps() {
+    fn event_numbers_with_gaps_are_refused() {
         assert!(AppendEvents::new("r", &[]).unwrap().is_none());
         assert!(AppendEvents::new("r", &[event(1, "{}"), event(3, "{}")]).is_err());
         assert!(AppendEvents::new("r", &[event(2, "{}"), event(1, "{}")]).is_err());

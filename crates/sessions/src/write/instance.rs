@@ -1,77 +1,78 @@
-//! The beginning and the end of an instance.
+//! The start and the end of an instance.
 
 use async_trait::async_trait;
 
-use crate::{
-    database::{Connection, values},
-    error::Refusal,
+use super::{
+    queue::{EventOrder, Refusal, Write},
     transaction::Transaction,
-    writer::{Follows, Write},
 };
+use crate::database::{DatabaseKind, values};
 
-/// A write that changes nothing: it fails where the database is locked, full or read-only.
+/// A write that changes nothing. Fails if the database is locked, full or read-only.
 pub(crate) struct Ping;
 
 #[async_trait]
 impl Write for Ping {
-    type Answer = ();
-    const WHAT: &'static str = "write";
+    type Output = ();
+    const OPERATION: &'static str = "write";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
-        const TOUCH: &str = "UPDATE instances SET began_at = began_at WHERE id = $1";
-        let me = tx.me;
-        tx.execute(TOUCH, values![me]).await?;
+        const TOUCH: &str = "UPDATE instances SET started_at = started_at WHERE id = $1";
+        let own_id = tx.own_id;
+        tx.execute(TOUCH, values![own_id]).await?;
         Ok(())
     }
 }
 
-/// Removes the instances that are dead.
+/// Removes dead instances.
 ///
-/// On PostgreSQL, those that still have runs are left to whoever takes up one of these: a server that was started
-/// again has lost the locks of all instances, and most of them will be back in a moment. Everybody sees
-/// their runs as interrupted all the same.
-pub(crate) struct Bury;
+/// On PostgreSQL, instances with runs stay until another instance takes one of these runs. A server
+/// that was restarted has lost the locks of all instances, and most of them acquire theirs again in
+/// a moment. Readers see the runs as interrupted in any case.
+pub(crate) struct RemoveDeadInstances;
 
 #[async_trait]
-impl Write for Bury {
-    type Answer = ();
-    const WHAT: &'static str = "find the runs that were interrupted";
+impl Write for RemoveDeadInstances {
+    type Output = ();
+    const OPERATION: &'static str = "find interrupted runs";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
-        // In one order, whoever does it.
+        // All processes use the same order, which avoids deadlocks.
         const ALL: &str = "SELECT id FROM instances WHERE id <> $1 ORDER BY id";
+        #[cfg(feature = "postgres")]
         const WITHOUT_RUNS: &str = "SELECT i.id FROM instances i WHERE i.id <> $1
             AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.instance = i.id) ORDER BY i.id";
-        let others = match tx.connection {
-            Connection::Sqlite(_) => ALL,
-            Connection::Postgres(..) => WITHOUT_RUNS,
+        let others = match tx.connection.kind() {
+            DatabaseKind::Sqlite => ALL,
+            #[cfg(feature = "postgres")]
+            DatabaseKind::Postgres => WITHOUT_RUNS,
         };
-        for row in tx.rows(others, values![tx.me]).await? {
+        for row in tx.rows(others, values![tx.own_id]).await? {
             tx.is_alive(&row.text(0)?).await?;
         }
         Ok(())
     }
 }
 
-/// Gives up everything that this instance has.
-pub(crate) struct Leave;
+/// Interrupts the runs of this instance and removes its row.
+pub(crate) struct RemoveOwnInstance;
 
 #[async_trait]
-impl Write for Leave {
-    type Answer = ();
-    const WHAT: &'static str = "close";
+impl Write for RemoveOwnInstance {
+    type Output = ();
+    const OPERATION: &'static str = "close";
     const ALWAYS: bool = true;
 
-    fn follows_events(&self) -> Follows<'_> {
-        Follows::All
+    fn event_order(&self) -> EventOrder<'_> {
+        EventOrder::AfterAll
     }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
-        const FORGET: &str = "DELETE FROM instances WHERE id = $1";
-        let me = tx.me.to_owned();
-        tx.let_go(&me).await?;
-        tx.execute(FORGET, values![&me]).await?;
-        tx.removed.push(me);
+        const REMOVE: &str = "DELETE FROM instances WHERE id = $1";
+        let own_id = tx.own_id.to_owned();
+        tx.interrupt_runs(&own_id).await?;
+        tx.execute(REMOVE, values![&own_id]).await?;
+        tx.removed_instances.push(own_id);
         Ok(())
     }
 }

@@ -1,19 +1,23 @@
-//! The audit, and what was decided about tools.
+//! Audit entries and permanent decisions about tools.
 
 use async_trait::async_trait;
 use switchboard_domain::{AuditEntry, Principal};
 
-use crate::{database::values, error::Refusal, transaction::Transaction, writer::Write};
+use super::{
+    queue::{Refusal, Write},
+    transaction::Transaction,
+};
+use crate::database::values;
 
-pub(crate) struct Audit {
+pub(crate) struct AppendAudit {
     pub(crate) owner: Principal,
     pub(crate) entries: Vec<AuditEntry>,
 }
 
 #[async_trait]
-impl Write for Audit {
-    type Answer = ();
-    const WHAT: &'static str = "append to the audit";
+impl Write for AppendAudit {
+    type Output = ();
+    const OPERATION: &'static str = "append to the audit";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
         const ADD: &str = "INSERT INTO audit (tenant, person, at, run, entry, stored_us)
@@ -33,23 +37,23 @@ impl Write for Audit {
     }
 }
 
-pub(crate) struct KeepDecisions {
+pub(crate) struct StoreDecisions {
     pub(crate) owner: Principal,
     pub(crate) json: String,
-    pub(crate) before: Before,
+    pub(crate) expected: ExpectedDecisions,
 }
 
-/// What they must be now.
-pub(crate) enum Before {
-    Anything,
-    Nothing,
-    Exactly(String),
+/// The condition on the stored decisions for replacing them.
+pub(crate) enum ExpectedDecisions {
+    Any,
+    Missing,
+    Equal(String),
 }
 
 #[async_trait]
-impl Write for KeepDecisions {
-    type Answer = bool;
-    const WHAT: &'static str = "keep decisions";
+impl Write for StoreDecisions {
+    type Output = bool;
+    const OPERATION: &'static str = "store decisions";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<bool, Refusal> {
         const SET: &str = "INSERT INTO decisions (tenant, person, decisions) VALUES ($1, $2, $3)
@@ -59,11 +63,11 @@ impl Write for KeepDecisions {
         const REPLACE: &str = "UPDATE decisions SET decisions = $3
             WHERE tenant = $1 AND person = $2 AND decisions = $4";
         let mut values = values![&self.owner.tenant, &self.owner.user, &self.json];
-        let sql = match &self.before {
-            Before::Anything => SET,
-            Before::Nothing => ADD,
-            Before::Exactly(before) => {
-                values.extend(values![before]);
+        let sql = match &self.expected {
+            ExpectedDecisions::Any => SET,
+            ExpectedDecisions::Missing => ADD,
+            ExpectedDecisions::Equal(expected) => {
+                values.extend(values![expected]);
                 REPLACE
             }
         };

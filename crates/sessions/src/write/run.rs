@@ -1,4 +1,4 @@
-//! The life of a run.
+//! Starts, checkpoints and releases runs.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,22 +7,21 @@ use switchboard_domain::{Principal, RunRecord, RunState, Session, SessionId, Ses
 
 use super::{
     events::AppendEvents,
+    queue::{EventOrder, Refusal, Write},
     session::{busy, conflict, create, not_found},
+    transaction::Transaction,
 };
 use crate::{
-    database::{Rows, values},
-    error::Refusal,
-    read::{self, state_name},
-    transaction::Transaction,
-    writer::{Follows, Write},
+    database::{BatchStatement, DatabaseError, values},
+    rows::{RUN, StoredRun, state_name},
 };
 
 pub(crate) struct Begin {
     pub(crate) owner: Principal,
     pub(crate) run: RunRecord,
-    /// The wish of the run as it is stored.
-    pub(crate) wish: Option<String>,
-    /// Of the messages that are there, so many stay.
+    /// The parameters of the run in their stored form.
+    pub(crate) parameters: Option<String>,
+    /// Number of existing messages that stay.
     pub(crate) keep: u64,
     pub(crate) after: u64,
     pub(crate) messages: Vec<String>,
@@ -30,8 +29,8 @@ pub(crate) struct Begin {
 
 #[async_trait]
 impl Write for Begin {
-    type Answer = RunRecord;
-    const WHAT: &'static str = "begin a run";
+    type Output = RunRecord;
+    const OPERATION: &'static str = "begin a run";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<RunRecord, Refusal> {
         const EVENTS_BEFORE: &str = "SELECT r.events_before
@@ -52,65 +51,72 @@ impl Write for Begin {
         }
         let before = tx.row(EVENTS_BEFORE, values![session.key]).await?;
         let events_before = before.map_or(Ok(0), |row| row.count(0))?;
-        let begun = add(tx, run, session.key, events_before, self.wish.as_deref()).await?;
+        let begun = add(
+            tx,
+            run,
+            session.key,
+            events_before,
+            self.parameters.as_deref(),
+        )
+        .await?;
         if self.keep < session.messages {
-            session = tx.cut_messages(session, self.keep).await?;
+            session = tx.truncate_messages(session, self.keep).await?;
         }
         tx.add_messages(session, &self.messages).await?;
         Ok(begun)
     }
 }
 
-/// Makes a session and begins its first run.
+/// Creates a session and begins its first run.
 pub(crate) struct BeginSession {
     pub(crate) owner: Principal,
     pub(crate) session: Session,
     pub(crate) run: RunRecord,
-    /// The wish of the run as it is stored.
-    pub(crate) wish: Option<String>,
+    /// The parameters of the run in their stored form.
+    pub(crate) parameters: Option<String>,
     pub(crate) messages: Vec<String>,
 }
 
 #[async_trait]
 impl Write for BeginSession {
-    type Answer = RunRecord;
-    const WHAT: &'static str = "begin a session";
+    type Output = RunRecord;
+    const OPERATION: &'static str = "create a session";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<RunRecord, Refusal> {
         if self.run.session != self.session.id {
-            return Err(changed(&self.run.id, "it is to begin in another session").into());
+            return Err(run_conflict(&self.run.id, "it belongs to another session").into());
         }
         let key = create(tx, &self.owner, &self.session, self.messages.len()).await?;
-        let begun = add(tx, &self.run, key, 0, self.wish.as_deref()).await?;
+        let begun = add(tx, &self.run, key, 0, self.parameters.as_deref()).await?;
         tx.insert_messages(key, 0, &self.messages).await?;
         Ok(begun)
     }
 }
 
-/// Writes a run of this instance.
+/// Inserts a run of this instance.
 async fn add(
     tx: &mut Transaction<'_>,
     run: &RunRecord,
     session: i64,
     events_before: u64,
-    wish: Option<&str>,
+    parameters: Option<&str>,
 ) -> Result<RunRecord, Refusal> {
     const ADD: &str = "INSERT INTO runs (id, session, state, instance, model,
-        created_at, created_us, updated_at, events_before, wish)
+        created_at, created_us, updated_at, events_before, parameters)
         VALUES ($1, $2, 'running', $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING";
     let values = values![
         &run.id,
         session,
-        tx.me,
+        tx.own_id,
         &run.model,
         &run.created_at,
         tx.now.microseconds_of(&run.created_at),
         &tx.now.text,
         events_before,
-        wish,
+        parameters,
     ];
     if tx.execute(ADD, values).await? == 0 {
-        return Err(changed(&run.id, "another run has its id").into());
+        return Err(run_conflict(&run.id, "another run has its id").into());
     }
     Ok(RunRecord {
         state: RunState::Running,
@@ -118,7 +124,7 @@ async fn add(
         events_before,
         last_event: 0,
         outcome: None,
-        wish: run.wish.clone().filter(|wish| !wish.is_null()),
+        wish: run.wish.clone().filter(|it| !it.is_null()),
         ..run.clone()
     })
 }
@@ -130,11 +136,11 @@ pub(crate) struct Take {
 
 #[async_trait]
 impl Write for Take {
-    type Answer = RunRecord;
-    const WHAT: &'static str = "take up a run";
+    type Output = RunRecord;
+    const OPERATION: &'static str = "take a run";
 
-    fn follows_events(&self) -> Follows<'_> {
-        Follows::Run(&self.run)
+    fn event_order(&self) -> EventOrder<'_> {
+        EventOrder::AfterRun(&self.run)
     }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<RunRecord, Refusal> {
@@ -145,9 +151,9 @@ impl Write for Take {
             let run = self.run.clone();
             return Err(SessionStoreError::NoSuchRun { run }.into());
         };
-        // Until the end of the transaction nobody forgets its session, and with it the run.
-        let is_there = tx.session(&self.owner, &found.record.session).await?;
-        let found = match is_there {
+        // Locks the session, so that no other process deletes it and the run.
+        let session = tx.session(&self.owner, &found.record.session).await?;
+        let found = match session {
             Some(_) => self.find(tx).await?,
             None => None,
         };
@@ -157,10 +163,9 @@ impl Write for Take {
         };
         let record = found.record;
         match record.state {
-            RunState::Finished => return Err(changed(&self.run, "it is over").into()),
+            RunState::Finished => return Err(run_conflict(&self.run, "it is finished").into()),
             RunState::Running => {
-                // The claim of a dead instance goes before the run is locked: whoever is about to remove the
-                // same instance locks in this order.
+                // Removes a dead instance before it locks the run. All processes use this order.
                 let alive = match &found.instance {
                     Some(instance) => tx.is_alive(instance).await?,
                     None => true,
@@ -171,28 +176,28 @@ impl Write for Take {
             }
             RunState::Waiting | RunState::Interrupted => {}
         }
-        let values = values![&self.run, tx.me, &tx.now.text];
+        let values = values![&self.run, tx.own_id, &tx.now.text];
         if tx.execute(TAKE, values).await? == 0 {
-            // Another process was quicker.
+            // Another process took it first.
             return Err(busy(&record.session, record.id));
         }
         let taken = self.find(tx).await?;
-        let gone = || changed(&self.run, "its session was forgotten").into();
-        taken.map(|found| found.record).ok_or_else(gone)
+        let deleted = || run_conflict(&self.run, "its session was deleted").into();
+        taken.map(|found| found.record).ok_or_else(deleted)
     }
 }
 
 impl Take {
-    async fn find(&self, tx: &mut Transaction<'_>) -> Result<Option<read::FoundRun>, sqlx::Error> {
+    async fn find(&self, tx: &mut Transaction<'_>) -> Result<Option<StoredRun>, DatabaseError> {
         let values = values![&self.owner.tenant, &self.owner.user, &self.run];
-        let row = tx.row(read::RUN, values).await?;
-        row.map(|row| read::FoundRun::new(&row)).transpose()
+        let row = tx.row(RUN, values).await?;
+        row.map(|row| StoredRun::new(&row)).transpose()
     }
 }
 
 pub(crate) struct Save {
     pub(crate) run: String,
-    /// Appended before it.
+    /// Events to append first.
     pub(crate) events: Option<AppendEvents>,
     pub(crate) state: Arc<str>,
     pub(crate) from: u64,
@@ -201,37 +206,37 @@ pub(crate) struct Save {
 
 #[async_trait]
 impl Write for Save {
-    type Answer = ();
-    const WHAT: &'static str = "store the state of a run";
+    type Output = ();
+    const OPERATION: &'static str = "store the state of a run";
 
-    fn follows_events(&self) -> Follows<'_> {
-        Follows::Run(&self.run)
+    fn event_order(&self) -> EventOrder<'_> {
+        EventOrder::AfterRun(&self.run)
     }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
-        // What is there may be replaced from any of its positions on, or go on.
+        // The new messages replace stored ones from any stored position, or follow the last one.
         const STATE: &str = "INSERT INTO run_states (run, state, messages)
             SELECT r.key, $3, $5 FROM runs r WHERE r.id = $1 AND r.instance = $2
             AND $4 <= COALESCE((SELECT s.messages FROM run_states s WHERE s.run = r.key), 0)
             ON CONFLICT (run) DO UPDATE SET state = excluded.state, messages = excluded.messages
             RETURNING run";
-        const CUT: &str = "DELETE FROM run_messages WHERE run = $1 AND position >= $2";
+        const TRUNCATE: &str = "DELETE FROM run_messages WHERE run = $1 AND position >= $2";
         const TOUCH: &str = "UPDATE runs SET updated_at = $2 WHERE key = $1";
-        static ADD: LazyLock<Rows> = LazyLock::new(|| {
+        static ADD: LazyLock<BatchStatement> = LazyLock::new(|| {
             let add = "INSERT INTO run_messages (run, position, message) VALUES ";
-            Rows::new(add, 1, 3, "")
+            BatchStatement::new(add, 1, 3, "")
         });
         if let Some(events) = &self.events {
             events.apply(tx).await?;
         }
         let total = self.from + self.messages.len() as u64;
-        let values = values![&self.run, tx.me, &*self.state, self.from, total];
+        let values = values![&self.run, tx.own_id, &*self.state, self.from, total];
         let Some(row) = tx.row(STATE, values).await? else {
             let gap = format!("it has no message before position {}", self.from);
-            return Err(not_mine(tx, &self.run, &gap).await?.into());
+            return Err(refusal_of_run(tx, &self.run, &gap).await?.into());
         };
         let key = row.int(0)?;
-        tx.execute(CUT, values![key, self.from]).await?;
+        tx.execute(TRUNCATE, values![key, self.from]).await?;
         tx.insert(&ADD, key, self.from, &self.messages).await?;
         tx.execute(TOUCH, values![key, &tx.now.text]).await?;
         Ok(())
@@ -240,7 +245,7 @@ impl Write for Save {
 
 pub(crate) struct Release {
     pub(crate) run: String,
-    /// Appended before it.
+    /// Events to append first.
     pub(crate) events: Option<AppendEvents>,
     pub(crate) state: RunState,
     pub(crate) outcome: Option<String>,
@@ -250,11 +255,11 @@ pub(crate) struct Release {
 
 #[async_trait]
 impl Write for Release {
-    type Answer = ();
-    const WHAT: &'static str = "let go of a run";
+    type Output = ();
+    const OPERATION: &'static str = "release a run";
 
-    fn follows_events(&self) -> Follows<'_> {
-        Follows::Run(&self.run)
+    fn event_order(&self) -> EventOrder<'_> {
+        EventOrder::AfterRun(&self.run)
     }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
@@ -263,32 +268,34 @@ impl Write for Release {
             WHERE id = $1 AND instance = $2 RETURNING key, session";
         const SESSION: &str = "UPDATE sessions SET used_us = $2, messages = messages + $3
             WHERE key = $1 RETURNING messages, id";
-        const FORGET: [&str; 2] = [
+        const DELETE: [&str; 2] = [
             "DELETE FROM run_states WHERE run = $1",
             "DELETE FROM run_messages WHERE run = $1",
         ];
         if self.state == RunState::Running {
-            let reason = "a run that is let go of waits, is interrupted or over";
-            return Err(changed(&self.run, reason).into());
+            let reason = "a released run is waiting, interrupted or finished";
+            return Err(run_conflict(&self.run, reason).into());
         }
         if let Some(events) = &self.events {
             events.apply(tx).await?;
         }
         let values = values![
             &self.run,
-            tx.me,
+            tx.own_id,
             state_name(self.state),
             self.outcome.as_deref(),
             &tx.now.text,
         ];
         let Some(row) = tx.row(RELEASE, values).await? else {
-            return Err(not_mine(tx, &self.run, "it was let go of").await?.into());
+            return Err(refusal_of_run(tx, &self.run, "it was released")
+                .await?
+                .into());
         };
         let (key, session) = (row.int(0)?, row.int(1)?);
         let new = self.messages.len() as u64;
         let values = values![session, tx.now.microseconds, new];
         let Some(row) = tx.row(SESSION, values).await? else {
-            return Err(changed(&self.run, "its session was forgotten").into());
+            return Err(run_conflict(&self.run, "its session was deleted").into());
         };
         let before = row.count(0)?.saturating_sub(new);
         if before != self.after {
@@ -297,35 +304,35 @@ impl Write for Release {
         }
         tx.insert_messages(session, before, &self.messages).await?;
         if self.state == RunState::Finished {
-            for forget in FORGET {
-                tx.execute(forget, values![key]).await?;
+            for delete in DELETE {
+                tx.execute(delete, values![key]).await?;
             }
         }
         Ok(())
     }
 }
 
-/// Why something was not done to a run; `otherwise`, if this instance has it.
-pub(crate) async fn not_mine(
+/// Returns why a write to a run was refused. `otherwise` is the reason if this instance has the run.
+pub(crate) async fn refusal_of_run(
     tx: &mut Transaction<'_>,
     run: &str,
     otherwise: &str,
-) -> Result<SessionStoreError, sqlx::Error> {
+) -> Result<SessionStoreError, DatabaseError> {
     const FIND: &str = "SELECT state, instance FROM runs WHERE id = $1";
     let Some(row) = tx.row(FIND, values![run]).await? else {
         return Ok(SessionStoreError::NoSuchRun { run: run.into() });
     };
     let (state, instance) = (row.text(0)?, row.optional_text(1)?);
     let reason = match instance {
-        Some(instance) if instance == tx.me => otherwise,
-        Some(_) => "another process is at work on it",
-        None if state == "finished" => "it is over",
-        None => "this process let go of it, or was taken for dead",
+        Some(instance) if instance == tx.own_id => otherwise,
+        Some(_) => "another process executes it",
+        None if state == "finished" => "it is finished",
+        None => "this process released it or lost its lock",
     };
-    Ok(changed(run, reason))
+    Ok(run_conflict(run, reason))
 }
 
-pub(crate) fn changed(run: &str, reason: &str) -> SessionStoreError {
+pub(crate) fn run_conflict(run: &str, reason: &str) -> SessionStoreError {
     SessionStoreError::RunConflict {
         run: run.into(),
         reason: reason.into(),

@@ -3,12 +3,11 @@
 use async_trait::async_trait;
 use switchboard_domain::{Principal, Session, SessionId, SessionStoreError};
 
-use crate::{
-    database::values,
-    error::Refusal,
+use super::{
+    queue::{EventOrder, Refusal, Write},
     transaction::Transaction,
-    writer::{Follows, Write},
 };
+use crate::database::values;
 
 pub(crate) struct Create {
     pub(crate) owner: Principal,
@@ -17,15 +16,15 @@ pub(crate) struct Create {
 
 #[async_trait]
 impl Write for Create {
-    type Answer = ();
-    const WHAT: &'static str = "begin a session";
+    type Output = ();
+    const OPERATION: &'static str = "create a session";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
         create(tx, &self.owner, &self.session, 0).await.map(|_| ())
     }
 }
 
-/// Writes a session that is about to get so many messages; gives its key.
+/// Creates a session that counts `messages` messages, and returns its key.
 pub(crate) async fn create(
     tx: &mut Transaction<'_>,
     owner: &Principal,
@@ -61,8 +60,8 @@ pub(crate) struct Append {
 
 #[async_trait]
 impl Write for Append {
-    type Answer = u64;
-    const WHAT: &'static str = "append messages";
+    type Output = u64;
+    const OPERATION: &'static str = "append messages";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<u64, Refusal> {
         let Some(session) = tx.session(&self.owner, &self.id).await? else {
@@ -86,8 +85,8 @@ pub(crate) struct Rename {
 
 #[async_trait]
 impl Write for Rename {
-    type Answer = ();
-    const WHAT: &'static str = "rename a session";
+    type Output = ();
+    const OPERATION: &'static str = "rename a session";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
         const RENAME: &str = "UPDATE sessions SET title = $2 WHERE key = $1";
@@ -107,11 +106,11 @@ pub(crate) struct Delete {
 
 #[async_trait]
 impl Write for Delete {
-    type Answer = ();
-    const WHAT: &'static str = "forget a session";
+    type Output = ();
+    const OPERATION: &'static str = "delete a session";
 
-    fn follows_events(&self) -> Follows<'_> {
-        Follows::All
+    fn event_order(&self) -> EventOrder<'_> {
+        EventOrder::AfterAll
     }
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {

@@ -72,8 +72,9 @@ behaviours! {
         any_text_but_nul_is_kept,
         a_closed_store_refuses,
         the_key_of_ids_is_made_once,
-        a_newer_schema_is_refused,
-        an_older_schema_is_brought_up_to_date,
+        a_store_of_another_version_is_refused,
+        a_store_of_an_earlier_form_is_refused_and_unchanged,
+        a_store_of_version_1_is_read,
         an_id_with_nul_is_found_nowhere,
         several_open_a_new_store_at_once;
     runs:
@@ -107,8 +108,7 @@ behaviours! {
         new_ids_make_another_session,
         what_is_no_export_changes_nothing,
         what_is_nested_too_deeply_is_not_imported,
-        an_import_that_is_given_up_leaves_nothing,
-        an_import_of_a_dead_process_is_removed;
+        an_import_that_is_given_up_leaves_nothing;
 }
 
 #[allow(dead_code, reason = "the tests on the other database run them all")]

@@ -1,14 +1,11 @@
-use std::time::Duration;
-
 use futures_util::StreamExt as _;
 use serde_json::Value;
 use switchboard_domain::{
     Principal, RunSnapshot, RunState, RunStore as _, SessionId, SessionStore as _,
     SessionStoreError as Error, StoredEvent,
 };
-use switchboard_sessions::{ImportError, ImportIds, Retention, Store};
+use switchboard_sessions::{ImportError, ImportIds, Store};
 
-use super::sessions::raw;
 use super::{Place, at_work, events, fails, id, me, other, record, says, session, wish};
 
 /// Sessions with everything that there can be.
@@ -61,7 +58,8 @@ async fn import(store: &Store, text: &str, ids: ImportIds) -> Result<Vec<Session
 
 /// Without the time of the export.
 fn records(text: &str) -> Vec<Value> {
-    let mut records: Vec<Value> = serde_json::from_str(text).unwrap();
+    let records = text.lines().map(serde_json::from_str);
+    let mut records: Vec<Value> = records.map(Result::unwrap).collect();
     let header = records.remove(0);
     assert_eq!(header["header"]["format"], "switchboard-sessions");
     assert_eq!(header["header"]["version"], 1);
@@ -87,7 +85,7 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
     // To the byte, but for the time in the first line and the runs that were not over.
     let over = |text: &str| {
         let (_, body) = text.split_once('\n').unwrap();
-        let (over, _) = body.split_once(",{\"session\":{\"id\":\"w\"").unwrap();
+        let (over, _) = body.split_once("{\"session\":{\"id\":\"w\"").unwrap();
         over.to_owned()
     };
     assert_eq!(over(&first), over(&second));
@@ -180,7 +178,7 @@ pub(crate) async fn large_messages_are_moved(place: Place) {
         .unwrap();
     let pieces: Vec<_> = store.export(&me(), None).collect().await;
     let pieces: Vec<String> = pieces.into_iter().map(Result::unwrap).collect();
-    // The two short ones go together; a long one stands alone.
+    // Each message and each event is one line.
     let sizes: Vec<usize> = pieces.iter().map(String::len).collect();
     assert_eq!(
         sizes.iter().filter(|size| **size > SIZE).count(),
@@ -195,15 +193,12 @@ pub(crate) async fn large_messages_are_moved(place: Place) {
     assert_eq!(read, messages);
     let read = store.events(&other(), "r", 0, 9).await.unwrap();
     assert_eq!(read, events);
-    // In the same records, though they are stored in other rows now.
     let again = export(&store, &other(), None).await;
-    let lines = |text: &str| -> Vec<usize> { text.lines().map(str::len).collect() };
-    let events = |text: &str| -> Vec<String> {
-        let lines = text.lines().filter(|line| line.contains("\"events\":"));
+    let event_lines = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.contains("\"event\":"));
         lines.map(str::to_owned).collect()
     };
-    assert_eq!(events(&again), events(&text));
-    assert!(lines(&again).iter().all(|size| *size < SIZE + 200));
+    assert_eq!(event_lines(&again), event_lines(&text));
 }
 
 pub(crate) async fn an_export_of_one_session_holds_no_other(place: Place) {
@@ -356,7 +351,7 @@ pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
         fails!(refused, ImportError::Malformed { .. });
     }
     // A record left out, or twice.
-    let closing = lines.len() - 2;
+    let closing = lines.len() - 1;
     for at in 0..closing {
         for copies in [0, 2] {
             let mut changed = lines.clone();
@@ -369,17 +364,19 @@ pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
     let newer = text.replacen("\"version\":1", "\"version\":2", 1);
     let newer = newer.replace("\"run\":", "\"march\":");
     let refused = import(&store, &newer, ImportIds::Keep).await;
-    fails!(refused, ImportError::Newer { found: 2, known: 1 });
+    fails!(refused, ImportError::UnknownVersion { found: 2, known: 1 });
     for text in [
         "",
         "null",
-        "[]",
-        "[{}]",
-        "[{\"header\":{\"format\":\"x\",\"version\":1}}]",
+        "{}",
+        "{\"header\":{\"format\":\"x\",\"version\":1}}",
     ] {
         let refused = import(&store, text, ImportIds::Keep).await;
         fails!(refused, ImportError::Malformed { .. });
     }
+    let earlier = "[{\"header\":{\"format\":\"switchboard-sessions\",\"version\":1}}\n]";
+    let refused = import(&store, earlier, ImportIds::Keep).await.unwrap_err();
+    assert!(refused.to_string().contains("f008d49"), "{refused}");
     let no_message = text.replace("\"role\":\"user\"", "\"role\":\"nobody\"");
     let refused = import(&store, &no_message, ImportIds::Keep).await;
     fails!(refused, ImportError::Malformed { .. });
@@ -416,29 +413,4 @@ pub(crate) async fn an_import_that_is_given_up_leaves_nothing(place: Place) {
     // The id is free again after what was queued.
     store.create(&me(), &session("s")).await.unwrap();
     assert!(store.messages(&me(), &id("s"), 0).await.unwrap().is_empty());
-}
-
-pub(crate) async fn an_import_of_a_dead_process_is_removed(place: Place) {
-    let store = place.open().await;
-    // As a process leaves it that is killed in the middle of an import.
-    let instance = "INSERT INTO instances (id, lock_key, began_at) VALUES ('dead', 1, '')";
-    raw(&place, instance).await;
-    let staged = "INSERT INTO sessions (id, tenant, person, instance, title, created_at,
-            created_us, used_us, messages)
-        VALUES ('s', NULL, 'an import', 'dead', '', '', 0, 0, 0)";
-    raw(&place, staged).await;
-    // Nobody's, and no matter of retention.
-    assert!(store.list(&me(), 9).await.unwrap().is_empty());
-    let everything = Retention {
-        unused_for: Some(Duration::ZERO),
-        at_most: Some(0),
-        ..Retention::default()
-    };
-    assert_eq!(store.prune(&everything).await.unwrap().sessions, 0);
-    fails!(
-        store.create(&me(), &session("s")).await,
-        Error::Exists { .. }
-    );
-    place.open().await.close().await;
-    store.create(&me(), &session("s")).await.unwrap();
 }

@@ -1,13 +1,12 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use switchboard_domain::SessionStore as _;
 use switchboard_domain::{AuditEntry, Message, SessionStoreError as Error};
 use switchboard_domain::{Principal, RunSnapshot, RunState, RunStore as _, Session};
 use switchboard_sessions::{OpenError, Pruned, Retention, Store};
 
-use super::{Place, at_work, events, fails, id, me, other, record, says, session, wish};
+use super::{Place, at_work, events, fails, id, me, other, record, says, session};
 
 pub(crate) async fn sessions_are_listed_newest_first(place: Place) {
     let store = place.open().await;
@@ -350,48 +349,63 @@ pub(crate) async fn the_key_of_ids_is_made_once(place: Place) {
     assert_eq!(place.open().await.id_key().await.unwrap(), key);
 }
 
-pub(crate) async fn a_newer_schema_is_refused(place: Place) {
+pub(crate) async fn a_store_of_another_version_is_refused(place: Place) {
     place.open().await.close().await;
-    raw(&place, "UPDATE switchboard_schema SET version = 1000").await;
+    raw(&place, "UPDATE store_version SET version = 1000").await;
     let known = match Store::open(place.options.clone()).await {
-        Err(OpenError::Newer { found: 1000, known }) => known,
+        Err(OpenError::UnknownVersion { found: 1000, known }) => known,
         other => panic!("{other:?}"),
     };
-    // Nothing was changed.
-    let back = format!("UPDATE switchboard_schema SET version = {known}");
+    // The store is unchanged.
+    let back = format!("UPDATE store_version SET version = {known}");
     raw(&place, &back).await;
     place.open().await.close().await;
 }
 
-pub(crate) async fn an_older_schema_is_brought_up_to_date(place: Place) {
-    // As the first version made it, with a run that waits.
-    let first = if place.url.is_some() {
-        include_str!("../../schema/postgres/1.sql")
-    } else {
-        let folder = place.options.path().unwrap().parent().unwrap();
-        std::fs::create_dir_all(folder).unwrap();
-        include_str!("../../schema/sqlite/1.sql")
-    };
-    raw(&place, first).await;
-    raw(
-        &place,
-        "CREATE TABLE switchboard_schema (version BIGINT NOT NULL);
-        INSERT INTO switchboard_schema (version) VALUES (1);
-        INSERT INTO sessions (id, tenant, person, title, created_at, created_us, used_us, messages)
-            VALUES ('s', 'acme', 'ada', '', '', 0, 0, 0);
-        INSERT INTO runs (id, session, state, model, created_at, created_us, updated_at, events_before)
-            SELECT 'r', key, 'waiting', 'm', '', 0, '', 0 FROM sessions",
-    )
-    .await;
+pub(crate) async fn a_store_of_an_earlier_form_is_refused_and_unchanged(place: Place) {
+    if let Some(path) = place.options.path() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    }
+    let earlier = "CREATE TABLE switchboard_schema (version BIGINT NOT NULL);
+        INSERT INTO switchboard_schema (version) VALUES (3)";
+    raw(&place, earlier).await;
+    for _ in 0..2 {
+        let refused = Store::open(place.options.clone()).await.unwrap_err();
+        assert!(matches!(refused, OpenError::EarlierForm), "{refused:?}");
+        assert!(refused.to_string().contains("commit f008d49"), "{refused}");
+    }
+    // No table was added.
+    raw(&place, "CREATE TABLE sessions (id TEXT)").await;
+}
+
+pub(crate) async fn a_store_of_version_1_is_read(place: Place) {
+    place.open().await.close().await;
+    raw(&place, include_str!("../fixtures/version_1.sql")).await;
     let store = place.open().await;
-    let taken = store.take(&me(), "r").await.unwrap();
-    assert_eq!((taken.state, taken.wish), (RunState::Running, None));
-    store
-        .release("r", RunState::Finished, None, 0, &[])
-        .await
-        .unwrap();
-    let begun = store.begin(&me(), &record("q", "s"), 0, &[]).await.unwrap();
-    assert_eq!(begun.wish, Some(wish()));
+    let sessions = store.list(&me(), 9).await.unwrap();
+    assert_eq!(sessions.len(), 1);
+    assert_eq!((&*sessions[0].title, sessions[0].messages), ("A title", 2));
+    let messages = store.messages(&me(), &id("s"), 0).await.unwrap();
+    assert_eq!(*messages[0], Message::user("Hello?"));
+    assert_eq!(messages[1].text(), "Hi.");
+    let runs = store.runs(&me(), Some(&id("s")), 9).await.unwrap();
+    let states: Vec<_> = runs.iter().map(|run| (&*run.id, run.state)).collect();
+    assert_eq!(
+        states,
+        [("second", RunState::Waiting), ("first", RunState::Finished)]
+    );
+    assert_eq!(runs[0].wish, Some(serde_json::json!({"recipe": "careful"})));
+    let events = store.events(&me(), "first", 0, 9).await.unwrap();
+    assert_eq!((events.len(), &*events[1].json), (2, r#"{"seq":2}"#));
+    let snapshot = store.snapshot(&me(), "second").await.unwrap().unwrap();
+    assert_eq!(&*snapshot.state, r#"{"v":1}"#);
+    assert_eq!(*snapshot.messages[0], Message::user("Go on."));
+    let audit = store.audit_of(&me(), 9).await.unwrap();
+    assert_eq!(&*audit[0].json, r#"{"kind":"run"}"#);
+    let decisions = store.decisions(&me()).await.unwrap();
+    assert_eq!(decisions.as_deref(), Some(r#"{"tool":"allow"}"#));
+    let taken = store.take(&me(), "second").await.unwrap();
+    assert_eq!((taken.state, taken.events_before), (RunState::Running, 2));
 }
 
 /// An id that no database can hold is one that nobody has.
@@ -440,22 +454,30 @@ pub(crate) async fn an_id_with_nul_is_found_nowhere(place: Place) {
     fails!(store.save(no_run, &snapshot).await, Error::NoSuchRun { .. });
 }
 
-/// A statement past the store.
+/// Executes a statement without the store.
 pub(super) async fn raw(place: &Place, sql: &str) {
-    let sql = AssertSqlSafe(sql.to_owned());
-    if let Some(url) = &place.url {
-        let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
-        connection.execute(sql).await.unwrap();
-    } else {
-        let options = sqlx::sqlite::SqliteConnectOptions::new();
-        let options = options
-            .filename(place.options.path().unwrap())
-            .create_if_missing(true);
-        let mut connection = sqlx::SqliteConnection::connect_with(&options)
-            .await
-            .unwrap();
-        connection.execute(sql).await.unwrap();
-    }
+    let Some(path) = place.options.path() else {
+        return raw_postgres(place, sql).await;
+    };
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.busy_timeout(Duration::from_secs(5)).unwrap();
+    connection.execute_batch(sql).unwrap();
+}
+
+#[cfg(feature = "postgres")]
+async fn raw_postgres(place: &Place, sql: &str) {
+    use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
+    let url = place.url.as_ref().unwrap();
+    let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
+    connection
+        .execute(AssertSqlSafe(sql.to_owned()))
+        .await
+        .unwrap();
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn raw_postgres(_place: &Place, _sql: &str) {
+    panic!("the feature `postgres` is missing");
 }
 
 pub(crate) async fn several_open_a_new_store_at_once(place: Place) {

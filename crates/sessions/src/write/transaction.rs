@@ -1,21 +1,18 @@
-//! What an operation sees of the transaction that it is done in.
+//! The transaction in which a write is performed.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use switchboard_domain::{Message, Principal, SessionId, SessionStoreError};
+use switchboard_domain::{Principal, SessionId};
 
-use crate::{
-    database::{Connection, Row, Rows, Value, has_nul, values},
-    depth,
-    error::storage,
-    instance::Liveness,
+use crate::database::{
+    BatchStatement, Connection, DatabaseError, InstanceLocks, Row, Value, has_nul, values,
 };
 
 /// The time of a transaction.
 #[derive(Debug, Clone)]
 pub(crate) struct Now {
-    /// RFC 3339 in UTC, always with six digits behind the second: such texts sort by time.
+    /// RFC 3339 in UTC, always with six digits of the second, so that such texts sort by time.
     pub(crate) text: String,
     pub(crate) microseconds: i64,
 }
@@ -29,10 +26,9 @@ impl Now {
         }
     }
 
-    /// The same for a time that was given; a text that is no time sorts as now.
-    pub(crate) fn microseconds_of(&self, given: &str) -> i64 {
-        given
-            .parse::<Timestamp>()
+    /// Returns the microseconds of an RFC 3339 time; of now if the text is not a time.
+    pub(crate) fn microseconds_of(&self, time: &str) -> i64 {
+        time.parse::<Timestamp>()
             .map_or(self.microseconds, Timestamp::as_microsecond)
     }
 }
@@ -44,23 +40,23 @@ pub(crate) struct LockedSession {
     pub(crate) messages: u64,
 }
 
-/// A run that is not over.
+/// A run that is not finished.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedRun {
     pub(crate) id: String,
-    /// Who has it, if it is running.
+    /// The instance that has it, if it is running.
     pub(crate) instance: Option<String>,
 }
 
-/// A transaction of the writer. It is an operation's own until that is done; then it is kept or undone.
+/// A transaction of the writer. Each write has it alone until it returns.
 pub(crate) struct Transaction<'a> {
-    pub(crate) connection: &'a mut Connection,
-    pub(crate) liveness: &'a Liveness,
-    /// This instance.
-    pub(crate) me: &'a str,
+    pub(crate) connection: &'a mut dyn Connection,
+    pub(crate) locks: &'a dyn InstanceLocks,
+    /// The id of this instance.
+    pub(crate) own_id: &'a str,
     pub(crate) now: &'a Now,
-    /// The instances that were found dead.
-    pub(crate) removed: &'a mut Vec<String>,
+    /// Instances whose rows this transaction removes.
+    pub(crate) removed_instances: &'a mut Vec<String>,
 }
 
 impl Transaction<'_> {
@@ -68,7 +64,7 @@ impl Transaction<'_> {
         &mut self,
         sql: &'static str,
         values: Vec<Value<'_>>,
-    ) -> Result<u64, sqlx::Error> {
+    ) -> Result<u64, DatabaseError> {
         self.connection.execute(sql, values).await
     }
 
@@ -76,7 +72,7 @@ impl Transaction<'_> {
         &mut self,
         sql: &'static str,
         values: Vec<Value<'_>>,
-    ) -> Result<Option<Row>, sqlx::Error> {
+    ) -> Result<Option<Row>, DatabaseError> {
         self.connection.row(sql, values).await
     }
 
@@ -84,22 +80,20 @@ impl Transaction<'_> {
         &mut self,
         sql: &'static str,
         values: Vec<Value<'_>>,
-    ) -> Result<Vec<Row>, sqlx::Error> {
+    ) -> Result<Vec<Row>, DatabaseError> {
         self.connection.rows(sql, values).await
     }
 
-    /// Finds a session and locks it: what is read of it afterwards stays so. It counts as used.
+    /// Finds a session, locks its row until the end of the transaction, and marks it as used.
     pub(crate) async fn session(
         &mut self,
         owner: &Principal,
         id: &SessionId,
-    ) -> Result<Option<LockedSession>, sqlx::Error> {
+    ) -> Result<Option<LockedSession>, DatabaseError> {
         const LOCK: &str = "UPDATE sessions SET used_us = $4
             WHERE id = $1 AND tenant = $2 AND person = $3 RETURNING key, messages";
-        if [&id.0, &owner.tenant, &owner.user]
-            .into_iter()
-            .any(|text| has_nul(text))
-        {
+        let keys = [&id.0, &owner.tenant, &owner.user];
+        if keys.into_iter().any(|key| has_nul(key)) {
             return Ok(None);
         }
         let now = self.now.microseconds;
@@ -114,16 +108,16 @@ impl Transaction<'_> {
         .transpose()
     }
 
-    /// The run of a session that is not over; there is one at most.
+    /// Returns the unfinished run of a session. There is at most one.
     pub(crate) async fn unfinished(
         &mut self,
         session: i64,
-    ) -> Result<Option<Unfinished>, sqlx::Error> {
+    ) -> Result<Option<UnfinishedRun>, DatabaseError> {
         const FIND: &str =
             "SELECT id, instance FROM runs WHERE session = $1 AND state <> 'finished'";
         let row = self.row(FIND, values![session]).await?;
         row.map(|row| {
-            Ok(Unfinished {
+            Ok(UnfinishedRun {
                 id: row.text(0)?,
                 instance: row.optional_text(1)?,
             })
@@ -131,12 +125,12 @@ impl Transaction<'_> {
         .transpose()
     }
 
-    /// Writes messages behind those that a session has, and counts them.
+    /// Appends messages to a session and returns their number afterwards.
     pub(crate) async fn add_messages(
         &mut self,
         session: LockedSession,
         messages: &[String],
-    ) -> Result<u64, sqlx::Error> {
+    ) -> Result<u64, DatabaseError> {
         const COUNT: &str = "UPDATE sessions SET messages = $2 WHERE key = $1";
         let total = session.messages + messages.len() as u64;
         if !messages.is_empty() {
@@ -147,15 +141,15 @@ impl Transaction<'_> {
         Ok(total)
     }
 
-    /// Writes messages of a session, which are counted elsewhere.
+    /// Inserts messages of a session from position `from`. Does not change the session's count.
     pub(crate) async fn insert_messages(
         &mut self,
         session: i64,
         from: u64,
         messages: &[String],
-    ) -> Result<(), sqlx::Error> {
-        static ADD: LazyLock<Rows> = LazyLock::new(|| {
-            Rows::new(
+    ) -> Result<(), DatabaseError> {
+        static ADD: LazyLock<BatchStatement> = LazyLock::new(|| {
+            BatchStatement::new(
                 "INSERT INTO messages (session, position, message) VALUES ",
                 1,
                 3,
@@ -165,12 +159,12 @@ impl Transaction<'_> {
         self.insert(&ADD, session, from, messages).await
     }
 
-    /// Removes the messages of a session behind the first `keep` ones.
-    pub(crate) async fn cut_messages(
+    /// Removes all messages of a session except the first `keep`.
+    pub(crate) async fn truncate_messages(
         &mut self,
         session: LockedSession,
         keep: u64,
-    ) -> Result<LockedSession, sqlx::Error> {
+    ) -> Result<LockedSession, DatabaseError> {
         const CUT: &str = "DELETE FROM messages WHERE session = $1 AND position >= $2";
         const COUNT: &str = "UPDATE sessions SET messages = $2 WHERE key = $1";
         self.execute(CUT, values![session.key, keep]).await?;
@@ -184,18 +178,18 @@ impl Transaction<'_> {
     /// Inserts rows of (key, position, text).
     pub(crate) async fn insert(
         &mut self,
-        rows: &'static Rows,
+        statement: &'static BatchStatement,
         key: i64,
         from: u64,
         texts: &[String],
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<(), DatabaseError> {
         let mut position = from;
         let mut rest = texts;
         while !rest.is_empty() {
-            let (size, sql) = rows.fitting(rest.len());
-            let (now, later) = rest.split_at(size);
+            let (size, sql) = statement.at_most(rest.len());
+            let (batch, later) = rest.split_at(size);
             let mut parameters = Vec::with_capacity(size * 3);
-            for text in now {
+            for text in batch {
                 parameters.extend(values![key, position, text]);
                 position += 1;
             }
@@ -205,43 +199,24 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Whether an instance is alive. If it is not, its runs are interrupted from now on.
-    pub(crate) async fn is_alive(&mut self, instance: &str) -> Result<bool, sqlx::Error> {
-        if instance == self.me {
+    /// Returns whether an instance is alive. If it is dead, interrupts its runs.
+    pub(crate) async fn is_alive(&mut self, instance: &str) -> Result<bool, DatabaseError> {
+        if instance == self.own_id {
             return Ok(true);
         }
-        if !self
-            .liveness
-            .remove_if_dead(self.connection, instance)
-            .await?
-        {
-            return Ok(true);
+        let removed = self.locks.remove_if_dead(self.connection, instance).await?;
+        if removed {
+            self.interrupt_runs(instance).await?;
+            self.removed_instances.push(instance.to_owned());
         }
-        self.let_go(instance).await?;
-        self.removed.push(instance.to_owned());
-        Ok(false)
+        Ok(!removed)
     }
 
-    /// Takes its runs and unfinished imports from an instance.
-    pub(crate) async fn let_go(&mut self, instance: &str) -> Result<(), sqlx::Error> {
-        const RUNS: &str = "UPDATE runs SET state = 'interrupted', instance = NULL
+    /// Interrupts the runs of an instance.
+    pub(crate) async fn interrupt_runs(&mut self, instance: &str) -> Result<(), DatabaseError> {
+        const INTERRUPT: &str = "UPDATE runs SET state = 'interrupted', instance = NULL
             WHERE instance = $1 AND state = 'running'";
-        const IMPORTS: &str = "DELETE FROM sessions WHERE tenant IS NULL AND instance = $1";
-        self.execute(RUNS, values![instance]).await?;
-        self.execute(IMPORTS, values![instance]).await?;
+        self.execute(INTERRUPT, values![instance]).await?;
         Ok(())
     }
-}
-
-/// Messages as they are stored.
-pub(crate) fn texts(
-    operation: &'static str,
-    messages: &[Arc<Message>],
-) -> Result<Vec<String>, SessionStoreError> {
-    let texts = messages.iter().map(|message| {
-        let text = serde_json::to_string(message).map_err(|error| storage(operation, error))?;
-        depth::check("a message", &text)?;
-        Ok(text)
-    });
-    texts.collect()
 }

@@ -8,19 +8,19 @@ use switchboard_domain::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Durability, Store, StoreOptions};
+use crate::{Durability, Store, StoreOptions, database::sqlite::Sqlite};
 
-/// How many pages the file of SQLite may have: what is beyond that is a full disk to it. Enough for the tables and a
-/// few messages.
+/// Maximum number of pages of the file. A larger file is a full disk to SQLite. Enough for the
+/// tables and a few messages.
 const PAGES: &str = "90";
 
-/// Makes room on the disk.
+/// Raises the maximum number of pages.
 struct Room;
 
 #[async_trait]
 impl Write for Room {
-    type Answer = ();
-    const WHAT: &'static str = "make room";
+    type Output = ();
+    const OPERATION: &'static str = "make room";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
         let plenty = "PRAGMA max_page_count = 1000000";
@@ -31,13 +31,11 @@ impl Write for Room {
 /// A store on a disk that is almost full.
 async fn cramped() -> (Store, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let options = StoreOptions::sqlite(folder.path().join("sessions.db"))
-        .durability(Durability::ProcessCrash);
-    let mut place = Place::new(&options).unwrap();
-    if let Place::Sqlite { writer, .. } = &mut place {
-        *writer = writer.clone().pragma("max_page_count", PAGES);
-    }
-    let store = Store::open_at(place).await.unwrap();
+    let path = folder.path().join("sessions.db");
+    std::fs::write(&path, "").unwrap();
+    let database = Sqlite::new(path, Durability::ProcessCrash);
+    let database = database.with_pragma("max_page_count", PAGES);
+    let store = Store::open_database(Arc::new(database)).await.unwrap();
     for name in ["s", "t", "u"] {
         store.create(&me(), &session(name)).await.unwrap();
     }
@@ -107,7 +105,7 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged() {
     assert!(held > 0);
     assert!(said(&failure).contains("full"), "{}", said(&failure));
     for _ in 0..2 {
-        // The same again is refused again, and what is there can be read.
+        // The same write is refused again, and the stored messages can be read.
         let again = store.append(&me, &s, held, &says(20_000)).await;
         assert!(said(&again.unwrap_err()).contains("full"));
         assert_eq!(store.messages(&me, &s, 0).await.unwrap().len() as u64, held);
@@ -121,12 +119,12 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged() {
 }
 
 #[tokio::test]
-async fn who_fits_on_a_full_disk_does_not_fail_with_who_does_not() {
+async fn small_writes_succeed_on_a_disk_that_is_too_full_for_a_large_one() {
     let (store, _folder) = cramped().await;
     let me = me();
     let (s, u) = (SessionId("s".into()), SessionId("u".into()));
     let (large, small) = (says(1 << 20), says(10));
-    // All are queued before the writer looks: one transaction.
+    // All are queued before the writer starts: one transaction.
     let (first, large, renamed, second) = join4(
         store.append_events("r", &event(1)),
         store.append(&me, &s, 0, &large),
@@ -146,24 +144,21 @@ async fn who_fits_on_a_full_disk_does_not_fail_with_who_does_not() {
     store.close().await;
 }
 
-/// How many statements the writer has executed, with those of this transaction.
+/// Returns the number of executed statements, with those of this transaction.
 struct Statements;
 
 #[async_trait]
 impl Write for Statements {
-    type Answer = u64;
-    const WHAT: &'static str = "count";
+    type Output = u64;
+    const OPERATION: &'static str = "count";
 
     async fn apply(&self, tx: &mut Transaction<'_>) -> Result<u64, Refusal> {
-        let Connection::Sqlite(file) = tx.connection else {
-            return Ok(0);
-        };
-        Ok(file.statements)
+        Ok(tx.connection.statement_count())
     }
 }
 
 #[tokio::test]
-async fn a_run_is_few_statements() {
+async fn a_run_takes_few_statements() {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions::sqlite(folder.path().join("sessions.db"));
     let options = options.durability(Durability::ProcessCrash);
@@ -195,11 +190,11 @@ async fn a_run_is_few_statements() {
         }
         .unwrap();
         let now = store.queue().perform(Statements).await.unwrap();
-        // Counting is the end of a transaction and the beginning of one, and so is what began before.
+        // Three statements of the transactions that count.
         counts.push(now - before - 3);
         before = now;
     }
-    // Each with its BEGIN, whose instance it is, and COMMIT. Nobody needs a savepoint alone.
+    // With BEGIN, the check of the instance, and COMMIT. A single write needs no savepoint.
     assert_eq!(counts, [6, 8, 4, 9]);
     store.close().await;
 }

@@ -1,19 +1,17 @@
--- Version 1. The same tables as in schema/sqlite/1.sql, in PostgreSQL's words.
+-- Version 1 of the tables in PostgreSQL. sqlite.sql has the same tables.
 
--- The processes that have this database open. Whether one is alive is told by a lock, not by this row.
+-- The processes that have the store open. A lock shows whether one is alive, not its row.
 CREATE TABLE instances (
-    id       TEXT    NOT NULL PRIMARY KEY,
-    lock_key BIGINT  NOT NULL,
-    began_at TEXT    NOT NULL
+    id         TEXT    NOT NULL PRIMARY KEY,
+    lock_key   BIGINT  NOT NULL,
+    started_at TEXT    NOT NULL
 );
 
--- `tenant` is null while a session is being imported by `instance`: it is nobody's then. `person` is the import.
 CREATE TABLE sessions (
     key        BIGINT  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id         TEXT    NOT NULL UNIQUE,
-    tenant     TEXT,
+    tenant     TEXT    NOT NULL,
     person     TEXT    NOT NULL,
-    instance   TEXT,
     title      TEXT    NOT NULL,
     created_at TEXT    NOT NULL,
     -- Microseconds since 1970, for order and age.
@@ -31,7 +29,7 @@ CREATE TABLE messages (
     PRIMARY KEY (session, position)
 );
 
--- `instance` has the run while its state is `running`.
+-- `instance` has the run while its state is `running`. `parameters` is one JSON value.
 CREATE TABLE runs (
     key           BIGINT  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id            TEXT    NOT NULL UNIQUE,
@@ -44,6 +42,7 @@ CREATE TABLE runs (
     updated_at    TEXT    NOT NULL,
     events_before BIGINT  NOT NULL,
     outcome       TEXT,
+    parameters    TEXT,
     CHECK ((state = 'running') = (instance IS NOT NULL))
 );
 CREATE UNIQUE INDEX runs_unfinished ON runs (session) WHERE state <> 'finished';
@@ -60,7 +59,7 @@ CREATE TABLE run_events (
     PRIMARY KEY (run, last_seq)
 );
 
--- What an unfinished run needs to go on.
+-- The state and the conversation of an unfinished run.
 CREATE TABLE run_states (
     run      BIGINT  NOT NULL PRIMARY KEY REFERENCES runs (key) ON DELETE CASCADE,
     state    TEXT    NOT NULL,
@@ -73,7 +72,7 @@ CREATE TABLE run_messages (
     PRIMARY KEY (run, position)
 );
 
--- Outlives what it tells of.
+-- Audit entries stay when their session is deleted.
 CREATE TABLE audit (
     key       BIGINT  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant    TEXT    NOT NULL,
@@ -91,4 +90,10 @@ CREATE TABLE decisions (
     person    TEXT NOT NULL,
     decisions TEXT NOT NULL,
     PRIMARY KEY (tenant, person)
+);
+
+-- Secrets of the store itself: the key of session ids, created at its first use.
+CREATE TABLE secrets (
+    name  TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
 );

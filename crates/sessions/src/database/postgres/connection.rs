@@ -1,0 +1,156 @@
+//! One connection to a PostgreSQL server.
+
+use std::{future::Future, time::Duration};
+
+use async_trait::async_trait;
+use sqlx::{
+    Arguments as _, Column as _, Row as _, TypeInfo as _,
+    postgres::{PgArguments, PgConnection, PgRow},
+};
+use tokio::time::timeout;
+
+use super::CLOSE_TIMEOUT;
+use crate::database::{Cell, Connection, DatabaseError, DatabaseKind, FailureKind, Row, Value};
+
+pub(super) struct PostgresConnection {
+    connection: PgConnection,
+    /// Maximum time of one statement.
+    timeout: Duration,
+}
+
+impl PostgresConnection {
+    pub(super) fn new(connection: PgConnection, timeout: Duration) -> Self {
+        Self {
+            connection,
+            timeout,
+        }
+    }
+}
+
+#[async_trait]
+impl Connection for PostgresConnection {
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Postgres
+    }
+
+    async fn execute(
+        &mut self,
+        sql: &'static str,
+        values: Vec<Value<'_>>,
+    ) -> Result<u64, DatabaseError> {
+        let query = sqlx::query_with(sql, arguments(values)?);
+        let done = within(self.timeout, query.execute(&mut self.connection)).await?;
+        Ok(done.rows_affected())
+    }
+
+    async fn rows(
+        &mut self,
+        sql: &'static str,
+        values: Vec<Value<'_>>,
+    ) -> Result<Vec<Row>, DatabaseError> {
+        let query = sqlx::query_with(sql, arguments(values)?);
+        let rows = within(self.timeout, query.fetch_all(&mut self.connection)).await?;
+        rows.iter().map(row).collect()
+    }
+
+    async fn run(&mut self, sql: &'static str) -> Result<(), DatabaseError> {
+        let statements = sqlx::raw_sql(sql);
+        within(self.timeout, statements.execute(&mut self.connection)).await?;
+        Ok(())
+    }
+
+    async fn begin(&mut self) -> Result<(), DatabaseError> {
+        self.run("BEGIN").await
+    }
+
+    async fn roll_back(&mut self) -> Result<(), DatabaseError> {
+        let rolled_back = timeout(CLOSE_TIMEOUT, self.run("ROLLBACK")).await;
+        rolled_back.unwrap_or_else(|_| Err(DatabaseError::timed_out()))
+    }
+
+    async fn shrink(&mut self) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    async fn close(self: Box<Self>) {
+        // Every acknowledged write is committed, so an error has no effect.
+        let _ = timeout(CLOSE_TIMEOUT, sqlx::Connection::close(self.connection)).await;
+    }
+}
+
+/// Waits for a result, at most for `time`.
+pub(super) async fn within<T>(
+    time: Duration,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, DatabaseError> {
+    match timeout(time, work).await {
+        Ok(done) => done.map_err(failed),
+        Err(_) => Err(DatabaseError::timed_out()),
+    }
+}
+
+pub(super) fn arguments(values: Vec<Value<'_>>) -> Result<PgArguments, DatabaseError> {
+    let mut arguments = PgArguments::default();
+    for value in values {
+        value.check()?;
+        let added = match value {
+            Value::Int(number) => arguments.add(number),
+            Value::Text(text) => arguments.add(text.into_owned()),
+            Value::Null => arguments.add(None::<String>),
+        };
+        added.map_err(DatabaseError::other)?;
+    }
+    Ok(arguments)
+}
+
+pub(super) fn row(row: &PgRow) -> Result<Row, DatabaseError> {
+    let cells = row.columns().iter().map(|column| {
+        let at = column.ordinal();
+        let cell = match column.type_info().name() {
+            "INT8" => row
+                .try_get(at)
+                .map(|number: Option<i64>| number.map(Cell::Int)),
+            "TEXT" => row
+                .try_get(at)
+                .map(|text: Option<String>| text.map(Cell::Text)),
+            _ => return Ok(Cell::Other),
+        };
+        Ok(cell.map_err(failed)?.unwrap_or(Cell::Null))
+    });
+    cells.collect::<Result<_, _>>().map(Row)
+}
+
+pub(super) fn failed(error: sqlx::Error) -> DatabaseError {
+    DatabaseError::new(kind(&error), error)
+}
+
+/// Returns what a failure means. Codes are at
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+fn kind(error: &sqlx::Error) -> FailureKind {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::WorkerCrashed => FailureKind::ConnectionLost,
+        sqlx::Error::PoolTimedOut => FailureKind::Overloaded,
+        sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. } => FailureKind::Unreadable,
+        sqlx::Error::Database(error) => match error.code().as_deref() {
+            // Idle-in-transaction and transaction time-outs.
+            Some("25P03" | "25P04") => FailureKind::ConnectionLost,
+            // Serialization failure and deadlock.
+            Some("40001" | "40P01") => FailureKind::Conflict,
+            // Lock not available.
+            Some("55P03") => FailureKind::Locked,
+            // Read-only transaction.
+            Some("25006") => FailureKind::Overloaded,
+            // Connection exceptions, and a server that shuts down.
+            Some(code) if code.starts_with("08") || code.starts_with("57P") => {
+                FailureKind::ConnectionLost
+            }
+            // Insufficient resources.
+            Some(code) if code.starts_with("53") => FailureKind::Overloaded,
+            _ => FailureKind::Other,
+        },
+        _ => FailureKind::Other,
+    }
+}

@@ -1,0 +1,135 @@
+//! Locks of instances as locked files. The operating system releases them when the process ends.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use super::files::{create_private_folder, private};
+use crate::database::{
+    Connection, Database, DatabaseError, FailureKind, InstanceClaim, InstanceLocks, values,
+};
+
+pub(super) struct FileLocks {
+    folder: PathBuf,
+    own: Mutex<Option<(String, File)>>,
+}
+
+impl FileLocks {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            own: Mutex::new(None),
+        }
+    }
+
+    fn create(&self, id: &str) -> io::Result<File> {
+        create_private_folder(&self.folder)?;
+        // The file gets its name after it is locked, so that no other process finds it unlocked.
+        let unnamed = self.folder.join(format!(".{id}"));
+        let file = private(OpenOptions::new().write(true).create_new(true)).open(&unnamed)?;
+        let locked = file.try_lock().map_err(io::Error::from);
+        locked
+            .and_then(|()| fs::rename(&unnamed, self.path(id)))
+            .inspect_err(|_| {
+                // A file that cannot be removed has a unique name and no effect.
+                let _ = fs::remove_file(&unnamed);
+            })?;
+        Ok(file)
+    }
+
+    fn is_unlocked(&self, id: &str) -> io::Result<bool> {
+        if self.own().as_ref().is_some_and(|(own, _)| own == id) {
+            return Ok(false);
+        }
+        let file = match File::open(self.path(id)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        // A shared lock, because two processes may check at the same time.
+        match file.try_lock_shared() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        self.folder.join(id)
+    }
+
+    fn own(&self) -> MutexGuard<'_, Option<(String, File)>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl InstanceLocks for FileLocks {
+    async fn claim(&self) -> Result<InstanceClaim, DatabaseError> {
+        let id = Uuid::now_v7().to_string();
+        let file = self.create(&id).map_err(failed)?;
+        let before = self.own().replace((id.clone(), file));
+        if let Some((before, _)) = before {
+            self.sweep(&before);
+        }
+        Ok(InstanceClaim { id, lock_key: 0 })
+    }
+
+    fn own_id(&self) -> Option<String> {
+        self.own().as_ref().map(|(id, _)| id.clone())
+    }
+
+    async fn is_dead(&self, _database: &dyn Database, id: &str) -> Result<bool, DatabaseError> {
+        self.is_unlocked(id).map_err(failed)
+    }
+
+    async fn remove_if_dead(
+        &self,
+        connection: &mut dyn Connection,
+        id: &str,
+    ) -> Result<bool, DatabaseError> {
+        const REMOVE: &str = "DELETE FROM instances WHERE id = $1";
+        // No instance starts or ends during this transaction.
+        let is_dead = self.is_unlocked(id).map_err(failed)?;
+        if is_dead {
+            connection.execute(REMOVE, values![id]).await?;
+        }
+        Ok(is_dead)
+    }
+
+    fn sweep(&self, id: &str) {
+        // A file that cannot be removed is found dead again.
+        let _ = fs::remove_file(self.path(id));
+    }
+
+    fn sweep_all(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let id = name.to_str().filter(|name| !name.starts_with('.'));
+            if let Some(id) = id
+                && matches!(self.is_unlocked(id), Ok(true))
+            {
+                self.sweep(id);
+            }
+        }
+    }
+
+    fn check_soon(&self) {}
+
+    fn release(&self) {
+        *self.own() = None;
+    }
+}
+
+fn failed(error: io::Error) -> DatabaseError {
+    DatabaseError::new(FailureKind::ConnectionLost, error)
+}

@@ -1,0 +1,174 @@
+//! Stores in a SQLite file.
+
+mod connection;
+mod file_locks;
+mod files;
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::{
+    sync::Semaphore,
+    task::spawn_blocking,
+    time::{Instant, sleep, timeout},
+};
+
+use self::{connection::SqliteConnection, file_locks::FileLocks};
+use super::{Connection, Database, DatabaseError, FailureKind, InstanceLocks, Row, Value};
+use crate::options::{DEFAULT_TIMEOUT, Durability};
+
+pub(crate) use files::create_private_file;
+
+/// Maximum wait of a statement for the lock of another process that writes.
+///
+/// Transactions take milliseconds. A client of the HTTP server waits for this, so it is short. Runs
+/// in progress try again.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Interval of attempts to open a file that another process creates.
+const OPEN_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Maximum number of connections that read.
+const MAX_READERS: usize = 4;
+
+/// Maximum wait for a connection that reads.
+const READER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A SQLite file.
+pub(crate) struct Sqlite {
+    path: PathBuf,
+    pragmas: Vec<(&'static str, &'static str)>,
+    locks: FileLocks,
+    /// Bounds the number of connections that read.
+    reader_permits: Semaphore,
+    idle_readers: Mutex<Vec<SqliteConnection>>,
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Sqlite").field(&self.path).finish()
+    }
+}
+
+impl Sqlite {
+    pub(crate) fn new(path: PathBuf, durability: Durability) -> Self {
+        let synchronous = match durability {
+            Durability::PowerLoss => "FULL",
+            Durability::ProcessCrash => "NORMAL",
+        };
+        let pragmas = vec![
+            // Allows `shrink`. Takes effect only before the first table and before WAL mode.
+            ("auto_vacuum", "INCREMENTAL"),
+            ("journal_mode", "WAL"),
+            ("foreign_keys", "ON"),
+            ("synchronous", synchronous),
+            // Without a limit, the log keeps its size after a large transaction.
+            ("journal_size_limit", "67108864"),
+        ];
+        Self {
+            locks: FileLocks::new(files::lock_folder(&path)),
+            path,
+            pragmas,
+            reader_permits: Semaphore::new(MAX_READERS),
+            idle_readers: Mutex::new(Vec::new()),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_pragma(mut self, name: &'static str, value: &'static str) -> Self {
+        self.pragmas.push((name, value));
+        self
+    }
+
+    fn idle_readers(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {
+        self.idle_readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a connection that reads.
+    async fn reader(&self) -> Result<SqliteConnection, DatabaseError> {
+        let path = self.path.clone();
+        blocking(move || SqliteConnection::open_read_only(&path, BUSY_TIMEOUT)).await
+    }
+}
+
+#[async_trait]
+impl Database for Sqlite {
+    /// Blocks the thread. SQLite does not wait if two processes set WAL mode on a new file at the
+    /// same time, so this tries again.
+    async fn connect(&self) -> Result<Box<dyn Connection>, DatabaseError> {
+        let deadline = Instant::now() + BUSY_TIMEOUT;
+        loop {
+            let opened = SqliteConnection::open(&self.path, &self.pragmas, BUSY_TIMEOUT);
+            match opened {
+                Err(error) if error.is(FailureKind::Locked) && Instant::now() < deadline => {
+                    sleep(OPEN_INTERVAL).await;
+                }
+                opened => return Ok(Box::new(opened?)),
+            }
+        }
+    }
+
+    async fn read(
+        &self,
+        sql: &'static str,
+        values: Vec<Value<'_>>,
+    ) -> Result<Vec<Row>, DatabaseError> {
+        if values.iter().any(Value::cannot_be_stored) {
+            return Ok(Vec::new());
+        }
+        let permit = timeout(READER_TIMEOUT, self.reader_permits.acquire()).await;
+        let Ok(permit) = permit else {
+            let cause = "all connections that read are in use";
+            return Err(DatabaseError::new(FailureKind::Overloaded, cause));
+        };
+        let _permit = permit.map_err(|_| DatabaseError::other("the store is closed"))?;
+        let idle = self.idle_readers().pop();
+        let mut reader = match idle {
+            Some(reader) => reader,
+            None => self.reader().await?,
+        };
+        let values: Vec<Value<'static>> = values.into_iter().map(Value::into_owned).collect();
+        let read = move || Ok((reader.query(sql, &values), reader));
+        let (rows, reader) = blocking(read).await?;
+        self.idle_readers().push(reader);
+        rows
+    }
+
+    async fn snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError> {
+        let mut reader = self.reader().await?;
+        let begun = move || {
+            // A read begins the transaction.
+            reader.run_batch("BEGIN; SELECT version FROM store_version")?;
+            Ok(reader)
+        };
+        Ok(Box::new(blocking(begun).await?))
+    }
+
+    async fn close(&self) {
+        self.reader_permits.close();
+        // A reader in use returns to `idle_readers` and closes with the store.
+        self.idle_readers().clear();
+    }
+
+    fn transaction_timeout(&self) -> Duration {
+        DEFAULT_TIMEOUT
+    }
+
+    fn locks(&self) -> &dyn InstanceLocks {
+        &self.locks
+    }
+}
+
+/// Runs a blocking function on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DatabaseError> + Send + 'static,
+) -> Result<T, DatabaseError> {
+    spawn_blocking(work).await.map_err(DatabaseError::other)?
+}

@@ -1,0 +1,133 @@
+use std::borrow::Cow;
+
+use super::error::DatabaseError;
+
+/// A parameter of a statement.
+#[derive(Debug, Clone)]
+pub(crate) enum Value<'a> {
+    Int(i64),
+    Text(Cow<'a, str>),
+    Null,
+}
+
+impl Value<'_> {
+    pub(crate) fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Int(number) => Value::Int(number),
+            Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Self::Null => Value::Null,
+        }
+    }
+
+    /// Returns whether no row can contain the value.
+    pub(crate) fn cannot_be_stored(&self) -> bool {
+        matches!(self, Self::Text(text) if has_nul(text))
+    }
+
+    /// Checks that the value can be stored.
+    ///
+    /// PostgreSQL has no text with the character NUL. SQLite does, but both must behave the same.
+    pub(crate) fn check(&self) -> Result<(), DatabaseError> {
+        if self.cannot_be_stored() {
+            let cause = "text with the character NUL cannot be stored";
+            return Err(DatabaseError::other(cause));
+        }
+        Ok(())
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+impl<'a> From<&'a String> for Value<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+impl<'a> From<Option<&'a str>> for Value<'a> {
+    fn from(text: Option<&'a str>) -> Self {
+        text.map_or(Self::Null, Self::from)
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<u64> for Value<'_> {
+    fn from(number: u64) -> Self {
+        Self::Int(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+/// Returns whether a text contains the character NUL, so that it cannot be stored.
+pub(crate) fn has_nul(text: &str) -> bool {
+    text.contains('\0')
+}
+
+/// Returns the parameters of a statement as a vector.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::database::Value::from($value)),*] };
+}
+pub(crate) use values;
+
+/// A row of a result.
+#[derive(Debug)]
+pub(crate) struct Row(pub(crate) Vec<Cell>);
+
+/// A value of a row.
+#[derive(Debug)]
+pub(crate) enum Cell {
+    Int(i64),
+    Text(String),
+    Null,
+    /// A value of a type that this crate does not store.
+    Other,
+}
+
+impl Row {
+    pub(crate) fn int(&self, column: usize) -> Result<i64, DatabaseError> {
+        match self.0.get(column) {
+            Some(Cell::Int(number)) => Ok(*number),
+            other => Err(wrong_type(column, "an integer", other)),
+        }
+    }
+
+    /// Returns an integer that is a number of things.
+    pub(crate) fn count(&self, column: usize) -> Result<u64, DatabaseError> {
+        Ok(u64::try_from(self.int(column)?).unwrap_or(0))
+    }
+
+    pub(crate) fn text(&self, column: usize) -> Result<String, DatabaseError> {
+        match self.0.get(column) {
+            Some(Cell::Text(text)) => Ok(text.clone()),
+            other => Err(wrong_type(column, "text", other)),
+        }
+    }
+
+    pub(crate) fn optional_text(&self, column: usize) -> Result<Option<String>, DatabaseError> {
+        match self.0.get(column) {
+            Some(Cell::Null) => Ok(None),
+            _ => self.text(column).map(Some),
+        }
+    }
+}
+
+fn wrong_type(column: usize, expected: &str, found: Option<&Cell>) -> DatabaseError {
+    let found = match found {
+        Some(Cell::Int(_)) => "an integer",
+        Some(Cell::Text(_)) => "text",
+        Some(Cell::Null) => "null",
+        Some(Cell::Other) => "another type",
+        None => "no such column",
+    };
+    DatabaseError::unreadable(format!(
+        "column {column}: expected {expected}, found {found}"
+    ))
+}

@@ -1,0 +1,101 @@
+//! Limits on the size and nesting of stored documents.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use switchboard_domain::{
+    MAX_DOCUMENT_DEPTH, MAX_JSON_DEPTH, MOST_WISH_BYTES, Message, SessionStoreError, check_depth,
+    check_document_depth,
+};
+
+const RUN_PARAMETERS: &str = "the parameters of a run";
+
+/// Checks that a document can be read again.
+pub(crate) fn check_nesting(what: &'static str, json: &str) -> Result<(), SessionStoreError> {
+    let checked = check_document_depth(json.as_bytes());
+    checked.map_err(|_| too_deep(what, MAX_DOCUMENT_DEPTH))
+}
+
+/// Returns messages in their stored form.
+pub(crate) fn message_texts(
+    operation: &'static str,
+    messages: &[Arc<Message>],
+) -> Result<Vec<String>, SessionStoreError> {
+    let texts = messages.iter().map(|message| {
+        let text = serde_json::to_string(message).map_err(|error| SessionStoreError::Storage {
+            operation,
+            source: error.into(),
+        })?;
+        check_nesting("a message", &text)?;
+        Ok(text)
+    });
+    texts.collect()
+}
+
+/// Returns the parameters of a run in their stored form. `null` counts as none.
+pub(crate) fn parameters_text(
+    parameters: Option<&Value>,
+) -> Result<Option<String>, SessionStoreError> {
+    let Some(parameters) = parameters.filter(|parameters| !parameters.is_null()) else {
+        return Ok(None);
+    };
+    check_depth(parameters).map_err(|_| too_deep(RUN_PARAMETERS, MAX_JSON_DEPTH))?;
+    let text = parameters.to_string();
+    if text.len() > MOST_WISH_BYTES {
+        return Err(SessionStoreError::TooLarge {
+            what: RUN_PARAMETERS,
+            actual: text.len().try_into().unwrap_or(u64::MAX),
+            most: MOST_WISH_BYTES.try_into().unwrap_or(u64::MAX),
+            unit: "bytes",
+        });
+    }
+    Ok(Some(text))
+}
+
+/// Returns the error for more than `max` levels. The actual number is not counted.
+fn too_deep(what: &'static str, max: usize) -> SessionStoreError {
+    let most = max.try_into().unwrap_or(u64::MAX);
+    SessionStoreError::TooLarge {
+        what,
+        actual: most.saturating_add(1),
+        most,
+        unit: "levels",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(json!(1), |inner, _| json!([inner]))
+    }
+
+    #[test]
+    fn large_parameters_are_refused_with_their_size() {
+        let long = |bytes: usize| json!("x".repeat(bytes - 2));
+        let stored = parameters_text(Some(&long(MOST_WISH_BYTES)));
+        assert_eq!(stored.unwrap().unwrap().len(), MOST_WISH_BYTES);
+        let refused = parameters_text(Some(&long(MOST_WISH_BYTES + 1))).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the parameters of a run have 65537 bytes, and 65536 are kept at most"
+        );
+        assert!(parameters_text(Some(&nested(MAX_JSON_DEPTH))).is_ok());
+        let refused = parameters_text(Some(&nested(MAX_JSON_DEPTH + 1))).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the parameters of a run have 65 levels, and 64 are kept at most"
+        );
+    }
+
+    #[test]
+    fn null_parameters_are_not_stored() {
+        assert_eq!(parameters_text(None).unwrap(), None);
+        assert_eq!(parameters_text(Some(&Value::Null)).unwrap(), None);
+        let empty = parameters_text(Some(&json!({}))).unwrap();
+        assert_eq!(empty.as_deref(), Some("{}"));
+    }
+}

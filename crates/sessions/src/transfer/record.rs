@@ -1,0 +1,40 @@
+//! The format of an export: one [`Record`] per line.
+//!
+//! The header is the first record and the end is the last one, so that a truncated file is noticed.
+//! The records of a session follow it, and so do the records of a run. Messages, events and states
+//! are in the export byte for byte as they are stored.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use switchboard_domain::{RunRecord, Session};
+
+pub(super) const VERSION: u64 = 1;
+
+pub(super) const FORMAT: &str = "switchboard-sessions";
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Record {
+    Header {
+        format: String,
+        version: u64,
+        /// RFC 3339 in UTC.
+        exported_at: String,
+    },
+    Session(Session),
+    /// The next message of the session.
+    Message(Box<RawValue>),
+    Run(RunRecord),
+    /// The next event of the run.
+    Event(Box<RawValue>),
+    /// The state of an unfinished run, and the number of messages in its conversation.
+    State {
+        messages: u64,
+        state: Box<RawValue>,
+    },
+    /// The next message in the conversation of an unfinished run.
+    RunMessage(Box<RawValue>),
+    End {
+        sessions: u64,
+    },
+}
