@@ -217,7 +217,6 @@ async fn export(sessions: &Sessions, owner: &Principal, id: Option<&str>) -> Res
         let piece = piece.map_err(Failure::run)?;
         out.write_all(piece.as_bytes()).map_err(Failure::run)?;
     }
-    out.write_all(b"\n").map_err(Failure::run)?;
     out.flush().map_err(Failure::run)
 }
 

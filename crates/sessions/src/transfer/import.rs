@@ -56,7 +56,10 @@ impl Store {
                 break;
             }
             import.line += 1;
-            import.record(line.trim_end())?;
+            let line = line.trim();
+            if !line.is_empty() {
+                import.record(line)?;
+            }
         }
         if !import.is_complete {
             return Err(import.malformed("the end is missing"));
