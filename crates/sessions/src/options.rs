@@ -22,6 +22,10 @@ pub struct StoreOptions {
 pub(crate) enum Location {
     Sqlite(PathBuf),
     /// The whole URL is secret, since it has more than one place for a password.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "only the driver reads it")
+    )]
     Postgres(String),
 }
 

@@ -476,8 +476,9 @@ async fn raw_postgres(place: &Place, sql: &str) {
 }
 
 #[cfg(not(feature = "postgres"))]
-async fn raw_postgres(_place: &Place, _sql: &str) {
-    panic!("the feature `postgres` is missing");
+#[allow(clippy::unused_async, reason = "as with the feature")]
+async fn raw_postgres(place: &Place, _sql: &str) {
+    panic!("{:?} needs the feature `postgres`", place.url);
 }
 
 pub(crate) async fn several_open_a_new_store_at_once(place: Place) {
