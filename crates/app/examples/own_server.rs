@@ -11,7 +11,7 @@ use switchboard_orchestration::{
     Agent,
     tools::functions::{Function, FunctionTools, schemars},
 };
-use switchboard_providers_offline::OfflinePlanner;
+use switchboard_providers_offline::DemoModel;
 use switchboard_server::{
     Engine, ModelInfo, RecipeInfo, Server, ServerOptions, Shutdown, Wish, WishError,
 };
@@ -73,7 +73,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Else the offline planner asks before it calls the function.
     let tools = FunctionTools::new().with_function(weather.read_only());
     let engine = Weather {
-        model: Arc::new(OfflinePlanner::new()),
+        model: Arc::new(DemoModel::new()),
         tools: Arc::new(tools),
     };
     let store = Arc::new(Store::open(StoreOptions::sqlite("own_server.db")).await?);

@@ -23,7 +23,6 @@ use switchboard_orchestration::{
     persistence::{KeptEnd, TakenRun},
     tools::arguments::Validators,
 };
-use switchboard_providers_offline::{self as offline, OfflinePlanner};
 use uuid::Uuid;
 
 use super::{
@@ -225,7 +224,7 @@ async fn carry_out(
     // Now, and not when something is first waited for.
     tokio::task::yield_now().await;
     let model = plan.chosen.model.id().clone();
-    prepare(&model, &start);
+    prepare();
     let (audit, decisions) = match remembered(context) {
         Ok(read) => read,
         Err(failure) => {
@@ -278,15 +277,7 @@ fn remembered(context: &Context) -> Result<(AuditLog, KeptDecisions), Failure> {
 }
 
 /// Does what the first call of a model and a tool would wait for, while the servers start and nothing else is to be done.
-fn prepare(model: &ModelId, start: &Start) {
-    let question = match start {
-        Start::Question(question) | Start::InSession(_, _, question, _)
-            if &*model.provider == offline::PROVIDER =>
-        {
-            Some(question.clone())
-        }
-        _ => None,
-    };
+fn prepare() {
     // No thread of the runtime, which would wait for it at the end. Where there can be none, it is done when it is needed.
     let _ = thread::Builder::new()
         .name("prepare".to_owned())
@@ -294,9 +285,6 @@ fn prepare(model: &ModelId, start: &Start) {
             #[cfg(target_os = "linux")]
             let_servers_go_first();
             Validators::prepare();
-            if let Some(question) = question {
-                OfflinePlanner::prepare(&question);
-            }
         });
 }
 

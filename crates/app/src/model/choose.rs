@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use switchboard_domain::{ChatModel, ModelError};
-use switchboard_providers_offline::OfflinePlanner;
+use switchboard_providers_offline::DemoModel;
 
 use super::{Provider, Providers, Readiness};
 use switchboard_domain::nearest::{did_you_mean, nearest};
@@ -121,7 +121,7 @@ impl Providers {
             });
         }
         Ok(Chosen {
-            model: Arc::new(OfflinePlanner::new()),
+            model: Arc::new(DemoModel::new()),
             because: Because::NothingElse,
         })
     }

@@ -9,7 +9,7 @@ use switchboard_providers_common::{TextCalls, text_tool_calls::RecoveryForms};
 use switchboard_providers_gemini::{
     self as gemini, GeminiClient, GeminiConfig, ProviderConfig as _,
 };
-use switchboard_providers_offline::OfflinePlanner;
+use switchboard_providers_offline::DemoModel;
 use switchboard_providers_ollama::{self as ollama, OllamaClient, OllamaConfig, ToolsByPrompt};
 use switchboard_providers_openai::{self as openai, OpenAiClient, OpenAiConfig, Profile};
 
@@ -171,7 +171,7 @@ impl Client {
             Self::Responses(client) => Arc::new(client.responses_model(name)),
             Self::Gemini(client) => Arc::new(client.model(name)),
             Self::Ollama(client) => Arc::new(client.model_as_shown(name).await?),
-            Self::Offline => Arc::new(OfflinePlanner::new()),
+            Self::Offline => Arc::new(DemoModel::new()),
         })
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelError, ModelId};
 use switchboard_providers_common::catalog;
-use switchboard_providers_offline::{self as offline, OfflinePlanner};
+use switchboard_providers_offline::{self as offline, DemoModel};
 
 use super::{
     client::{self, Client},
@@ -336,7 +336,7 @@ impl Provider {
     fn capabilities(&self, model: &str) -> ModelCapabilities {
         match &self.entry {
             Some(entry) => client::capabilities(entry, model),
-            None => OfflinePlanner::new().capabilities().clone(),
+            None => DemoModel::new().capabilities().clone(),
         }
     }
 }

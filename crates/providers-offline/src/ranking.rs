@@ -1,0 +1,76 @@
+//! Ranks tools by the words that they share with a question.
+
+use std::{collections::HashSet, sync::Arc};
+
+use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
+use switchboard_domain::ToolDefinition;
+
+use crate::{schema::parameters, text::stems};
+
+/// The share of a question's words that a tool has to contain, without a forced tool choice.
+const MIN_COVERAGE: f64 = 0.3;
+
+/// How often the words of a tool's name count, compared with its description.
+const NAME_WEIGHT: usize = 3;
+
+/// Splits documents that are stems joined by spaces.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spaces;
+
+impl Tokenizer for Spaces {
+    fn tokenize(&self, text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+/// Returns the tools that share words with the question, the best match first.
+pub(crate) fn rank<'a>(
+    question: &str,
+    tools: &'a [Arc<ToolDefinition>],
+) -> Vec<&'a Arc<ToolDefinition>> {
+    let documents: Vec<String> = tools.iter().map(|tool| document(tool)).collect();
+    let corpus: Vec<&str> = documents.iter().map(String::as_str).collect();
+    let embedder: Embedder<u64, Spaces> =
+        EmbedderBuilder::with_tokenizer_and_fit_to_corpus(Spaces, &corpus).build();
+    let mut scorer = Scorer::<usize, u64>::new();
+    for (index, document) in documents.iter().enumerate() {
+        scorer.upsert(&index, embedder.embed(document));
+    }
+    let query = embedder.embed(&stems(question).join(" "));
+    let mut matches = scorer.matches(&query);
+    matches.sort_by(|one, other| {
+        other
+            .score
+            .total_cmp(&one.score)
+            .then(one.id.cmp(&other.id))
+    });
+    matches
+        .into_iter()
+        .filter_map(|found| tools.get(found.id))
+        .collect()
+}
+
+/// Returns whether a tool contains enough words of the question to be meant by it.
+pub(crate) fn covers(tool: &ToolDefinition, question: &str) -> bool {
+    let asked: HashSet<String> = stems(question).into_iter().collect();
+    let known: HashSet<String> = document(tool)
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    let shared = asked.intersection(&known).count();
+    // Questions have few words, so the conversion is exact.
+    #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let coverage = shared as f64 / asked.len().max(1) as f64;
+    coverage >= MIN_COVERAGE
+}
+
+fn document(tool: &ToolDefinition) -> String {
+    let mut stems_of_tool = vec![stems(&tool.name).join(" "); NAME_WEIGHT];
+    stems_of_tool.extend(stems(tool.title.as_deref().unwrap_or_default()));
+    stems_of_tool.extend(stems(&tool.description));
+    for parameter in parameters(&tool.input_schema) {
+        stems_of_tool.extend(stems(&parameter.name));
+        stems_of_tool.extend(stems(parameter.description()));
+    }
+    stems_of_tool.join(" ")
+}
