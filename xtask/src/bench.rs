@@ -61,11 +61,6 @@ const BENCHES: &[Bench] = &[
         memory::memory,
     ),
     (
-        "overhead",
-        "CPU time of a tool call through `mcp-client` against one through bare rmcp, over stdio",
-        overhead,
-    ),
-    (
         "turn",
         "a complete turn (model, a tool over stdio, model) against a floor of reqwest, serde_json and rmcp",
         turn::turn,
@@ -80,11 +75,6 @@ const BENCHES: &[Bench] = &[
 
 /// How many times an empty program's start the program may take to say its version.
 const MOST_STARTUP: f64 = 3.0;
-/// What a call through `mcp-client` may cost of what it costs bare.
-const MOST_OVERHEAD: f64 = 1.15;
-/// Calls in one batch of the bench of that: some hundred milliseconds.
-const CALLS: &str = "4000";
-
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.list {
         for (name, about, _) in BENCHES {
@@ -130,42 +120,6 @@ fn startup(runs: u32) -> Result<()> {
         bail!("it takes {ratio:.2} times an empty program's start, and {MOST_STARTUP} is allowed");
     }
     Ok(())
-}
-
-fn overhead(runs: u32) -> Result<()> {
-    let example = [
-        "--package",
-        "switchboard-mcp-client",
-        "--example",
-        "overhead",
-    ];
-    process::run(process::cargo(["build", "--release"]).args(example))?;
-    let name = format!("overhead{}", std::env::consts::EXE_SUFFIX);
-    let program = process::target_dir().join("release/examples").join(name);
-    let mut measure = process::command(&program);
-    let measured = process::stdout_of(measure.args([runs.to_string().as_str(), CALLS]))?;
-    let (bare, ours) = pairs(&measured)?;
-    print!(
-        "{}",
-        table_in("µs", "mcp-client", &ours, "bare rmcp", &bare)?
-    );
-    let ratio = series(ratios(&ours, &bare))?.median();
-    if ratio > MOST_OVERHEAD {
-        bail!("a call costs {ratio:.2} times what it costs bare, and {MOST_OVERHEAD} is allowed");
-    }
-    Ok(())
-}
-
-/// The two numbers of every line, each of them in a series of its own.
-fn pairs(lines: &str) -> Result<(Vec<f64>, Vec<f64>)> {
-    let pair = |line: &str| {
-        let (one, other) = line.split_once(' ')?;
-        Some((one.parse::<f64>().ok()?, other.parse::<f64>().ok()?))
-    };
-    lines
-        .lines()
-        .map(|line| pair(line).with_context(|| format!("`{line}` is no pair of numbers")))
-        .collect()
 }
 
 /// What any Rust program pays to be started on this machine.
@@ -257,15 +211,6 @@ mod tests {
         let table = table("ours", &[4.0, 6.0, 8.0], "empty", &[2.0, 2.0, 2.0]).unwrap();
         assert!(table.contains("| ours | 3 | 6.00 ms |"), "{table}");
         assert!(table.contains("| ratio of a pair | 3 | 3.00× |"), "{table}");
-    }
-
-    #[test]
-    fn the_measurements_of_a_program_are_read_by_pairs() {
-        let (one, other) = pairs("1.5 2\n3 4.25\n").unwrap();
-        assert_eq!((one, other), (vec![1.5, 3.0], vec![2.0, 4.25]));
-        for wrong in ["1.5", "1 2 3", "one 2"] {
-            assert!(pairs(wrong).unwrap_err().to_string().contains(wrong));
-        }
     }
 
     #[test]
