@@ -3,6 +3,7 @@
 use std::fs;
 
 use secrecy::ExposeSecret;
+use serde_json::{Value, json};
 use switchboard_mcp_client::auth::{
     ClientAuth, FileStore, GrantKey, Registration, StoredClient, StoredGrant, StoredTokens,
     TokenStore, from_record, to_record,
@@ -39,6 +40,38 @@ fn grant(access: &str, issued_at: u64) -> StoredGrant {
         wanted_scopes: vec!["b".to_owned()],
         issued_at,
     }
+}
+
+#[test]
+fn the_stored_format_is_stable() {
+    let fixture = json!({
+        "version": 1,
+        "issuer": "https://as",
+        "resource": "https://h/mcp",
+        "principal": "default",
+        "server": "https://h/mcp",
+        "token_endpoint": "https://as/token",
+        "client_id": "client",
+        "client_secret": "client-secret",
+        "auth_method": "client_secret_post",
+        "registration": "dynamic",
+        "redirect_uri": "http://127.0.0.1:5/callback",
+        "access_token": "access",
+        "refresh_token": "refresh",
+        "expires_at": 7,
+        "issued_at": 5,
+        "scopes": ["a"],
+        "wanted_scopes": ["b"],
+    });
+    let written = |key: &GrantKey, grant: &StoredGrant| -> Value {
+        serde_json::from_str(to_record(key, grant).expose_secret()).unwrap()
+    };
+    assert_eq!(written(&key("https://as"), &grant("access", 5)), fixture);
+    let (key, grant) = from_record(&fixture.to_string()).unwrap();
+    assert_eq!(written(&key, &grant), fixture);
+    let mut newer = fixture;
+    newer["version"] = 2.into();
+    assert!(from_record(&newer.to_string()).is_none());
 }
 
 async fn accesses(store: &FileStore) -> Vec<String> {
