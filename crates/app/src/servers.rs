@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use switchboard_mcp_client::{
-    HostOptions, ToolMemoryError, ToolMemoryFile,
+    HostOptions, ToolPinFile, ToolPinStoreError,
     auth::{AuthOptions, FileStore},
     config::ServerConfig,
 };
@@ -23,7 +23,7 @@ pub struct Servers {
     /// What holds for all of them.
     pub options: HostOptions,
     /// Why it is not known what their tools were in earlier runs.
-    pub forgotten: Option<ToolMemoryError>,
+    pub forgotten: Option<ToolPinStoreError>,
 }
 
 impl Servers {
@@ -36,11 +36,11 @@ impl Servers {
         if let Some(folder) = &environment.data_dir {
             let store = FileStore::new(folder.join("logins"));
             options.auth = AuthOptions::with_store(Arc::new(store));
-            let memory = ToolMemoryFile::new(folder.join("tools/known.json"), places(config));
+            let memory = ToolPinFile::new(folder.join("tools/known.json"), places(config));
             match memory.load() {
                 Ok(known) => {
-                    options.known_tools = known;
-                    options.tool_memory = Some(Arc::new(memory));
+                    options.tool_pins = known;
+                    options.tool_pin_store = Some(Arc::new(memory));
                 }
                 Err(error) => forgotten = Some(error),
             }

@@ -1,15 +1,16 @@
-//! What can go wrong with a host and with starting a server.
+//! Errors of the host and of starting a server, and helpers for error texts.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{error::Error, fmt, path::PathBuf, time::Duration};
 
-use crate::server::stderr::last_words;
+/// Number of standard error lines that an error message includes.
+const STDERR_LINES: usize = 5;
 
-/// Why a host cannot be started or cannot do without a server.
+/// An error of [`McpHost`](crate::McpHost).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Two servers of one name.
-    #[error("two servers are named `{name}`: every server needs a name of its own")]
+    /// Two servers have the same name.
+    #[error("two servers are named `{name}`: give every server a different name")]
     DuplicateName {
         /// The name.
         name: String,
@@ -22,34 +23,31 @@ pub enum HostError {
     NoProgram {
         /// The server.
         server: String,
-        /// Which program was not found, and what to do.
+        /// The program that was not found, and what to do.
         reason: String,
     },
-    /// A server that is required is not there.
+    /// A required server is not available.
     #[error(
         "required server `{server}` is not available: {reason}{}",
-        told(last_words(stderr_tail))
+        stderr_clause(last_lines(stderr_tail))
     )]
     RequiredServer {
         /// The server.
         server: String,
-        /// Why it is not there.
+        /// Why the server is not available.
         reason: String,
-        /// What it last wrote to its standard error. The end of it is part of this error's text.
+        /// The last lines of its standard error. The message includes the last five of them.
         stderr_tail: Vec<String>,
     },
 }
 
-/// Why a server did not come up. Its text is the cause shown with the server's state.
+/// Why a server did not start. The message is shown as the reason of the server's state.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
-    #[error(
-        "`{command}` was not found{}",
-        advice(command, *holds_arguments)
-    )]
+    #[error("`{command}` was not found{}", install_hint(command, *contains_arguments))]
     NoExecutable {
         command: String,
-        holds_arguments: bool,
+        contains_arguments: bool,
     },
     #[error("its working directory `{}` does not exist", path.display())]
     NoDirectory { path: PathBuf },
@@ -58,8 +56,8 @@ pub(crate) enum StartError {
         command: String,
         source: std::io::Error,
     },
-    #[error("{how}")]
-    Exited { how: String },
+    #[error("{status}")]
+    Exited { status: String },
     #[error("it was not ready within {after:?}: {waiting_for}")]
     TimedOut {
         after: Duration,
@@ -69,10 +67,10 @@ pub(crate) enum StartError {
         "it asks for authorization ({challenge}): set `authorization` or `headers` in its configuration"
     )]
     Unauthorized { challenge: String },
-    /// There is no token for it; `needs_person`: and there will be none without a person.
+    /// No token is available. `needs_person`: only an interactive login can get one.
     #[error("{reason}")]
     Login { reason: String, needs_person: bool },
-    #[error("no protocol version in common: it speaks {}", server_supports.join(", "))]
+    #[error("no protocol version in common: it supports {}", server_supports.join(", "))]
     NoCommonVersion { server_supports: Vec<String> },
     #[error("the handshake failed: {reason}")]
     Handshake { reason: String },
@@ -83,28 +81,39 @@ pub(crate) enum StartError {
 }
 
 impl StartError {
-    /// Whether the server itself may have said more on its standard error.
-    pub(crate) fn has_last_words(&self) -> bool {
+    /// Returns whether the server's standard error may explain the failure.
+    pub(crate) fn includes_stderr(&self) -> bool {
         matches!(
             self,
             Self::Exited { .. } | Self::TimedOut { .. } | Self::Handshake { .. }
         )
     }
+
+    /// Returns whether only a person can remove the cause.
+    pub(crate) fn needs_person(&self) -> bool {
+        matches!(
+            self,
+            Self::Unauthorized { .. }
+                | Self::Login {
+                    needs_person: true,
+                    ..
+                }
+        )
+    }
 }
 
-/// Why a server is not ready: the cause, and what it last wrote to its standard error. As text it is
-/// both.
+/// Why a server is not ready. `Display` shows the cause and the last standard error lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Reason {
+pub(crate) struct StatusReason {
     pub(crate) cause: String,
-    pub(crate) last_words: Vec<String>,
+    pub(crate) stderr_lines: Vec<String>,
     /// The server's program was not found.
-    pub(crate) lacks_program: bool,
+    pub(crate) program_missing: bool,
 }
 
-impl Reason {
-    /// A cause about which the server itself says nothing.
-    pub(crate) fn of(cause: impl Into<String>) -> Self {
+impl StatusReason {
+    /// Creates a reason without standard error lines.
+    pub(crate) fn new(cause: impl Into<String>) -> Self {
         Self {
             cause: cause.into(),
             ..Self::default()
@@ -112,23 +121,27 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for StatusReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.cause, told(&self.last_words))
+        write!(f, "{}{}", self.cause, stderr_clause(&self.stderr_lines))
     }
 }
 
-/// The end of what a server wrote to its standard error, for the end of a sentence.
-fn told(lines: &[String]) -> String {
+/// Returns the last standard error lines, as many as one message includes.
+pub(crate) fn last_lines(lines: &[String]) -> &[String] {
+    &lines[lines.len().saturating_sub(STDERR_LINES)..]
+}
+
+fn stderr_clause(lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    format!("; its last words were: {}", lines.join(" | "))
+    format!("; the last lines of its stderr: {}", lines.join(" | "))
 }
 
-fn advice(command: &str, holds_arguments: bool) -> String {
-    if holds_arguments {
-        return "; it seems to hold arguments, which belong in `args`".to_owned();
+fn install_hint(command: &str, contains_arguments: bool) -> String {
+    if contains_arguments {
+        return "; it seems to contain arguments, which belong in `args`".to_owned();
     }
     let product = match command {
         "npx" | "node" | "npm" => Some("Node.js, https://nodejs.org"),
@@ -140,10 +153,44 @@ fn advice(command: &str, holds_arguments: bool) -> String {
         _ => None,
     };
     match product {
-        Some(product) => format!(" on PATH: install it ({product}), or give its full path"),
+        Some(product) => format!(" on PATH: install it ({product}), or set its full path"),
         None if command.contains(['/', '\\']) => {
-            ": check the path, and that the file may be executed".to_owned()
+            ": check the path, and that the file is executable".to_owned()
         }
-        None => " on PATH: install it, or give its full path".to_owned(),
+        None => " on PATH: install it, or set its full path".to_owned(),
+    }
+}
+
+/// Returns the innermost cause, which describes what happened without the layers above it.
+pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// Shortens a text to one line of at most 200 characters. An answer that is not MCP is often a
+/// whole web page.
+pub(crate) fn shortened(text: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_shortened_to_one_line() {
+        assert_eq!(
+            shortened("HTTP 404:\n  <p>\tno</p>\n"),
+            "HTTP 404: <p> no</p>"
+        );
+        assert_eq!(shortened(&"ä\n".repeat(500)).chars().count(), 201);
     }
 }

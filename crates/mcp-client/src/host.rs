@@ -1,10 +1,11 @@
-//! The host: all servers together.
+//! The host: all servers behind one `ToolHost`.
+
+pub(crate) mod options;
 
 use std::{
     collections::{BTreeSet, HashSet},
     fmt,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -18,158 +19,57 @@ use rmcp::model::ErrorCode;
 use switchboard_domain::{
     JsonObject, ProgressSink, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolHost,
     ToolHostChange, ToolHostChanges, ToolOutput,
+    nearest::{did_you_mean, nearest},
 };
 use tokio::{
     runtime::Handle,
-    sync::broadcast::{self, error::RecvError},
+    sync::{
+        Semaphore,
+        broadcast::{self, error::RecvError},
+    },
     task::{AbortHandle, JoinHandle},
     time::{Instant, timeout, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::options::HostOptions;
 use crate::{
-    auth::settings::AuthOptions,
     calls::{
-        alarms::Alarms,
-        call::{self, Request},
-        circuits::CircuitOptions,
-        context::Caller,
+        call::{CallRequest, call},
+        context::CallContext,
         deadline::{Deadline, Limits},
     },
-    config::{DEFAULT_CALL_TIMEOUT, ServerConfig},
+    config::{ServerConfig, client_features::Root},
     error::HostError,
     server::{
-        gate::Gate,
         state::Server,
         status::{ServerState, ServerStatus},
         supervisor,
-        watchdog::{Remains, Watchdog},
-    },
-    server_requests::{
-        responder::Answering,
-        roots::{self, Root},
+        watchdog::{UnreapedWatchdog, Watchdog},
     },
     tools::{
-        list::{Found, own_name},
+        catalog::{ResolvedTool, original_name},
         names::may_belong_to,
         tool_pinning::{
-            fingerprint::{KnownTools, ToolChange},
-            store::{ToolMemory, ToolMemoryError},
+            fingerprint::{ToolChange, ToolPins},
+            store::ToolPinStoreError,
         },
     },
 };
-use switchboard_domain::nearest::{did_you_mean, nearest};
 
-/// Changes kept for a listener that does not keep up. It misses the oldest ones then, and hears of
-/// the later ones.
-const CHANGES: usize = 256;
-/// What closing takes at most beyond the grace: the connection, and the end of what was killed.
-const CLOSING: Duration = Duration::from_secs(5);
-/// How long a call may take in all where nobody says anything.
-const LONGEST_CALL: Duration = Duration::from_mins(10);
-/// Enough that fifty servers are there soon, few enough that the machine still does something else.
-const PARALLEL_STARTS: usize = 16;
-/// What [`McpHost::kill`] takes at most.
-const KILLING: Duration = Duration::from_millis(500);
-
-/// How a host treats its servers.
-#[derive(Debug, Clone)]
-pub struct HostOptions {
-    /// How many times in a row a server that was ready and went away is started again; 0 is never.
-    /// A server that then stays for a minute has the full number again. One that does not come up
-    /// the first time is not tried again: its configuration is mostly to blame.
-    pub restarts: u32,
-    /// How long to wait before the first restart. Each further one waits twice as long as the one
-    /// before, at most half a minute. A connection to an HTTP server is made anew at once the first
-    /// time.
-    pub restart_delay: Duration,
-    /// How a server's process is ended.
-    pub grace: Grace,
-    /// How long a call may take that brings no deadline of its own, on servers that do not say it
-    /// themselves ([`ServerConfig::call_timeout`]). Progress that the server tells begins it anew, up to
-    /// [`longest_call`](Self::longest_call).
-    pub call_timeout: Duration,
-    /// How long such a call may take in all; at least `call_timeout`.
-    pub longest_call: Duration,
-    /// How many times a call is made again that did not leave, or whose connection broke and whose tool
-    /// says that it is read-only or idempotent. All of it within the call's deadline.
-    pub retries: u32,
-    /// Where the tokens of HTTP servers are kept, and who logs in to them.
-    pub auth: AuthOptions,
-    /// When what gives no answers is not called any more, and for how long.
-    pub circuits: CircuitOptions,
-    /// How many servers are started at once. One that is silent holds up the next for half a second at
-    /// most; 0 is taken for 1.
-    pub parallel_starts: usize,
-    /// Tools as they were in earlier runs ([`McpHost::known_tools`]). One whose definition is another now
-    /// is one of [`McpHost::changed_tools`].
-    pub known_tools: KnownTools,
-    /// Where fingerprints of tools are kept for later runs; `None` keeps them nowhere.
-    pub tool_memory: Option<Arc<dyn ToolMemory>>,
-    /// Who answers what servers ask in the middle of a call.
-    pub answering: Answering,
-    /// Whether pages of MCP Apps can be shown, which servers are then told: some have other tools for who
-    /// can.
-    pub shows_apps: bool,
-    /// When a server that answers nothing is taken to hang.
-    pub probing: Probing,
-}
-
-impl Default for HostOptions {
-    fn default() -> Self {
-        Self {
-            restarts: 5,
-            restart_delay: Duration::from_millis(500),
-            grace: Grace::default(),
-            call_timeout: DEFAULT_CALL_TIMEOUT,
-            longest_call: LONGEST_CALL,
-            retries: 2,
-            auth: AuthOptions::default(),
-            circuits: CircuitOptions::default(),
-            parallel_starts: PARALLEL_STARTS,
-            known_tools: KnownTools::default(),
-            tool_memory: None,
-            answering: Answering::default(),
-            shows_apps: false,
-            probing: Probing::default(),
-        }
-    }
-}
-
-/// When a server over stdio that answers nothing is taken to hang, so that its process is ended and
-/// started again, as one that crashed is.
-///
-/// After a call that got no answer in time it is sent pings. One answer of any kind ends that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Probing {
-    /// How long a ping may take.
-    pub patience: Duration,
-    /// So many pings in a row are to be without an answer, each while no call was under way; 0 never takes
-    /// a server to hang.
-    pub failures: u32,
-}
-
-/// How much time a server's processes have to end by themselves; then they are killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grace {
-    /// After their standard input was closed, which is how MCP asks a server to leave.
-    pub after_stdin: Duration,
-    /// After that and `SIGTERM` to the whole process group (not on Windows).
-    pub after_term: Duration,
-}
-
-impl Default for Grace {
-    fn default() -> Self {
-        Self {
-            after_stdin: Duration::from_secs(1),
-            after_term: Duration::from_secs(1),
-        }
-    }
-}
+/// Number of changes that are kept for a slow listener, which then misses the oldest.
+const CHANGE_CAPACITY: usize = 256;
+/// How long closing may take after the grace periods: the connection, and the end of killed
+/// processes.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long [`McpHost::kill`] may take.
+const KILL_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long notifying a server about its roots may take.
+const ROOTS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Many MCP servers behind one [`ToolHost`].
 ///
-/// Dropping it kills the servers' process groups at once; [`McpHost::close`] is the polite way.
+/// Dropping it kills the process groups of the servers. [`McpHost::close`] ends them gracefully.
 pub struct McpHost {
     servers: Vec<Arc<Server>>,
     changes: broadcast::Sender<ToolHostChange>,
@@ -179,20 +79,20 @@ pub struct McpHost {
     /// Cancelled when every server has ended.
     ended: CancellationToken,
     tasks: TaskTracker,
-    handles: Mutex<Vec<AbortHandle>>,
+    supervisors: Mutex<Vec<AbortHandle>>,
 }
 
-/// On whose behalf a tool is called by its own name.
+/// Who calls a tool by its original name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Behalf {
-    /// Whoever has the host.
+pub(crate) enum CallOrigin {
+    /// The owner of the host.
     Host,
     /// A page of MCP Apps, which may not call every tool.
-    Page,
+    AppPage,
 }
 
-/// What of a host others need.
-pub(crate) struct Shared<'a> {
+/// Parts of a host for requests of features.
+pub(crate) struct HostParts<'a> {
     pub(crate) servers: &'a [Arc<Server>],
     pub(crate) options: &'a HostOptions,
     pub(crate) tasks: &'a TaskTracker,
@@ -200,41 +100,46 @@ pub(crate) struct Shared<'a> {
 }
 
 impl McpHost {
-    /// Starts all servers at once, each in a task of its own, and returns without waiting for them.
+    /// Starts all servers, each with its own supervisor task, and returns without waiting for them.
     ///
-    /// Fails if two have the same name, and outside a tokio runtime. What goes wrong with a server
-    /// afterwards is its state.
+    /// # Errors
+    ///
+    /// Returns an error if two servers have the same name, or outside a tokio runtime. Later
+    /// problems of a server are part of its status.
     pub fn start(configs: Vec<ServerConfig>, options: HostOptions) -> Result<Self, HostError> {
         let runtime = Handle::try_current().map_err(|_| HostError::NoRuntime)?;
         let mut names = HashSet::new();
-        if let Some(twice) = configs.iter().find(|config| !names.insert(&config.name)) {
+        if let Some(duplicate) = configs.iter().find(|config| !names.insert(&config.name)) {
             return Err(HostError::DuplicateName {
-                name: twice.name.clone(),
+                name: duplicate.name.clone(),
             });
         }
-        let (changes, _) = broadcast::channel(CHANGES);
+        let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
         let watchdog = Watchdog::default();
-        let alarms = Alarms::start(&runtime);
-        let servers: Vec<_> = configs
-            .into_iter()
-            .map(|config| {
-                let (changes, watchdog) = (changes.clone(), watchdog.clone());
-                Server::new(config, &options, changes, watchdog, alarms.clone())
-            })
-            .map(Arc::new)
-            .collect();
-        let gate = Arc::new(Gate::new(options.parallel_starts));
+        let server = |config| {
+            Arc::new(Server::new(
+                config,
+                &options,
+                changes.clone(),
+                watchdog.clone(),
+            ))
+        };
+        let servers: Vec<_> = configs.into_iter().map(server).collect();
+        let parallel = options.parallel_starts.clamp(1, Semaphore::MAX_PERMITS);
+        let startup = Arc::new(Semaphore::new(parallel));
         let options = Arc::new(options);
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let handles = servers
-            .iter()
-            .map(|server| {
-                let life =
-                    supervisor::run(server.clone(), options.clone(), gate.clone(), stop.clone());
-                tasks.spawn_on(life, &runtime).abort_handle()
-            })
-            .collect();
+        let supervise = |server: &Arc<Server>| {
+            let supervisor = supervisor::run(
+                server.clone(),
+                options.clone(),
+                startup.clone(),
+                stop.clone(),
+            );
+            tasks.spawn_on(supervisor, &runtime).abort_handle()
+        };
+        let supervisors = servers.iter().map(supervise).collect();
         Ok(Self {
             servers,
             changes,
@@ -243,19 +148,19 @@ impl McpHost {
             stop,
             ended: CancellationToken::new(),
             tasks,
-            handles: Mutex::new(handles),
+            supervisors: Mutex::new(supervisors),
         })
     }
 
-    /// Waits until no server is starting any more, and checks that every server's program exists. Takes no
-    /// longer than the longest [`connect_timeout`](ServerConfig::connect_timeout) and the wait of the last
-    /// ones for their turn ([`HostOptions::parallel_starts`]), except while servers are being restarted.
+    /// Waits until no server is starting, and checks that every server's program exists. Takes at
+    /// most the longest [`connect_timeout`](ServerConfig::connect_timeout) and the delay by
+    /// [`HostOptions::parallel_starts`], except during restarts.
     ///
     /// # Errors
     ///
-    /// [`HostError::NoProgram`] names the first server whose program was not found. The other servers can be
-    /// used all the same. A server that failed in another way is not an error here: see
-    /// [`McpHost::servers`] and [`McpHost::require_ready`].
+    /// Returns [`HostError::NoProgram`] for the first server whose program was not found. The other
+    /// servers are usable. Other failures are in [`McpHost::servers`]; see also
+    /// [`McpHost::require_ready`].
     pub async fn ready(&self) -> Result<(), HostError> {
         self.settled().await;
         self.servers
@@ -263,13 +168,12 @@ impl McpHost {
             .try_for_each(|server| server.has_program())
     }
 
-    /// Waits like [`McpHost::ready`], whatever becomes of the servers.
+    /// Waits until no server is starting.
     pub async fn settled(&self) {
         join_all(self.servers.iter().map(|server| server.settled())).await;
     }
 
-    /// Waits like [`McpHost::ready`], and fails as soon as a server that is required has come to be
-    /// something else than ready. Then it does not wait for the others.
+    /// Waits like [`McpHost::ready`], but returns an error as soon as a required server has failed.
     pub async fn require_ready(&self) -> Result<(), HostError> {
         let settled = self.servers.iter().map(|server| async {
             server.settled().await;
@@ -277,237 +181,242 @@ impl McpHost {
         });
         let settled: FuturesUnordered<_> = settled.collect();
         settled.try_for_each(async |()| Ok(())).await?;
-        // One that was ready may be gone while another one was waited for.
+        // A server that was ready may have failed meanwhile.
         self.servers
             .iter()
             .try_for_each(|server| server.ready_if_required())
     }
 
-    /// Every server as it is now, in the order of the configuration.
+    /// Returns the status of every server, in the order of the configuration.
     pub fn servers(&self) -> Vec<ServerStatus> {
         self.servers.iter().map(|server| server.status()).collect()
     }
 
-    /// Runs a tool of a server by the names that the server itself uses. Otherwise like
-    /// [`ToolHost::call`]; a tool that the configuration excludes is not there.
+    /// Calls a tool by the name that its server uses. Excluded tools do not exist. Otherwise like
+    /// [`ToolHost::call`].
     pub async fn call_raw(
         &self,
         server: &str,
         tool: &str,
         input: JsonObject,
     ) -> Result<ToolOutput, ToolCallError> {
-        self.call_own(server, tool, input, Behalf::Host).await
+        self.call_original(server, tool, input, CallOrigin::Host)
+            .await
     }
 
-    pub(crate) async fn call_own(
+    pub(crate) async fn call_original(
         &self,
         server: &str,
         tool: &str,
         input: JsonObject,
-        behalf: Behalf,
+        origin: CallOrigin,
     ) -> Result<ToolOutput, ToolCallError> {
-        let Some(found) = self.servers.iter().find(|s| s.config.name == server) else {
+        let Some(found) = self.server(server) else {
             let names = || self.servers.iter().map(|s| s.config.name.as_str());
-            let known: Vec<&str> = names().collect();
+            let configured: Vec<&str> = names().collect();
             return Err(ToolCallError::Unavailable {
                 server: server.to_owned(),
                 reason: format!(
-                    "there is no such server{}; there are: {}",
+                    "it is not configured{}; configured servers: {}",
                     did_you_mean(nearest(server, names())),
-                    known.join(", ")
+                    configured.join(", ")
                 ),
             });
         };
         let deadline = Deadline::new(Instant::now(), self.limits(found, tool, None));
-        let _ = timeout_at(deadline.if_silent(), found.settled()).await;
-        let now = found.now();
-        let Some(known) = now.tools.find_own(tool) else {
-            if !now.state.takes_calls() {
-                return Err(found.unavailable(&now));
+        let _ = timeout_at(deadline.wait_until(), found.settled()).await;
+        let snapshot = found.snapshot();
+        let Some(resolved) = snapshot.tools.find_original(tool) else {
+            if !snapshot.state.takes_calls() {
+                return Err(found.unavailable(&snapshot));
             }
-            let definitions = now.tools.definitions.iter();
+            let tools = snapshot.tools.definitions.iter();
             return Err(ToolCallError::UnknownTool {
                 name: tool.to_owned(),
-                available: definitions.map(|tool| own_name(tool).to_owned()).collect(),
+                available: tools.map(|tool| original_name(tool).to_owned()).collect(),
             });
         };
-        if behalf == Behalf::Page && now.tools.is_hidden_from_apps(tool) {
+        if origin == CallOrigin::AppPage && snapshot.tools.is_hidden_from_apps(tool) {
             return Err(ToolCallError::Refused {
                 server: server.to_owned(),
                 tool: tool.to_owned(),
                 code: i64::from(ErrorCode::INVALID_REQUEST.0),
-                message: "the tool is not for pages, by its own `visibility`".to_owned(),
+                message: "the tool's `visibility` does not allow calls by pages".to_owned(),
             });
         }
-        let request = Request {
-            caller: Caller::of(&known.definition, None),
-            tool: known,
+        let request = CallRequest {
+            context: CallContext::new(None),
+            tool: resolved,
             input: input.into(),
             deadline,
             retries: self.options.retries,
             progress: ProgressSink::default(),
         };
-        Box::pin(call::call(found, request)).await
+        Box::pin(call(found, request)).await
     }
 
-    /// Tools whose definitions are not what they were when they were first seen, in this run or in the
-    /// runs before it ([`HostOptions::known_tools`]).
+    /// Returns the tools whose definition differs from their pin: from the first one in this run,
+    /// or from [`HostOptions::tool_pins`].
     ///
-    /// Whoever approved such a tool approved something else. The change itself is told by
-    /// [`ToolHostChange::ToolRedefined`].
+    /// An approval of such a tool was for another definition. [`ToolHostChange::ToolRedefined`]
+    /// reports the change itself.
     pub fn changed_tools(&self) -> Vec<ToolChange> {
         let servers = self.servers.iter();
         servers.flat_map(|server| server.changed_tools()).collect()
     }
 
-    /// The names, as in the catalog, of tools whose definitions are not what they were when they were first
-    /// seen or last accepted. What was allowed to them was allowed to others.
+    /// Returns the names in the catalog of [`McpHost::changed_tools`].
     pub fn redefined_tools(&self) -> BTreeSet<String> {
         let changes = self.changed_tools().into_iter();
         changes.map(|change| change.name).collect()
     }
 
-    /// A person has looked at the changed tools that `is_meant` says, and takes them for what they are
-    /// now. Gives those that were accepted. They are accepted in later runs too
-    /// ([`HostOptions::tool_memory`]); an error is that this cannot be kept, and in this run they are
-    /// accepted all the same.
+    /// Accepts the changed tools that `selects` returns, after a person has reviewed them, and
+    /// returns them. They are accepted in later runs too ([`HostOptions::tool_pin_store`]).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the pins cannot be stored. The tools are then accepted in this run only.
     pub fn accept_tools(
         &self,
-        is_meant: impl Fn(&ToolChange) -> bool,
-    ) -> Result<Vec<ToolChange>, ToolMemoryError> {
+        selects: impl Fn(&ToolChange) -> bool,
+    ) -> Result<Vec<ToolChange>, ToolPinStoreError> {
         let mut accepted = self.changed_tools();
         accepted.retain(|change| {
-            let mut servers = self.servers.iter();
-            let server = servers.find(|server| server.config.name == change.server);
-            // One that has become something else since was looked at by nobody.
-            is_meant(change) && server.is_some_and(|server| server.seen.accept(change))
+            let server = self.server(&change.server);
+            // A tool that changed again was not reviewed.
+            selects(change) && server.is_some_and(|server| server.pinned_tools.accept(change))
         });
-        if !accepted.is_empty() {
-            let mut known = KnownTools::default();
-            for change in &accepted {
-                let server = known.0.entry(change.server.clone()).or_default();
-                server.insert(change.tool.clone(), change.now.clone());
-            }
-            if let Some(memory) = &self.options.tool_memory {
-                memory.keep(&KnownTools::default(), &known)?;
-            }
+        if accepted.is_empty() {
+            return Ok(accepted);
+        }
+        let mut pins = ToolPins::default();
+        for change in &accepted {
+            let server = pins.0.entry(change.server.clone()).or_default();
+            server.insert(change.tool.clone(), change.now.clone());
+        }
+        if let Some(store) = &self.options.tool_pin_store {
+            store.save(&ToolPins::default(), &pins)?;
         }
         Ok(accepted)
     }
 
-    /// Keeps what was seen for the first time, in a thread of its own.
-    fn keep_new_tools(&self) -> Option<JoinHandle<()>> {
-        let memory = self.options.tool_memory.clone()?;
-        let known = &self.options.known_tools;
+    /// Stores the pins of new tools in a blocking task.
+    fn save_new_pins(&self) -> Option<JoinHandle<()>> {
+        let store = self.options.tool_pin_store.clone()?;
+        let known = &self.options.tool_pins;
         let servers = self.servers.iter();
-        let remembered = servers.filter(|server| memory.remembers(&server.config.name));
-        let new = remembered.map(|server| {
-            let name = server.config.name.clone();
-            (name, server.newly_seen(known))
-        });
-        let new = KnownTools(new.filter(|(_, tools)| !tools.is_empty()).collect());
+        let stored = servers.filter(|server| store.covers(&server.config.name));
+        let new = stored.map(|server| (server.config.name.clone(), server.new_pins(known)));
+        let new = ToolPins(new.filter(|(_, tools)| !tools.is_empty()).collect());
         if new.0.is_empty() {
             return None;
         }
         Some(tokio::task::spawn_blocking(move || {
-            // Nobody's work fails for what is not kept.
-            if let Err(error) = memory.keep(&new, &KnownTools::default()) {
-                tracing::warn!(%error, "what tools are is not kept");
+            if let Err(error) = store.save(&new, &ToolPins::default()) {
+                tracing::warn!(%error, "failed to save the tool pins");
             }
         }))
     }
 
-    /// All tools as they were last seen, for [`HostOptions::known_tools`] of the next run. Those stay in
-    /// it whose servers were not there in this one.
-    pub fn known_tools(&self) -> KnownTools {
-        let mut known = self.options.known_tools.clone();
+    /// Returns the current fingerprints of all tools, for [`HostOptions::tool_pins`] of the next
+    /// run. Keeps the pins of servers that are not part of this host.
+    pub fn tool_pins(&self) -> ToolPins {
+        let mut pins = self.options.tool_pins.clone();
         for server in &self.servers {
-            let last = server.seen.last();
-            if !last.is_empty() {
-                known
-                    .0
-                    .entry(server.config.name.clone())
-                    .or_default()
-                    .extend(last);
+            let current = server.pinned_tools.current();
+            if !current.is_empty() {
+                let name = server.config.name.clone();
+                pins.0.entry(name).or_default().extend(current);
             }
         }
-        known
+        pins
     }
 
-    /// Replaces the folders that servers may work in, and tells those that are connected and have none of
-    /// their own. One that was connected while there were none hears of them when it is started again.
+    /// Replaces the folders that servers may use, and notifies the connected servers that have none
+    /// of their own. A server that was not offered roots in its handshake is not notified, and
+    /// neither is one of 2026-07-28, which requests the roots in each call.
     pub async fn set_roots(&self, roots: Vec<Root>) {
-        let tell = |server| roots::replace_roots(server, &roots);
-        join_all(self.servers.iter().map(|server| tell(server))).await;
+        let notify = async |server: &Arc<Server>| {
+            if !server.responder.set_roots(&roots) {
+                return;
+            }
+            let Some(connection) = server.snapshot().connection else {
+                return;
+            };
+            if connection.is_legacy() {
+                let notified = connection.peer.notify_roots_list_changed();
+                let notified = timeout(ROOTS_TIMEOUT, notified).await;
+                tracing::debug!(server = server.config.name, ?notified, "roots changed");
+            }
+        };
+        join_all(self.servers.iter().map(notify)).await;
     }
 
-    /// Ends a server and starts it again, also one that failed. Returns at once; `false` if there is
-    /// no such server.
+    /// Requests the restart of a server, also of a failed one. Returns `false` for an unknown
+    /// server. Does not wait.
     pub fn restart(&self, server: &str) -> bool {
-        let found = self.servers.iter().find(|s| s.config.name == server);
-        if let Some(found) = found {
-            found.again.notify_one();
+        let server = self.server(server);
+        if let Some(server) = server {
+            server.restart_requested.notify_one();
         }
-        found.is_some()
+        server.is_some()
     }
 
-    /// Ends all servers and waits until they are gone: the connection is closed, and with it the
-    /// process's standard input; processes that are still there after the grace are told to leave,
-    /// then killed. Calls that are under way fail. Closing twice is no error.
+    /// Ends all servers and waits for their end: closes the connections and thereby the standard
+    /// input of the processes, then sends `SIGTERM`, then kills what is left. Running calls fail. A
+    /// second call is allowed.
     pub async fn close(&self) {
         self.close_servers().await;
         self.watchdog.end().await;
         self.ended.cancel();
     }
 
-    /// [`McpHost::close`] for a program that ends right after it: the helper that would end the servers if this
-    /// program were killed is itself killed and not waited for. What it leaves is to be reaped at the very end.
-    pub async fn close_at_exit(&self) -> Remains {
+    /// Closes the host of a program that ends immediately afterwards: does not wait for the end of
+    /// the watchdog. Reap the returned process as the last step of the program.
+    pub async fn close_at_exit(&self) -> UnreapedWatchdog {
         self.close_servers().await;
-        let remains = self.watchdog.end_with_program().await;
+        let watchdog = self.watchdog.end_with_program().await;
         self.ended.cancel();
-        remains
+        watchdog
     }
 
     async fn close_servers(&self) {
-        let kept = self.keep_new_tools();
+        let saving = self.save_new_pins();
         self.stop.cancel();
         self.tasks.close();
         let grace = self.options.grace;
-        let limit = grace.after_stdin + grace.after_term + CLOSING;
+        let limit = grace.after_stdin + grace.after_term + CLOSE_TIMEOUT;
         if timeout(limit, self.tasks.wait()).await.is_err() {
-            tracing::warn!(?limit, "servers were not ended in time and are killed");
+            tracing::warn!(?limit, "servers did not end in time and are killed");
             self.kill().await;
         }
-        if let Some(kept) = kept {
-            // It fails only if it panics, which it does not.
-            let _ = kept.await;
+        if let Some(saving) = saving {
+            // Fails only if the task panics.
+            let _ = saving.await;
         }
     }
 
-    /// Kills all servers' process groups at once and takes no more than half a second. Calls that are
-    /// under way fail. For somebody who will not wait for [`McpHost::close`], which may be under way
-    /// and then returns too.
+    /// Kills the process groups of all servers within half a second. Running calls fail. May be
+    /// called during [`McpHost::close`], which then returns too.
     pub async fn kill(&self) {
         self.stop.cancel();
         self.tasks.close();
-        self.cut();
-        if timeout(KILLING, self.tasks.wait()).await.is_err() {
-            tracing::warn!("a server's task does not end");
+        self.kill_now();
+        if timeout(KILL_TIMEOUT, self.tasks.wait()).await.is_err() {
+            tracing::warn!("the supervisor of a server does not end");
         }
         for server in &self.servers {
-            // One whose task had the time has said it.
-            if server.now().state != ServerState::Stopped {
-                server.stopped();
+            if server.snapshot().state != ServerState::Stopped {
+                server.set_stopped();
             }
         }
         self.watchdog.end().await;
         self.ended.cancel();
     }
 
-    /// For what servers offer beside tools.
-    pub(crate) fn shared(&self) -> Shared<'_> {
-        Shared {
+    pub(crate) fn parts(&self) -> HostParts<'_> {
+        HostParts {
             servers: &self.servers,
             options: &self.options,
             tasks: &self.tasks,
@@ -515,21 +424,32 @@ impl McpHost {
         }
     }
 
-    fn cut(&self) {
+    fn kill_now(&self) {
         for server in &self.servers {
-            server.cut();
+            server.kill();
         }
-        for handle in self.lock_handles().drain(..) {
-            handle.abort();
+        for supervisor in self.lock_supervisors().drain(..) {
+            supervisor.abort();
         }
     }
 
-    /// What a call is allowed. What is said nearest to it counts: by the call itself, for the tool, for
-    /// the server; and where nothing is said, the host's own.
-    fn limits(&self, server: &Server, tool: &str, own: Option<Duration>) -> Limits {
+    fn lock_supervisors(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
+        self.supervisors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn server(&self, name: &str) -> Option<&Arc<Server>> {
+        let mut servers = self.servers.iter();
+        servers.find(|server| server.config.name == name)
+    }
+
+    /// Returns the limits of a call. The most specific setting counts: of the call, the tool, the
+    /// server, the host.
+    fn limits(&self, server: &Server, tool: &str, of_call: Option<Duration>) -> Limits {
         let config = &server.config;
         let of_tool = || config.tool_timeouts.iter().find(|(name, _)| name == tool);
-        let total = own
+        let total = of_call
             .or_else(|| of_tool().map(|(_, timeout)| *timeout))
             .or(config.call_timeout);
         match total {
@@ -538,37 +458,32 @@ impl McpHost {
                 idle: config.idle_timeout,
             },
             None => Limits {
-                total: self.options.longest_call.max(self.options.call_timeout),
+                total: self.options.max_call_time.max(self.options.call_timeout),
                 idle: Some(config.idle_timeout.unwrap_or(self.options.call_timeout)),
             },
         }
     }
 
-    fn lock_handles(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn find(&self, name: &str) -> Option<(&Arc<Server>, Found)> {
+    /// Finds a tool by its name in the catalog.
+    fn find(&self, name: &str) -> Option<(&Arc<Server>, ResolvedTool)> {
         let mut servers = self.servers.iter();
         servers.find_map(|server| Some((server, server.find(name)?)))
     }
 
-    /// Looks for a tool that is not there, and waits for servers that may have it and are starting.
-    async fn look_up(
+    /// Finds a tool, and waits for starting servers that may have it.
+    async fn wait_for_tool(
         &self,
         name: &str,
-        begun: Instant,
-        own: Option<Duration>,
-    ) -> Result<(&Arc<Server>, Found), ToolCallError> {
+        started: Instant,
+        deadline: Option<Duration>,
+    ) -> Result<(&Arc<Server>, ResolvedTool), ToolCallError> {
         let servers = self.servers.iter();
         let owners: Vec<_> = servers
             .filter(|server| may_belong_to(name, &server.config.name))
             .collect();
-        // Each within the time that a call to it has; all of it at once, and no longer than until the
-        // tool is there.
         let settled = owners.iter().map(|server| async {
-            let deadline = Deadline::new(begun, self.limits(server, name, own));
-            let _ = timeout_at(deadline.if_silent(), server.settled()).await;
+            let deadline = Deadline::new(started, self.limits(server, name, deadline));
+            let _ = timeout_at(deadline.wait_until(), server.settled()).await;
         });
         let mut settled: FuturesUnordered<_> = settled.collect();
         while settled.next().await.is_some() {
@@ -576,55 +491,53 @@ impl McpHost {
                 return Ok(found);
             }
         }
-        let mut missing = owners.iter().filter_map(|server| {
-            let now = server.now();
-            (!now.state.takes_calls()).then(|| server.unavailable(&now))
+        let mut unavailable = owners.iter().filter_map(|server| {
+            let snapshot = server.snapshot();
+            (!snapshot.state.takes_calls()).then(|| server.unavailable(&snapshot))
         });
-        match (self.find(name), missing.next()) {
+        match (self.find(name), unavailable.next()) {
             (Some(found), _) => Ok(found),
             (None, Some(unavailable)) => Err(unavailable),
-            (None, None) => Err(ToolCallError::UnknownTool {
-                name: name.to_owned(),
-                available: self
-                    .catalog()
-                    .tools
-                    .iter()
-                    .map(|tool| tool.name.clone())
-                    .collect(),
-            }),
+            (None, None) => {
+                let tools = self.catalog().tools.into_iter();
+                Err(ToolCallError::UnknownTool {
+                    name: name.to_owned(),
+                    available: tools.map(|tool| tool.name.clone()).collect(),
+                })
+            }
         }
     }
 
     fn catalog(&self) -> ToolCatalog {
         let mut catalog = ToolCatalog::default();
-        let all: Vec<_> = self.servers.iter().map(|server| server.now()).collect();
-        // Nothing is looked for that cannot be.
-        let is_clear = matches!(all.as_slice(), [only] if only.tools.names_differ());
-        let mut names = (!is_clear).then(HashSet::new);
-        for (server, now) in self.servers.iter().zip(&all) {
-            let mut problem = |message: String| {
+        let mut names = HashSet::new();
+        for server in &self.servers {
+            let snapshot = server.snapshot();
+            let mut report = |message: String| {
                 catalog.problems.push(ServerProblem {
                     server: server.config.name.clone(),
                     message,
                 });
             };
-            if now.state != ServerState::Ready {
-                problem(now.why_not());
+            if snapshot.state != ServerState::Ready {
+                report(snapshot.unavailable_reason());
             }
-            for change in server.changed_among(&now.tools) {
-                problem(format!("the definition of `{}` has changed", change.tool));
+            let changed = server
+                .pinned_tools
+                .changed(&server.config.name, &snapshot.tools);
+            for change in changed {
+                report(format!("the definition of `{}` has changed", change.tool));
             }
-            for message in &now.tools.problems {
-                problem(message.clone());
+            for message in &snapshot.tools.problems {
+                report(message.clone());
             }
-            for tool in &now.tools.definitions {
-                // The names are hashed where they could collide, so this is one chance in billions.
-                let is_new = |names: &mut HashSet<_>| names.insert(tool.name.as_str());
-                if names.as_mut().is_none_or(is_new) {
+            for tool in &snapshot.tools.definitions {
+                // Names are hashed where they could collide, so a collision is very unlikely.
+                if names.insert(tool.name.clone()) {
                     catalog.tools.push(tool.clone());
                 } else {
-                    problem(format!(
-                        "`{}` is left out: another server's tool has this name",
+                    report(format!(
+                        "`{}` is not available: another server's tool has this name",
                         tool.name
                     ));
                 }
@@ -632,62 +545,50 @@ impl McpHost {
         }
         catalog
     }
-
-    async fn answer(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        let begun = Instant::now();
-        let (server, tool) = match self.find(&call.name) {
-            Some(found) => found,
-            None => Box::pin(self.look_up(&call.name, begun, call.deadline)).await?,
-        };
-        let limits = self.limits(server, own_name(&tool.definition), call.deadline);
-        let request = Request {
-            caller: Caller::of(&tool.definition, call.idempotency_key),
-            tool,
-            input: call.input,
-            deadline: Deadline::new(begun, limits),
-            retries: self.options.retries,
-            progress: call.progress,
-        };
-        call::call(server, request).await
-    }
 }
 
 #[async_trait]
 impl ToolHost for McpHost {
-    /// Does not wait: servers that are starting are named in [`ToolCatalog::problems`]. Await
-    /// [`McpHost::ready`] before, to have all of them.
+    /// Returns the tools of all ready servers without waiting. [`ToolCatalog::problems`] names the
+    /// servers that are starting; await [`McpHost::ready`] first to have all.
     ///
-    /// A list that its server said to be good for a while, and that is not any more, is asked for anew in the
-    /// background; that it changed is told then.
+    /// An expired list is read again in the background. A change is reported later.
     async fn tools(&self) -> ToolCatalog {
         for server in &self.servers {
-            server.refresh();
+            server.refresh_tools();
         }
         self.catalog()
     }
 
-    /// A call to a server that is starting waits for it, within the call's deadline.
-    // As `async_trait` would write it, but with the box made before the future, which the compiler then makes in its
-    // place. Else it moves all of it there, four kilobytes, of which nearly nothing is in use yet.
-    fn call<'host, 'answer>(
-        &'host self,
-        call: ToolCall,
-    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, ToolCallError>> + Send + 'answer>>
-    where
-        'host: 'answer,
-        Self: 'answer,
-    {
-        let room = Box::new_uninit();
-        let answer = Box::write(room, self.answer(call));
-        Box::into_pin(answer)
+    /// Calls a tool. A call to a starting server waits for it, within the call's deadline.
+    async fn call(&self, tool_call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        let started = Instant::now();
+        let (server, tool) = match self.find(&tool_call.name) {
+            Some(found) => found,
+            None => {
+                self.wait_for_tool(&tool_call.name, started, tool_call.deadline)
+                    .await?
+            }
+        };
+        let name = original_name(&tool.definition);
+        let limits = self.limits(server, name, tool_call.deadline);
+        let request = CallRequest {
+            context: CallContext::new(tool_call.idempotency_key),
+            tool,
+            input: tool_call.input,
+            deadline: Deadline::new(started, limits),
+            retries: self.options.retries,
+            progress: tool_call.progress,
+        };
+        call(server, request).await
     }
 
     fn changes(&self) -> ToolHostChanges {
-        let heard = (self.changes.subscribe(), self.ended.clone());
-        Box::pin(stream::unfold(heard, |(mut changes, ended)| async move {
+        let state = (self.changes.subscribe(), self.ended.clone());
+        Box::pin(stream::unfold(state, |(mut changes, ended)| async move {
             loop {
                 let next = tokio::select! {
-                    // What was said before the end is heard before the end.
+                    // Changes before the end are delivered before the end.
                     biased;
                     next = changes.recv() => next,
                     () = ended.cancelled() => return None,
@@ -704,9 +605,8 @@ impl ToolHost for McpHost {
 
 impl Drop for McpHost {
     fn drop(&mut self) {
-        // The tasks own the processes, whose drop kills their groups; but a runtime that is shutting
-        // down may not run them any more.
-        self.cut();
+        // The supervisors own the processes, but a runtime that shuts down may not drop them.
+        self.kill_now();
         self.stop.cancel();
         self.ended.cancel();
     }

@@ -1,11 +1,13 @@
-//! Model Context Protocol host: many MCP servers behind one [`ToolHost`](switchboard_domain::ToolHost).
+//! Model Context Protocol host: many MCP servers behind one
+//! [`ToolHost`](switchboard_domain::ToolHost).
 //!
 //! ```no_run
 //! use switchboard_domain::{ToolCall, ToolHost};
 //! use switchboard_mcp_client::{HostOptions, McpHost, ServerConfig};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let files = ServerConfig::stdio("files", "npx", ["-y", "@modelcontextprotocol/server-filesystem", "."]);
+//! let args = ["-y", "@modelcontextprotocol/server-filesystem", "."];
+//! let files = ServerConfig::stdio("files", "npx", args);
 //! let host = McpHost::start(vec![files], HostOptions::default())?;
 //! host.ready().await?;
 //! for tool in host.tools().await.tools {
@@ -21,14 +23,14 @@
 //! # }
 //! ```
 //!
-//! - [`config`]: which servers there are, from our own configuration and the files of other hosts.
-//! - [`McpHost`]: starts them all at once, each in a task of its own that connects, watches,
-//!   restarts and ends its server. One dead server takes nothing from the others.
-//! - [`ServerStatus`]: what a person needs to see of a server that does not work.
-//! - [`Answering`]: who answers what servers ask in the middle of a call: a person, a model, or nobody.
+//! - [`config`]: the configured servers, from our own configuration and the files of other hosts.
+//! - [`McpHost`]: starts all servers in parallel. Each has a supervisor task that connects,
+//!   watches, restarts and stops it. A failed server does not affect the others.
+//! - [`ServerStatus`]: the state of a server and its problems.
+//! - [`ClientHandlers`]: the handlers of requests that servers send during a call.
 //!
-//! Both eras of the protocol are spoken: 2026-07-28 (`server/discover`, no session) and the versions
-//! before it (`initialize`). Which one a server belongs to is found out, or set per server.
+//! The host supports 2026-07-28 (`server/discover`, no session) and the versions since 2024-11-05
+//! (`initialize`). It detects the version of a server, unless the configuration sets it.
 
 #![deny(missing_docs)]
 
@@ -47,28 +49,35 @@ mod transport;
 
 pub use calls::circuits::CircuitOptions;
 pub use config::{
-    ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, PROTOCOL_VERSIONS, ServerConfig,
-    ServerTransport, from_document, from_ours, select, select_servers,
+    ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, LogLevel, PROTOCOL_VERSIONS, Root,
+    SamplingLimits, ServerConfig, ServerTransport, from_document, from_ours, select,
+    select_servers,
 };
 pub use error::HostError;
 pub use features::{
-    apps::{APP_MEDIA_TYPE, App, AppPage},
+    apps::{App, AppPage},
     completions::{Completion, CompletionOf, CompletionRequest},
     error::FeatureError,
-    pages::Listing,
     prompts::{Prompt, PromptArgument, PromptMessage, PromptRole, RenderedPrompt},
+    request::Listing,
     resource_updates::{ResourceUpdate, ResourceUpdates},
     resources::{Resource, ResourceBody, ResourceContent, ResourceTemplate},
 };
-pub use host::{Grace, HostOptions, McpHost, Probing};
+pub use host::{
+    McpHost,
+    options::{Grace, HangDetection, HostOptions},
+};
 pub use redact::LiveSecrets;
 pub use server::{
-    logs::{LogLevel, LogLine},
+    logs::LogMessage,
     status::{CacheScope, ListFreshness, ServerIdentity, ServerState, ServerStatus},
-    watchdog::Remains,
+    watchdog::UnreapedWatchdog,
 };
-pub use server_requests::{responder::Answering, roots::Root, sampling::SamplingLimits};
-pub use tools::tool_pinning::{
-    fingerprint::{KnownTools, ToolChange, fingerprint},
-    store::{ToolMemory, ToolMemoryError, ToolMemoryFile},
+pub use server_requests::handlers::ClientHandlers;
+pub use tools::{
+    tool_pinning::{
+        fingerprint::{ToolChange, ToolPins, fingerprint},
+        store::{ToolPinFile, ToolPinStore, ToolPinStoreError},
+    },
+    visibility::APP_MEDIA_TYPE,
 };

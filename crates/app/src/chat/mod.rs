@@ -26,7 +26,7 @@ use std::{
 };
 
 use switchboard_domain::{Elicitor, ModelId, Session, SessionId, ToolCatalog, ToolHost as _};
-use switchboard_mcp_client::{Answering, McpHost};
+use switchboard_mcp_client::{ClientHandlers, McpHost};
 use switchboard_orchestration::Agent;
 
 use crate::{
@@ -246,10 +246,10 @@ async fn begin(
     let can_ask = has_editor || terminal::is_somebody_there();
     let elicitor = TerminalElicitor::new(screen.clone()).reading(Arc::clone(&asking));
     let elicitor = servers::WhileRunning::new(elicitor, Arc::clone(&in_run));
-    servers.options.answering = Answering {
+    servers.options.client_handlers = ClientHandlers {
         elicitor: can_ask.then(|| Arc::new(elicitor) as Arc<dyn Elicitor>),
         sampler: Some(Arc::new(sampled.clone())),
-        ..Answering::default()
+        ..ClientHandlers::default()
     };
     let audit = AuditLog::open(&context.config, environment).map_err(Failure::usage)?;
     let decisions = KeptDecisions::load(environment).map_err(Failure::usage)?;

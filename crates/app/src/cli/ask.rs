@@ -16,7 +16,7 @@ use switchboard_domain::{
     ApprovalDecision, ChatModel, Elicitor, Message, ModelId, Session, SessionId, ToolHost as _,
     Usage,
 };
-use switchboard_mcp_client::{Answering, HostError, McpHost, ServerState};
+use switchboard_mcp_client::{ClientHandlers, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
     Agent, BegunWith, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
     ToolFailure,
@@ -218,7 +218,7 @@ async fn carry_out(
         context.servers()?
     };
     let screen = Screen::new(output == AskOutput::Text);
-    servers.options.answering = answering(&screen, &plan.sampled);
+    servers.options.client_handlers = answering(&screen, &plan.sampled);
     // The servers are what is waited for: all else is read while they come up.
     let host = Arc::new(context::start(servers)?);
     // Now, and not when something is first waited for.
@@ -333,13 +333,13 @@ pub(crate) fn say_choice(chosen: &Chosen, context: &Context) {
 
 /// Who answers what servers ask: the person, if one is there, and for servers that are allowed to ask
 /// it, the model.
-fn answering(screen: &Screen, model: &Arc<dyn ChatModel>) -> Answering {
+fn answering(screen: &Screen, model: &Arc<dyn ChatModel>) -> ClientHandlers {
     let elicitor = terminal::is_somebody_there()
         .then(|| Arc::new(TerminalElicitor::new(screen.clone())) as Arc<dyn Elicitor>);
-    Answering {
+    ClientHandlers {
         elicitor,
         sampler: Some(Arc::new(ModelSampler::new(Arc::clone(model)))),
-        ..Answering::default()
+        ..ClientHandlers::default()
     }
 }
 

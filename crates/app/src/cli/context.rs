@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::anyhow;
 use switchboard_domain::nearest::{did_you_mean, nearest};
-use switchboard_mcp_client::{LiveSecrets, McpHost, Remains, ServerStatus};
+use switchboard_mcp_client::{LiveSecrets, McpHost, ServerStatus, UnreapedWatchdog};
 use switchboard_orchestration::SteadyClock;
 
 use super::{Code, Failure, Global, interrupt::Interrupts};
@@ -133,12 +133,12 @@ pub(crate) fn start(servers: Servers) -> Result<McpHost, Failure> {
 }
 
 /// What closed hosts left of themselves, to be taken in when this program has nothing else to do.
-static REMAINS: Mutex<Vec<Remains>> = Mutex::new(Vec::new());
+static REMAINS: Mutex<Vec<UnreapedWatchdog>> = Mutex::new(Vec::new());
 
 /// Takes in what the hosts left, which has mostly ended by now.
 pub(super) fn reap() {
     let remains = std::mem::take(&mut *REMAINS.lock().unwrap_or_else(PoisonError::into_inner));
-    remains.into_iter().for_each(Remains::reap);
+    remains.into_iter().for_each(UnreapedWatchdog::reap);
 }
 
 /// Closes the servers properly, as one of the last things that a command does; at once, if somebody interrupts a second time.

@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use clap::Args;
 use futures_util::FutureExt as _;
 use switchboard_domain::Elicitor;
-use switchboard_mcp_client::Answering;
+use switchboard_mcp_client::ClientHandlers;
 use switchboard_orchestration::questions::Questions;
 use switchboard_server::{Server, ServerError, Shutdown};
 use tokio::{
@@ -90,10 +90,10 @@ pub(super) async fn run(
     } else {
         context.servers()?
     };
-    servers.options.answering = Answering {
+    servers.options.client_handlers = ClientHandlers {
         elicitor: Some(Arc::new(questions.clone()) as Arc<dyn Elicitor>),
         sampler: Some(Arc::new(ModelSampler::new(Arc::clone(&plan.sampled)))),
-        ..Answering::default()
+        ..ClientHandlers::default()
     };
     let host = Arc::new(context::start(servers)?);
     changed::warn(&host);

@@ -14,7 +14,7 @@ use switchboard_domain::{
     nearest::{did_you_mean, nearest},
 };
 use switchboard_evals::suite::Suite;
-use switchboard_mcp_client::{KnownTools, McpHost, config::ServerConfig};
+use switchboard_mcp_client::{McpHost, ToolPins, config::ServerConfig};
 use switchboard_mcp_servers::catalogue;
 use switchboard_orchestration::tools::arguments::ContextInjection;
 use uuid::Uuid;
@@ -193,8 +193,8 @@ impl Blueprint {
         }
         servers.bundled = false;
         // What tools of such names were elsewhere is nothing to compare with.
-        servers.options.known_tools = KnownTools::default();
-        servers.options.tool_memory = None;
+        servers.options.tool_pins = ToolPins::default();
+        servers.options.tool_pin_store = None;
         servers.forgotten = None;
         Ok(servers)
     }

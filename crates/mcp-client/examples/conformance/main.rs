@@ -1,5 +1,5 @@
-//! The client that `cargo xtask conformance` hands to the protocol's own conformance suite: the host
-//! of this crate as it is, with a person and a model that answer at once.
+//! The client that `cargo xtask conformance` hands to the protocol's own conformance suite: the
+//! host of this crate as it is, with a person and a model that answer at once.
 //!
 //! The suite starts a server per scenario and this program with the server's address as its last
 //! argument. It names the scenario in `MCP_CONFORMANCE_SCENARIO`, and in `MCP_CONFORMANCE_CONTEXT`
@@ -18,7 +18,7 @@ use switchboard_domain::{
     Elicitation, ElicitationAnswer, Elicitor, JsonObject, ToolCall, ToolDefinition, ToolHost,
 };
 use switchboard_mcp_client::{
-    Answering, HostOptions, McpHost, Root, ServerConfig,
+    ClientHandlers, HostOptions, McpHost, Root, ServerConfig,
     auth::{AuthConfig, AuthOptions, GrantType},
 };
 
@@ -44,13 +44,13 @@ async fn run() -> Result<(), Box<dyn Error>> {
         Ok(text) => serde_json::from_str(&text)?,
         Err(_) => Value::Null,
     };
-    let answering = Answering {
+    let client_handlers = ClientHandlers {
         elicitor: Some(Arc::new(Willing)),
         roots: Root::folder(&env::current_dir()?).map(|root| vec![root]),
-        ..Answering::default()
+        ..ClientHandlers::default()
     };
     let options = HostOptions {
-        answering,
+        client_handlers,
         auth: AuthOptions {
             on_url: Some(Arc::new(visit)),
             client_metadata_url: Some(CLIENT_METADATA.to_owned()),

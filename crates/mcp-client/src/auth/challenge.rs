@@ -1,9 +1,9 @@
-//! `WWW-Authenticate`: what a server says when it wants to know who asks (RFC 9110, section 11.6.1;
-//! RFC 6750, section 3; RFC 9728, section 5.1).
+//! The `WWW-Authenticate` header (RFC 9110, section 11.6.1; RFC 6750, section 3; RFC 9728, section
+//! 5.1).
 
 use std::collections::HashMap;
 
-/// The challenge of scheme `Bearer`, as far as it concerns us. Absent parameters are `None` or empty.
+/// The used parameters of a challenge of scheme `Bearer`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
     pub(crate) error: Option<String>,
@@ -12,7 +12,7 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// Reads a header's value. Other schemes and what is malformed are passed over.
+    /// Parses a header value. Ignores other schemes and malformed parts.
     pub(crate) fn read(header: &str) -> Self {
         let mut parameters = bearer_parameters(header);
         Self {
@@ -26,7 +26,7 @@ impl Challenge {
     }
 }
 
-/// A list of scopes, each once, in their order.
+/// Parses a list of scopes without duplicates.
 pub(crate) fn scopes(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for scope in text.split_ascii_whitespace() {
@@ -41,10 +41,10 @@ pub(crate) fn add_scope(scopes: &mut Vec<String>, scope: &str) {
     }
 }
 
-/// The parameters of the first challenge of scheme `Bearer`, names in small letters.
+/// Returns the parameters of the first challenge of scheme `Bearer`, with lower-case names.
 ///
-/// One header may hold several challenges, and a comma separates both them and their parameters: what
-/// has no `=` after its first word begins a challenge.
+/// A comma separates challenges and also their parameters. An item without `=` after its first word
+/// starts a challenge.
 fn bearer_parameters(header: &str) -> HashMap<String, String> {
     let mut found = HashMap::new();
     let mut in_bearer = false;
@@ -71,7 +71,7 @@ fn bearer_parameters(header: &str) -> HashMap<String, String> {
     found
 }
 
-/// What stands between commas outside of quotes.
+/// Splits at commas outside of quotes.
 fn items(header: &str) -> Vec<&str> {
     let (mut quoted, mut escaped, mut start) = (false, false, 0);
     let mut items = Vec::new();
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn challenges_are_read_in_every_spelling() {
+    fn challenges_are_parsed_in_every_spelling() {
         let all = Challenge {
             error: Some("insufficient_scope".to_owned()),
             scopes: vec!["a".to_owned(), "b".to_owned()],
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_makes_it_panic() {
+    fn malformed_headers_are_ignored() {
         for header in [
             "",
             "Bearer",

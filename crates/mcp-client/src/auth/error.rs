@@ -1,4 +1,4 @@
-//! What can go wrong with a login.
+//! Errors of a login.
 
 use std::time::Duration;
 
@@ -6,169 +6,166 @@ use crate::config::show::shown_url;
 
 use crate::auth::store::StoreError;
 
-/// Why there is no token for a server. No variant holds a token, a secret, or an address with its user
-/// info or query; text of an authorization server is shortened and has no control characters.
+/// Why no token is available for a server. No variant contains a token, a secret, or a URL with
+/// user info or query. Text of an authorization server is shortened and has no control characters.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// The server is a child process. Those take their credentials from their environment.
-    #[error("`{server}` is no HTTP server: only those are logged in to")]
+    /// The server is a child process, which reads its credentials from its environment.
+    #[error("`{server}` is not an HTTP server: only HTTP servers have a login")]
     NotHttp {
         /// The server.
         server: String,
     },
-    /// An `Authorization` header is configured, and a configured one wins.
+    /// An `Authorization` header is configured, so the server has no login.
     #[error(
-        "`{server}` has an `Authorization` header in its configuration, which is used as it is: \
-         remove it to log in"
+        "`{server}` has an `Authorization` header in its configuration: remove the header to log in"
     )]
     StaticHeader {
         /// The server.
         server: String,
     },
-    /// Only a person can go on.
+    /// A person must log in.
     #[error(
         "it needs a login: run `switchboard servers login {server}`{}",
-        for_scopes(scopes)
+        scope_clause(scopes)
     )]
     NeedsLogin {
         /// The server.
         server: String,
-        /// What the login has to ask for, where the server said so.
+        /// The scopes that the server named.
         scopes: Vec<String>,
     },
-    /// The server takes none of our tokens, not even one that is fresh.
-    #[error("it refuses the token that {issuer} has just issued for it")]
+    /// The server rejects a new token.
+    #[error("it rejects the new token of {issuer}")]
     StillRefused {
-        /// Who issued it.
+        /// The issuer of the token.
         issuer: String,
     },
-    /// What the call needs was asked for before, and was not granted.
-    #[error("the login does not cover this: it takes the scopes `{}`, which were asked for before", scopes.join(" "))]
+    /// The scopes that the call needs were requested before and not granted.
+    #[error("the login does not cover the scopes `{}`, which were requested before", scopes.join(" "))]
     InsufficientScope {
-        /// What the call needs.
+        /// The scopes that the call needs.
         scopes: Vec<String>,
     },
-    /// Nothing says how to log in.
-    #[error("it says nothing about how to log in: {reason}")]
+    /// No metadata describe the login.
+    #[error("it does not describe its login: {reason}")]
     NoMetadata {
-        /// What was looked for.
+        /// What is missing.
         reason: String,
     },
-    /// An address that somebody else named and that must not be asked.
+    /// A discovered URL that must not be requested.
     #[error("the {what} `{}` is not used: {reason}", shown_url(url))]
     Guarded {
-        /// What it was to be.
+        /// The purpose of the URL.
         what: &'static str,
-        /// The address.
+        /// The URL.
         url: String,
-        /// Which rule it breaks.
+        /// The violated rule.
         reason: &'static str,
     },
-    /// No answer.
+    /// A request had no answer.
     #[error("no answer from the {what} `{}`: {reason}", shown_url(url))]
     Unreachable {
-        /// What was asked.
+        /// The requested party.
         what: &'static str,
-        /// Where.
+        /// The URL.
         url: String,
-        /// Why there is none.
+        /// The cause.
         reason: String,
     },
-    /// An answer that is of no use.
-    #[error("the answer of the {what} `{}` is of no use: {reason}", shown_url(url))]
+    /// An answer is not valid.
+    #[error("the answer of the {what} `{}` is not valid: {reason}", shown_url(url))]
     BadAnswer {
-        /// What was asked.
+        /// The requested party.
         what: &'static str,
-        /// Where.
+        /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: String,
     },
-    /// The metadata are those of another server (RFC 9728, section 3.3).
-    #[error("its metadata are those of `{found}`, not of `{expected}`")]
+    /// The metadata belong to another server (RFC 9728, section 3.3).
+    #[error("its metadata belong to `{found}`, not to `{expected}`")]
     ResourceMismatch {
         /// The server.
         expected: String,
-        /// Whose metadata they say they are.
+        /// The server that the metadata name.
         found: String,
     },
-    /// Metadata or a redirect name another issuer than the one that was asked (RFC 8414, section 3.3;
-    /// RFC 9207, section 2.4).
+    /// Metadata or a redirect name another issuer (RFC 8414, section 3.3; RFC 9207, section 2.4).
     #[error("the {what} is of issuer `{found}`, not of `{expected}`")]
     IssuerMismatch {
-        /// What names it.
+        /// What names the issuer.
         what: &'static str,
-        /// Who was asked.
+        /// The expected issuer.
         expected: String,
-        /// Who answered; `(none)` if nobody is named.
+        /// The named issuer, or `(none)`.
         found: String,
     },
-    /// The configured client belongs to another authorization server than the one the server names now.
+    /// The configured client belongs to another authorization server.
     #[error(
         "its authorization server is `{found}` now, but the configured `client_id` belongs to \
          `{expected}`: correct `issuer` and `client_id` in its configuration, or log out first"
     )]
     IssuerChanged {
-        /// Where the client is registered.
+        /// The authorization server of the client.
         expected: String,
-        /// Where the server sends us.
+        /// The authorization server that the server names.
         found: String,
     },
-    /// The authorization server does not say that it supports PKCE with S256; MCP forbids going on.
-    #[error("`{issuer}` does not support PKCE with S256, without which a login is not safe")]
+    /// The authorization server does not declare PKCE with S256, which MCP requires.
+    #[error("`{issuer}` does not support PKCE with S256, which a safe login needs")]
     NoPkce {
         /// The authorization server.
         issuer: String,
     },
-    /// There is no way to become a client.
+    /// No client can be registered.
     #[error(
-        "`{issuer}` takes only clients it knows: register one there, and set `client_id` (and \
+        "`{issuer}` accepts only registered clients: register one, and set `client_id` (and \
          `client_secret`) below `authorization` in its configuration"
     )]
     NoClient {
         /// The authorization server.
         issuer: String,
     },
-    /// The configuration of the login cannot be used.
-    #[error("its `authorization` cannot be used: {reason}")]
+    /// The configuration of the login is not valid.
+    #[error("its `authorization` is not valid: {reason}")]
     Configuration {
         /// What is wrong.
         reason: String,
     },
-    /// The authorization server said no, in its own words.
-    #[error("the {what} was refused: {error}{}", described(description.as_deref()))]
+    /// The authorization server refused the request.
+    #[error("the {what} was refused: {error}{}", description_clause(description.as_deref()))]
     Refused {
-        /// What was asked for.
+        /// The refused request.
         what: &'static str,
         /// The error code, such as `access_denied` or `invalid_grant`.
         error: String,
-        /// What it says about it.
+        /// The description by the server.
         description: Option<String>,
     },
-    /// Nobody came back from the authorization page.
-    #[error("nobody logged in within {after:?}")]
+    /// The browser was not redirected in time.
+    #[error("the login was not completed within {after:?}")]
     TimedOut {
-        /// How long it was waited.
+        /// The exceeded limit.
         after: Duration,
     },
-    /// The redirect cannot be listened for.
+    /// The listener for the redirect failed.
     #[error("cannot listen on 127.0.0.1:{port}: {source}")]
     Listener {
-        /// The port; 0 is any.
+        /// The port. 0 means any port.
         port: u16,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Tokens cannot be kept.
+    /// The token store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl AuthError {
-    /// Whether somebody may not be who they say. That is told also where it might only mean that there
-    /// is no way to log in.
-    pub(crate) fn is_about_trust(&self) -> bool {
+    /// Returns whether an identity does not match. Such an error is always reported.
+    pub(crate) fn is_identity_mismatch(&self) -> bool {
         matches!(
             self,
             Self::IssuerMismatch { .. }
@@ -177,13 +174,13 @@ impl AuthError {
         )
     }
 
-    /// Whether a person who logs in makes it work.
+    /// Returns whether a login by a person solves the problem.
     pub fn needs_login(&self) -> bool {
         matches!(self, Self::NeedsLogin { .. })
     }
 }
 
-fn for_scopes(scopes: &[String]) -> String {
+fn scope_clause(scopes: &[String]) -> String {
     if scopes.is_empty() {
         String::new()
     } else {
@@ -191,13 +188,13 @@ fn for_scopes(scopes: &[String]) -> String {
     }
 }
 
-fn described(description: Option<&str>) -> String {
+fn description_clause(description: Option<&str>) -> String {
     description.map_or_else(String::new, |text| format!(" ({text})"))
 }
 
-/// Text of somebody else as it may be shown: on one line, without control characters, not long.
+/// Prepares untrusted text for a message: one line, no control characters, at most 200 characters.
 pub(crate) fn foreign(text: &str) -> String {
-    const ENOUGH: usize = 200;
+    const MAX_CHARS: usize = 200;
     let text: String = text
         .split_whitespace()
         .collect::<Vec<_>>()
@@ -205,7 +202,7 @@ pub(crate) fn foreign(text: &str) -> String {
         .chars()
         .filter(|c| !c.is_control())
         .collect();
-    match text.char_indices().nth(ENOUGH) {
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }

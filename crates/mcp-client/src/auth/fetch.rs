@@ -1,4 +1,4 @@
-//! Requests to addresses that somebody else named: guarded, short, and with a deadline.
+//! Requests to discovered URLs: checked by the guard, and limited in size and time.
 
 pub(crate) mod guard;
 
@@ -11,21 +11,21 @@ use reqwest::{
 };
 use serde_json::Value;
 
-use crate::transport::http::root_cause;
+use crate::error::root_cause;
 
 use crate::auth::{
     error::AuthError,
     fetch::guard::{Guard, Targets},
 };
 
-/// How long one request may take with its answer.
-const DEADLINE: Duration = Duration::from_secs(15);
-const TO_CONNECT: Duration = Duration::from_secs(5);
-/// Metadata and tokens are a few kilobytes.
+/// The time limit of a request with its answer.
+const TIMEOUT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum size in bytes of an answer. Metadata and tokens have a few kilobytes.
 const MAX_ANSWER: usize = 256 * 1024;
 const MAX_REDIRECTS: usize = 3;
 
-/// Asks authorization servers.
+/// The HTTP client for authorization servers.
 #[derive(Clone)]
 pub(super) struct Fetch {
     client: Client,
@@ -33,13 +33,13 @@ pub(super) struct Fetch {
     pub(super) guard: Guard,
 }
 
-/// What to send, and as what.
+/// The body of a request.
 pub(super) enum Body {
     Form(String),
     Json(String),
 }
 
-/// A JSON answer; `Null` if the body is something else.
+/// A JSON answer. `Null` for another body.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) json: Value,
@@ -50,9 +50,9 @@ impl Fetch {
         let targets = Targets::default();
         let mut builder = Client::builder()
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(TO_CONNECT)
-            .timeout(DEADLINE)
-            // Followed here, each judged; and never with a secret.
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(TIMEOUT)
+            // Redirects are followed below, after a check, and never with a secret.
             .redirect(Policy::none())
             .referer(false)
             .dns_resolver(guard.resolver(targets.clone()));
@@ -69,7 +69,7 @@ impl Fetch {
         })
     }
 
-    /// Gets a document; `None` if there is none at this address.
+    /// Gets a document. Returns `None` if it does not exist.
     pub(super) async fn get(
         &self,
         what: &'static str,
@@ -102,7 +102,7 @@ impl Fetch {
             let answer = read(what, &url, response).await?;
             return match answer.json {
                 Value::Object(_) => Ok(Some(answer.json)),
-                // Many servers answer every address with the page of their web application.
+                // Many servers answer every path with their web application.
                 _ => Ok(None),
             };
         }
@@ -113,7 +113,7 @@ impl Fetch {
         ))
     }
 
-    /// Posts, and follows no redirect: the body is meant for this address only.
+    /// Sends a POST request. Does not follow redirects, because the body is for this URL only.
     pub(super) async fn post(
         &self,
         what: &'static str,
@@ -153,7 +153,7 @@ fn target(what: &'static str, url: &Url, response: &Response) -> Result<Url, Aut
         .get(LOCATION)
         .and_then(|location| location.to_str().ok())
         .and_then(|location| url.join(location).ok())
-        .ok_or_else(|| bad(what, url, "a redirect to nowhere".to_owned()))
+        .ok_or_else(|| bad(what, url, "a redirect without a valid target".to_owned()))
 }
 
 async fn read(what: &'static str, url: &Url, mut response: Response) -> Result<Answer, AuthError> {
@@ -189,9 +189,9 @@ pub(super) fn bad(what: &'static str, url: &Url, reason: String) -> AuthError {
     }
 }
 
-/// Pairs as `application/x-www-form-urlencoded`.
+/// Encodes pairs as `application/x-www-form-urlencoded`.
 pub(super) fn form(pairs: &[(&str, &str)]) -> String {
-    // The crate that does it is only reached through an address.
+    // The encoder is only available through a URL.
     let Ok(mut carrier) = Url::parse("http://h/") else {
         return String::new();
     };

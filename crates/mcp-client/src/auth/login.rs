@@ -1,4 +1,4 @@
-//! Getting tokens: with a person in a browser, or by the client itself.
+//! A login: with a person in a browser, or by the client itself.
 
 pub(crate) mod callback;
 pub(crate) mod pkce;
@@ -13,7 +13,7 @@ use crate::auth::{
     fetch::{Body, Fetch, bad},
     login::{
         callback::{Callback, Expected},
-        pkce::{s256, unguessable},
+        pkce::{random_token, s256},
     },
     metadata::{Discovered, ServerMetadata},
     settings::{AuthConfig, AuthOptions, ClientAuth, GrantType},
@@ -25,17 +25,17 @@ const AUTHORIZATION: &str = "authorization endpoint";
 const TOKEN: &str = "token endpoint";
 const REGISTRATION: &str = "registration endpoint";
 
-/// What one login needs to know.
+/// The parameters of one login.
 pub(super) struct Login<'a> {
     pub(super) fetch: &'a Fetch,
-    /// The server's address as it is configured.
+    /// The server's configured URL.
     pub(super) server: &'a str,
     pub(super) config: &'a AuthConfig,
     pub(super) options: &'a AuthOptions,
     pub(super) discovered: &'a Discovered,
-    /// What is kept from the login before.
+    /// The earlier login.
     pub(super) before: Option<&'a StoredGrant>,
-    /// What the server has asked for just now; empty if it did not say.
+    /// The scopes in the challenge of the server.
     pub(super) challenged: &'a [String],
 }
 
@@ -48,14 +48,13 @@ impl Login<'_> {
         }
     }
 
-    /// Lets a person log in: `on_url` is given the address of the page. Returns when the browser was
-    /// sent back and the tokens are there.
+    /// Runs a login in a browser. `on_url` receives the URL of the page.
     pub(super) async fn in_browser(
         &self,
         on_url: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<StoredGrant, AuthError> {
         let server = &self.discovered.server;
-        // Without metadata there is nobody to ask; the servers of 2025-03-26 had to support it.
+        // Servers of 2025-03-26 without metadata must support PKCE.
         if !self.discovered.assumed && !server.has_s256() {
             return Err(AuthError::NoPkce {
                 issuer: foreign(server.issuer()),
@@ -68,14 +67,14 @@ impl Login<'_> {
         let client = self.client(&callback.redirect_uri).await?;
 
         let scopes = self.scopes(true);
-        let (verifier, state) = (unguessable(), unguessable());
+        let (verifier, state) = (random_token(), random_token());
         let redirect_uri = callback.redirect_uri.clone();
         let page = self.page(page, &client, &redirect_uri, &state, &verifier, &scopes);
         on_url(page.as_str());
         let expected = Expected {
             state: &state,
             issuer: server.issuer(),
-            names_itself: server.authorization_response_iss_parameter_supported == Some(true),
+            sends_issuer: server.authorization_response_iss_parameter_supported == Some(true),
         };
         let code = callback.code(&expected, self.options.login_timeout).await?;
         let parameters = [
@@ -95,7 +94,7 @@ impl Login<'_> {
         Ok(self.grant(client, &endpoint, issued, scopes))
     }
 
-    /// Asks for tokens for the client itself.
+    /// Requests tokens for the client itself.
     pub(super) async fn as_client(&self) -> Result<StoredGrant, AuthError> {
         let server = &self.discovered.server;
         let endpoint = self.token_endpoint()?;
@@ -123,7 +122,7 @@ impl Login<'_> {
         server.endpoint(self.fetch, TOKEN, server.token_endpoint.as_deref())
     }
 
-    /// Where a client that was registered for this redirect is sent back to, if possible.
+    /// Starts the listener, if possible on the port of the registered redirect URI.
     async fn callback(&self) -> Result<Callback, AuthError> {
         let registered = self
             .before
@@ -135,8 +134,8 @@ impl Login<'_> {
         }
     }
 
-    /// What to ask for. The configuration wins over what the server proposes; what was granted or
-    /// wanted before, and what the server asks for now, is always part of it.
+    /// Returns the requested scopes. The configuration replaces the proposal of the server. Scopes
+    /// of the earlier login and of the challenge are always included.
     fn scopes(&self, may_be_offline: bool) -> Vec<String> {
         let proposed = if self.challenged.is_empty() {
             self.discovered.scopes.as_deref().unwrap_or_default()
@@ -152,7 +151,7 @@ impl Login<'_> {
         add(before);
         match &self.config.scopes {
             Some(configured) => add(configured),
-            // What a server proposes in general is for a first login.
+            // The proposal is for a first login.
             None if before.is_empty() => add(proposed),
             None => {}
         }
@@ -160,8 +159,7 @@ impl Login<'_> {
             add(&before.wanted_scopes);
         }
         add(self.challenged);
-        // It gets refresh tokens where they have to be asked for. Alone it would be instead of the
-        // scopes that the server gives to whoever asks for none.
+        // The scope for refresh tokens. Alone it would replace the default scopes.
         if may_be_offline && !scopes.is_empty() && self.discovered.server.offers_offline_access() {
             add_scope(&mut scopes, "offline_access");
         }
@@ -202,11 +200,11 @@ impl Login<'_> {
         client: StoredClient,
         endpoint: &Url,
         issued: Issued,
-        asked_for: Vec<String>,
+        requested: Vec<String>,
     ) -> StoredGrant {
         let mut tokens = issued.tokens;
         if self.config.grant == GrantType::ClientCredentials {
-            // The client can ask again by itself at any time.
+            // The client can request tokens at any time.
             tokens.refresh = None;
         }
         if let Some(granted) = &issued.scopes {
@@ -218,13 +216,14 @@ impl Login<'_> {
             token_endpoint: endpoint.to_string(),
             revocation_endpoint: self.discovered.server.revocation_endpoint.clone(),
             tokens: Some(tokens),
-            scopes: asked_for,
+            scopes: requested,
             wanted_scopes: Vec::new(),
             issued_at: now(),
         }
     }
 
-    /// The client to be, in the order of MCP: registered beforehand, by its document, dynamically.
+    /// Returns the client, in the order of MCP: configured, by its document, dynamically
+    /// registered.
     async fn client(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
         if let Some(client) = self.configured_client() {
             return Ok(client);
@@ -271,7 +270,7 @@ impl Login<'_> {
         })
     }
 
-    /// RFC 7591.
+    /// Registers a client dynamically (RFC 7591).
     async fn registered(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
         let server = &self.discovered.server;
         let Some(endpoint) = &server.registration_endpoint else {
@@ -285,8 +284,8 @@ impl Login<'_> {
             "redirect_uris": [redirect_uri],
             "grant_types": grant_types(server),
             "response_types": ["code"],
-            "token_endpoint_auth_method": wished_method(server).name(),
-            // OpenID Connect takes a client for a web site otherwise, which cannot be on loopback.
+            "token_endpoint_auth_method": preferred_method(server).name(),
+            // The default of OpenID Connect is a web client, which cannot use loopback.
             "application_type": "native",
         });
         let body = Body::Json(body.to_string());
@@ -296,15 +295,15 @@ impl Login<'_> {
         }
         let text = |key: &str| answer.json.get(key).and_then(Value::as_str);
         let Some(id) = text("client_id").filter(|id| !id.is_empty()) else {
-            let reason = "it holds no `client_id`".to_owned();
+            let reason = "it contains no `client_id`".to_owned();
             return Err(bad(REGISTRATION, &endpoint, reason));
         };
         let secret = text("client_secret")
             .filter(|secret| !secret.is_empty())
             .map(SecretString::from);
-        // Only what the server itself can do counts; some answer with a method out of habit.
+        // Some servers name a method that needs a secret without a secret.
         let given = text("token_endpoint_auth_method")
-            .and_then(ClientAuth::of_name)
+            .and_then(ClientAuth::from_name)
             .filter(|given| matches!(given, ClientAuth::None) || secret.is_some());
         Ok(StoredClient {
             id: id.to_owned(),
@@ -333,8 +332,8 @@ fn supports(server: &ServerMetadata, method: ClientAuth) -> Option<bool> {
     Some(methods.iter().any(|known| known == method.name()))
 }
 
-/// A program on a person's machine keeps no secret, so it rather has none.
-fn wished_method(server: &ServerMetadata) -> ClientAuth {
+/// Returns the preferred authentication. A program on a user's machine cannot keep a secret.
+fn preferred_method(server: &ServerMetadata) -> ClientAuth {
     [
         ClientAuth::None,
         ClientAuth::ClientSecretBasic,
@@ -345,8 +344,8 @@ fn wished_method(server: &ServerMetadata) -> ClientAuth {
     .unwrap_or(ClientAuth::None)
 }
 
-/// How a client with these credentials proves itself to this server. Servers that do not say what they
-/// support take `client_secret_basic` (RFC 8414, section 2).
+/// Returns the authentication of a client with these credentials. The default of servers is
+/// `client_secret_basic` (RFC 8414, section 2).
 fn method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
     let mut able = Vec::new();
     if has_key {
@@ -362,7 +361,7 @@ fn method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAut
         .unwrap_or(best)
 }
 
-/// How this client proves itself; the secret of a configured one is in the configuration only.
+/// Returns the credentials of a client. Configured secrets are only in the configuration.
 pub(super) fn credentials<'a>(
     client: &'a StoredClient,
     config: &'a AuthConfig,
@@ -387,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_prove_themselves_as_the_server_can_take_it() {
+    fn the_authentication_is_supported_by_the_server() {
         let none = ServerMetadata::default();
         let only = |name: &str| ServerMetadata {
             token_endpoint_auth_methods_supported: Some(vec![name.to_owned()]),
@@ -419,9 +418,9 @@ mod tests {
         ] {
             assert_eq!(method(server, has_secret, has_key), expected);
         }
-        assert_eq!(wished_method(&none), ClientAuth::None);
+        assert_eq!(preferred_method(&none), ClientAuth::None);
         assert_eq!(
-            wished_method(&only("client_secret_post")),
+            preferred_method(&only("client_secret_post")),
             ClientAuth::ClientSecretPost
         );
     }

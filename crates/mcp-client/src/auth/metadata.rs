@@ -1,5 +1,5 @@
-//! Finding the authorization server of an MCP server and what it can do (RFC 9728, RFC 8414, `OpenID`
-//! Connect Discovery), in the order that MCP gives (2026-07-28, basic/authorization).
+//! Discovery of the authorization server of an MCP server and its metadata (RFC 9728, RFC 8414,
+//! `OpenID` Connect Discovery), in the order of MCP (2026-07-28, basic/authorization).
 
 use reqwest::Url;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use crate::auth::{
 const RESOURCE: &str = "protected-resource metadata";
 const SERVER: &str = "authorization-server metadata";
 
-/// RFC 9728, section 2, as far as it is used.
+/// The used fields of protected-resource metadata (RFC 9728, section 2).
 #[derive(Debug, Default, Deserialize)]
 struct ResourceMetadata {
     resource: Option<String>,
@@ -23,7 +23,7 @@ struct ResourceMetadata {
     scopes_supported: Option<Vec<String>>,
 }
 
-/// RFC 8414, section 2, as far as it is used.
+/// The used fields of authorization-server metadata (RFC 8414, section 2).
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct ServerMetadata {
     #[serde(default)]
@@ -40,15 +40,15 @@ pub(super) struct ServerMetadata {
     pub(super) authorization_response_iss_parameter_supported: Option<bool>,
 }
 
-/// Where to log in to a server.
+/// The discovered login of a server.
 #[derive(Debug, Clone)]
 pub(super) struct Discovered {
-    /// The resource that tokens are asked for.
+    /// The resource of the tokens.
     pub(super) resource: String,
-    /// What the server proposes to ask for.
+    /// The scopes that the server proposes.
     pub(super) scopes: Option<Vec<String>>,
     pub(super) server: ServerMetadata,
-    /// There are no metadata anywhere; these are the defaults of MCP 2025-03-26.
+    /// Whether `server` contains the defaults of MCP 2025-03-26, because metadata do not exist.
     pub(super) assumed: bool,
 }
 
@@ -57,7 +57,7 @@ impl ServerMetadata {
         &self.issuer
     }
 
-    /// An endpoint that is there and may be asked.
+    /// Returns an endpoint that exists and is allowed by the guard.
     pub(super) fn endpoint(
         &self,
         fetch: &Fetch,
@@ -83,8 +83,8 @@ impl ServerMetadata {
     }
 }
 
-/// Finds out where to log in to the server at `url`, which has answered with `challenge` if at all.
-/// Of several authorization servers one of `known` is taken, or else the first.
+/// Discovers the login of the server at `url`. Of several authorization servers the first one in
+/// `known` is used, else the first.
 pub(super) async fn discover(
     fetch: &Fetch,
     url: &Url,
@@ -122,7 +122,7 @@ async fn configured(
 ) -> Result<Discovered, AuthError> {
     let address = fetch.guard.parse(SERVER, address)?;
     let found = fetch.get(SERVER, &address).await?;
-    let found = found.ok_or_else(|| bad(SERVER, &address, "there is nothing".to_owned()))?;
+    let found = found.ok_or_else(|| bad(SERVER, &address, "it does not exist".to_owned()))?;
     let server = read_server(&address, found)?;
     if let Some(expected) = &config.issuer {
         same_issuer(expected, &server.issuer)?;
@@ -135,8 +135,8 @@ async fn configured(
     })
 }
 
-/// Servers before 2025-06-18 have no such metadata: they are their own authorization server, with
-/// metadata at the root or with endpoints of fixed names (MCP 2025-03-26, basic/authorization).
+/// Returns the login of a server before 2025-06-18: it is its own authorization server, with
+/// metadata at the root or with fixed endpoints (MCP 2025-03-26, basic/authorization).
 async fn without_resource_metadata(
     fetch: &Fetch,
     url: &Url,
@@ -193,13 +193,13 @@ async fn resource_metadata(
         Some(named) => Err(AuthError::BadAnswer {
             what: RESOURCE,
             url: named.clone(),
-            reason: "there is nothing".to_owned(),
+            reason: "it does not exist".to_owned(),
         }),
         None => Ok(None),
     }
 }
 
-/// The metadata of an issuer, if it has any. They must be its own.
+/// Returns the metadata of an issuer. They must name the same issuer.
 async fn server_metadata(fetch: &Fetch, issuer: &str) -> Result<Option<ServerMetadata>, AuthError> {
     let url = fetch.guard.parse("issuer", issuer)?;
     let path = url.path().trim_end_matches('/');
@@ -236,7 +236,7 @@ fn read<T: serde::de::DeserializeOwned>(
     address: &Url,
     found: Value,
 ) -> Result<T, AuthError> {
-    // Its text may hold what the document says.
+    // The error may contain text of the document.
     serde_json::from_value(found).map_err(|error| bad(what, address, foreign(&error.to_string())))
 }
 
@@ -244,7 +244,7 @@ fn read_server(address: &Url, found: Value) -> Result<ServerMetadata, AuthError>
     read(SERVER, address, found)
 }
 
-/// No normalization: issuers are compared as they are written.
+/// Compares issuers without normalization.
 fn same_issuer(expected: &str, found: &str) -> Result<(), AuthError> {
     if expected == found {
         return Ok(());
@@ -281,8 +281,8 @@ fn chosen<'a>(
         })
 }
 
-/// The resource that the metadata describe must be this server or contain it: the same origin, and a
-/// path that begins the server's. Otherwise a server could get tokens that are meant for another one.
+/// Checks that the metadata describe this server or a parent: the same origin, and a prefix of its
+/// path. Otherwise a server could get the tokens of another one.
 fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthError> {
     let Some(found) = found else {
         return Ok(canonical(url));
@@ -303,7 +303,7 @@ fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthErr
     }
 }
 
-/// The server's address as a resource identifier (RFC 8707, section 2).
+/// Returns the server's URL as a resource identifier (RFC 8707, section 2).
 pub(super) fn canonical(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_contains_the_server_or_is_refused() {
+    fn the_resource_must_contain_the_server() {
         let server = url("https://h.example/a/mcp?key=x");
         for resource in [
             "https://h.example/a/mcp",
@@ -347,7 +347,7 @@ mod tests {
             "https://h.example/b",
             "https://h.example/a/mcp/more",
             "https://h.example/a/mcp#f",
-            "no address",
+            "not a URL",
         ] {
             let error = matching_resource(&server, Some(resource.to_owned())).unwrap_err();
             assert!(
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_authorization_servers_the_known_one_is_taken() {
+    fn the_known_authorization_server_is_preferred() {
         let servers = ["https://a/".to_owned(), "https://b/".to_owned()];
         let mut config = AuthConfig::default();
         assert_eq!(chosen(&servers, &config, &[]).unwrap(), "https://a/");

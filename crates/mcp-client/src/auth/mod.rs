@@ -1,24 +1,24 @@
-//! Logging in to HTTP servers: OAuth 2.1 as MCP 2026-07-28 and 2025-11-25 say (basic/authorization).
+//! Login to HTTP servers: OAuth 2.1 as in MCP 2026-07-28 and 2025-11-25 (basic/authorization).
 //!
-//! - [`login`], [`logout`] and [`status`] are what a person does with one server.
-//! - [`AuthConfig`] is what is configured of one server, [`AuthOptions`] of all of them.
-//! - [`TokenStore`] is where tokens are kept: [`FileStore`], [`MemoryStore`], or one of your own.
+//! - [`login`], [`logout`] and [`status`] are the operations of a user.
+//! - [`AuthConfig`] configures one server, [`AuthOptions`] all servers.
+//! - [`TokenStore`] stores tokens: [`FileStore`], [`MemoryStore`], or another implementation.
 //!
-//! A host brings the token along with every request, renews it before it ends and when the server refuses
-//! it, and asks for more scopes where a call needs them. Where that takes a person, the server fails with
-//! [`AuthError::NeedsLogin`] as its reason. An `Authorization` header in the configuration wins: such a
-//! server is never logged in to.
+//! A host sends the token with every request. It renews the token before it expires and when the
+//! server rejects it, and requests more scopes when a call needs them. If only a person can log in,
+//! the server fails with [`AuthError::NeedsLogin`]. A server with a configured `Authorization`
+//! header has no login.
 //!
-//! rmcp has an authorization manager too (feature `auth`), with good rules about addresses. This is our own
-//! because of what that leaves to its user: a renewal there ends with the request that began it, and the
-//! new refresh token with it; one lock holds up all requests of a server while a token is got; the
-//! store knows one login instead of one for each issuer, resource and person; asking for more scopes in
-//! a call, listening for the redirect and keeping tokens is up to the caller. It would add `oauth2` and
-//! older versions of what is in the tree already, for requests of a few parameters each.
+//! rmcp has an authorization manager (feature `auth`). It is not used for these reasons:
 //!
-//! Not done: the keyring of the operating system, which on Linux brings a D-Bus stack (a [`TokenStore`] over
-//! one is [`to_record`] and [`from_record`] away); and the extensions for enterprise-managed authorization,
-//! workload identity and `DPoP`.
+//! - A renewal there is cancelled with its request, and the new refresh token is lost.
+//! - One lock delays all requests of a server during a renewal.
+//! - Its store has one login, not one per issuer, resource and principal.
+//! - It does not request more scopes during a call, listen for the redirect or store tokens.
+//!
+//! Not implemented: the keyring of the operating system ([`to_record`] and [`from_record`] help to
+//! write such a [`TokenStore`]), and the extensions for enterprise-managed authorization, workload
+//! identity and `DPoP`.
 
 pub(crate) mod challenge;
 pub(crate) mod error;
@@ -35,6 +35,7 @@ use serde::Serialize;
 
 use crate::{
     config::{ServerConfig, ServerTransport},
+    error::root_cause,
     transport::http,
 };
 
@@ -49,48 +50,48 @@ pub use store::{
 use challenge::Challenge;
 use session::{Current, Session};
 
-/// The tokens of one server, without the tokens.
+/// A login, without its tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LoginInfo {
-    /// Who issued them.
+    /// The issuer of the tokens.
     pub issuer: String,
-    /// What they are for.
+    /// The resource of the tokens.
     pub resource: String,
-    /// For whom.
+    /// The principal of the tokens.
     pub principal: String,
-    /// As which client.
+    /// The client.
     pub client_id: String,
-    /// The scopes that were asked for.
+    /// The requested scopes.
     pub scopes: Vec<String>,
-    /// Scopes that a call needed since, which the next login asks for.
+    /// Scopes that a call needed later. The next login requests them.
     pub wanted_scopes: Vec<String>,
-    /// When the access token ends, in seconds since 1970, if that is known.
+    /// When the access token expires, in seconds since 1970.
     pub expires_at: Option<u64>,
-    /// Whether they can be renewed without a person.
+    /// Whether the tokens can be renewed without a person.
     pub renewable: bool,
 }
 
-/// How one stands with a server.
+/// The login status of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LoginStatus {
-    /// It is not logged in to: a process, or a server with an `Authorization` header of its own.
+    /// The server has no login: it is a process, or has a configured `Authorization` header.
     NotApplicable,
-    /// There are no tokens. That may be right: not every server asks for them.
+    /// No tokens are stored. Not every server needs them.
     LoggedOut,
-    /// There are tokens, or they can be renewed.
+    /// Valid or renewable tokens are stored.
     LoggedIn(LoginInfo),
-    /// The access token has ended, and there is nothing to renew it with.
+    /// The access token has expired and cannot be renewed.
     Expired(LoginInfo),
 }
 
-/// Logs in to a server, whether that was done before or not, and keeps the tokens.
+/// Logs in to a server and stores the tokens.
 ///
-/// With the grant of a person, `on_url` is given the address of the authorization page; opening it is up
-/// to the caller. The browser is sent back to 127.0.0.1, which is waited for as long as
-/// [`AuthOptions::login_timeout`] says. With `client_credentials` nobody is asked.
+/// With the grant `authorization_code`, `on_url` receives the URL of the authorization page and
+/// must open it. The browser is redirected to 127.0.0.1 within [`AuthOptions::login_timeout`]. With
+/// `client_credentials` no person is needed.
 pub async fn login(
     server: &ServerConfig,
     options: &AuthOptions,
@@ -112,22 +113,22 @@ pub async fn login(
     Ok(info(&current))
 }
 
-/// Forgets the tokens of a server, and tells the authorization server so where that is possible. Says
-/// whether there were any.
+/// Removes the tokens of a server, and revokes them if possible. Returns whether tokens were
+/// stored.
 pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool, AuthError> {
     let session = Session::of_server(server, options)?;
     let mut any = false;
     for current in session.stored_by_any_client().await? {
         any |= options.store.remove(current.key()).await?;
-        // What is forgotten here stays good there if this fails, until it ends.
+        // If this fails, the tokens stay valid until they expire.
         if let Err(error) = session.revoke(&current).await {
-            tracing::warn!(server = server.name, %error, "tokens could not be revoked");
+            tracing::warn!(server = server.name, %error, "failed to revoke tokens");
         }
     }
     Ok(any)
 }
 
-/// How one stands with a server, as far as the store knows. Asks nobody.
+/// Returns the login status from the store. Sends no request.
 pub async fn status(
     server: &ServerConfig,
     options: &AuthOptions,
@@ -147,9 +148,9 @@ pub async fn status(
         return Ok(LoginStatus::LoggedOut);
     };
     let info = info(current);
-    let again_by_itself = info.renewable || session.config().grant == GrantType::ClientCredentials;
+    let is_renewable = info.renewable || session.config().grant == GrantType::ClientCredentials;
     let ended = info.expires_at.is_some_and(|end| end <= store::now());
-    Ok(if ended && !again_by_itself {
+    Ok(if ended && !is_renewable {
         LoginStatus::Expired(info)
     } else {
         LoginStatus::LoggedIn(info)
@@ -171,8 +172,8 @@ fn info(current: &Current) -> LoginInfo {
     }
 }
 
-/// What the server says to somebody without a token. Whether it understands the rest of the request does
-/// not matter; one that says nothing of use is looked up at the well-known addresses.
+/// Returns the challenge of the server to a request without a token. The answer to the request
+/// itself is ignored. Without a challenge the well-known URLs are used.
 async fn challenge_of(server: &ServerConfig) -> Result<Challenge, AuthError> {
     let ServerTransport::StreamableHttp { url, headers } = &server.transport else {
         return Ok(Challenge::default());
@@ -194,7 +195,7 @@ async fn challenge_of(server: &ServerConfig) -> Result<Challenge, AuthError> {
         .map_err(|error| AuthError::Unreachable {
             what: "server",
             url: url.clone(),
-            reason: http::root_cause(&error),
+            reason: root_cause(&error),
         })?;
     let found = response
         .headers()

@@ -1,4 +1,4 @@
-//! What is configured of a login, per server and for all of them.
+//! The configuration of logins, per server and for all servers.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -6,69 +6,67 @@ use secrecy::SecretString;
 
 use crate::auth::store::{MemoryStore, TokenStore};
 
-/// How long a login may take where nothing else is said.
+/// The default of [`AuthOptions::login_timeout`].
 pub const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// How one server is logged in to: the keys below `authorization:` in its configuration. Nothing has to
-/// be set for a server that registers clients by itself. `Debug` shows no secrets.
+/// The login of one server: the keys below `authorization:` in its configuration. A server that
+/// registers clients dynamically needs none of them. `Debug` shows no secrets.
 #[derive(Clone, Default)]
 pub struct AuthConfig {
-    /// `grant`: who is logged in.
+    /// `grant`: the grant type.
     pub grant: GrantType,
-    /// `client_id`: the client that is registered with the authorization server beforehand.
+    /// `client_id`: a client that is registered with the authorization server.
     pub client_id: Option<String>,
-    /// `client_secret`: what the client proves itself with, if it has a secret. It needs an `issuer`
-    /// or a `metadata_url`.
+    /// `client_secret`: the secret of the client. It needs an `issuer` or a `metadata_url`.
     pub client_secret: Option<SecretString>,
-    /// `private_key`: the same for `private_key_jwt` (RFC 7523), a key of P-256 or RSA as PEM of PKCS #8.
+    /// `private_key`: the key for `private_key_jwt` (RFC 7523), P-256 or RSA, as PEM of PKCS #8.
     pub private_key: Option<SecretString>,
-    /// `token_endpoint_auth_method`: how; `None` takes what the authorization server supports.
+    /// `token_endpoint_auth_method`: the client authentication. `None` uses a supported one.
     pub auth_method: Option<ClientAuth>,
-    /// `client_metadata_url`: the address of a Client ID Metadata Document, which is the client's id
-    /// where the authorization server supports that; wins over [`AuthOptions::client_metadata_url`].
+    /// `client_metadata_url`: the URL of a Client ID Metadata Document, which is the client id if
+    /// the authorization server supports it. Replaces [`AuthOptions::client_metadata_url`].
     pub client_metadata_url: Option<String>,
-    /// `scopes`: what to ask for, instead of what the server proposes for a start. What a call turns out
-    /// to need is asked for as well.
+    /// `scopes`: the scopes of the first login instead of the server's proposal. Scopes that a call
+    /// needs are requested too.
     pub scopes: Option<Vec<String>>,
-    /// `issuer`: the only authorization server to trust with this client.
+    /// `issuer`: the only trusted authorization server for this client.
     pub issuer: Option<String>,
-    /// `metadata_url`: where the metadata of the authorization server are, for a server that does not
-    /// say it.
+    /// `metadata_url`: the URL of the metadata of the authorization server, for a server that does
+    /// not name it.
     pub metadata_url: Option<String>,
-    /// `account`: a name for whom the tokens are for, so that one server can be configured for two
-    /// accounts.
+    /// `account`: the principal of the tokens, so that one server can have two accounts.
     pub account: Option<String>,
-    /// `redirect_port`: the port of 127.0.0.1 that the authorization server sends the browser back to,
-    /// for clients that are registered with a fixed one. The path is `/callback`.
+    /// `redirect_port`: the port on 127.0.0.1 for the redirect, for clients with a fixed one. The
+    /// path is `/callback`.
     pub redirect_port: Option<u16>,
 }
 
-/// Who is logged in.
+/// The OAuth grant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum GrantType {
-    /// A person, in a browser (`authorization_code` with PKCE).
+    /// The login of a person in a browser (`authorization_code` with PKCE).
     #[default]
     AuthorizationCode,
-    /// The client itself (`client_credentials`); nobody is asked.
+    /// The login of the client itself (`client_credentials`).
     ClientCredentials,
 }
 
-/// How a client proves itself at the token endpoint (RFC 7591, section 2).
+/// The client authentication at the token endpoint (RFC 7591, section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuth {
-    /// Not at all: a public client.
+    /// None: a public client.
     None,
     /// The secret in an `Authorization` header.
     ClientSecretBasic,
     /// The secret in the body.
     ClientSecretPost,
-    /// A signed statement.
+    /// A signed assertion.
     PrivateKeyJwt,
 }
 
 impl ClientAuth {
-    /// All of them, by the names of the standard.
+    /// All methods with their standard names.
     pub(crate) const NAMES: [(&'static str, Self); 4] = [
         ("none", Self::None),
         ("client_secret_basic", Self::ClientSecretBasic),
@@ -76,7 +74,7 @@ impl ClientAuth {
         ("private_key_jwt", Self::PrivateKeyJwt),
     ];
 
-    pub(super) fn of_name(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Self::NAMES
             .into_iter()
             .find_map(|(known, method)| (known == name).then_some(method))
@@ -93,7 +91,7 @@ impl ClientAuth {
 }
 
 impl AuthConfig {
-    /// Whose tokens they are, as the store keys them.
+    /// Returns the principal of the tokens in the store.
     pub(super) fn principal(&self) -> &str {
         match (&self.account, self.grant, &self.client_id) {
             (Some(account), ..) => account,
@@ -102,7 +100,7 @@ impl AuthConfig {
         }
     }
 
-    /// Whether anything says that this server is logged in to.
+    /// Returns whether a login is configured.
     pub(super) fn is_set(&self) -> bool {
         self.grant == GrantType::ClientCredentials
             || self.client_id.is_some()
@@ -113,7 +111,7 @@ impl AuthConfig {
             || self.account.is_some()
     }
 
-    /// Returns whether the MCP server would choose who receives the secret.
+    /// Returns whether the MCP server could choose who receives the client secret.
     pub(crate) fn lacks_issuer(&self) -> bool {
         self.client_secret.is_some() && self.issuer.is_none() && self.metadata_url.is_none()
     }
@@ -141,30 +139,29 @@ impl fmt::Debug for AuthConfig {
     }
 }
 
-/// Is given the address of an authorization page, for a person to open it.
+/// Receives the URL of an authorization page, which a person must open.
 pub type OnUrl = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// How all servers are logged in to.
+/// The login options of all servers.
 #[derive(Clone)]
 pub struct AuthOptions {
-    /// Where tokens are kept.
+    /// The token store.
     pub store: Arc<dyn TokenStore>,
-    /// Lets a host log in by itself when a server asks for it, also for more scopes in the middle of a
-    /// call: it gives the address of the page to this, and waits. The wait counts towards the server's
-    /// connect time-out or the call's deadline; a login that is made later counts for the next call.
-    /// Who declined is not asked again until there was a [`login`](super::login). `None`: a server
-    /// that asks for a login fails, and says so.
+    /// Lets the host start a login when a server asks for it, also for more scopes during a call.
+    /// The wait counts towards the server's connect time-out or the call's deadline; a later login
+    /// is used by the next call. After a declined login the host starts none until
+    /// [`login`](super::login) succeeds. `None`: a server that needs a login fails.
     pub on_url: Option<OnUrl>,
-    /// How long a person has to log in.
+    /// The time limit of a login.
     pub login_timeout: Duration,
-    /// The address of a Client ID Metadata Document of this application.
+    /// The URL of a Client ID Metadata Document of this application.
     pub client_metadata_url: Option<String>,
-    /// By which name this application registers itself; people see it on the authorization page.
+    /// The client name in a dynamic registration. The authorization page shows it.
     pub client_name: String,
 }
 
 impl AuthOptions {
-    /// Tokens in this store, and nobody who could log in.
+    /// Creates options with this store and without automatic logins.
     pub fn with_store(store: Arc<dyn TokenStore>) -> Self {
         Self {
             store,
@@ -177,7 +174,7 @@ impl AuthOptions {
 }
 
 impl Default for AuthOptions {
-    /// Tokens in memory only.
+    /// Returns options with tokens in memory.
     fn default() -> Self {
         Self::with_store(Arc::new(MemoryStore::default()))
     }

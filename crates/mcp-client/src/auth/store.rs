@@ -1,4 +1,4 @@
-//! Where tokens are kept: the port, what is kept, and an implementation in memory.
+//! The token store: the trait, the stored values and an implementation in memory.
 
 pub(crate) mod file;
 
@@ -16,34 +16,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::auth::settings::ClientAuth;
 
-/// What tokens belong to. Those of one authorization server are never given to another, nor those of
-/// one resource or person.
+/// The key of stored tokens. Tokens are never used for another authorization server, resource or
+/// principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GrantKey {
     /// The issuer identifier of the authorization server.
     pub issuer: String,
     /// The resource identifier of the MCP server (RFC 8707).
     pub resource: String,
-    /// For whom: the configured `account`, the client of `client_credentials`, or `default`.
+    /// The configured `account`, the client of `client_credentials`, or `default`.
     pub principal: String,
 }
 
-/// What a login left behind. `Debug` shows no secrets.
+/// The result of a login. `Debug` shows no secrets.
 #[derive(Clone)]
 pub struct StoredGrant {
-    /// The address of the MCP server as it is configured.
+    /// The configured URL of the MCP server.
     pub server: String,
-    /// As which client.
+    /// The client.
     pub client: StoredClient,
-    /// Where tokens are renewed.
+    /// The token endpoint.
     pub token_endpoint: String,
-    /// Where tokens are revoked.
+    /// The revocation endpoint.
     pub revocation_endpoint: Option<String>,
-    /// `None` when they have become useless; the rest stays for the next login.
+    /// The tokens. `None` if they are invalid; the rest is used by the next login.
     pub tokens: Option<StoredTokens>,
-    /// The scopes that were asked for.
+    /// The requested scopes.
     pub scopes: Vec<String>,
-    /// Further scopes that a call needed, for the next login to ask for.
+    /// Further scopes that a call needed. The next login requests them.
     pub wanted_scopes: Vec<String>,
     /// When the tokens were issued, in seconds since 1970.
     pub issued_at: u64,
@@ -52,76 +52,75 @@ pub struct StoredGrant {
 /// A client of an authorization server.
 #[derive(Clone)]
 pub struct StoredClient {
-    /// Its id.
+    /// The client id.
     pub id: String,
-    /// Its secret, if it was registered dynamically; that of a configured client is not kept.
+    /// The secret of a dynamically registered client. A configured secret is not stored.
     pub secret: Option<SecretString>,
-    /// How it proves itself.
+    /// The client authentication.
     pub auth_method: ClientAuth,
-    /// Where it is sent back to, if it was registered dynamically.
+    /// The redirect URI of a dynamically registered client.
     pub redirect_uri: Option<String>,
-    /// How it came to be.
+    /// How the client was registered.
     pub registration: Registration,
 }
 
-/// How a client came to be known to an authorization server.
+/// How a client was registered with an authorization server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Registration {
-    /// By a person, beforehand.
+    /// By a person, in the configuration.
     Configured,
     /// By a Client ID Metadata Document.
     Document,
-    /// By RFC 7591.
+    /// Dynamically (RFC 7591).
     Dynamic,
 }
 
-/// The tokens themselves.
+/// Tokens.
 #[derive(Clone)]
 pub struct StoredTokens {
-    /// Goes with every request.
+    /// The access token.
     pub access: SecretString,
-    /// Gets a new access token.
+    /// The refresh token.
     pub refresh: Option<SecretString>,
-    /// When the access token ends, in seconds since 1970, if that was said.
+    /// When the access token expires, in seconds since 1970, if the server named it.
     pub expires_at: Option<u64>,
 }
 
-/// Keeps tokens.
+/// Stores tokens.
 ///
-/// An implementation must be safe to be used by several tasks, and where it outlives the process, by
-/// several processes.
+/// Several tasks use a store, and several processes if it outlives the process.
 #[async_trait]
 pub trait TokenStore: fmt::Debug + Send + Sync {
-    /// Everything that is kept for this address and principal, the latest first. Of several issuers
-    /// there are several.
+    /// Returns the grants for a server URL and a principal, the latest first. Each issuer has its
+    /// own.
     async fn find(
         &self,
         server: &str,
         principal: &str,
     ) -> Result<Vec<(GrantKey, StoredGrant)>, StoreError>;
 
-    /// Keeps it instead of what was there.
+    /// Stores a grant and replaces an earlier one.
     async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError>;
 
-    /// Forgets it; says whether it was there.
+    /// Removes a grant. Returns whether it existed.
     async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError>;
 
-    /// Waits for its turn to renew these tokens, until the lock is dropped: a refresh token works
-    /// once, so only one may use it.
+    /// Locks the tokens for a renewal until the lock is dropped, because a refresh token works only
+    /// once.
     async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError>;
 }
 
-/// A turn to renew tokens; dropping it ends the turn.
+/// A lock for the renewal of tokens. Dropping it releases the lock.
 pub struct StoreLock {
-    _held: Box<dyn Send + Sync>,
+    _guard: Box<dyn Send + Sync>,
 }
 
 impl StoreLock {
-    /// The lock that is held as long as this value is.
-    pub fn new(held: impl Send + Sync + 'static) -> Self {
+    /// Wraps a guard.
+    pub fn new(guard: impl Send + Sync + 'static) -> Self {
         Self {
-            _held: Box::new(held),
+            _guard: Box::new(guard),
         }
     }
 }
@@ -132,34 +131,34 @@ impl fmt::Debug for StoreLock {
     }
 }
 
-/// Why tokens cannot be kept or found.
+/// An error of a token store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// A file cannot be read or written.
     #[error("`{}`: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Another process holds the tokens.
-    #[error("another process has been renewing the same tokens for too long (`{}`)", path.display())]
+    /// Another process holds the lock.
+    #[error("another process has held the lock of the tokens for too long (`{}`)", path.display())]
     Busy {
-        /// The file that it holds.
+        /// The lock file.
         path: PathBuf,
     },
-    /// Another implementation's error.
+    /// An error of another implementation.
     #[error("the token store: {reason}")]
     Other {
-        /// Its text; without secrets.
+        /// The reason, without secrets.
         reason: String,
     },
 }
 
 impl StoredTokens {
-    /// Whether it is to be renewed before it is used: it has ended, or does so within half a minute.
+    /// Returns whether the token has expired or will expire within 30 seconds.
     pub(super) fn is_stale(&self) -> bool {
         const MARGIN: u64 = 30;
         self.expires_at
@@ -167,7 +166,7 @@ impl StoredTokens {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(super) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -205,7 +204,7 @@ impl fmt::Debug for StoredTokens {
     }
 }
 
-/// A key and its grant as text, the form in which stores keep them.
+/// The stored form of a grant.
 #[derive(Serialize, Deserialize)]
 struct Record {
     version: u32,
@@ -236,7 +235,7 @@ struct Record {
 
 const VERSION: u32 = 1;
 
-/// A key and its grant as JSON, for a store to keep: with all secrets.
+/// Serializes a grant with all secrets, for a store.
 pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
     let plain = |secret: &SecretString| secret.expose_secret().to_owned();
     let tokens = grant.tokens.as_ref();
@@ -258,13 +257,13 @@ pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
         scopes: grant.scopes.clone(),
         wanted_scopes: grant.wanted_scopes.clone(),
     };
-    // Fails for maps with keys that are no text only.
+    // Fails only for maps with keys that are not text.
     serde_json::to_string_pretty(&record)
         .unwrap_or_default()
         .into()
 }
 
-/// The opposite of [`to_record`]; `None` for anything else, also for a later version of it.
+/// Parses the output of [`to_record`]. Returns `None` for anything else, also for another version.
 pub fn from_record(text: &str) -> Option<(GrantKey, StoredGrant)> {
     let record: Record = serde_json::from_str(text).ok()?;
     if record.version != VERSION {
@@ -293,25 +292,25 @@ pub fn from_record(text: &str) -> Option<(GrantKey, StoredGrant)> {
     Some((record.key, grant))
 }
 
-/// Turns of the tasks of one process, by key.
+/// Locks of the tasks of one process, by key.
 #[derive(Default)]
-pub(super) struct Turns(Mutex<HashMap<GrantKey, Arc<tokio::sync::Mutex<()>>>>);
+pub(super) struct TaskLocks(Mutex<HashMap<GrantKey, Arc<tokio::sync::Mutex<()>>>>);
 
-impl Turns {
-    pub(super) async fn wait(&self, key: &GrantKey) -> tokio::sync::OwnedMutexGuard<()> {
-        let turn = {
-            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            turns.entry(key.clone()).or_default().clone()
+impl TaskLocks {
+    pub(super) async fn lock(&self, key: &GrantKey) -> tokio::sync::OwnedMutexGuard<()> {
+        let lock = {
+            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            locks.entry(key.clone()).or_default().clone()
         };
-        turn.lock_owned().await
+        lock.lock_owned().await
     }
 }
 
-/// Tokens in memory, gone with the process.
+/// Tokens in memory.
 #[derive(Default)]
 pub struct MemoryStore {
     grants: Mutex<HashMap<GrantKey, StoredGrant>>,
-    turns: Turns,
+    locks: TaskLocks,
 }
 
 impl MemoryStore {
@@ -362,6 +361,6 @@ impl TokenStore for MemoryStore {
     }
 
     async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError> {
-        Ok(StoreLock::new(self.turns.wait(key).await))
+        Ok(StoreLock::new(self.locks.lock(key).await))
     }
 }

@@ -1,5 +1,4 @@
-//! The token endpoint (OAuth 2.1, section 3.2): what is sent, how the client proves itself, and what
-//! comes back.
+//! The token endpoint (OAuth 2.1, section 3.2).
 
 pub(crate) mod jwt;
 
@@ -18,24 +17,24 @@ use crate::auth::{
 
 const TOKEN: &str = "token";
 
-/// A client that proves itself.
+/// The credentials of a client.
 pub(super) struct Credentials<'a> {
     pub(super) id: &'a str,
     pub(super) secret: Option<&'a SecretString>,
     pub(super) private_key: Option<&'a SecretString>,
     pub(super) method: ClientAuth,
-    /// Who the statement of `private_key_jwt` is for.
+    /// The audience of an assertion.
     pub(super) issuer: &'a str,
 }
 
-/// What a token endpoint gave.
+/// The answer of a token endpoint.
 pub(super) struct Issued {
     pub(super) tokens: StoredTokens,
-    /// The scopes it granted, if it said so.
+    /// The granted scopes, if the server names them.
     pub(super) scopes: Option<Vec<String>>,
 }
 
-/// Asks for tokens. `parameters` say by which grant.
+/// Requests tokens. `parameters` contain the grant.
 pub(super) async fn request(
     fetch: &Fetch,
     endpoint: &Url,
@@ -102,7 +101,7 @@ async fn post(
         .await
 }
 
-/// RFC 6749, section 2.3.1: both halves are encoded as in a form before they are joined.
+/// Returns the `Basic` header. Both parts are form-encoded first (RFC 6749, section 2.3.1).
 fn basic(id: &str, secret: &SecretString) -> Result<HeaderValue, AuthError> {
     let encoded = |text: &str| form(&[("", text)]).trim_start_matches('=').to_owned();
     let pair = format!("{}:{}", encoded(id), encoded(secret.expose_secret()));
@@ -119,18 +118,18 @@ fn basic(id: &str, secret: &SecretString) -> Result<HeaderValue, AuthError> {
 fn issued(endpoint: &Url, json: &Value) -> Result<Issued, AuthError> {
     let text = |key: &str| json.get(key).and_then(Value::as_str);
     let Some(access) = text("access_token").filter(|token| is_token(token)) else {
-        let reason = "it holds no usable `access_token`".to_owned();
+        let reason = "it contains no valid `access_token`".to_owned();
         return Err(bad(TOKEN, endpoint, reason));
     };
     match text("token_type") {
         Some(kind) if !kind.eq_ignore_ascii_case("bearer") => {
-            let reason = format!("tokens of type `{}` are not understood", foreign(kind));
+            let reason = format!("tokens of type `{}` are not supported", foreign(kind));
             return Err(bad(TOKEN, endpoint, reason));
         }
         _ => {}
     }
-    // A number in the standard, text in some servers.
-    let lasts = match json.get("expires_in") {
+    // Some servers send text instead of a number.
+    let lifetime = match json.get("expires_in") {
         Some(Value::Number(number)) => number.as_f64(),
         Some(Value::String(text)) => text.trim().parse().ok(),
         _ => None,
@@ -138,9 +137,9 @@ fn issued(endpoint: &Url, json: &Value) -> Result<Issued, AuthError> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "it is in range, and what is below a second does not matter"
+        reason = "the value is in range, and fractions of a second do not matter"
     )]
-    let lasts = lasts
+    let lifetime = lifetime
         .filter(|seconds| seconds.is_finite())
         .map(|seconds| seconds.clamp(0.0, 1e12) as u64);
     Ok(Issued {
@@ -149,18 +148,18 @@ fn issued(endpoint: &Url, json: &Value) -> Result<Issued, AuthError> {
             refresh: text("refresh_token")
                 .filter(|token| !token.is_empty())
                 .map(Into::into),
-            expires_at: lasts.map(|lasts| now().saturating_add(lasts)),
+            expires_at: lifetime.map(|lifetime| now().saturating_add(lifetime)),
         },
         scopes: text("scope").map(scopes),
     })
 }
 
-/// What fits into a header (RFC 6750, section 2.1, is narrower).
+/// Returns whether the text is valid in a header (RFC 6750, section 2.1, is stricter).
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// RFC 6749, section 5.2.
+/// Converts an error answer (RFC 6749, section 5.2).
 pub(super) fn refused(what: &'static str, endpoint: &Url, answer: &Answer) -> AuthError {
     let text = |key: &str| answer.json.get(key).and_then(Value::as_str).map(foreign);
     match text("error") {
@@ -180,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_and_unusable_ones_refused() {
+    fn invalid_answers_are_rejected() {
         let endpoint = Url::parse("https://h/token").unwrap();
         let read = |json: Value| issued(&endpoint, &json);
         let full = read(json!({
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn both_halves_of_basic_are_encoded() {
+    fn both_parts_of_basic_are_encoded() {
         let value = basic("https://c/a", &"p:ä+ %".into()).unwrap();
         let encoded = value.to_str().unwrap().strip_prefix("Basic ").unwrap();
         let pair = STANDARD.decode(encoded).unwrap();

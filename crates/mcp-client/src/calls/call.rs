@@ -1,8 +1,8 @@
-//! One call of one tool, with its deadline, from the turn to the answer.
+//! One call of one tool, from the permit to the result, within its deadline.
 //!
-//! It is made again, within the same deadline, where that repeats nothing: it did not leave, the server
-//! turned it away, or its connection broke and the tool says of itself that it is read-only or idempotent.
-//! Every attempt passes the circuits of the server and of the tool, whoever made it.
+//! A call is attempted again, within the same deadline, if that cannot repeat an effect: the server
+//! did not process it, or the connection broke and the tool declares that it is read-only or
+//! idempotent. Every attempt needs the permission of the circuit breakers.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -13,232 +13,190 @@ use tokio::{
 };
 
 use crate::{
-    backoff::jittered,
+    backoff::Backoff,
     calls::{
-        attempt::{Attempt, attempt},
-        circuit_breaker::Outcome,
-        context::Caller,
-        deadline::Deadline,
+        attempt::attempt, circuit_breaker::Outcome, context::CallContext, deadline::Deadline,
+        failure::RequestFailure,
     },
-    server::{
-        state::{Link, Server},
-        status::ServerState,
-    },
-    server_requests::alone::Turn,
-    tools::list::{Found, own_name},
+    server::{connection::Connection, state::Server, status::ServerState},
+    tools::catalog::{ResolvedTool, original_name},
 };
 
-/// How long to wait before the second attempt of a call that may be made again; before each further one
-/// twice as long. Up to a half of it is left out by chance.
-const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
+/// The nominal delay before the second attempt. It doubles before each further attempt.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// The longest nominal delay between two attempts.
+const MAX_RETRY_DELAY: Duration = Duration::from_millis(6400);
 
-/// What to call.
-pub(crate) struct Request {
-    pub(crate) tool: Found,
-    pub(crate) caller: Arc<Caller>,
+/// A tool call.
+pub(crate) struct CallRequest {
+    pub(crate) tool: ResolvedTool,
+    pub(crate) context: Arc<CallContext>,
     pub(crate) input: SharedObject,
     pub(crate) deadline: Deadline,
-    /// How many times it may be made again.
+    /// Maximum number of further attempts.
     pub(crate) retries: u32,
     pub(crate) progress: ProgressSink,
 }
 
-impl Request {
-    /// The tool's own name.
-    pub(crate) fn tool(&self) -> &str {
-        own_name(&self.tool.definition)
+impl CallRequest {
+    /// Returns the tool's name on its server.
+    pub(crate) fn tool_name(&self) -> &str {
+        original_name(&self.tool.definition)
     }
 
-    /// Whether the tool says that a repetition changes nothing more.
+    /// Returns whether the tool declares that a repetition has no further effect.
     fn is_repeatable(&self) -> bool {
-        let says = &self.tool.definition.annotations;
-        says.read_only == Some(true) || says.idempotent == Some(true)
+        let annotations = &self.tool.definition.annotations;
+        annotations.read_only == Some(true) || annotations.idempotent == Some(true)
     }
 }
 
-/// Calls, within the deadline whatever happens.
+/// Calls a tool. Returns within the deadline.
 pub(crate) async fn call(
     server: &Server,
-    mut request: Request,
+    mut request: CallRequest,
 ) -> Result<ToolOutput, ToolCallError> {
     let unavailable = |reason: String| ToolCallError::Unavailable {
         server: server.config.name.clone(),
         reason: server.redactor.clean(reason),
     };
     let definition = request.tool.definition.clone();
-    let tool = own_name(&definition);
+    let tool = original_name(&definition);
     let mut deadline = request.deadline.clone();
-    // Nobody waits for a turn to be told that there is none.
+    // An open circuit fails the call before it waits for a permit.
     server.circuits.check(tool).map_err(unavailable)?;
-    let _turns = match turns_now(server, &request.caller) {
-        Some(turns) => turns,
-        None => Box::pin(turns(server, &request.caller, &deadline)).await?,
-    };
-    let told = request.progress.clone();
-    request.progress = deadline.listening(request.progress);
-    let mut broken: Option<Arc<Link>> = None;
-    // Why the attempts before failed, if anything may have come of them.
-    let mut before: Option<ToolCallError> = None;
+    let _permit = acquire_permit(server, &deadline).await?;
+    let progress = request.progress.clone();
+    request.progress = deadline.track_progress(request.progress);
+    let mut backoff = retry_backoff();
+    let mut broken: Option<Arc<Connection>> = None;
+    // The error of the first attempt that may have had an effect.
+    let mut first_error: Option<ToolCallError> = None;
     let mut attempts: u32 = 0;
     loop {
-        let link = match link_within(server, &deadline, broken.as_ref()).await {
-            Ok(link) => link,
-            Err(error) => return Err(before.unwrap_or(error)),
+        let connection = match wait_for_connection(server, &deadline, broken.as_ref()).await {
+            Ok(connection) => connection,
+            Err(error) => return Err(first_error.unwrap_or(error)),
         };
-        let pass = match server.circuits.admit(tool) {
-            Ok(pass) => pass,
-            Err(why) => return Err(before.unwrap_or_else(|| unavailable(why))),
+        let admission = match server.circuits.admit(tool) {
+            Ok(admission) => admission,
+            Err(reason) => return Err(first_error.unwrap_or_else(|| unavailable(reason))),
         };
         attempts += 1;
         if attempts > 1 {
-            deadline.hear();
+            deadline.record_activity();
         }
-        let attempt = {
-            // Pinned here, and not given away: it is too big to be moved about.
-            let attempt = pin!(attempt(server, &link, &request));
-            deadline
-                .hold(&server.alarms, server.questions(&request.caller), attempt)
-                .await
+        let pending = server.pending_requests(&request.context);
+        let result = {
+            let attempt = pin!(attempt(server, &connection, &request));
+            deadline.run(pending, attempt).await
         };
-        let (error, pause) = match attempt {
-            Ok(Attempt::Answered(Ok(output))) => {
-                if pass.settle(Outcome::Answered, Outcome::Answered, "") {
-                    server.reassess();
+        let failure = match result {
+            Ok(Ok(output)) => {
+                if admission.record(Outcome::Answered, Outcome::Answered, "") {
+                    server.update_state();
                 }
                 let output = output.with_checked_depth();
-                return Ok(match &request.tool.promise {
-                    Some(promise) => promise.hold(output),
+                return Ok(match &request.tool.output_schema {
+                    Some(schema) => schema.check(output),
                     None => output,
                 });
             }
-            Ok(Attempt::Answered(Err(error))) => {
-                let (of_server, of_tool) = outcome(&error, &link, tool);
-                if pass.settle(of_server, of_tool, &what(&error)) {
-                    server.reassess();
-                }
-                let broke = matches!(error, ToolCallError::Broken { .. }) && link.is_gone();
-                if !(broke && request.is_repeatable()) {
-                    return Err(error);
-                }
-                broken = Some(link);
-                (error, backoff(attempts))
-            }
-            Ok(Attempt::NotSent { reason }) => {
-                drop(pass);
-                link.stale
-                    .send_replace(Some(server.redactor.clean(&reason)));
-                broken = Some(link);
-                // The first time, another connection is mostly all that it takes.
-                let pause = match attempts {
-                    1 => Duration::ZERO,
-                    more => backoff(more - 1),
-                };
-                (unavailable(reason), pause)
-            }
-            Ok(Attempt::Busy { reason }) => {
-                drop(pass);
-                let reason = format!("it wants fewer requests ({reason})");
-                (unavailable(reason), backoff(attempts))
-            }
+            Ok(Err(failure)) => failure,
             Err(after) => {
-                let error = timed_out(server, tool, after);
-                if pass.settle(Outcome::NoAnswer, Outcome::NoAnswer, &what(&error)) {
-                    server.reassess();
+                let error = ToolCallError::Timeout {
+                    server: server.config.name.clone(),
+                    tool: tool.to_owned(),
+                    after,
+                };
+                if admission.record(Outcome::NoAnswer, Outcome::NoAnswer, &reason_of(&error)) {
+                    server.update_state();
                 }
-                link.silence.notify_one();
+                connection.timed_out.notify_one();
                 return Err(error);
             }
         };
-        let retry = retry(attempts + 1, &error);
-        let error = before.take().unwrap_or(error);
-        if attempts > request.retries || Instant::now() + pause >= deadline.until() {
+        let not_processed = matches!(
+            failure,
+            RequestFailure::Busy(_) | RequestFailure::NotSent(_)
+        );
+        if let RequestFailure::NotSent(_) = failure {
+            broken = Some(connection.clone());
+        }
+        // A new connection mostly repairs the first attempt that was not sent.
+        let retries_at_once = matches!(failure, RequestFailure::NotSent(_)) && attempts == 1;
+        let error = failure.into_call_error(server, tool);
+        if not_processed {
+            drop(admission);
+        } else {
+            let (of_server, of_tool) = outcomes(&error, &connection, tool);
+            if admission.record(of_server, of_tool, &reason_of(&error)) {
+                server.update_state();
+            }
+            let broke = matches!(error, ToolCallError::Broken { .. }) && connection.is_gone();
+            if !(broke && request.is_repeatable()) {
+                return Err(error);
+            }
+            broken = Some(connection);
+        }
+        let delay = if retries_at_once {
+            Duration::ZERO
+        } else {
+            backoff.next_delay()
+        };
+        let retry = ToolRetry {
+            attempt: attempts + 1,
+            reason: reason_of(&error),
+        };
+        let error = first_error.take().unwrap_or(error);
+        if attempts > request.retries || Instant::now() + delay >= deadline.end() {
             return Err(error);
         }
-        tracing::debug!(server = server.config.name, tool, %error, "a call is made again");
-        told.retrying(retry);
+        tracing::debug!(server = server.config.name, tool, %error, "retrying a call");
+        progress.retrying(retry);
         if !error.did_not_run() {
-            before = Some(error);
+            first_error = Some(error);
         }
-        sleep(pause).await;
+        sleep(delay).await;
     }
 }
 
-/// The turns that a call needs, if there are some now: among those of tools that ask, and of its server.
-fn turns_now<'a>(
-    server: &'a Server,
-    caller: &Arc<Caller>,
-) -> Option<(Turn<'a>, SemaphorePermit<'a>)> {
-    let permit = server.turn.try_acquire().ok()?;
-    // Last, since the call is over with it.
-    Some((server.asks.take_turn(caller)?, permit))
-}
-
-/// The same where they have to be waited for. Who waits among those who ask takes no place from others.
-async fn turns<'a>(
-    server: &'a Server,
-    caller: &Arc<Caller>,
-    deadline: &Deadline,
-) -> Result<(Turn<'a>, SemaphorePermit<'a>), ToolCallError> {
-    let among_those_who_ask = turn_to_be_asked(server, caller, deadline).await?;
-    Ok((among_those_who_ask, turn(server, deadline).await?))
-}
-
-/// A turn that has to be waited for.
-pub(crate) async fn turn<'a>(
+/// Waits for one of the server's call permits.
+pub(crate) async fn acquire_permit<'a>(
     server: &'a Server,
     deadline: &Deadline,
 ) -> Result<SemaphorePermit<'a>, ToolCallError> {
-    let turn = timeout_at(deadline.if_silent(), server.turn.acquire()).await;
-    deadline.hear();
-    if let Ok(Ok(turn)) = turn {
-        return Ok(turn);
+    let permit = timeout_at(deadline.wait_until(), server.call_permits.acquire()).await;
+    deadline.record_activity();
+    if let Ok(Ok(permit)) = permit {
+        return Ok(permit);
     }
-    let most = match server.turns {
+    let limit = match server.max_concurrent_calls {
         1 => "one call".to_owned(),
-        turns => format!("{turns} calls"),
+        calls => format!("{calls} calls"),
     };
-    let patience = deadline.patience();
+    let waited = deadline.idle_limit();
     Err(ToolCallError::Unavailable {
         server: server.config.name.clone(),
         reason: format!(
-            "it takes {most} at a time, and those before did not end within {patience:?}"
+            "it accepts {limit} at a time, and the earlier ones did not end within {waited:?}"
         ),
     })
 }
 
-/// The same for a tool that asks, where it could not be told whose question it is.
-async fn turn_to_be_asked<'a>(
-    server: &'a Server,
-    caller: &Arc<Caller>,
-    deadline: &Deadline,
-) -> Result<Turn<'a>, ToolCallError> {
-    let turn = timeout_at(deadline.if_silent(), server.asks.turn_of(caller)).await;
-    deadline.hear();
-    turn.map_err(|_| {
-        let (tool, patience) = (caller.tool().unwrap_or_default(), deadline.patience());
-        ToolCallError::Unavailable {
-            server: server.config.name.clone(),
-            reason: format!(
-                "`{tool}` may ask the person something, and it does not say whom, so it runs for one person at \
-                 a time; the call of another one did not end within {patience:?}"
-            ),
-        }
-    })
+pub(crate) fn retry_backoff() -> Backoff {
+    Backoff::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY)
 }
 
-pub(crate) fn backoff(attempts: u32) -> Duration {
-    jittered(BETWEEN_ATTEMPTS * 2_u32.saturating_pow(attempts.saturating_sub(1).min(6)))
-}
-
-/// What an error says about the server, and about the tool.
-fn outcome(error: &ToolCallError, link: &Link, tool: &str) -> (Outcome, Outcome) {
+/// Returns what an error means for the circuit breakers of the server and of the tool.
+fn outcomes(error: &ToolCallError, connection: &Connection, tool: &str) -> (Outcome, Outcome) {
     match error {
         ToolCallError::Refused { .. } | ToolCallError::InvalidAnswer { .. } => {
             (Outcome::Answered, Outcome::Answered)
         }
-        // That the connection is gone is its own matter; but this tool may have done it.
-        ToolCallError::Broken { .. } if link.ended.borrow().is_some() => {
-            let of_tool = if link.blame(tool) {
+        // The supervisor restarts the server. The tool may have ended the connection.
+        ToolCallError::Broken { .. } if connection.has_ended() => {
+            let of_tool = if connection.blame(tool) {
                 Outcome::NoAnswer
             } else {
                 Outcome::Unknown
@@ -252,23 +210,10 @@ fn outcome(error: &ToolCallError, link: &Link, tool: &str) -> (Outcome, Outcome)
     }
 }
 
-fn retry(attempt: u32, error: &ToolCallError) -> ToolRetry {
-    let reason = what(error);
-    ToolRetry { attempt, reason }
-}
-
-fn timed_out(server: &Server, tool: &str, after: Duration) -> ToolCallError {
-    ToolCallError::Timeout {
-        server: server.config.name.clone(),
-        tool: tool.to_owned(),
-        after,
-    }
-}
-
-/// The error without the names, which stand around it.
-fn what(error: &ToolCallError) -> String {
+/// Returns the error text without the names of server and tool.
+fn reason_of(error: &ToolCallError) -> String {
     match error {
-        ToolCallError::Timeout { after, .. } => format!("nothing within {after:?}"),
+        ToolCallError::Timeout { after, .. } => format!("no answer within {after:?}"),
         ToolCallError::Broken { reason, .. } | ToolCallError::Unavailable { reason, .. } => {
             reason.clone()
         }
@@ -276,64 +221,44 @@ fn what(error: &ToolCallError) -> String {
     }
 }
 
-/// A connection, if there is one as soon as the deadline asks for.
-pub(crate) async fn link_within(
+/// Waits, within the deadline, for a connection other than `broken`.
+pub(crate) async fn wait_for_connection(
     server: &Server,
     deadline: &Deadline,
-    broken: Option<&Arc<Link>>,
-) -> Result<Arc<Link>, ToolCallError> {
-    // Mostly there is, and nobody has to wait.
-    if broken.is_none()
-        && let Some(link) = server.sound_link()
-    {
-        return Ok(link);
-    }
-    // In a box, as everything is that calls seldom come to: the rest is moved about for every call.
-    let ready = Box::pin(ready_link(server, broken));
-    let ready = timeout_at(deadline.if_silent(), ready).await;
-    deadline.hear();
-    ready.map_err(|_| {
-        let (patience, why_not) = (deadline.patience(), server.now().why_not());
-        ToolCallError::Unavailable {
+    broken: Option<&Arc<Connection>>,
+) -> Result<Arc<Connection>, ToolCallError> {
+    let connection = timeout_at(deadline.wait_until(), usable_connection(server, broken)).await;
+    deadline.record_activity();
+    connection.unwrap_or_else(|_| {
+        let (waited, reason) = (
+            deadline.idle_limit(),
+            server.snapshot().unavailable_reason(),
+        );
+        Err(ToolCallError::Unavailable {
             server: server.config.name.clone(),
-            reason: format!("not ready within {patience:?}: {why_not}"),
-        }
-    })?
+            reason: format!("not ready within {waited:?}: {reason}"),
+        })
+    })
 }
 
-/// A connection that is alive as far as is known, other than `broken`.
-async fn ready_link(
+async fn usable_connection(
     server: &Server,
-    broken: Option<&Arc<Link>>,
-) -> Result<Arc<Link>, ToolCallError> {
+    broken: Option<&Arc<Connection>>,
+) -> Result<Arc<Connection>, ToolCallError> {
     if let Some(broken) = broken {
-        server.replaced(broken).await;
+        server.wait_until_replaced(broken).await;
     }
     loop {
         server.settled().await;
-        let now = server.now();
-        match &now.link {
-            // Its task has not yet said so.
-            Some(link) if link.ended.borrow().is_some() => server.replaced(link).await,
-            Some(link) => return Ok(link.clone()),
-            None if now.state == ServerState::Starting => {}
-            None => return Err(server.unavailable(&now)),
+        let snapshot = server.snapshot();
+        match &snapshot.connection {
+            // The supervisor has not recorded the end yet.
+            Some(connection) if connection.has_ended() => {
+                server.wait_until_replaced(connection).await;
+            }
+            Some(connection) => return Ok(connection.clone()),
+            None if snapshot.state == ServerState::Starting => {}
+            None => return Err(server.unavailable(&snapshot)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn size<A, B, F: Future>(_: impl Fn(A, B) -> F) -> usize {
-        size_of::<F>()
-    }
-
-    #[test]
-    fn a_call_is_not_moved_about_in_vain() {
-        // It is moved into the box of the port with every call. What is rmcp's own in it is in a box.
-        let size = size(|server: &'static Server, request| call(server, request));
-        assert!(size < 4000, "{size} bytes");
     }
 }

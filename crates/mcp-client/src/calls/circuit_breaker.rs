@@ -1,36 +1,36 @@
-//! A circuit breaker: whether what gave no answer several times in a row is called again yet.
+//! A circuit breaker: it stops calls to a target that did not answer several times in a row.
 //!
-//! It is pure. It reads no clock and holds no lock: every moment comes from outside, as the time since
-//! one that stays the same, so that its laws can be tested with any history (`circuit_breaker_tests.rs`).
+//! It is pure: it reads no clock and holds no lock. The caller passes the time, so that its laws
+//! can be tested with any history (`circuit_breaker_tests.rs`).
 //!
-//! Closed, it lets everything through and counts what got no answer. Open, it lets nothing through until
-//! a pause is over; then one call, whichever comes first, is let through to try. Its answer closes the
-//! circuit; if it gets none either, the pause is twice as long. A try that its caller gave up says
-//! nothing, and the next call is the try. An answer to a call that was let through before the circuit
-//! opened closes it too: whatever is heard counts.
+//! A closed breaker admits every call and counts consecutive calls without an answer. An open
+//! breaker rejects calls until a pause is over. Then it is half-open and admits one call as a
+//! probe. An answer closes the breaker; without an answer the pause doubles. A probe that was
+//! cancelled has no outcome, and the next call is the probe. An answer to a call from before the
+//! opening also closes the breaker.
 
 use std::time::Duration;
 
-/// Time since a moment that stays the same.
+/// The time since a fixed moment.
 pub(crate) type Moment = Duration;
 
 /// When a breaker opens, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Policy {
-    /// Calls without an answer, in a row, that open it; 0 is never.
+    /// Number of consecutive calls without an answer that open the breaker. 0 disables it.
     pub(crate) failures: u32,
-    /// For how long at first.
+    /// The first pause.
     pub(crate) pause: Duration,
-    /// For how long at most.
-    pub(crate) longest: Duration,
+    /// The max_pause pause.
+    pub(crate) max_pause: Duration,
 }
 
 #[derive(Debug)]
 pub(crate) struct Breaker {
     policy: Policy,
     state: State,
-    /// Counts its openings, so that what comes late of the time before one is known.
-    age: u64,
+    /// The number of openings. Outcomes of calls from before an opening are recognized by it.
+    generation: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,37 +42,37 @@ enum State {
         until: Moment,
         pause: Duration,
     },
-    /// One call was let through.
-    Trying {
+    /// One call was admitted as a probe.
+    HalfOpen {
         pause: Duration,
     },
 }
 
-/// A call that was let through. What becomes of it is told to [`Breaker::settle`]. The default is of the
-/// time before a breaker first opened.
+/// An admitted call. Its outcome is passed to [`Breaker::record`]. The default is a call from
+/// before the first opening.
 #[derive(Debug, Default)]
-#[must_use = "the breaker waits for what becomes of the call"]
-pub(crate) struct Ticket {
-    age: u64,
-    is_try: bool,
+#[must_use = "the breaker needs the outcome of the call"]
+pub(crate) struct Admission {
+    generation: u64,
+    is_probe: bool,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Something was heard, though it may have been a refusal.
+    /// The target answered, possibly with an error.
     Answered,
-    /// Nothing was heard in time, or the connection broke.
+    /// The call timed out, or the connection broke.
     NoAnswer,
-    /// The caller gave it up, or it never left.
+    /// The call was cancelled, or was not sent.
     Unknown,
 }
 
-/// How long the circuit stays open at least.
+/// The rejection of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Refused {
-    /// Zero while a call tries it out.
-    pub(crate) for_another: Duration,
+pub(crate) struct Rejected {
+    /// The rest of the pause. Zero while a probe runs.
+    pub(crate) retry_after: Duration,
 }
 
 impl Breaker {
@@ -80,45 +80,47 @@ impl Breaker {
         Self {
             policy,
             state: State::Closed { failures: 0 },
-            age: 0,
+            generation: 0,
         }
     }
 
-    /// Whether a call would be let through; nothing changes.
-    pub(crate) fn check(&self, now: Moment) -> Result<(), Refused> {
+    /// Returns whether a call would be admitted.
+    pub(crate) fn check(&self, now: Moment) -> Result<(), Rejected> {
         match self.state {
             State::Closed { .. } => Ok(()),
             State::Open { until, .. } if now >= until => Ok(()),
-            State::Open { until, .. } => Err(Refused {
-                for_another: until.saturating_sub(now),
+            State::Open { until, .. } => Err(Rejected {
+                retry_after: until.saturating_sub(now),
             }),
-            State::Trying { .. } => Err(Refused {
-                for_another: Duration::ZERO,
+            State::HalfOpen { .. } => Err(Rejected {
+                retry_after: Duration::ZERO,
             }),
         }
     }
 
-    /// Lets a call through, or not.
-    pub(crate) fn admit(&mut self, now: Moment) -> Result<Ticket, Refused> {
+    /// Admits or rejects a call.
+    pub(crate) fn admit(&mut self, now: Moment) -> Result<Admission, Rejected> {
         self.check(now)?;
-        let is_try = match self.state {
+        let is_probe = match self.state {
             State::Open { pause, .. } => {
-                self.state = State::Trying { pause };
+                self.state = State::HalfOpen { pause };
                 true
             }
-            State::Closed { .. } | State::Trying { .. } => false,
+            State::Closed { .. } | State::HalfOpen { .. } => false,
         };
-        Ok(Ticket {
-            age: self.age,
-            is_try,
+        Ok(Admission {
+            generation: self.generation,
+            is_probe,
         })
     }
 
-    /// Takes what became of a call.
-    pub(crate) fn settle(&mut self, ticket: &Ticket, outcome: Outcome, now: Moment) {
+    /// Records the outcome of an admitted call.
+    pub(crate) fn record(&mut self, admission: &Admission, outcome: Outcome, now: Moment) {
         match (outcome, self.state) {
             (Outcome::Answered, _) => self.state = State::Closed { failures: 0 },
-            (Outcome::NoAnswer, State::Closed { failures }) if ticket.age == self.age => {
+            (Outcome::NoAnswer, State::Closed { failures })
+                if admission.generation == self.generation =>
+            {
                 let failures = failures.saturating_add(1);
                 if self.policy.failures > 0 && failures >= self.policy.failures {
                     self.open(self.policy.pause, now);
@@ -126,29 +128,28 @@ impl Breaker {
                     self.state = State::Closed { failures };
                 }
             }
-            (Outcome::NoAnswer, State::Trying { pause }) if self.is_the_try(ticket) => {
+            (Outcome::NoAnswer, State::HalfOpen { pause }) if self.is_current_probe(admission) => {
                 self.open(pause.saturating_mul(2), now);
             }
-            (Outcome::Unknown, State::Trying { pause }) if self.is_the_try(ticket) => {
+            (Outcome::Unknown, State::HalfOpen { pause }) if self.is_current_probe(admission) => {
                 self.state = State::Open { until: now, pause };
             }
-            // What the time before the last opening says late, or what says nothing.
+            // A call from before the last opening, or a call without an outcome.
             (Outcome::NoAnswer | Outcome::Unknown, _) => {}
         }
     }
 
-    /// Calls are let through as they come.
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed { .. })
     }
 
-    fn is_the_try(&self, ticket: &Ticket) -> bool {
-        ticket.is_try && ticket.age == self.age
+    fn is_current_probe(&self, admission: &Admission) -> bool {
+        admission.is_probe && admission.generation == self.generation
     }
 
     fn open(&mut self, pause: Duration, now: Moment) {
-        let pause = pause.min(self.policy.longest);
-        self.age += 1;
+        let pause = pause.min(self.policy.max_pause);
+        self.generation += 1;
         self.state = State::Open {
             until: now.saturating_add(pause),
             pause,

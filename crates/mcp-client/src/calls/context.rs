@@ -1,44 +1,31 @@
-//! One call, as those see it who count the questions within it.
+//! The identity of one call.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
-use switchboard_domain::ToolDefinition;
+use rmcp::model::{JsonObject, RequestMetaObject};
 
-use crate::tools::list::own_name;
+/// The key in `_meta` of a call for its idempotency key, which is the same for every attempt. The
+/// protocol has no name for it, so it has a prefix of its own.
+pub(crate) const IDEMPOTENCY_KEY: &str = "switchboard/idempotency-key";
 
-/// A call, or another request within which a server may ask something. The same one for all its attempts.
+/// A call, or another request during which a server may send requests. All attempts share it.
+/// Contexts are compared by address.
 #[derive(Debug, Default)]
-pub(crate) struct Caller {
-    /// The call's idempotency key, which says to others whose it is.
-    pub(crate) key: Option<String>,
-    definition: Option<Arc<ToolDefinition>>,
-    over: AtomicBool,
+pub(crate) struct CallContext {
+    /// The idempotency key of the call. An elicitor finds the run of the call by it.
+    pub(crate) idempotency_key: Option<String>,
 }
 
-impl Caller {
-    /// A call of this tool.
-    pub(crate) fn of(definition: &Arc<ToolDefinition>, key: Option<String>) -> Arc<Self> {
-        Arc::new(Self {
-            key,
-            definition: Some(Arc::clone(definition)),
-            over: AtomicBool::new(false),
-        })
+impl CallContext {
+    pub(crate) fn new(idempotency_key: Option<String>) -> Arc<Self> {
+        Arc::new(Self { idempotency_key })
     }
 
-    /// The tool's own name, if it is a call.
-    pub(crate) fn tool(&self) -> Option<&str> {
-        self.definition.as_deref().map(own_name)
-    }
-
-    /// Nobody waits for it any more.
-    pub(crate) fn end(&self) {
-        self.over.store(true, Ordering::SeqCst);
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Ordering::SeqCst)
+    /// Returns the `_meta` that every request of the call has.
+    pub(crate) fn request_meta(&self) -> Option<RequestMetaObject> {
+        let key = self.idempotency_key.as_deref()?;
+        let mut meta = JsonObject::new();
+        meta.insert(IDEMPOTENCY_KEY.to_owned(), key.into());
+        Some(RequestMetaObject::from(meta))
     }
 }

@@ -1,4 +1,4 @@
-//! How long a call may take: in all, and without a sign of life.
+//! The time limits of a call: in total, and without progress.
 
 use std::{
     future::pending,
@@ -11,171 +11,124 @@ use std::{
 };
 
 use switchboard_domain::ProgressSink;
-use tokio::{sync::watch, time::Instant};
+use tokio::time::{Instant, sleep_until};
 
-use crate::{
-    calls::{alarms::Alarms, context::Caller},
-    server_requests::within::{Asked, Asking},
-};
+use crate::server_requests::pending::PendingForCall;
 
-/// What a call is allowed.
+/// The time limits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// From its beginning to its end, whatever is heard.
+    /// From the start to the end, regardless of progress.
     pub(crate) total: Duration,
-    /// Without progress; `None` for as long as it may take in all.
+    /// Without progress. `None` is the same as `total`.
     pub(crate) idle: Option<Duration>,
 }
 
-/// Limits that have begun.
+/// Time limits that have started.
 #[derive(Debug, Clone)]
 pub(crate) struct Deadline {
-    begun: Instant,
+    started: Instant,
     limits: Limits,
-    /// When the last progress came, in microseconds after the beginning. `None` where only the end of
-    /// all counts, and nobody has to listen.
-    heard: Option<Arc<AtomicU64>>,
-    /// How long it stood still for questions that may be those of others.
-    spared: Duration,
-}
-
-/// The questions within a call.
-pub(crate) struct Questions {
-    /// All of its server.
-    pub(crate) asking: watch::Receiver<Asking>,
-    pub(crate) caller: Arc<Caller>,
-    /// How long the deadline stands still, in all, for questions that may be those of others: as long as one
-    /// answer may take.
-    pub(crate) patience: Duration,
+    /// The time of the last activity, in microseconds after the start. `None` without idle limit.
+    last_activity: Option<Arc<AtomicU64>>,
 }
 
 impl Deadline {
-    pub(crate) fn new(begun: Instant, limits: Limits) -> Self {
+    pub(crate) fn new(started: Instant, limits: Limits) -> Self {
         let Limits { total, idle } = limits;
         let idle = idle.filter(|idle| *idle < total);
         Self {
-            begun,
+            started,
             limits: Limits { total, idle },
-            heard: idle.map(|_| Arc::default()),
-            spared: Duration::ZERO,
+            last_activity: idle.map(|_| Arc::default()),
         }
     }
 
-    /// The end of all.
-    pub(crate) fn until(&self) -> Instant {
-        self.begun + self.limits.total
+    /// Returns the end of the total limit.
+    pub(crate) fn end(&self) -> Instant {
+        self.started + self.limits.total
     }
 
-    /// How long silence may last, for messages.
-    pub(crate) fn patience(&self) -> Duration {
+    /// Returns the length of the shorter limit, for messages.
+    pub(crate) fn idle_limit(&self) -> Duration {
         self.limits.idle.unwrap_or(self.limits.total)
     }
 
-    /// When waiting that begins now ends without any sign of life.
-    pub(crate) fn if_silent(&self) -> Instant {
+    /// Returns when a wait that starts now times out if there is no activity.
+    pub(crate) fn wait_until(&self) -> Instant {
         match self.limits.idle {
-            Some(idle) => self.until().min(Instant::now() + idle),
-            None => self.until(),
+            Some(idle) => self.end().min(Instant::now() + idle),
+            None => self.end(),
         }
     }
 
-    /// `sink`, with every report of progress taken for a sign of life.
-    pub(crate) fn listening(&self, sink: ProgressSink) -> ProgressSink {
-        let Some(heard) = self.heard.clone() else {
+    /// Wraps `sink` so that every progress report counts as activity.
+    pub(crate) fn track_progress(&self, sink: ProgressSink) -> ProgressSink {
+        let Some(last_activity) = self.last_activity.clone() else {
             return sink;
         };
-        let begun = self.begun;
+        let started = self.started;
         ProgressSink::new(move |progress| {
-            heard.store(microseconds(begun.elapsed()), Ordering::Relaxed);
+            last_activity.store(microseconds(started.elapsed()), Ordering::Relaxed);
             sink.report(progress);
         })
     }
 
-    /// Waits for `future`; the error is how long it was waited for in vain. While a person is asked something
-    /// within this call, the time that takes counts for nothing; of questions that may as well be those of
-    /// others, only as much as one answer may take.
-    pub(crate) async fn hold<F: Future>(
+    /// Waits for `future`. Returns the exceeded limit as the error. The deadline is paused while a
+    /// request of the server waits for a person or a model during this call.
+    pub(crate) async fn run<F: Future>(
         &mut self,
-        alarms: &Alarms,
-        mut questions: Option<Questions>,
+        mut requests: Option<PendingForCall>,
         mut future: Pin<&mut F>,
     ) -> Result<F::Output, Duration> {
         loop {
-            let heard = self.heard();
+            let last_activity = self.last_activity();
             let (due, limit) = match self.limits.idle {
-                Some(idle) if heard + idle < self.until() => (heard + idle, idle),
-                _ => (self.until(), self.limits.total),
+                Some(idle) if last_activity + idle < self.end() => (last_activity + idle, idle),
+                _ => (self.end(), self.limits.total),
             };
-            let spared = self.spared;
-            let asked = tokio::select! {
+            tokio::select! {
                 biased;
                 output = &mut future => return Ok(output),
-                asked = changed(&mut questions, Asked::Nothing, spared) => asked,
-                () = alarms.at(due) => {
-                    if self.heard() <= heard || due == self.until() {
+                () = until_pending(&mut requests, true) => {}
+                () = sleep_until(due) => {
+                    if self.last_activity() <= last_activity || due == self.end() {
                         return Err(limit);
                     }
                     continue;
                 }
-            };
-            let begun = Instant::now();
-            // It can wait for that no longer.
-            let left = questions.as_ref().map_or(Duration::ZERO, |questions| {
-                questions.patience.saturating_sub(spared)
-            });
+            }
+            let paused_at = Instant::now();
             tokio::select! {
                 biased;
                 output = &mut future => return Ok(output),
-                _ = changed(&mut questions, asked, spared) => {}
-                () = alarms.at(begun + left), if asked == Asked::Perhaps => {}
+                () = until_pending(&mut requests, false) => {}
             }
-            let stood = begun.elapsed();
-            if asked == Asked::Perhaps {
-                self.spared += stood;
-            }
-            self.limits.total += stood;
-            self.hear();
+            self.limits.total += paused_at.elapsed();
+            self.record_activity();
         }
     }
 
-    /// A sign of life now; also that waiting for something else is over, for which an attempt that begins
-    /// now is not to blame.
-    pub(crate) fn hear(&self) {
-        if let Some(heard) = &self.heard {
-            heard.store(microseconds(self.begun.elapsed()), Ordering::Relaxed);
+    /// Restarts the idle limit: after activity, and after a wait that is not the server's fault.
+    pub(crate) fn record_activity(&self) {
+        if let Some(last_activity) = &self.last_activity {
+            last_activity.store(microseconds(self.started.elapsed()), Ordering::Relaxed);
         }
     }
 
-    fn heard(&self) -> Instant {
-        let heard = self.heard.as_ref();
-        let after = heard.map_or(0, |heard| heard.load(Ordering::Relaxed));
-        self.begun + Duration::from_micros(after)
+    fn last_activity(&self) -> Instant {
+        let last_activity = self.last_activity.as_ref();
+        let after = last_activity.map_or(0, |at| at.load(Ordering::Relaxed));
+        self.started + Duration::from_micros(after)
     }
 }
 
-/// Waits until it is something else that is asked within the call; for ever, if it stays as it is.
-async fn changed(questions: &mut Option<Questions>, before: Asked, spared: Duration) -> Asked {
-    let Some(Questions {
-        asking,
-        caller,
-        patience,
-    }) = questions
-    else {
-        return pending().await;
-    };
-    let mut now = before;
-    let is_changed = |asking: &Asking| {
-        now = match asking.within(caller) {
-            Asked::Perhaps if spared >= *patience => Asked::Nothing,
-            asked => asked,
-        };
-        now != before
-    };
-    let said = asking.wait_for(is_changed).await.is_ok();
-    if !said {
-        pending::<()>().await;
+/// Waits until a request of the server is pending, or until none is.
+async fn until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) {
+    match requests {
+        Some(requests) => requests.until(is_pending).await,
+        None => pending().await,
     }
-    now
 }
 
 fn microseconds(duration: Duration) -> u64 {
@@ -187,9 +140,16 @@ mod tests {
     use std::pin::pin;
 
     use switchboard_domain::ToolProgress;
-    use tokio::time::sleep;
+    use tokio::{sync::watch, time::sleep};
 
     use super::*;
+    use crate::{
+        calls::context::CallContext,
+        server_requests::{
+            context::RequestContext,
+            pending::{PendingRequests, register},
+        },
+    };
 
     const fn ms(milliseconds: u64) -> Duration {
         Duration::from_millis(milliseconds)
@@ -211,139 +171,104 @@ mod tests {
         }
     }
 
-    fn alarms() -> Alarms {
-        Alarms::start(&tokio::runtime::Handle::current())
-    }
-
-    fn nobody_asked() -> Questions {
-        questions(&watch::Sender::default(), &Arc::default())
-    }
-
-    /// A person takes two seconds at most.
-    fn questions(asking: &watch::Sender<Asking>, caller: &Arc<Caller>) -> Questions {
-        Questions {
-            asking: asking.subscribe(),
-            caller: Arc::clone(caller),
-            patience: ms(2000),
-        }
-    }
-
-    /// Progress every `every` milliseconds, `times` times, then nothing any more; and when the call is
-    /// given up, after which limit.
-    async fn given_up(deadline: &mut Deadline, every: u64, times: u32) -> (Duration, Duration) {
-        let begun = Instant::now();
-        let sink = deadline.listening(ProgressSink::default());
-        let working = async {
+    /// Runs a call that reports progress `times` times every `every` milliseconds and never ends.
+    /// Returns when it timed out and the exceeded limit.
+    async fn time_out(deadline: &mut Deadline, every: u64, times: u32) -> (Duration, Duration) {
+        let started = Instant::now();
+        let sink = deadline.track_progress(ProgressSink::default());
+        let work = async {
             for _ in 0..times {
-                // sleep: the clock is paused; it is the time that the work takes.
+                // sleep: the clock is paused; the duration of the work.
                 sleep(ms(every)).await;
                 sink.report(progress());
             }
             pending::<()>().await;
         };
-        let after = deadline
-            .hold(&alarms(), Some(nobody_asked()), pin!(working))
-            .await
-            .unwrap_err();
-        (begun.elapsed(), after)
+        let limit = deadline.run(None, pin!(work)).await.unwrap_err();
+        (started.elapsed(), limit)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn progress_extends_the_idle_deadline_and_never_the_total() {
-        // Silent from the beginning.
-        let silent = given_up(&mut deadline(1000, Some(100)), 1, 0).await;
+    async fn progress_extends_the_idle_limit_but_not_the_total() {
+        let silent = time_out(&mut deadline(1000, Some(100)), 1, 0).await;
         assert_eq!(silent, (ms(100), ms(100)));
-        // Falls silent after five signs of life.
-        let quiet = given_up(&mut deadline(1000, Some(100)), 90, 5).await;
-        assert_eq!(quiet, (ms(550), ms(100)));
-        // Talks for ever.
-        let busy = given_up(&mut deadline(1000, Some(100)), 90, u32::MAX).await;
-        assert_eq!(busy, (ms(1000), ms(1000)));
-        // Without an idle deadline only the end of all counts.
-        let patient = given_up(&mut deadline(1000, None), 90, 5).await;
-        assert_eq!(patient, (ms(1000), ms(1000)));
+        let silent_later = time_out(&mut deadline(1000, Some(100)), 90, 5).await;
+        assert_eq!(silent_later, (ms(550), ms(100)));
+        let always_active = time_out(&mut deadline(1000, Some(100)), 90, u32::MAX).await;
+        assert_eq!(always_active, (ms(1000), ms(1000)));
+        let without_idle_limit = time_out(&mut deadline(1000, None), 90, 5).await;
+        assert_eq!(without_idle_limit, (ms(1000), ms(1000)));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_deadline_beyond_the_total_is_none() {
+    async fn an_idle_limit_above_the_total_is_ignored() {
         let mut deadline = deadline(100, Some(1000));
-        assert!(!deadline.listening(ProgressSink::default()).is_listening());
-        assert_eq!(deadline.patience(), ms(100));
-        assert_eq!(given_up(&mut deadline, 1, 0).await, (ms(100), ms(100)));
+        let sink = deadline.track_progress(ProgressSink::default());
+        assert!(!sink.is_listening());
+        assert_eq!(deadline.idle_limit(), ms(100));
+        assert_eq!(time_out(&mut deadline, 1, 0).await, (ms(100), ms(100)));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_waited_before_an_attempt_is_not_its_silence() {
+    async fn a_wait_before_the_attempt_does_not_count_as_idle() {
         let mut deadline = deadline(1000, Some(100));
-        // sleep: the clock is paused; it is the wait for a turn.
+        // sleep: the clock is paused; the wait for a permit.
         sleep(ms(80)).await;
-        deadline.hear();
-        assert_eq!(given_up(&mut deadline, 1, 0).await, (ms(100), ms(100)));
-        assert_eq!(deadline.if_silent(), Instant::now() + ms(100));
+        deadline.record_activity();
+        assert_eq!(time_out(&mut deadline, 1, 0).await, (ms(100), ms(100)));
+        assert_eq!(deadline.wait_until(), Instant::now() + ms(100));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_in_time_is_handed_on() {
+    async fn an_output_in_time_is_returned() {
         let mut deadline = deadline(1000, Some(100));
-        assert_eq!(
-            deadline
-                .hold(&alarms(), Some(nobody_asked()), pin!(async { 7 }))
-                .await,
-            Ok(7)
-        );
+        assert_eq!(deadline.run(None, pin!(async { 7 })).await, Ok(7));
     }
 
-    /// When a call of this limit is given up in which the server asks 50 milliseconds after its beginning, within
-    /// `callers`, and for five seconds.
-    async fn given_up_while_asked(
+    /// Runs a call that never ends. A request of the server is pending from 50 ms to 5,050 ms.
+    /// Returns when the call timed out and the exceeded limit.
+    async fn time_out_with_request(
         deadline: &mut Deadline,
-        caller: &Arc<Caller>,
-        callers: &[&Arc<Caller>],
+        call: &Arc<CallContext>,
+        asked_call: &Arc<CallContext>,
     ) -> (Duration, Duration) {
-        let asking = watch::Sender::default();
-        let begun = Instant::now();
+        let requests = watch::Sender::<PendingRequests>::default();
+        let started = Instant::now();
         let person = async {
-            // sleep: the clock is paused; it is the time before the question.
+            // sleep: the clock is paused; the time before the request.
             sleep(ms(50)).await;
-            let asked = Asking::test_question(&asking, callers);
-            // sleep: the same; it is the time that a person takes.
+            let guard = register(&requests, &RequestContext::of_call(asked_call)).unwrap();
+            // sleep: the clock is paused; the time that the person takes.
             sleep(ms(5000)).await;
-            drop(asked);
+            drop(guard);
             pending::<()>().await;
         };
-        let (alarms, call) = (alarms(), pin!(pending::<()>()));
-        let questions = Some(questions(&asking, caller));
-        let after = tokio::select! {
+        let for_call = PendingForCall::new(requests.subscribe(), call);
+        let work = pin!(pending::<()>());
+        let limit = tokio::select! {
             () = person => unreachable!("it never ends"),
-            held = deadline.hold(&alarms, questions, call) => held.unwrap_err(),
+            output = deadline.run(Some(for_call), work) => output.unwrap_err(),
         };
-        (begun.elapsed(), after)
+        (started.elapsed(), limit)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_in_which_a_person_is_asked_counts_for_nothing() {
-        let caller = Arc::default();
+    async fn the_deadline_is_paused_while_a_person_answers() {
+        let call = Arc::default();
         for (total, idle) in [(1000, Some(100)), (100, None)] {
             let mut deadline = deadline(total, idle);
-            // With an idle limit the answer of the person is a sign of life.
+            // With an idle limit the answer of the person counts as activity.
             let rest = if idle.is_some() { 100 } else { 50 };
-            let after = if idle.is_some() { ms(100) } else { ms(5100) };
-            let given_up = given_up_while_asked(&mut deadline, &caller, &[&caller]).await;
-            assert_eq!(given_up, (ms(5050 + rest), after));
+            let limit = if idle.is_some() { ms(100) } else { ms(5100) };
+            let timed_out = time_out_with_request(&mut deadline, &call, &call).await;
+            assert_eq!(timed_out, (ms(5050 + rest), limit));
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_others_are_asked_is_no_excuse() {
-        let (caller, other) = (Arc::default(), Arc::default());
-        let mut of_one = deadline(100, None);
-        let given_up = given_up_while_asked(&mut of_one, &caller, &[&other]).await;
-        assert_eq!(given_up, (ms(100), ms(100)));
-        // Where it may be either of them, as long as one answer takes, and once.
-        let mut of_either = deadline(100, None);
-        for (begun, total) in [(2100, 2100), (0, 2100)] {
-            let given_up = given_up_while_asked(&mut of_either, &caller, &[&caller, &other]).await;
-            assert_eq!(given_up, (ms(begun), ms(total)));
-        }
+    async fn a_request_of_another_call_does_not_pause_the_deadline() {
+        let (call, other) = (Arc::default(), Arc::default());
+        let timed_out = time_out_with_request(&mut deadline(100, None), &call, &other).await;
+        assert_eq!(timed_out, (ms(100), ms(100)));
     }
 }

@@ -256,8 +256,8 @@ fn what_has_no_effect_in_a_server_of_another_host_is_a_warning() {
     assert_eq!(
         servers[0].warnings,
         [
-            "`mcpServers.a.headersHelper` is not supported: the server is called without the headers that this \
-          command prints; write them under `headers`"
+            "`mcpServers.a.headersHelper` is not supported: set the headers that this command prints \
+             under `headers`"
         ]
     );
     assert!(servers[1].warnings.is_empty());

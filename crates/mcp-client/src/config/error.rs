@@ -1,18 +1,19 @@
+//! Errors of the configuration of servers.
+
 use switchboard_domain::nearest::did_you_mean;
 
 use crate::config::PROTOCOL_VERSIONS;
 
-/// What is wrong with a configuration of servers. No variant holds a configured value that may be
-/// a secret.
+/// An error in the configuration of servers. No variant contains a value that may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A key of our own form that does not exist.
-    #[error("`{path}` is no known key{}; there are: {}", did_you_mean(nearest.as_deref()), known.join(", "))]
+    /// An unknown key in our own form.
+    #[error("`{path}` is not a known key{}; known keys: {}", did_you_mean(nearest.as_deref()), known.join(", "))]
     UnknownKey {
-        /// Where, such as `mcp_servers.crm.comand`.
+        /// The path, such as `mcp_servers.crm.comand`.
         path: String,
-        /// The known key that is most like it.
+        /// The most similar known key.
         nearest: Option<String>,
         /// All known keys.
         known: Vec<&'static str>,
@@ -20,173 +21,171 @@ pub enum ConfigError {
     /// A value of the wrong type.
     #[error("`{path}` must be {expected}, not {found}")]
     WrongType {
-        /// Where.
+        /// The path.
         path: String,
-        /// What it must be.
+        /// The expected type.
         expected: &'static str,
-        /// What it is.
+        /// The actual type.
         found: &'static str,
     },
-    /// A server with neither a command nor an address.
+    /// A server without a command and a URL.
     #[error(
-        "`{path}` has neither `command` nor `url`: give `command` (and `args`) for a program that \
-         is started here, or `url` for a server that runs already"
+        "`{path}` has neither `command` nor `url`: set `command` (and `args`) for a program, or `url` \
+         for a running server"
     )]
     NoTransport {
-        /// Where.
+        /// The path.
         path: String,
     },
-    /// A server with both a command and an address.
+    /// A server with a command and a URL.
     #[error(
-        "`{path}` has both `command` and `url`: keep `command` for a program that is started here, \
-         or `url` for a server that runs already"
+        "`{path}` has both `command` and `url`: keep `command` for a program, or `url` for a running \
+         server"
     )]
     TwoTransports {
-        /// Where.
+        /// The path.
         path: String,
     },
-    /// The type and the other keys disagree.
-    #[error("`{path}` is of type `{kind}`, which needs `{missing}`")]
+    /// A type without its required key.
+    #[error("`{path}` has type `{kind}`, which needs `{missing}`")]
     TypeNeeds {
-        /// Where.
+        /// The path.
         path: String,
         /// The type.
         kind: &'static str,
-        /// The key that is missing.
+        /// The missing key.
         missing: &'static str,
     },
     /// A key that belongs to the other transport.
     #[error("`{path}` is for servers of type `{belongs_to}` only")]
     WrongTransport {
-        /// Where.
+        /// The path.
         path: String,
-        /// The type it belongs to.
+        /// The type of the key.
         belongs_to: &'static str,
     },
     /// The retired HTTP+SSE transport.
     #[error(
         "`{path}` asks for `sse`, the HTTP+SSE transport that MCP retired in 2025: most such \
-         servers also offer streamable HTTP, often at `/mcp` instead of `/sse`, so set the type to \
-         `streamable-http` and the url to that address; a server with nothing newer can be reached \
-         through a bridge, `command: npx` with `args: [-y, mcp-remote, <url>]`"
+         servers also support streamable HTTP, often at `/mcp` instead of `/sse`, so set the type \
+         to `streamable-http` and `url` to that URL; other servers need a bridge, `command: npx` \
+         with `args: [-y, mcp-remote, <url>]`"
     )]
     RetiredSse {
-        /// Where.
+        /// The path.
         path: String,
     },
-    /// A transport that does not exist.
-    #[error("`{path}`: there is no transport `{value}`{}; write `stdio` or `streamable-http`", did_you_mean(nearest.as_deref()))]
+    /// An unknown transport.
+    #[error("`{path}`: unknown transport `{value}`{}; use `stdio` or `streamable-http`", did_you_mean(nearest.as_deref()))]
     UnknownTransport {
-        /// Where.
+        /// The path.
         path: String,
-        /// What is written.
+        /// The configured value.
         value: String,
-        /// The transport that is most like it.
+        /// The most similar transport.
         nearest: Option<String>,
     },
-    /// A server of a list without a name.
-    #[error("`{path}` has no name: give it a `name`")]
+    /// A server in a list without a name.
+    #[error("`{path}` has no name: set `name`")]
     MissingName {
-        /// Where.
+        /// The path.
         path: String,
     },
-    /// Two servers of one name.
-    #[error("two servers are named `{name}`: every server needs a name of its own")]
+    /// Two servers have the same name.
+    #[error("two servers are named `{name}`: give every server a different name")]
     DuplicateName {
         /// The name.
         name: String,
     },
-    /// A time that cannot be read or is not above zero.
+    /// An invalid or zero duration.
     #[error(
         "`{path}` must be a time above zero: seconds as a number, or text such as `30s`, `500ms` or `2m`"
     )]
     InvalidDuration {
-        /// Where.
+        /// The path.
         path: String,
     },
-    /// An address that cannot be used.
-    #[error("`{path}` is no http or https address: {reason}")]
+    /// An invalid URL.
+    #[error("`{path}` is not a valid http or https URL: {reason}")]
     InvalidUrl {
-        /// Where.
+        /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The same header twice.
-    #[error("`{path}` and a header `Authorization` are both given: keep one of them")]
+    /// A duplicate header.
+    #[error("`{path}` and a header `Authorization` are both set: keep one of them")]
     DuplicateAuthorization {
-        /// Where.
+        /// The path.
         path: String,
     },
-    /// A secret or a grant of its own without a client.
+    /// A secret or a client grant without a client id.
     #[error(
-        "`{path}` needs a `client_id`: that of the client that is registered with the authorization server"
+        "`{path}` needs a `client_id`: set the id of a client that is registered with the \
+         authorization server"
     )]
     MissingClient {
-        /// Where.
+        /// The path.
         path: String,
     },
-    /// A secret without the authorization server that it is for.
+    /// A client secret without its authorization server.
     #[error(
-        "`{path}` holds a `client_secret` and needs an `issuer` too: the address of the authorization server that \
-         the secret is for. Without it the MCP server would choose who receives the secret"
+        "`{path}` contains a `client_secret` and also needs an `issuer`, the URL of its authorization \
+         server. Otherwise the MCP server could choose who receives the secret"
     )]
     MissingIssuer {
-        /// Where.
+        /// The path.
         path: String,
     },
-    /// A word that is none of those that are understood.
-    #[error("`{path}`: `{value}` is not known; there are: {}", choices.join(", "))]
+    /// An unknown choice.
+    #[error("`{path}`: `{value}` is not known; known values: {}", choices.join(", "))]
     UnknownChoice {
-        /// Where.
+        /// The path.
         path: String,
-        /// What is written.
+        /// The configured value.
         value: String,
-        /// What may be written.
+        /// The known values.
         choices: Vec<&'static str>,
     },
-    /// A protocol version that we do not speak.
-    #[error("`{path}`: protocol version `{value}` is not known; there are: {}", PROTOCOL_VERSIONS.join(", "))]
+    /// An unsupported protocol version.
+    #[error("`{path}`: protocol version `{value}` is not supported; supported versions: {}", PROTOCOL_VERSIONS.join(", "))]
     UnknownProtocolVersion {
-        /// Where.
+        /// The path.
         path: String,
-        /// What is written.
+        /// The configured value.
         value: String,
     },
-    /// A key of another host that limits the tools in a way of its own. Without it there would be more
-    /// tools than somebody wanted.
+    /// An unknown tool filter of another host. Ignoring it could make too many tools available.
     #[error(
-        "`{path}` seems to limit the tools, and is not understood here: write `allowed_tools` or \
-         `exclude_tools`, with a list of the tools' own names, or remove it"
+        "`{path}` seems to filter the tools, but is not supported: use `allowed_tools` or \
+         `exclude_tools` with a list of tool names, or remove it"
     )]
-    UnreadFilter {
-        /// Where.
+    UnsupportedFilter {
+        /// The path.
         path: String,
     },
-    /// A pattern where only names are understood.
+    /// A pattern instead of a name.
     #[error(
-        "`{path}` holds `{value}`: patterns are not understood here, so write the tools' own names"
+        "`{path}` contains `{value}`: patterns are not supported, so list the names of the tools"
     )]
     Pattern {
-        /// Where.
+        /// The path.
         path: String,
         /// The pattern.
         value: String,
     },
-    /// A variable that only an editor can fill in, mostly by asking a person.
+    /// A variable that only an editor can substitute.
     #[error(
-        "`{path}` holds `{variable}`, which only an editor can fill in: write `${{NAME}}` instead, and \
-         set the environment variable NAME"
+        "`{path}` contains `{variable}`, which only an editor can substitute: use `${{NAME}}` and set \
+         the environment variable NAME"
     )]
     EditorVariable {
-        /// Where.
+        /// The path.
         path: String,
-        /// The variable as it is written.
+        /// The variable.
         variable: String,
     },
-    /// A document without servers in any known form.
-    #[error(
-        "no MCP servers found: a document names them under `mcp_servers`, `mcpServers` or `servers`"
-    )]
+    /// A document without servers.
+    #[error("no MCP servers found: list them under `mcp_servers`, `mcpServers` or `servers`")]
     NoServers,
 }

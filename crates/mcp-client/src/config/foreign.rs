@@ -1,5 +1,5 @@
-//! The forms of other hosts. Lenient: they hold keys of their own, which say nothing to us, and a
-//! server of theirs that cannot be used hides no other.
+//! The forms of other hosts. Parsing is lenient: unknown keys are ignored, and a server that cannot
+//! be used does not affect the others.
 
 use std::time::Duration;
 
@@ -14,16 +14,17 @@ use crate::config::{
 };
 use switchboard_domain::nearest::nearest;
 
-/// The keys of an address, the one that counts first: Gemini CLI's `httpUrl` is streamable HTTP where
-/// its `url` is not; Windsurf writes `serverUrl`.
+/// The keys of a URL, in order of precedence. In Gemini CLI `httpUrl` is streamable HTTP and `url`
+/// is not. Windsurf has `serverUrl`.
 const URLS: [&str; 3] = ["httpUrl", "serverUrl", "url"];
 /// Claude Code: a command that prints headers.
 pub(super) const HEADERS_HELPER: &str = "headersHelper";
 /// VS Code and Cursor: a file with variables for the server.
 pub const ENV_FILE: &str = "envFile";
-/// The key of the reason why a server cannot be used. [`select`](super::select) takes it out of files.
+/// The key for the reason why a server cannot be used. [`select`](super::select) removes it from
+/// files.
 const UNUSABLE: &str = "$unusable";
-/// The keys whose text may hold variables.
+/// The keys whose text may contain variables.
 const TEXTS: [&str; 10] = [
     "command",
     "args",
@@ -36,7 +37,7 @@ const TEXTS: [&str; 10] = [
     "serverUrl",
     "url",
 ];
-/// What else is read, besides filters of tools.
+/// Further known keys, beside tool filters.
 const SETTINGS: [&str; 14] = [
     "id",
     "name",
@@ -53,52 +54,52 @@ const SETTINGS: [&str; 14] = [
     "tool_timeouts",
     "max_concurrent_calls",
 ];
-/// A bare number as `timeout` is seconds up to this (Cline and Roo Code allow no more), and
-/// milliseconds above (Gemini CLI).
-const MOST_SECONDS: f64 = 3600.0;
+/// A number as `timeout` is seconds up to this value, which is the maximum of Cline and Roo Code,
+/// and milliseconds above (Gemini CLI).
+const MAX_SECONDS: f64 = 3600.0;
 
-/// What a key says about which tools there are.
+/// The meaning of a tool filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Filter {
-    /// Only those listed.
+    /// Only the listed tools.
     Allow,
-    /// Not those listed.
+    /// All but the listed tools.
     Exclude,
-    /// Nobody here knows.
-    Unread,
+    /// Unknown.
+    Unsupported,
 }
 
-/// The filter that a key is, if it is one. Besides ours: Gemini CLI and Amp write `includeTools` and
-/// `excludeTools`, Codex `enabled_tools` and `disabled_tools`, Roo Code, Windsurf and Kiro
+/// Returns the filter that a key represents. Other hosts: Gemini CLI and Amp have `includeTools`
+/// and `excludeTools`, Codex `enabled_tools` and `disabled_tools`, Roo Code, Windsurf and Kiro
 /// `disabledTools`, Goose `available_tools`, GitHub Copilot `tools`.
-fn filter(key: &str) -> Option<Filter> {
+fn filter_of(key: &str) -> Option<Filter> {
     const LIMITS: [&str; 17] = [
         "allow", "block", "config", "denied", "deny", "disable", "enable", "exclu", "filter",
         "hid", "inclu", "only", "permi", "polic", "restrict", "white", "black",
     ];
-    let plain = plain(key);
-    match plain.as_str() {
+    let normalized = normalized(key);
+    match normalized.as_str() {
         "allowedtools" | "enabledtools" | "includetools" | "includedtools" | "availabletools"
         | "tools" => Some(Filter::Allow),
         "excludetools" | "excludedtools" | "disabledtools" | "disallowedtools" | "blockedtools"
         | "deniedtools" => Some(Filter::Exclude),
-        // What runs without asking is no limit.
-        _ if plain.contains("auto") || plain.contains("always") => None,
-        _ => (plain.contains("tool") && LIMITS.iter().any(|word| plain.contains(word)))
-            .then_some(Filter::Unread),
+        // Automatic approval is not a filter.
+        _ if normalized.contains("auto") || normalized.contains("always") => None,
+        _ => (normalized.contains("tool") && LIMITS.iter().any(|word| normalized.contains(word)))
+            .then_some(Filter::Unsupported),
     }
 }
 
-/// Whether a key of a server means anything here.
-pub(super) fn is_read(key: &str) -> bool {
+/// Returns whether a key of a server is known.
+pub(super) fn is_known_key(key: &str) -> bool {
     TEXTS.contains(&key)
         || SETTINGS.contains(&key)
         || key == HEADERS_HELPER
-        || filter(key).is_some()
+        || filter_of(key).is_some()
 }
 
-/// Makes a server in the form of another host unusable: [`from_document`](super::from_document) then gives
-/// this reason for it.
+/// Marks a server in the form of another host as unusable. [`from_document`](super::from_document)
+/// then returns it with this reason.
 pub fn mark_unusable(server: &mut Value, reason: impl Into<String>) {
     if !server.is_object() {
         *server = Value::Object(Map::new());
@@ -119,7 +120,7 @@ pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, Co
             .enumerate()
             .map(|(index, value)| listed(value, &format!("{path}[{index}]")))
             .collect(),
-        other => Err(read::wrong(
+        other => Err(read::wrong_type(
             path,
             "a map of servers by name, or a list of servers",
             other,
@@ -130,7 +131,7 @@ pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, Co
 
 fn by_name(name: &str, value: &Value, path: &str) -> Result<Option<ServerConfig>, ConfigError> {
     let name = read::not_empty(name.to_owned(), path)?;
-    if switched_off(value) {
+    if is_disabled(value) {
         return Ok(None);
     }
     let read = match value.get(UNUSABLE).and_then(Value::as_str) {
@@ -145,8 +146,8 @@ fn by_name(name: &str, value: &Value, path: &str) -> Result<Option<ServerConfig>
     Ok(Some(server))
 }
 
-/// `{id, name, enabled, transport, command, args}`: the id is the name by which tools are prefixed,
-/// the name is a title for people.
+/// Parses a server in a list: `{id, name, enabled, transport, command, args}`. The id is the name
+/// of the server, and the name is a title.
 fn listed(value: &Value, path: &str) -> Result<Option<ServerConfig>, ConfigError> {
     let fields = read::object(value, path)?;
     let Some((key, name)) = ["id", "name"]
@@ -161,7 +162,7 @@ fn listed(value: &Value, path: &str) -> Result<Option<ServerConfig>, ConfigError
     by_name(&name, value, path)
 }
 
-pub(super) fn switched_off(server: &Value) -> bool {
+pub(super) fn is_disabled(server: &Value) -> bool {
     let is = |key: &str, flag: bool| server.get(key).and_then(Value::as_bool) == Some(flag);
     is("disabled", true) || is("enabled", false)
 }
@@ -178,25 +179,24 @@ fn server(name: &str, value: &Value, path: &str) -> Result<ServerConfig, ConfigE
         }
     }
     let mut config = ServerConfig::new(name, transport(fields, path)?);
-    for (key, what) in [
+    for (key, advice) in [
         (
             ENV_FILE,
-            "is not read here: write the variables of that file under `env`",
+            "is not supported: set the variables of that file under `env`",
         ),
         (
             HEADERS_HELPER,
-            "is not supported: the server is called without the headers that this command prints; write them \
-             under `headers`",
+            "is not supported: set the headers that this command prints under `headers`",
         ),
     ] {
         if let Some((_, path)) = get(key) {
-            config.warnings.push(format!("`{path}` {what}"));
+            config.warnings.push(format!("`{path}` {advice}"));
         }
     }
     ours::settings(&mut config, get, timeout)?;
     for key in fields.keys() {
-        if let (Some(filter), Some((value, path))) = (filter(key), get(key)) {
-            limit(&mut config, filter, value, &path)?;
+        if let (Some(filter), Some((value, path))) = (filter_of(key), get(key)) {
+            apply_filter(&mut config, filter, value, &path)?;
         }
     }
     Ok(config)
@@ -208,21 +208,21 @@ fn timeout(value: &Value, path: &str) -> Result<Duration, ConfigError> {
         other => other.as_f64(),
     };
     match number {
-        Some(number) if number > MOST_SECONDS => read::duration(&(number / 1000.0).into(), path),
+        Some(number) if number > MAX_SECONDS => read::duration(&(number / 1000.0).into(), path),
         _ => read::duration(value, path),
     }
 }
 
-/// Of several filters every one counts.
-fn limit(
+/// Applies a filter. Several filters are combined.
+fn apply_filter(
     config: &mut ServerConfig,
     filter: Filter,
     value: &Value,
     path: &str,
 ) -> Result<(), ConfigError> {
     let names = read::scalars(value, path).ok();
-    let Some(names) = names.filter(|_| filter != Filter::Unread) else {
-        return Err(ConfigError::UnreadFilter {
+    let Some(names) = names.filter(|_| filter != Filter::Unsupported) else {
+        return Err(ConfigError::UnsupportedFilter {
             path: path.to_owned(),
         });
     };
@@ -285,10 +285,10 @@ fn transport(fields: &Map<String, Value>, path: &str) -> Result<ServerTransport,
     }
 }
 
-/// Command or address decide; the type is only checked for what cannot work.
+/// Checks the type. The command or the URL determines the transport.
 fn check_kind(value: &Value, path: &str) -> Result<(), ConfigError> {
     let kind = read::string(value, path)?;
-    match plain(&kind).as_str() {
+    match normalized(&kind).as_str() {
         "stdio" | "http" | "streamablehttp" | "local" | "remote" => Ok(()),
         "sse" => Err(ConfigError::RetiredSse {
             path: path.to_owned(),
@@ -301,8 +301,8 @@ fn check_kind(value: &Value, path: &str) -> Result<(), ConfigError> {
     }
 }
 
-/// Small letters and digits alone: hosts write the same words in several ways.
-fn plain(word: &str) -> String {
+/// Returns the lower-case letters and digits of a key, because hosts have several spellings.
+fn normalized(word: &str) -> String {
     word.chars()
         .filter(char::is_ascii_alphanumeric)
         .map(|c| c.to_ascii_lowercase())

@@ -1,12 +1,14 @@
-//! Which servers there are and how they are reached.
+//! The configuration of servers.
 //!
-//! Reading is pure: the values come parsed and with `${VAR}` substituted, and no file or variable is
-//! touched here. [`from_ours`] reads the value of our own `mcp_servers:`; [`from_document`] reads a
-//! whole document in any of the known forms, such as the files of other hosts. [`select`] comes before
-//! the substitution in those files: much in them is not ours, and may hold variables that nobody set.
+//! Parsing is pure: it reads no file and no environment variable. The caller passes parsed values
+//! with substituted `${VAR}`. [`from_ours`] parses the value of `mcp_servers:`; [`from_document`]
+//! parses a whole document in any known form, such as the files of other hosts. [`select`] must run
+//! before the substitution in such files, because their other parts may contain unset variables.
 
+pub(crate) mod client_features;
 pub(crate) mod error;
 mod foreign;
+pub(crate) mod log_level;
 mod oauth;
 mod ours;
 mod read;
@@ -18,26 +20,26 @@ use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
+pub use client_features::{Root, SamplingLimits};
 pub use error::ConfigError;
 pub use foreign::{ENV_FILE, mark_unusable};
+pub use log_level::LogLevel;
 pub use select::{foreign_servers_mut, select, select_servers};
-use show::{hidden_of_url, hidden_values};
+use show::{secrets_of_args, secrets_of_url};
 pub(crate) use show::{shown_command, shown_url};
 
 use crate::{
     auth::settings::AuthConfig,
     redact::{LiveSecrets, Redactor},
-    server::logs::LogLevel,
-    server_requests::{roots::Root, sampling::SamplingLimits},
 };
 
-/// How long starting a server may take where nothing else is said.
+/// The default of [`ServerConfig::connect_timeout`].
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a call may take where neither the server nor the host says anything else.
+/// The default of [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
 pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Protocol versions that may be set for a server, oldest first.
+/// The supported protocol versions, oldest first.
 pub const PROTOCOL_VERSIONS: [&str; 5] = [
     "2024-11-05",
     "2025-03-26",
@@ -46,91 +48,88 @@ pub const PROTOCOL_VERSIONS: [&str; 5] = [
     "2026-07-28",
 ];
 
-/// One MCP server. `Debug` shows no values of the environment or of headers.
+/// The configuration of one MCP server. `Debug` shows no values of the environment or of headers.
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// Its name, unique among the servers of a host.
+    /// The name, unique in a host.
     pub name: String,
-    /// How it is reached.
+    /// The transport.
     pub transport: ServerTransport,
-    /// How long starting it may take: spawning, the handshake and listing its tools together. The
-    /// configured `connect_timeout`; without it, of the configured `timeout`, two
-    /// minutes of it at most, and [`DEFAULT_CONNECT_TIMEOUT`] the longer.
+    /// The time limit of a start: spawning, the handshake and listing the tools. The configured
+    /// `connect_timeout`; without it the longer of [`DEFAULT_CONNECT_TIMEOUT`] and the configured
+    /// `timeout`, of which at most two minutes count.
     pub connect_timeout: Duration,
-    /// How long a call may take that brings no deadline of its own; `None` is
+    /// The time limit of a call without a deadline. The default is
     /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
     pub call_timeout: Option<Duration>,
-    /// Values that must not be shown, besides those of environment and headers, which never are: what
-    /// came from variables into arguments or the address. Those of 8 bytes and more are struck out of
-    /// everything the server writes and of how it is reached.
+    /// Secrets beside the values of environment and headers: values of variables in arguments or in
+    /// the URL. Secrets of at least 8 bytes are redacted in all output of the server.
     pub secrets: Vec<SecretString>,
-    /// The same for values that become known while the server runs.
+    /// Secrets that are added while the server runs.
     pub live_secrets: LiveSecrets,
-    /// Only these tools are offered, by their own names; `None` offers all.
+    /// The original names of available tools. `None` means all.
     pub allowed_tools: Option<Vec<String>>,
-    /// These are not offered.
+    /// The original names of tools that are not available.
     pub exclude_tools: Vec<String>,
-    /// Speak this version (one of [`PROTOCOL_VERSIONS`]) instead of finding one out.
+    /// The protocol version, one of [`PROTOCOL_VERSIONS`]. `None` negotiates it.
     pub protocol_version: Option<String>,
-    /// [`McpHost::require_ready`](crate::McpHost::require_ready) fails without it.
+    /// Whether [`McpHost::require_ready`](crate::McpHost::require_ready) fails without the server.
     pub required: bool,
-    /// It takes one call at a time.
+    /// Whether calls run one at a time.
     pub sequential: bool,
-    /// How long a call may go without progress that the server tells; `None` is as long as it may take
-    /// in all, or [`HostOptions::call_timeout`](crate::HostOptions::call_timeout) where nobody says how
-    /// long that is.
+    /// The time limit of a call without progress. The default is its total time limit, or
+    /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout) if that is not configured.
     pub idle_timeout: Option<Duration>,
-    /// How long calls of some tools may take, by their own names, instead of `call_timeout`.
+    /// Time limits of single tools, by their original names. They replace `call_timeout`.
     pub tool_timeouts: Vec<(String, Duration)>,
-    /// How many calls may run at once; further ones wait, within their deadline. `None` is 64.
+    /// Maximum number of concurrent calls. Further calls wait. The default is 64.
     pub max_concurrent_calls: Option<usize>,
-    /// How it is logged in to, if it asks for that: `authorization` as a map. As text `authorization`
-    /// is a header, which is sent as it is, and there is no login.
+    /// The login: `authorization` as a map. `authorization` as text is a header, and then the
+    /// server has no login.
     pub authorization: AuthConfig,
-    /// It may ask a model, within these limits; `None`, the default, is that it may not. Whether there is
-    /// a model to ask is [`Answering::sampler`](crate::Answering::sampler).
+    /// The limits of sampling. `None`, the default, does not allow sampling. It also needs
+    /// [`ClientHandlers::sampler`](crate::ClientHandlers::sampler).
     pub sampling: Option<SamplingLimits>,
-    /// The folders that it may work in, instead of the host's
-    /// ([`Answering::roots`](crate::Answering::roots)).
+    /// The folders that the server may use. They replace
+    /// [`ClientHandlers::roots`](crate::ClientHandlers::roots).
     pub roots: Option<Vec<Root>>,
-    /// What it logs is asked for, kept and handed on from here upwards.
+    /// The lowest level of log messages that are requested and kept.
     pub log_level: LogLevel,
-    /// What in its configuration has no effect, for a person to read. They are among the warnings of the
-    /// server's status.
+    /// Settings without effect. They are part of the warnings in the server's status.
     pub warnings: Vec<String>,
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone)]
 pub enum ServerTransport {
-    /// A child process that speaks on its standard input and output.
+    /// A child process with MCP on its standard input and output.
     Stdio {
         /// The program: a name on `PATH`, or a path.
         command: String,
-        /// Its arguments.
+        /// The arguments.
         args: Vec<String>,
-        /// Set in its environment, on top of the few variables it inherits.
+        /// Environment variables, in addition to the inherited ones.
         env: Vec<(String, SecretString)>,
-        /// Its working directory; `None` is ours.
+        /// The working directory. The default is the directory of this program.
         cwd: Option<PathBuf>,
     },
     /// An HTTP endpoint.
     StreamableHttp {
-        /// Its address.
+        /// The URL.
         url: String,
-        /// Sent with every request.
+        /// Headers of every request.
         headers: Vec<(String, SecretString)>,
     },
-    /// One of a file of another host that cannot be used here. It is a failed server, so that the
-    /// others of the file work and a person sees why this one does not.
+    /// A server in the file of another host that cannot be used here. It is a failed server, so
+    /// that the other servers of the file work.
     Unusable {
-        /// Why not, as the [`ConfigError`] says it.
+        /// The message of the [`ConfigError`].
         reason: String,
     },
 }
 
 impl ServerConfig {
-    /// A server with these names and the defaults for everything else.
+    /// Creates a configuration with defaults.
     pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
         Self {
             name: name.into(),
@@ -155,7 +154,7 @@ impl ServerConfig {
         }
     }
 
-    /// A child process with an empty configured environment.
+    /// Creates the configuration of a stdio server.
     pub fn stdio<A: Into<String>>(
         name: impl Into<String>,
         command: impl Into<String>,
@@ -170,7 +169,7 @@ impl ServerConfig {
         Self::new(name, transport)
     }
 
-    /// An HTTP endpoint without further headers.
+    /// Creates the configuration of an HTTP server.
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
         let transport = ServerTransport::StreamableHttp {
             url: url.into(),
@@ -179,26 +178,26 @@ impl ServerConfig {
         Self::new(name, transport)
     }
 
-    /// All that must not be shown of it: the values of its environment and headers, alone and without the
-    /// scheme before them (`Bearer`), [`secrets`](Self::secrets), those of its login, what follows options
-    /// like `--api-key`, and the password and query of an address. Many are ordinary settings (`8080`): short
-    /// ones hide nothing.
+    /// Returns the values that must be redacted: of the environment, headers (also without a scheme
+    /// such as `Bearer`), [`secrets`](Self::secrets), the login, options such as `--api-key`, and
+    /// the password and query of URLs. Short values may be ordinary settings (`8080`), which the
+    /// redactor ignores.
     pub fn hidden_values(&self) -> Vec<SecretString> {
         let further = self.secrets.iter().chain(self.authorization.secrets());
         let configured = self.transport.secrets().iter().map(|(_, value)| value);
         let mut hidden = Vec::new();
         for value in configured.chain(further) {
             let text = value.expose_secret();
-            // Servers repeat a token without its scheme, and the login of an address without the address.
+            // Servers may repeat a token without its scheme, and a password without its URL.
             if let Some((_, token)) = text.split_once(' ') {
                 hidden.push(token.trim().into());
             }
-            hidden.extend(hidden_of_url(text).into_iter().map(SecretString::from));
+            hidden.extend(secrets_of_url(text).into_iter().map(SecretString::from));
             hidden.push(value.clone());
         }
         let of_transport = match &self.transport {
-            ServerTransport::Stdio { args, .. } => hidden_values(args),
-            ServerTransport::StreamableHttp { url, .. } => hidden_of_url(url),
+            ServerTransport::Stdio { args, .. } => secrets_of_args(args),
+            ServerTransport::StreamableHttp { url, .. } => secrets_of_url(url),
             ServerTransport::Unusable { .. } => Vec::new(),
         };
         hidden.extend(of_transport.into_iter().map(SecretString::from));
@@ -207,8 +206,8 @@ impl ServerConfig {
 }
 
 impl ServerTransport {
-    /// The transport in one line for people: no environment, no headers, and neither user info nor
-    /// query of an address.
+    /// Describes the transport in one line, without environment, headers, and user info and query
+    /// of a URL.
     pub fn describe(&self) -> String {
         match self {
             Self::Stdio { command, args, .. } => format!("stdio: {}", shown_command(command, args)),
@@ -283,20 +282,21 @@ impl fmt::Debug for ServerTransport {
     }
 }
 
-/// Reads the value of our own `mcp_servers:`, a map by name or a list. Unknown keys are errors.
+/// Parses the value of `mcp_servers:`, a map by name or a list. Unknown keys are errors.
 pub fn from_ours(value: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
     unique(ours::servers(value, "mcp_servers")?)
 }
 
-/// Reads a whole document: `mcp_servers` (ours), `mcpServers` (Claude Desktop, Cursor and others),
-/// `servers` or `mcp.servers` (VS Code), and lists of servers under these keys or at the top.
+/// Parses a whole document: `mcp_servers` (our own form), `mcpServers` (Claude Desktop, Cursor and
+/// others), `servers` or `mcp.servers` (VS Code), and lists of servers under these keys or at the
+/// top.
 ///
-/// Forms of other hosts may hold keys that we do not know; ours are read there too. Servers that are
-/// switched off in them are left out, and one that cannot be used is
-/// [`ServerTransport::Unusable`] and hides no other. Their filters of tools are read where their meaning
-/// is known (such as `includeTools`, `disabledTools`); a server with another one is unusable.
+/// The forms of other hosts may contain unknown keys, and also our own ones. Disabled servers are
+/// skipped. A server that cannot be used becomes [`ServerTransport::Unusable`]. Known tool filters
+/// are applied (such as `includeTools`, `disabledTools`); a server with an unknown filter is
+/// unusable.
 ///
-/// A bare number as `timeout` is seconds up to 3600 there, and milliseconds above: hosts disagree.
+/// A number as `timeout` is seconds up to 3600, and milliseconds above, because hosts differ.
 pub fn from_document(document: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
     let mut found = false;
     let mut servers = Vec::new();
@@ -310,10 +310,10 @@ pub fn from_document(document: &Value) -> Result<Vec<ServerConfig>, ConfigError>
         ("mcp.servers", document.pointer("/mcp/servers")),
         ("", document.is_array().then_some(document)),
     ];
-    for (place, value) in foreign {
+    for (path, value) in foreign {
         if let Some(value) = value {
             found = true;
-            servers.extend(foreign::servers(value, place)?);
+            servers.extend(foreign::servers(value, path)?);
         }
     }
     if found {

@@ -1,4 +1,4 @@
-//! `authorization:` as a map: how a server is logged in to.
+//! `authorization:` as a map: the login of a server.
 
 use secrecy::SecretString;
 use serde_json::Value;
@@ -30,7 +30,7 @@ const GRANTS: [(&str, GrantType); 2] = [
     ("client_credentials", GrantType::ClientCredentials),
 ];
 
-/// Reads the map. Strict in every form: it is our own.
+/// Parses the map. Unknown keys are errors in every form, because the key is our own.
 pub(super) fn authorization(value: &Value, path: &str) -> Result<AuthConfig, ConfigError> {
     let fields = read::object(value, path)?;
     if let Some(unknown) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -49,25 +49,25 @@ pub(super) fn authorization(value: &Value, path: &str) -> Result<AuthConfig, Con
             .map(|(value, path)| read::not_blank(read::string(value, &path)?, &path))
             .transpose()
     };
-    let address = |key: &str| {
+    let url = |key: &str| {
         get(key)
             .map(|(value, path)| read::url(value, &path))
             .transpose()
     };
     let config = AuthConfig {
-        grant: named(get("grant"), &GRANTS)?.unwrap_or_default(),
+        grant: choice(get("grant"), &GRANTS)?.unwrap_or_default(),
         client_id: text("client_id")?,
         client_secret: text("client_secret")?.map(SecretString::from),
         private_key: text("private_key")?.map(SecretString::from),
-        auth_method: named(get("token_endpoint_auth_method"), &ClientAuth::NAMES)?,
+        auth_method: choice(get("token_endpoint_auth_method"), &ClientAuth::NAMES)?,
         client_metadata_url: get("client_metadata_url")
-            .map(|(value, path)| document(value, &path))
+            .map(|(value, path)| document_url(value, &path))
             .transpose()?,
         scopes: get("scopes")
             .map(|(value, path)| scopes(value, &path))
             .transpose()?,
-        issuer: address("issuer")?,
-        metadata_url: address("metadata_url")?,
+        issuer: url("issuer")?,
+        metadata_url: url("metadata_url")?,
         account: text("account")?,
         redirect_port: get("redirect_port")
             .map(|(value, path)| port(value, &path))
@@ -89,7 +89,7 @@ pub(super) fn authorization(value: &Value, path: &str) -> Result<AuthConfig, Con
     Ok(config)
 }
 
-/// A list, or one text with spaces, as OAuth itself writes them.
+/// Parses a list, or a text with spaces as in OAuth.
 fn scopes(value: &Value, path: &str) -> Result<Vec<String>, ConfigError> {
     match value {
         Value::String(text) => Ok(text.split_whitespace().map(str::to_owned).collect()),
@@ -97,15 +97,15 @@ fn scopes(value: &Value, path: &str) -> Result<Vec<String>, ConfigError> {
     }
 }
 
-/// A Client ID Metadata Document has a path, and is fetched safely.
-fn document(value: &Value, path: &str) -> Result<String, ConfigError> {
+/// Parses the URL of a Client ID Metadata Document, which is `https` and has a path.
+fn document_url(value: &Value, path: &str) -> Result<String, ConfigError> {
     let text = read::url(value, path)?;
     let rest = text.strip_prefix("https://");
     match rest.and_then(|rest| rest.split_once('/')) {
         Some((_, document)) if !document.is_empty() => Ok(text),
         _ => Err(ConfigError::InvalidUrl {
             path: path.to_owned(),
-            reason: "it must begin with `https://` and have a path".to_owned(),
+            reason: "it must start with `https://` and have a path".to_owned(),
         }),
     }
 }
@@ -115,10 +115,10 @@ fn port(value: &Value, path: &str) -> Result<u16, ConfigError> {
         .as_u64()
         .and_then(|port| u16::try_from(port).ok())
         .filter(|port| *port > 0)
-        .ok_or_else(|| read::wrong(path, "a port, 1 to 65535", value))
+        .ok_or_else(|| read::wrong_type(path, "a port, 1 to 65535", value))
 }
 
-fn named<T: Copy>(
+fn choice<T: Copy>(
     given: Option<(&Value, String)>,
     names: &[(&'static str, T)],
 ) -> Result<Option<T>, ConfigError> {

@@ -1,4 +1,4 @@
-//! Our own `mcp_servers:`. Strict: a key that does not exist is an error.
+//! Our own form `mcp_servers:`. Unknown keys are errors.
 
 use std::{path::Path, time::Duration};
 
@@ -8,21 +8,19 @@ use serde_json::{Map, Value};
 
 use crate::config::{
     ServerConfig, ServerTransport,
+    client_features::{Root, SamplingLimits},
     error::ConfigError,
+    log_level::LogLevel,
     oauth,
     read::{self, join},
-};
-use crate::{
-    server::logs::LogLevel,
-    server_requests::{roots::Root, sampling::SamplingLimits},
 };
 use switchboard_domain::nearest::nearest;
 
 const STDIO: &str = "stdio";
 const HTTP: &str = "streamable-http";
 
-/// How long a start may take at most, if only the time of calls is said.
-const LONGEST_GUESS: Duration = Duration::from_mins(2);
+/// The longest connect time-out that is derived from `timeout`.
+const MAX_DERIVED_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(super) const KEYS: [&str; 22] = [
     "name",
@@ -60,7 +58,7 @@ pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, Co
             .enumerate()
             .map(|(index, value)| server(value, &format!("{path}[{index}]"), None))
             .collect(),
-        other => Err(read::wrong(
+        other => Err(read::wrong_type(
             path,
             "a map of servers by name, or a list of servers",
             other,
@@ -99,8 +97,7 @@ fn server(value: &Value, path: &str, key: Option<&str>) -> Result<ServerConfig, 
     Ok(config)
 }
 
-/// The keys beside transport and tools, which mean the same in all forms. `timeout` reads the key of
-/// that name.
+/// Parses the keys beside transport and tools, which all forms share. `timeout` parses that key.
 pub(super) fn settings<'a>(
     config: &mut ServerConfig,
     get: impl Fn(&str) -> Option<(&'a Value, String)>,
@@ -109,9 +106,10 @@ pub(super) fn settings<'a>(
     if let Some((value, path)) = get("timeout") {
         let limit = timeout(value, &path)?;
         config.call_timeout = Some(limit);
-        // Who is patient with calls is not less so with the start, which may be a download; but one
-        // that hangs should not be waited for as long as the longest call.
-        config.connect_timeout = config.connect_timeout.max(limit.min(LONGEST_GUESS));
+        // A start may download the program, so it has at least the time of a call, up to a limit.
+        config.connect_timeout = config
+            .connect_timeout
+            .max(limit.min(MAX_DERIVED_CONNECT_TIMEOUT));
     }
     if let Some((value, path)) = get("connect_timeout") {
         config.connect_timeout = read::duration(value, &path)?;
@@ -127,7 +125,7 @@ pub(super) fn settings<'a>(
     }
     if let Some((value, path)) = get("authorization").filter(|(value, _)| value.is_object()) {
         config.authorization = oauth::authorization(value, &path)?;
-        no_fixed_header(config, path)?;
+        check_no_header(config, path)?;
     }
     if let Some((value, path)) = get("idle_timeout") {
         config.idle_timeout = Some(read::duration(value, &path)?);
@@ -139,7 +137,7 @@ pub(super) fn settings<'a>(
             .collect::<Result<_, ConfigError>>()?;
     }
     if let Some((value, path)) = get("max_concurrent_calls") {
-        config.max_concurrent_calls = Some(read::count(value, &path)?);
+        config.max_concurrent_calls = Some(read::positive_integer(value, &path)?);
     }
     if let Some((value, path)) = get("sampling") {
         config.sampling = sampling(value, &path)?;
@@ -148,31 +146,31 @@ pub(super) fn settings<'a>(
         let folders = read::scalars(value, &path)?;
         let roots = folders.iter().map(|folder| Root::folder(Path::new(folder)));
         let roots: Option<Vec<Root>> = roots.collect();
-        let wrong = || read::wrong(&path, "a list of absolute paths", value);
+        let wrong = || read::wrong_type(&path, "a list of absolute paths", value);
         config.roots = Some(roots.ok_or_else(wrong)?);
     }
     if let Some((value, path)) = get("log_level") {
         config.log_level = LogLevel::deserialize(value).map_err(|_| {
             let levels = "debug, info, notice, warning, error, critical, alert or emergency";
-            read::wrong(&path, levels, value)
+            read::wrong_type(&path, levels, value)
         })?;
     }
     Ok(())
 }
 
-/// `true` for the usual limits, or a map of them.
+/// Parses `true` for the default limits, or a map of limits.
 fn sampling(value: &Value, path: &str) -> Result<Option<SamplingLimits>, ConfigError> {
     match value {
         Value::Bool(allowed) => Ok(allowed.then(SamplingLimits::default)),
         limits => SamplingLimits::deserialize(limits).map(Some).map_err(|_| {
             let expected = "true, false, or a map of `calls` and `max_tokens`, both whole numbers";
-            read::wrong(path, expected, limits)
+            read::wrong_type(path, expected, limits)
         }),
     }
 }
 
-/// A header and a login exclude each other.
-fn no_fixed_header(config: &ServerConfig, path: String) -> Result<(), ConfigError> {
+/// Returns an error for a login together with an `Authorization` header.
+fn check_no_header(config: &ServerConfig, path: String) -> Result<(), ConfigError> {
     let given = |(name, _): &(String, SecretString)| name.eq_ignore_ascii_case("authorization");
     match &config.transport {
         ServerTransport::StreamableHttp { headers, .. } if headers.iter().any(given) => {
@@ -242,7 +240,7 @@ fn kind(value: &Value, path: &str) -> Result<&'static str, ConfigError> {
     }
 }
 
-/// The keys of a stdio server, which all forms share.
+/// Parses the keys of a stdio server, which all forms share.
 pub(super) fn stdio(
     fields: &Map<String, Value>,
     path: &str,
@@ -269,7 +267,7 @@ pub(super) fn stdio(
     })
 }
 
-/// The keys of an HTTP server, which all forms share; only that of its address differs.
+/// Parses the keys of an HTTP server, which all forms share except the key of the URL.
 pub(super) fn http(
     fields: &Map<String, Value>,
     path: &str,
@@ -288,15 +286,15 @@ pub(super) fn http(
     };
     let mut headers =
         get("headers").map_or(Ok(Vec::new()), |(value, path)| read::secrets(value, &path))?;
-    // A map says how to log in, which is no part of the transport.
+    // A map configures the login, which is not part of the transport.
     if let Some((value, path)) = get("authorization").filter(|(value, _)| !value.is_object()) {
         let given = |(name, _): &(String, SecretString)| name.eq_ignore_ascii_case("authorization");
         if headers.iter().any(given) {
             return Err(ConfigError::DuplicateAuthorization { path });
         }
         let Some(value) = value.as_str() else {
-            let expected = "text (the header) or a map (how to log in)";
-            return Err(read::wrong(&path, expected, value));
+            let expected = "text (the header) or a map (the login)";
+            return Err(read::wrong_type(&path, expected, value));
         };
         let value = SecretString::from(value);
         headers.push(("Authorization".to_owned(), value));

@@ -1,4 +1,4 @@
-//! Typed reading of JSON values, with the place in every error.
+//! Typed parsing of JSON values. Every error contains the path.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ pub(super) fn object<'a>(
 ) -> Result<&'a Map<String, Value>, ConfigError> {
     value
         .as_object()
-        .ok_or_else(|| wrong(path, "a map of keys", value))
+        .ok_or_else(|| wrong_type(path, "a map of keys", value))
 }
 
 pub(super) fn string(value: &Value, path: &str) -> Result<String, ConfigError> {
     value
         .as_str()
         .map(str::to_owned)
-        .ok_or_else(|| wrong(path, "text", value))
+        .ok_or_else(|| wrong_type(path, "text", value))
 }
 
-/// A server's name.
+/// Checks the name of a server.
 pub(super) fn not_empty(name: String, path: &str) -> Result<String, ConfigError> {
     if name.trim().is_empty() {
         return Err(ConfigError::MissingName {
@@ -33,11 +33,11 @@ pub(super) fn not_empty(name: String, path: &str) -> Result<String, ConfigError>
     Ok(name)
 }
 
-/// Text that says something.
+/// Checks that a text is not blank.
 pub(super) fn not_blank(text: String, path: &str) -> Result<String, ConfigError> {
     if text.trim().is_empty() {
         let found = Value::Null;
-        return Err(wrong(path, "text", &found));
+        return Err(wrong_type(path, "text", &found));
     }
     Ok(text)
 }
@@ -45,24 +45,24 @@ pub(super) fn not_blank(text: String, path: &str) -> Result<String, ConfigError>
 pub(super) fn boolean(value: &Value, path: &str) -> Result<bool, ConfigError> {
     value
         .as_bool()
-        .ok_or_else(|| wrong(path, "true or false", value))
+        .ok_or_else(|| wrong_type(path, "true or false", value))
 }
 
-/// Text. Numbers and booleans count too: YAML reads `PORT: 8080` as a number, and the program gets
-/// text either way.
+/// Parses text. Numbers and booleans are accepted too, because YAML parses `PORT: 8080` as a
+/// number.
 pub(super) fn scalar(value: &Value, path: &str) -> Result<String, ConfigError> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
         Value::Bool(flag) => Ok(flag.to_string()),
-        other => Err(wrong(path, "text", other)),
+        other => Err(wrong_type(path, "text", other)),
     }
 }
 
 pub(super) fn scalars(value: &Value, path: &str) -> Result<Vec<String>, ConfigError> {
     let items = value
         .as_array()
-        .ok_or_else(|| wrong(path, "a list of texts", value))?;
+        .ok_or_else(|| wrong_type(path, "a list of texts", value))?;
     items
         .iter()
         .enumerate()
@@ -113,13 +113,13 @@ pub(super) fn duration(value: &Value, path: &str) -> Result<Duration, ConfigErro
         .ok_or_else(invalid)
 }
 
-/// A number of things, at least one.
-pub(super) fn count(value: &Value, path: &str) -> Result<usize, ConfigError> {
+/// Parses a whole number of at least 1.
+pub(super) fn positive_integer(value: &Value, path: &str) -> Result<usize, ConfigError> {
     value
         .as_u64()
         .and_then(|number| usize::try_from(number).ok())
         .filter(|number| *number > 0)
-        .ok_or_else(|| wrong(path, "a whole number, at least 1", value))
+        .ok_or_else(|| wrong_type(path, "a whole number, at least 1", value))
 }
 
 pub(super) fn url(value: &Value, path: &str) -> Result<String, ConfigError> {
@@ -130,7 +130,7 @@ pub(super) fn url(value: &Value, path: &str) -> Result<String, ConfigError> {
     };
     if !text.contains("://") {
         return Err(invalid(
-            "it does not begin with `http://` or `https://`".to_owned(),
+            "it does not start with `http://` or `https://`".to_owned(),
         ));
     }
     let parsed = reqwest::Url::parse(&text).map_err(|error| invalid(error.to_string()))?;
@@ -152,7 +152,7 @@ pub(super) fn protocol_version(value: &Value, path: &str) -> Result<String, Conf
     }
 }
 
-pub(super) fn wrong(path: &str, expected: &'static str, found: &Value) -> ConfigError {
+pub(super) fn wrong_type(path: &str, expected: &'static str, found: &Value) -> ConfigError {
     let found = match found {
         Value::Null => "empty",
         Value::Bool(_) => "true or false",
@@ -168,7 +168,7 @@ pub(super) fn wrong(path: &str, expected: &'static str, found: &Value) -> Config
     }
 }
 
-/// `parent.key`, the form in which errors name a place.
+/// Returns the path `parent.key`.
 pub(super) fn join(parent: &str, key: &str) -> String {
     if parent.is_empty() {
         key.to_owned()

@@ -1,22 +1,20 @@
-//! What of another host's document is looked at, before variables are filled in.
+//! Selection of the used parts of another host's document, before variables are substituted.
 
 use serde_json::{Map, Value};
 
 use crate::config::foreign;
 
-/// Variables that only an editor can fill in, by asking a person, running a command of its own or
-/// looking into its settings.
-const OF_EDITORS: [&str; 3] = ["${input:", "${command:", "${config:"];
+/// Variables that only an editor can substitute: from a person, a command or its settings.
+const EDITOR_VARIABLES: [&str; 3] = ["${input:", "${command:", "${config:"];
 
-/// Leaves of a whole document only what [`from_document`](super::from_document) reads, so that
-/// variables are filled in nowhere else: of the forms of other hosts, the servers that are not switched
-/// off, and of these the keys that mean something here. Everything outside the servers goes.
+/// Removes everything from a document that [`from_document`](super::from_document) does not use, so
+/// that variables are substituted nowhere else. In the forms of other hosts it keeps the known keys
+/// of servers that are not disabled.
 ///
-/// `${input:…}`, `${command:…}` and `${config:…}` in them are written with a second `$` in front, as
-/// text that looks like a variable and is none. `from_document` then says of that one server that it
-/// cannot be used.
+/// Escapes `${input:…}`, `${command:…}` and `${config:…}` with a second `$`, so that they are not
+/// substituted. `from_document` then marks the server as unusable.
 ///
-/// `mcp_servers`, our own form, stays as it is. What is no such document stays too.
+/// Does not change `mcp_servers`, our own form, and other documents.
 pub fn select(document: &mut Value) {
     if let Value::Object(fields) = document {
         fields.retain(|key, value| match key.as_str() {
@@ -46,13 +44,12 @@ pub fn foreign_servers_mut(document: &mut Value) -> Vec<&mut Value> {
         .collect()
 }
 
-/// Like [`select`], for a document whose other keys are wanted too: only what is listed as servers in
-/// the forms of other hosts is changed.
+/// Works like [`select`], but keeps everything outside the servers of other hosts.
 pub fn select_servers(document: &mut Value) {
     lists_mut(document).into_iter().for_each(select_in);
 }
 
-/// Returns the places of a document where other hosts list servers.
+/// Returns the maps and lists of servers in the forms of other hosts.
 fn lists_mut(document: &mut Value) -> Vec<&mut Value> {
     match document {
         Value::Object(fields) => fields
@@ -71,11 +68,11 @@ fn lists_mut(document: &mut Value) -> Vec<&mut Value> {
 fn select_in(servers: &mut Value) {
     match servers {
         Value::Object(map) => {
-            map.retain(|_, server| !foreign::switched_off(server));
+            map.retain(|_, server| !foreign::is_disabled(server));
             map.values_mut().for_each(select_keys);
         }
         Value::Array(list) => {
-            list.retain(|server| !foreign::switched_off(server));
+            list.retain(|server| !foreign::is_disabled(server));
             list.iter_mut().for_each(select_keys);
         }
         _ => {}
@@ -84,8 +81,8 @@ fn select_in(servers: &mut Value) {
 
 fn select_keys(server: &mut Value) {
     if let Value::Object(fields) = server {
-        fields.retain(|key, _| foreign::is_read(key));
-        // It is a command for a shell, which has variables of its own. That it is there is all that counts.
+        fields.retain(|key, _| foreign::is_known_key(key));
+        // A shell command has shell variables. Only its presence is used.
         if let Some(helper) = fields
             .get_mut(foreign::HEADERS_HELPER)
             .filter(|it| !it.is_null())
@@ -103,10 +100,10 @@ fn escape_all(fields: &mut Map<String, Value>) {
 fn escape(value: &mut Value) {
     match value {
         Value::String(text) => {
-            for start in OF_EDITORS {
+            for start in EDITOR_VARIABLES {
                 let escaped = format!("${start}");
                 if text.contains(start) {
-                    // Those that are escaped already stay so.
+                    // Escaped variables stay escaped once.
                     *text = text.replace(&escaped, start).replace(start, &escaped);
                 }
             }
@@ -117,9 +114,12 @@ fn escape(value: &mut Value) {
     }
 }
 
-/// The first variable of the kind that only an editor can fill in.
+/// Returns the first variable that only an editor can substitute.
 pub(super) fn editor_variable(text: &str) -> Option<&str> {
-    let start = OF_EDITORS.iter().filter_map(|kind| text.find(kind)).min()?;
+    let start = EDITOR_VARIABLES
+        .iter()
+        .filter_map(|kind| text.find(kind))
+        .min()?;
     let variable = &text[start..];
     let end = variable.find('}').map_or(variable.len(), |end| end + 1);
     Some(&variable[..end])

@@ -1,13 +1,13 @@
-//! What of a configuration may be shown.
+//! Descriptions of a configuration without secrets.
 
 use reqwest::Url;
 
-/// An address without user info, query and fragment, which may hold secrets.
+/// Returns a URL without user info, query and fragment, which may contain secrets.
 pub(crate) fn shown_url(url: &str) -> String {
     let Ok(mut parsed) = Url::parse(url) else {
-        return "(invalid address)".to_owned();
+        return "(invalid URL)".to_owned();
     };
-    // These fail only for addresses that can hold no user info.
+    // These fail only for URLs without a host.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);
     parsed.set_query(None);
@@ -15,7 +15,7 @@ pub(crate) fn shown_url(url: &str) -> String {
     parsed.to_string()
 }
 
-/// A command line with what looks like a secret left out.
+/// Returns a command line without probable secrets.
 pub(crate) fn shown_command(command: &str, args: &[String]) -> String {
     let mut shown = vec![command.to_owned()];
     for (arg, hidden) in with_flags(args) {
@@ -28,8 +28,8 @@ pub(crate) fn shown_command(command: &str, args: &[String]) -> String {
     shown.join(" ")
 }
 
-/// What [`shown_command`] leaves out, to be struck out elsewhere too.
-pub(crate) fn hidden_values(args: &[String]) -> Vec<String> {
+/// Returns the secrets that [`shown_command`] removes.
+pub(crate) fn secrets_of_args(args: &[String]) -> Vec<String> {
     let mut values = Vec::new();
     for (arg, hidden) in with_flags(args) {
         if hidden {
@@ -52,7 +52,7 @@ pub(crate) fn hidden_values(args: &[String]) -> Vec<String> {
 
 fn add_value(value: &str, values: &mut Vec<String>) {
     if value.contains("://") {
-        values.extend(hidden_of_url(value));
+        values.extend(secrets_of_url(value));
     } else if value
         .split_once(':')
         .is_some_and(|(name, _)| looks_secret(name))
@@ -61,7 +61,7 @@ fn add_value(value: &str, values: &mut Vec<String>) {
     }
 }
 
-/// `Name: Bearer token` hides its whole self, its value and the token.
+/// Adds the whole text `Name: Bearer token`, its value and the token.
 fn add_header(text: &str, values: &mut Vec<String>) {
     values.push(text.to_owned());
     let value = text.split_once(':').map_or(text, |(_, value)| value).trim();
@@ -71,12 +71,12 @@ fn add_header(text: &str, values: &mut Vec<String>) {
     }
 }
 
-/// What [`shown_url`] leaves out.
-pub(crate) fn hidden_of_url(url: &str) -> Vec<String> {
+/// Returns the secrets that [`shown_url`] removes.
+pub(crate) fn secrets_of_url(url: &str) -> Vec<String> {
     let Ok(parsed) = Url::parse(url) else {
         return Vec::new();
     };
-    // `https://TOKEN@…`: a user without a password is one.
+    // In `https://TOKEN@…` the user name is the secret.
     let login = parsed.password().unwrap_or(parsed.username());
     let mut values = vec![login.to_owned()];
     values.extend(parsed.query_pairs().map(|(_, value)| value.into_owned()));
@@ -84,7 +84,7 @@ pub(crate) fn hidden_of_url(url: &str) -> Vec<String> {
     values
 }
 
-/// Every argument, and whether it is the value of a flag that takes a secret.
+/// Returns every argument, and whether it is the value of a flag for a secret.
 fn with_flags(args: &[String]) -> impl Iterator<Item = (&str, bool)> {
     let mut after_secret_flag = false;
     args.iter().map(move |arg| {
@@ -96,7 +96,7 @@ fn with_flags(args: &[String]) -> impl Iterator<Item = (&str, bool)> {
 
 fn shown_arg(arg: &str) -> String {
     match arg.split_once('=') {
-        // The query of an address has that sign too.
+        // The query of a URL contains `=` too.
         Some((flag, value)) if !flag.contains("://") => {
             if looks_secret(flag) && !value.is_empty() {
                 format!("{flag}=…")
@@ -113,7 +113,7 @@ fn shown_value(value: &str) -> String {
         return shown_url(value);
     }
     match value.split_once(':') {
-        // `Authorization: Bearer …`, as bridges take it.
+        // A header argument such as `Authorization: Bearer …`.
         Some((name, _)) if looks_secret(name) => "…".to_owned(),
         _ => value.to_owned(),
     }
@@ -144,16 +144,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_lose_user_info_query_and_fragment() {
+    fn urls_are_shown_without_user_info_query_and_fragment() {
         assert_eq!(
             shown_url("https://u:p@example.org:8443/mcp?key=s#f"),
             "https://example.org:8443/mcp"
         );
-        assert_eq!(shown_url("not one"), "(invalid address)");
+        assert_eq!(shown_url("not one"), "(invalid URL)");
     }
 
     #[test]
-    fn command_lines_lose_what_looks_like_a_secret() {
+    fn command_lines_are_shown_without_probable_secrets() {
         let args = [
             "-y",
             "server",
@@ -173,7 +173,7 @@ mod tests {
             shown_command("npx", &args),
             "npx -y server --api-key … --token=… --port=80 postgres://db/x --db=postgres://db/y --header … … last"
         );
-        let hidden = hidden_values(&args);
+        let hidden = secrets_of_args(&args);
         for value in ["sk-1", "t", "p", "k", "Bearer b", "b", "c"] {
             assert!(hidden.iter().any(|hidden| hidden == value), "{hidden:?}");
         }

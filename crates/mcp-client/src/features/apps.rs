@@ -1,71 +1,32 @@
-//! MCP Apps (extension `io.modelcontextprotocol/ui`, 2026-01-26): pages that servers have for showing
-//! what their tools do. Here they are found and read; who can show them does so.
+//! Pages of MCP Apps (extension `io.modelcontextprotocol/ui`, 2026-01-26). Servers have them to
+//! display what their tools do. This module finds and reads them; an application displays them.
 
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rmcp::model::{ClientCapabilities, ClientRequest, ListToolsRequest};
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolCallError, ToolDefinition, ToolOutput};
 
-use crate::features::{
-    error::FeatureError,
-    pages::{self, Listing, meta, needed},
-    request::{Asker, Capability},
-    resources::{ResourceBody, is_app_address, is_app_media_type},
+use crate::{
+    features::{
+        error::FeatureError,
+        request::{
+            Capability, FeatureClient, FeatureList, Listing, malformed, meta, required_text,
+        },
+        resources::{ResourceBody, is_app_media_type, is_app_uri},
+    },
+    host::{CallOrigin, McpHost},
+    tools::visibility::{APP_MEDIA_TYPE, Visibility},
 };
-use crate::host::{Behalf, McpHost};
 
-/// The media type of pages of MCP Apps.
-pub const APP_MEDIA_TYPE: &str = "text/html;profile=mcp-app";
-
-/// The extension's id, by which a host says that it can show pages.
-const EXTENSION: &str = "io.modelcontextprotocol/ui";
-
-/// Adds to what is offered that pages can be shown.
-pub(crate) fn offer(capabilities: &mut ClientCapabilities) {
-    let mut types = rmcp::model::JsonObject::new();
-    types.insert("mimeTypes".to_owned(), json!([APP_MEDIA_TYPE]));
-    capabilities
-        .extensions
-        .get_or_insert_default()
-        .insert(EXTENSION.to_owned(), types);
-}
-
-/// Whom a tool is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Audience {
-    pub(crate) model: bool,
-    pub(crate) app: bool,
-}
-
-impl Audience {
-    pub(crate) const EVERYBODY: Self = Self {
-        model: true,
-        app: true,
-    };
-
-    /// By its `_meta`. A tool that says nothing is for both.
-    pub(crate) fn of(meta: &JsonObject) -> Self {
-        let visibility = meta.get("ui").and_then(|ui| ui.get("visibility"));
-        let visible = |to: &str| match visibility {
-            Some(Value::Array(all)) => all.iter().any(|one| one == to),
-            _ => true,
-        };
-        Self {
-            model: visible("model"),
-            app: visible("app"),
-        }
-    }
-}
-
-/// A tool with a page of its own.
+/// A tool with a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct App {
-    /// The tool's own name.
+    /// The tool's name on its server.
     pub tool: String,
-    /// The address of the page, for [`McpHost::read_app`].
+    /// The URI of the page, for [`McpHost::read_app`].
     pub uri: String,
     /// Whether models may call the tool.
     pub for_model: bool,
@@ -73,84 +34,73 @@ pub struct App {
     pub for_app: bool,
 }
 
-/// A page, as it is to be shown: in a sandbox, for it comes from the server.
+/// A page. It is untrusted and must be displayed in a sandbox.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AppPage {
-    /// Its address.
+    /// The URI.
     pub uri: String,
-    /// HTML.
+    /// The HTML.
     pub html: String,
-    /// What it wants, as the server says it: `csp`, `permissions`, `domain`, `prefersBorder`.
+    /// The settings of the page: `csp`, `permissions`, `domain`, `prefersBorder`.
     pub ui: JsonObject,
 }
 
-/// Pages that servers have for showing what their tools do.
+/// Pages of MCP Apps.
 impl McpHost {
-    /// The tools of a server that have a page, also those that are not for models.
+    /// Returns the tools of a server that have a page, also tools that are not for models.
     pub async fn apps(&self, server: &str) -> Result<Listing<App>, FeatureError> {
-        let mut asker = Asker::new(self, server).await?;
-        let request = |params| {
-            ClientRequest::ListToolsRequest(ListToolsRequest {
-                params,
-                ..ListToolsRequest::default()
-            })
-        };
-        let all = pages::all(&mut asker, Capability::Tools, "tools", request, app).await?;
+        let mut client = FeatureClient::new(self, server).await?;
+        let all = client.list::<AppList>().await?;
         Ok(Listing {
             items: all.items.into_iter().flatten().collect(),
             problems: all.problems,
         })
     }
 
-    /// The tools of a server that are for its pages and not for models: they are in no catalog. Empty if
-    /// there is no such server.
+    /// Returns the tools of a server that are only for its pages. They are in no catalog. Returns
+    /// nothing for an unknown server.
     pub fn app_tools(&self, server: &str) -> Vec<Arc<ToolDefinition>> {
-        let servers = self.shared().servers.iter();
-        let mut named = servers.filter(|found| found.config.name == server);
-        let found = named.next().map(|found| found.now().tools.app_only.clone());
-        found.unwrap_or_default()
+        let mut servers = self.parts().servers.iter();
+        let server = servers.find(|found| found.config.name == server);
+        server.map_or_else(Vec::new, |found| found.snapshot().tools.app_only.clone())
     }
 
-    /// Runs a tool for a page of the same server, by its own name. Otherwise like
-    /// [`McpHost::call_raw`]; a tool that is not for pages is refused, as the extension demands.
+    /// Calls a tool for a page of the same server, by its name on the server. Refuses a tool that
+    /// is not for pages. Otherwise like [`McpHost::call_raw`].
     pub async fn call_from_app(
         &self,
         server: &str,
         tool: &str,
         input: JsonObject,
     ) -> Result<ToolOutput, ToolCallError> {
-        self.call_own(server, tool, input, Behalf::Page).await
+        self.call_original(server, tool, input, CallOrigin::AppPage)
+            .await
     }
 
-    /// Reads a page. It is an error if the address does not begin with `ui://`, for which the server is not asked, or if what is
-    /// there is no page.
+    /// Reads a page. Returns an error if the URI does not start with `ui://`, or if the resource is
+    /// not a page.
     pub async fn read_app(&self, server: &str, uri: &str) -> Result<AppPage, FeatureError> {
-        // Who may only see pages must not have a server read anything else: that can do something, too.
-        if !is_app_address(uri) {
-            return Err(FeatureError::NoPage {
+        // A caller that may only read pages must not trigger other reads.
+        if !is_app_uri(uri) {
+            return Err(FeatureError::NotAPage {
                 server: server.to_owned(),
                 uri: uri.to_owned(),
             });
         }
-        let malformed = |reason: String| FeatureError::Malformed {
-            server: server.to_owned(),
-            request: "resources/read".to_owned(),
-            reason,
-        };
+        let invalid = |reason: String| malformed(server, "resources/read", reason);
         let read = self.read_resource(server, uri).await?;
         let page = read.items.into_iter().find(|content| {
-            // Unlike in a list, the type has to be said here.
+            // A list may omit the media type. A resource must not.
             content.is_app() && content.media_type.as_deref().is_some_and(is_app_media_type)
         });
-        let page =
-            page.ok_or_else(|| malformed(format!("`{uri}` is no page of {APP_MEDIA_TYPE}")))?;
+        let page = page.ok_or_else(|| invalid(format!("`{uri}` is not of {APP_MEDIA_TYPE}")))?;
         let html = match page.body {
             ResourceBody::Text(text) => text,
             ResourceBody::Blob(blob) => BASE64_STANDARD
                 .decode(blob)
                 .ok()
                 .and_then(|bytes| String::from_utf8(bytes).ok())
-                .ok_or_else(|| malformed(format!("the page `{uri}` is no text")))?,
+                .ok_or_else(|| invalid(format!("the page `{uri}` is not UTF-8 text")))?,
         };
         let mut meta = page.meta;
         Ok(AppPage {
@@ -164,22 +114,42 @@ impl McpHost {
     }
 }
 
-/// `None` for a tool without a page.
-fn app(tool: &Value) -> Result<Option<App>, String> {
+struct AppList;
+
+impl FeatureList for AppList {
+    type Item = Option<App>;
+
+    const KEY: &'static str = "tools";
+    const CAPABILITY: Capability = Capability::Tools;
+
+    fn request(params: Option<PaginatedRequestParams>) -> ClientRequest {
+        ClientRequest::ListToolsRequest(ListToolsRequest {
+            params,
+            ..ListToolsRequest::default()
+        })
+    }
+
+    fn parse(item: &Value) -> Result<Option<App>, String> {
+        parse_app(item)
+    }
+}
+
+/// Returns `None` for a tool without a page.
+fn parse_app(tool: &Value) -> Result<Option<App>, String> {
     let meta = meta(tool);
-    let ui = meta.get("ui");
-    let uri = ui
+    let uri = meta
+        .get("ui")
         .and_then(|ui| ui.get("resourceUri"))
-        // As it was before the extension was final.
+        // The key in drafts of the extension.
         .or_else(|| meta.get("ui/resourceUri"));
     let Some(uri) = uri.and_then(Value::as_str) else {
         return Ok(None);
     };
-    let audience = Audience::of(&meta);
+    let visibility = Visibility::from_meta(Some(&meta));
     Ok(Some(App {
-        tool: needed(tool, "name", "tool")?,
+        tool: required_text(tool, "name", "tool")?,
         uri: uri.to_owned(),
-        for_model: audience.model,
-        for_app: audience.app,
+        for_model: visibility.model,
+        for_app: visibility.app,
     }))
 }

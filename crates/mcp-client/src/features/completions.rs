@@ -1,4 +1,4 @@
-//! Completions: what a person may mean who has begun to type an argument.
+//! Completions: proposals for the value of an argument that a user is typing.
 
 use std::collections::BTreeMap;
 
@@ -9,83 +9,81 @@ use rmcp::model::{
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::features::{
-    error::FeatureError,
-    request::{Asker, Capability},
+use crate::{
+    features::{
+        error::FeatureError,
+        request::{Capability, FeatureClient, malformed},
+    },
+    host::McpHost,
 };
-use crate::host::McpHost;
 
-/// Whose argument is completed.
+/// The owner of a completed argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionOf {
-    /// That of a prompt.
+    /// A prompt.
     Prompt {
-        /// The prompt's name.
+        /// The name of the prompt.
         name: String,
     },
-    /// A variable of a resource template.
+    /// A resource template. Its variables are the arguments.
     ResourceTemplate {
-        /// The template, as its server lists it.
+        /// The template, as the server lists it.
         uri_template: String,
     },
 }
 
-/// What is to be completed.
+/// A request for completions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompletionRequest {
-    /// Whose argument it is.
+    /// The owner of the argument.
     pub of: CompletionOf,
-    /// The argument's name.
+    /// The name of the argument.
     pub argument: String,
-    /// What is typed so far.
+    /// The text that was typed so far.
     pub value: String,
-    /// The other arguments, as far as they are known.
+    /// The known values of other arguments.
     pub known: BTreeMap<String, String>,
 }
 
-/// What may be meant.
+/// Proposed values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Completion {
-    /// Whole values, the likeliest first. At most 100, says the protocol.
+    /// The values, the most likely first. The protocol allows 100.
     pub values: Vec<String>,
-    /// How many there are in all, where the server says it.
+    /// The total number of values, if the server reports it.
     pub total: Option<u64>,
-    /// Whether there are more than these.
+    /// Whether more values exist.
     pub has_more: bool,
 }
 
-/// What a person may mean.
+/// Completions.
 impl McpHost {
-    /// What may be meant by what is typed so far.
+    /// Returns proposals for the value of an argument.
     pub async fn complete(
         &self,
         server: &str,
-        wanted: CompletionRequest,
+        request: CompletionRequest,
     ) -> Result<Completion, FeatureError> {
-        let mut asker = Asker::new(self, server).await?;
-        let of = match wanted.of {
+        let mut client = FeatureClient::new(self, server).await?;
+        let of = match request.of {
             CompletionOf::Prompt { name } => Reference::for_prompt(name),
             CompletionOf::ResourceTemplate { uri_template } => {
                 Reference::for_resource(uri_template)
             }
         };
-        let argument = ArgumentInfo::new(wanted.argument, wanted.value);
+        let argument = ArgumentInfo::new(request.argument, request.value);
         let mut params = CompleteRequestParams::new(of, argument);
-        if !wanted.known.is_empty() {
-            let known = wanted.known.into_iter().collect();
+        if !request.known.is_empty() {
+            let known = request.known.into_iter().collect();
             params = params.with_context(CompletionContext::with_arguments(known));
         }
         let request = ClientRequest::CompleteRequest(CompleteRequest::new(params));
         let method = request.method().to_owned();
-        let result = asker.ask(Capability::Completions, request).await?;
+        let result = client.request(Capability::Completions, request).await?;
         let completion = result.get("completion");
         let values = completion.and_then(|completion| completion.get("values"));
         let (Some(completion), Some(Value::Array(values))) = (completion, values) else {
-            return Err(FeatureError::Malformed {
-                server: server.to_owned(),
-                request: method,
-                reason: "it has no values".to_owned(),
-            });
+            return Err(malformed(server, &method, "it has no values"));
         };
         let texts: Vec<String> = values
             .iter()
@@ -93,8 +91,8 @@ impl McpHost {
             .map(str::to_owned)
             .collect();
         if texts.len() < values.len() {
-            let odd = values.len() - texts.len();
-            tracing::warn!(server, odd, "values that are no text are left out");
+            let skipped = values.len() - texts.len();
+            tracing::warn!(server, skipped, "completion values that are not text");
         }
         Ok(Completion {
             values: texts,

@@ -1,41 +1,44 @@
-//! Why a server's resource, prompt or completion is not to be had.
+//! Errors of requests for resources, prompts, completions and pages.
 
 use std::time::Duration;
 
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
-/// Why something that a server may offer beside tools is not to be had.
-///
-/// Secrets of the server's configuration are struck out of everything here.
+/// An error of a request for a resource, a prompt, a completion or a page. Configured secrets are
+/// redacted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeatureError {
-    /// No server of this name is configured.
-    #[error("there is no server `{server}`{}; there are: {}", meant(server, available), available.join(", "))]
+    /// No server with this name is configured.
+    #[error(
+        "server `{server}` is not configured{}; configured servers: {}",
+        suggestion(server, available),
+        available.join(", ")
+    )]
     UnknownServer {
-        /// The name asked for.
+        /// The requested name.
         server: String,
-        /// The names there are.
+        /// The configured names.
         available: Vec<String>,
     },
-    /// The server cannot be reached, or is not reached in time.
+    /// The server is not available, or not in time.
     #[error("server `{server}` is not available: {reason}")]
     Unavailable {
         /// The server.
         server: String,
-        /// Why.
+        /// Why the server is not available.
         reason: String,
     },
-    /// The server has nothing of this kind.
-    #[error("server `{server}` does not offer {capability}: it has no such capability")]
+    /// The server does not declare the capability.
+    #[error("server `{server}` does not support {capability}: it declares no such capability")]
     Unsupported {
         /// The server.
         server: String,
-        /// The capability that it would need, as in the protocol: `resources`, `resources.subscribe`,
-        /// `prompts`, `completions` or `tools`.
+        /// The missing capability: `resources`, `resources.subscribe`, `prompts`, `completions` or
+        /// `tools`.
         capability: &'static str,
     },
-    /// The server answered with a protocol error, such as that there is no such resource.
+    /// The server answered with a protocol error, for example for an unknown resource.
     #[error("server `{server}` refused `{request}`: {message} (code {code})")]
     Refused {
         /// The server.
@@ -47,47 +50,47 @@ pub enum FeatureError {
         /// The server's message.
         message: String,
     },
-    /// The address is none of a page, so that the server was not asked for it.
-    #[error("`{uri}` is no address of a page: those of server `{server}` begin with `ui://`")]
-    NoPage {
+    /// The URI is not the URI of a page. Nothing was requested from the server.
+    #[error("`{uri}` is not a page of server `{server}`: URIs of pages start with `ui://`")]
+    NotAPage {
         /// The server.
         server: String,
-        /// The address.
+        /// The URI.
         uri: String,
     },
-    /// No answer in time.
+    /// The server did not answer in time.
     #[error("server `{server}` did not answer `{request}` within {after:?}")]
     Timeout {
         /// The server.
         server: String,
         /// The method.
         request: String,
-        /// How long it was waited.
+        /// The exceeded limit.
         after: Duration,
     },
-    /// The connection broke, and so did those that were made instead.
+    /// The connection broke, also in the further attempts.
     #[error("the connection to server `{server}` broke during `{request}`: {reason}")]
     Broken {
         /// The server.
         server: String,
         /// The method.
         request: String,
-        /// What broke.
+        /// Why the connection broke.
         reason: String,
     },
-    /// The answer is none, or not what was asked for.
-    #[error("server `{server}` did not answer `{request}` as it should: {reason}")]
+    /// The answer is not valid.
+    #[error("server `{server}` sent an invalid answer to `{request}`: {reason}")]
     Malformed {
         /// The server.
         server: String,
         /// The method.
         request: String,
-        /// What is wrong.
+        /// What is wrong with the answer.
         reason: String,
     },
 }
 
-fn meant(server: &str, available: &[String]) -> String {
+fn suggestion(server: &str, available: &[String]) -> String {
     let names = available.iter().map(String::as_str);
     did_you_mean(nearest(server, names))
 }

@@ -1,7 +1,7 @@
-//! Lists that a server said to be good for a while (2026-07-28, "Caching"), and what it says of their changes.
+//! The cache of lists with a time to live (2026-07-28, "Caching"), and changes of lists.
 //!
-//! Kept is what came on the connection of now; a change that is told, and another connection, end it at once.
-//! One host is one person to a server, so what is private may be kept as well as what is public.
+//! A list is valid for one connection and until the server reports a change. A host is one user for
+//! a server, so private lists are cached too.
 
 use std::{
     collections::HashMap,
@@ -12,29 +12,28 @@ use std::{
     time::Duration,
 };
 
-use rmcp::model::CacheScope as McpScope;
 use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::server::status::{CacheScope, ListFreshness};
 
-/// No list is good for longer, whatever its server says.
-const LONGEST: Duration = Duration::from_hours(24);
-/// Pages kept of one server.
-const MOST_PAGES: usize = 512;
+/// The longest time to live.
+const MAX_TTL: Duration = Duration::from_hours(24);
+/// Maximum number of cached pages of one server.
+const MAX_PAGES: usize = 512;
 
-/// A list of a server.
+/// The kind of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ListKind {
     Tools,
     Prompts,
-    /// Also that of their templates.
+    /// Resources and resource templates.
     Resources,
 }
 
 impl ListKind {
-    /// Which list a request asks for, if it is one that is kept.
-    fn of(method: &str) -> Option<Self> {
+    /// Returns the list that a request reads.
+    fn of_method(method: &str) -> Option<Self> {
         match method {
             "tools/list" => Some(Self::Tools),
             "prompts/list" => Some(Self::Prompts),
@@ -44,20 +43,19 @@ impl ListKind {
     }
 }
 
-/// How long a list is good for, as its server says.
+/// How long a list is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hint {
+pub(crate) struct CacheHint {
     pub(crate) ttl: Duration,
     pub(crate) scope: CacheScope,
 }
 
-impl Hint {
-    /// Of a result as JSON. What is no number counts as not said; what is below zero is zero.
-    pub(crate) fn of(result: &Value) -> Option<Self> {
+impl CacheHint {
+    /// Reads the hint of a result. Returns `None` without a number; a negative number is zero.
+    pub(crate) fn from_json(result: &Value) -> Option<Self> {
         let ttl = result.get("ttlMs")?.as_f64()?;
-        // Also what is no number of ours: NaN is not longer than anything.
-        let ttl = if ttl >= LONGEST.as_secs_f64() * 1000.0 {
-            LONGEST
+        let ttl = if ttl >= MAX_TTL.as_secs_f64() * 1000.0 {
+            MAX_TTL
         } else {
             Duration::try_from_secs_f64(ttl / 1000.0).unwrap_or_default()
         };
@@ -68,18 +66,8 @@ impl Hint {
         Some(Self { ttl, scope })
     }
 
-    pub(crate) fn new(ttl_ms: Option<u64>, scope: Option<McpScope>) -> Option<Self> {
-        Some(Self {
-            ttl: Duration::from_millis(ttl_ms?).min(LONGEST),
-            scope: match scope {
-                Some(McpScope::Public) => CacheScope::Public,
-                _ => CacheScope::Private,
-            },
-        })
-    }
-
-    /// Of a list of several pages: as good as its worst page.
-    pub(crate) fn and(self, other: Self) -> Self {
+    /// Returns the stricter values of two pages of a list.
+    pub(crate) fn min(self, other: Self) -> Self {
         Self {
             ttl: self.ttl.min(other.ttl),
             scope: match (self.scope, other.scope) {
@@ -90,35 +78,36 @@ impl Hint {
     }
 }
 
-/// Something that is good for a while.
+/// The validity of a cached list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Freshness {
-    hint: Hint,
-    since: Instant,
+    hint: CacheHint,
+    created: Instant,
 }
 
 impl Freshness {
-    /// From now on.
-    pub(crate) fn new(hint: Hint) -> Self {
-        let since = Instant::now();
-        Self { hint, since }
+    pub(crate) fn new(hint: CacheHint) -> Self {
+        Self {
+            hint,
+            created: Instant::now(),
+        }
     }
 
-    /// How much longer it is good.
-    pub(crate) fn left(&self) -> Duration {
-        self.hint.ttl.saturating_sub(self.since.elapsed())
+    /// Returns the remaining time.
+    pub(crate) fn remaining(&self) -> Duration {
+        self.hint.ttl.saturating_sub(self.created.elapsed())
     }
 
-    /// Whether it was good once and is no more.
-    pub(crate) fn is_over(&self) -> bool {
-        !self.hint.ttl.is_zero() && self.left().is_zero()
+    /// Returns whether a time to live was set and has passed.
+    pub(crate) fn has_expired(&self) -> bool {
+        !self.hint.ttl.is_zero() && self.remaining().is_zero()
     }
 
     pub(crate) fn status(&self, list: &'static str) -> ListFreshness {
         ListFreshness {
             list,
             ttl_ms: milliseconds(self.hint.ttl),
-            fresh_for_ms: milliseconds(self.left()),
+            fresh_for_ms: milliseconds(self.remaining()),
             scope: self.hint.scope,
         }
     }
@@ -128,91 +117,97 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The lists of one server, but for that of the tools for models, which its task keeps whether or not it is
-/// fresh.
+/// The cached lists of one server. The supervisor keeps the list of tools for models, regardless of
+/// its validity.
 #[derive(Default)]
-pub(crate) struct Lists {
+pub(crate) struct ListCache {
     pages: Mutex<Pages>,
-    /// Somebody is to be told that one of these has changed.
-    told: Notify,
+    /// Notified when one of the flags below is set.
+    changed: Notify,
     prompts_changed: AtomicBool,
     resources_changed: AtomicBool,
 }
 
 #[derive(Default)]
 struct Pages {
-    /// By method and parameters.
-    kept: HashMap<(String, String), Kept>,
-    /// What was asked for before a change is not kept after it.
-    age: u64,
+    /// By method and cursor.
+    pages: HashMap<(String, String), Page>,
+    /// The number of changes. A page that was requested before a change is not cached.
+    generation: u64,
 }
 
-struct Kept {
+struct Page {
     result: Value,
     freshness: Freshness,
 }
 
-/// When a page was asked for.
+/// The state of the cache when a page was requested.
 #[derive(Clone, Copy)]
-pub(crate) struct Age(u64);
+pub(crate) struct Generation(u64);
 
-impl Lists {
-    /// A page that is still good.
+impl ListCache {
+    /// Returns a valid cached page.
     pub(crate) fn get(&self, method: &str, params: &str) -> Option<Value> {
         let pages = self.lock();
-        let kept = pages.kept.get(&(method.to_owned(), params.to_owned()))?;
-        (!kept.freshness.left().is_zero()).then(|| kept.result.clone())
+        let page = pages.pages.get(&(method.to_owned(), params.to_owned()))?;
+        (!page.freshness.remaining().is_zero()).then(|| page.result.clone())
     }
 
-    pub(crate) fn age(&self) -> Age {
-        Age(self.lock().age)
+    pub(crate) fn generation(&self) -> Generation {
+        Generation(self.lock().generation)
     }
 
-    /// Keeps what came, if its server says that it is good for a while. `asked` is of before the request.
-    pub(crate) fn keep(&self, method: &str, params: String, result: &Value, asked: Age) {
-        let hint = Hint::of(result).filter(|hint| !hint.ttl.is_zero());
-        let (Some(hint), Some(_)) = (hint, ListKind::of(method)) else {
+    /// Caches a page that has a time to live. `requested` is the generation before the request.
+    pub(crate) fn insert(
+        &self,
+        method: &str,
+        params: String,
+        result: &Value,
+        requested: Generation,
+    ) {
+        let hint = CacheHint::from_json(result).filter(|hint| !hint.ttl.is_zero());
+        let (Some(hint), Some(_)) = (hint, ListKind::of_method(method)) else {
             return;
         };
         let mut pages = self.lock();
-        if pages.age != asked.0 {
+        if pages.generation != requested.0 {
             return;
         }
         pages
-            .kept
-            .retain(|_, kept| !kept.freshness.left().is_zero());
-        if pages.kept.len() < MOST_PAGES {
-            let kept = Kept {
+            .pages
+            .retain(|_, page| !page.freshness.remaining().is_zero());
+        if pages.pages.len() < MAX_PAGES {
+            let page = Page {
                 result: result.clone(),
                 freshness: Freshness::new(hint),
             };
-            pages.kept.insert((method.to_owned(), params), kept);
+            pages.pages.insert((method.to_owned(), params), page);
         }
     }
 
-    /// A server says that a list is another one.
-    pub(crate) fn changed(&self, which: ListKind) {
-        self.forget(|kind| kind == which);
+    /// Records that a server reported a change of a list.
+    pub(crate) fn mark_changed(&self, which: ListKind) {
+        self.remove(|kind| kind == which);
         match which {
             ListKind::Prompts => self.prompts_changed.store(true, Ordering::Relaxed),
             ListKind::Resources => self.resources_changed.store(true, Ordering::Relaxed),
-            // Its task asks for them anew, and tells then.
+            // The supervisor lists the tools and then publishes the change.
             ListKind::Tools => return,
         }
-        self.told.notify_one();
+        self.changed.notify_one();
     }
 
-    /// All of them may be others.
-    pub(crate) fn all_changed(&self) {
-        self.forget(|_| true);
+    /// Removes all pages.
+    pub(crate) fn clear(&self) {
+        self.remove(|_| true);
     }
 
-    /// Waits for a change to be told.
-    pub(crate) async fn heard(&self) {
-        self.told.notified().await;
+    /// Waits for a change of prompts or resources.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
-    /// What changed since this was asked last.
+    /// Returns and resets the changed lists.
     pub(crate) fn take_changed(&self) -> impl Iterator<Item = ListKind> {
         let prompts = self.prompts_changed.swap(false, Ordering::Relaxed);
         let resources = self.resources_changed.swap(false, Ordering::Relaxed);
@@ -222,12 +217,12 @@ impl Lists {
             .chain(resources.then_some(ListKind::Resources))
     }
 
-    /// Those that are good for a while yet; of several pages, as the worst of them.
+    /// Returns the validity of the cached lists. The page that expires first counts.
     pub(crate) fn status(&self) -> Vec<ListFreshness> {
         let pages = self.lock();
         let of = |list: &'static str, method: &str| {
-            let kept = pages.kept.iter().filter(|((of, _), _)| of == method);
-            let fresh = kept.map(|(_, kept)| kept.freshness.status(list));
+            let pages = pages.pages.iter().filter(|((of, _), _)| of == method);
+            let fresh = pages.map(|(_, page)| page.freshness.status(list));
             fresh
                 .filter(|list| list.fresh_for_ms > 0)
                 .min_by_key(|list| list.fresh_for_ms)
@@ -242,12 +237,12 @@ impl Lists {
         .collect()
     }
 
-    fn forget(&self, which: impl Fn(ListKind) -> bool) {
+    fn remove(&self, which: impl Fn(ListKind) -> bool) {
         let mut pages = self.lock();
-        pages.age += 1;
+        pages.generation += 1;
         pages
-            .kept
-            .retain(|(method, _), _| !ListKind::of(method).is_some_and(&which));
+            .pages
+            .retain(|(method, _), _| !ListKind::of_method(method).is_some_and(&which));
     }
 
     fn lock(&self) -> MutexGuard<'_, Pages> {
@@ -262,13 +257,13 @@ mod tests {
 
     use super::*;
 
-    fn hint(ttl: u64, scope: CacheScope) -> Hint {
+    fn hint(ttl: u64, scope: CacheScope) -> CacheHint {
         let ttl = Duration::from_millis(ttl);
-        Hint { ttl, scope }
+        CacheHint { ttl, scope }
     }
 
     #[test]
-    fn what_a_server_says_of_a_list_is_read_leniently() {
+    fn cache_hints_are_parsed_leniently() {
         use CacheScope::{Private, Public};
         for (result, expected) in [
             (json!({}), None),
@@ -287,12 +282,9 @@ mod tests {
                 Some(hint(86_400_000, Private)),
             ),
         ] {
-            assert_eq!(Hint::of(&result), expected, "{result}");
+            assert_eq!(CacheHint::from_json(&result), expected, "{result}");
         }
-        let worst = Hint::new(Some(u64::MAX), Some(McpScope::Public)).unwrap();
-        let worst = worst.and(hint(3, Private));
-        assert_eq!(worst, hint(3, Private));
-        assert_eq!(Hint::new(None, Some(McpScope::Public)), None);
+        assert_eq!(hint(9, Public).min(hint(3, Private)), hint(3, Private));
     }
 
     fn page() -> Value {
@@ -300,17 +292,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_list_is_kept_as_long_as_it_is_good() {
-        let lists = Lists::default();
-        lists.keep("prompts/list", "1".to_owned(), &page(), lists.age());
-        // Neither what is not good for any time nor what is no list.
-        lists.keep(
+    async fn a_page_is_cached_for_its_time_to_live() {
+        let lists = ListCache::default();
+        lists.insert("prompts/list", "1".to_owned(), &page(), lists.generation());
+        // A page without a time to live and a result that is not a list are not cached.
+        lists.insert(
             "resources/list",
             "1".to_owned(),
             &json!({"ttlMs": 0}),
-            lists.age(),
+            lists.generation(),
         );
-        lists.keep("prompts/get", "1".to_owned(), &page(), lists.age());
+        lists.insert("prompts/get", "1".to_owned(), &page(), lists.generation());
         assert_eq!(lists.get("prompts/list", "1"), Some(page()));
         assert_eq!(lists.get("prompts/list", "2"), None);
         assert_eq!(lists.get("resources/list", "1"), None);
@@ -329,22 +321,22 @@ mod tests {
     }
 
     #[test]
-    fn a_change_ends_what_is_kept_and_what_is_on_its_way() {
-        let lists = Lists::default();
-        let asked = lists.age();
-        lists.keep("prompts/list", String::new(), &page(), asked);
-        lists.keep("resources/list", String::new(), &page(), asked);
-        lists.changed(ListKind::Prompts);
+    fn a_change_invalidates_cached_and_requested_pages() {
+        let lists = ListCache::default();
+        let requested = lists.generation();
+        lists.insert("prompts/list", String::new(), &page(), requested);
+        lists.insert("resources/list", String::new(), &page(), requested);
+        lists.mark_changed(ListKind::Prompts);
         assert_eq!(lists.get("prompts/list", ""), None);
         assert!(lists.get("resources/list", "").is_some());
-        lists.keep("prompts/list", String::new(), &page(), asked);
+        lists.insert("prompts/list", String::new(), &page(), requested);
         assert_eq!(lists.get("prompts/list", ""), None);
         assert_eq!(
             lists.take_changed().collect::<Vec<_>>(),
             [ListKind::Prompts]
         );
         assert_eq!(lists.take_changed().count(), 0);
-        lists.all_changed();
+        lists.clear();
         assert_eq!(lists.get("resources/list", ""), None);
     }
 }

@@ -1,61 +1,65 @@
-//! Prompts: what a server has written for a person to begin with.
+//! Prompts: templates that a server offers to a user.
 
 use std::collections::BTreeMap;
 
 use rmcp::model::{
     ClientRequest, GetPromptRequest, GetPromptRequestParams, JsonObject as McpObject,
-    ListPromptsRequest,
+    ListPromptsRequest, PaginatedRequestParams,
 };
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::ToolContent;
 
-use crate::features::{
-    error::FeatureError,
-    pages::{self, Listing, needed, text},
-    request::{Asker, Capability},
+use crate::{
+    features::{
+        error::FeatureError,
+        request::{
+            Capability, FeatureClient, FeatureList, Listing, malformed, required_text, text,
+        },
+    },
+    host::McpHost,
+    tools::convert,
 };
-use crate::{host::McpHost, tools::convert};
 
-/// A prompt that a server offers.
+/// A prompt of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Prompt {
-    /// Its name, by which it is asked for.
+    /// The name, which identifies the prompt.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// The purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What is put into it.
+    /// The arguments.
     pub arguments: Vec<PromptArgument>,
 }
 
-/// Something that is put into a prompt.
+/// An argument of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PromptArgument {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether there is no prompt without it.
+    /// Whether the argument is required.
     pub required: bool,
 }
 
-/// A prompt with its arguments put in.
+/// A prompt with the values of its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RenderedPrompt {
-    /// What it is for.
+    /// The purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its messages, in order.
+    /// The messages, in order.
     pub messages: Vec<PromptMessage>,
-    /// What is missing, and why: messages that could not be read.
+    /// Messages that were skipped because they are not valid, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
@@ -63,44 +67,38 @@ pub struct RenderedPrompt {
 /// A message of a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PromptMessage {
-    /// Who says it.
+    /// The author.
     pub role: PromptRole,
-    /// What is said.
+    /// The content.
     pub content: ToolContent,
 }
 
-/// Who says a message of a prompt.
+/// The author of a message of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptRole {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-/// What servers have written for a person to begin with.
+/// Prompts.
 impl McpHost {
-    /// All prompts that a server lists.
+    /// Returns all prompts of a server.
     pub async fn prompts(&self, server: &str) -> Result<Listing<Prompt>, FeatureError> {
-        let mut asker = Asker::new(self, server).await?;
-        let request = |params| {
-            ClientRequest::ListPromptsRequest(ListPromptsRequest {
-                params,
-                ..ListPromptsRequest::default()
-            })
-        };
-        pages::all(&mut asker, Capability::Prompts, "prompts", request, prompt).await
+        let mut client = FeatureClient::new(self, server).await?;
+        client.list::<PromptList>().await
     }
 
-    /// A prompt with these arguments put in.
+    /// Returns a prompt with these values of its arguments.
     pub async fn prompt(
         &self,
         server: &str,
         name: &str,
         arguments: &BTreeMap<String, String>,
     ) -> Result<RenderedPrompt, FeatureError> {
-        let mut asker = Asker::new(self, server).await?;
+        let mut client = FeatureClient::new(self, server).await?;
         let mut params = GetPromptRequestParams::new(name);
         if !arguments.is_empty() {
             let arguments = arguments.iter();
@@ -109,26 +107,22 @@ impl McpHost {
         }
         let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
         let method = request.method().to_owned();
-        let result = asker.ask(Capability::Prompts, request).await?;
-        let Some(Value::Array(said)) = result.get("messages") else {
-            return Err(FeatureError::Malformed {
-                server: server.to_owned(),
-                request: method,
-                reason: "it has no messages".to_owned(),
-            });
+        let result = client.request(Capability::Prompts, request).await?;
+        let Some(Value::Array(messages)) = result.get("messages") else {
+            return Err(malformed(server, &method, "it has no messages"));
         };
         let mut rendered = RenderedPrompt {
             description: text(&result, "description"),
             messages: Vec::new(),
             problems: Vec::new(),
         };
-        for said in said {
-            match messages(said) {
+        for message in messages {
+            match parse_messages(message) {
                 Ok(messages) => rendered.messages.extend(messages),
-                Err(why) => {
-                    tracing::warn!(server, name, why, "a message of a prompt is left out");
-                    let why = asker.server.redactor.clean(why);
-                    rendered.problems.push(format!("{why}, so it is left out"));
+                Err(reason) => {
+                    tracing::warn!(server, name, reason, "an invalid message of a prompt");
+                    let reason = client.server.redactor.clean(reason);
+                    rendered.problems.push(format!("{reason}; it is skipped"));
                 }
             }
         }
@@ -136,48 +130,70 @@ impl McpHost {
     }
 }
 
-fn prompt(item: &Value) -> Result<Prompt, String> {
+struct PromptList;
+
+impl FeatureList for PromptList {
+    type Item = Prompt;
+
+    const KEY: &'static str = "prompts";
+    const CAPABILITY: Capability = Capability::Prompts;
+
+    fn request(params: Option<PaginatedRequestParams>) -> ClientRequest {
+        ClientRequest::ListPromptsRequest(ListPromptsRequest {
+            params,
+            ..ListPromptsRequest::default()
+        })
+    }
+
+    fn parse(item: &Value) -> Result<Prompt, String> {
+        parse_prompt(item)
+    }
+}
+
+fn parse_prompt(item: &Value) -> Result<Prompt, String> {
     let arguments = match item.get("arguments") {
         Some(Value::Array(arguments)) => arguments.as_slice(),
         _ => &[],
     };
     Ok(Prompt {
-        name: needed(item, "name", "prompt")?,
+        name: required_text(item, "name", "prompt")?,
         title: text(item, "title"),
         description: text(item, "description"),
-        // One without a name cannot be given.
-        arguments: arguments.iter().filter_map(argument).collect(),
+        // An argument without a name cannot be set.
+        arguments: arguments.iter().filter_map(parse_argument).collect(),
     })
 }
 
-fn argument(item: &Value) -> Option<PromptArgument> {
+fn parse_argument(item: &Value) -> Option<PromptArgument> {
     Some(PromptArgument {
-        name: needed(item, "name", "argument").ok()?,
+        name: required_text(item, "name", "argument").ok()?,
         title: text(item, "title"),
         description: text(item, "description"),
         required: item.get("required").and_then(Value::as_bool) == Some(true),
     })
 }
 
-/// Mostly one; some servers put several pieces of content into one message.
-fn messages(said: &Value) -> Result<Vec<PromptMessage>, String> {
-    let role = match said.get("role").and_then(Value::as_str) {
+/// Parses a message. Some servers put several content blocks into one message, which become several
+/// messages.
+fn parse_messages(message: &Value) -> Result<Vec<PromptMessage>, String> {
+    let role = match message.get("role").and_then(Value::as_str) {
         Some("user") => PromptRole::User,
         Some("assistant") => PromptRole::Assistant,
-        Some(other) => return Err(format!("one message is of nobody known (`{other}`)")),
-        None => return Err("one message is of nobody".to_owned()),
+        Some(other) => return Err(format!("a message has the unknown role `{other}`")),
+        None => return Err("a message has no role".to_owned()),
     };
-    let message = |content| PromptMessage { role, content };
-    match said.get("content") {
-        Some(Value::Array(pieces)) => {
-            let pieces = pieces.iter().cloned();
-            let pieces = pieces.map(convert::content_from_json);
-            Ok(pieces.map(message).collect())
-        }
-        Some(Value::String(text)) => Ok(vec![message(ToolContent::text(text))]),
-        Some(piece @ Value::Object(_)) => {
-            Ok(vec![message(convert::content_from_json(piece.clone()))])
-        }
-        _ => Err("one message has no content".to_owned()),
-    }
+    let contents = match message.get("content") {
+        Some(Value::Array(blocks)) => blocks
+            .iter()
+            .cloned()
+            .map(convert::content_from_json)
+            .collect(),
+        Some(Value::String(text)) => vec![ToolContent::text(text)],
+        Some(block @ Value::Object(_)) => vec![convert::content_from_json(block.clone())],
+        _ => return Err("a message has no content".to_owned()),
+    };
+    let contents = contents.into_iter();
+    Ok(contents
+        .map(|content| PromptMessage { role, content })
+        .collect())
 }

@@ -1,48 +1,37 @@
-//! One matter with one server, within its deadline: from the turn to the answer.
-//!
-//! Everything asked here only reads, so it is asked again where the connection breaks.
+//! Requests for features of a server, within a deadline. They only read, so they are repeated after
+//! a failure.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
-use rmcp::{
-    model::{ClientRequest, ErrorCode, ErrorData, GetExtensions, ServerPeerInfo, ServerResult},
-    service::{PeerRequestOptions, ServiceError},
+use rmcp::model::{
+    ClientRequest, ErrorCode, GetExtensions, PaginatedRequestParams, ServerPeerInfo,
 };
+use serde::Serialize;
 use serde_json::Value;
-use switchboard_domain::ToolCallError;
+use switchboard_domain::{JsonObject, ToolCallError};
 use tokio::{
     sync::SemaphorePermit,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep},
 };
 
 use crate::{
     calls::{
-        attempt::CancelOnDrop,
-        call,
-        context::Caller,
+        call::{acquire_permit, retry_backoff, wait_for_connection},
+        context::CallContext,
         deadline::{Deadline, Limits},
+        failure::RequestFailure,
+        multi_round,
     },
     features::error::FeatureError,
     host::McpHost,
-    server::state::{Link, Server},
-    server_requests::{
-        elicitation::{Visited, Visits},
-        responder::Known,
-        within::Within,
-    },
-    transport::{
-        http::Failure, instrumented_transport::is_unread, invalid_message::invalid_answer_reason,
-    },
+    server::{connection::Connection, state::Server},
+    tools::pagination::{PagedList, read_pages},
 };
 
-/// Rounds in which a server may ask for something before it answers, as for calls.
-const MOST_ROUNDS: usize = 10;
-/// How long the reason of a broken connection is waited for.
-const POST_MORTEM: Duration = Duration::from_secs(1);
-/// The first version with a capability for completions; servers before it may have some and do not say so.
-const SAYS_COMPLETIONS: &str = "2025-03-26";
+/// The first version with a capability for completions. Older servers do not declare them.
+const FIRST_WITH_COMPLETIONS: &str = "2025-03-26";
 
-/// What a server has to offer for a request.
+/// The capability that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Capability {
     Tools,
@@ -53,6 +42,7 @@ pub(super) enum Capability {
 }
 
 impl Capability {
+    /// Returns the name of the capability in the protocol.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -63,32 +53,37 @@ impl Capability {
         }
     }
 
-    fn is_offered(self, about: &ServerPeerInfo) -> bool {
-        let offered = &about.capabilities;
+    fn is_declared(self, info: &ServerPeerInfo) -> bool {
+        let declared = &info.capabilities;
         match self {
-            Self::Tools => offered.tools.is_some(),
-            Self::Resources => offered.resources.is_some(),
+            Self::Tools => declared.tools.is_some(),
+            Self::Resources => declared.resources.is_some(),
             Self::Subscriptions => {
-                let resources = offered.resources.as_ref();
+                let resources = declared.resources.as_ref();
                 resources.is_some_and(|resources| resources.subscribe == Some(true))
             }
-            Self::Prompts => offered.prompts.is_some(),
+            Self::Prompts => declared.prompts.is_some(),
             Self::Completions => {
-                offered.completions.is_some() || about.protocol_version.as_str() < SAYS_COMPLETIONS
+                declared.completions.is_some()
+                    || info.protocol_version.as_str() < FIRST_WITH_COMPLETIONS
             }
         }
     }
 
-    /// Fails if the server behind this connection says that it has nothing of the kind.
-    pub(super) fn require(self, server: &Server, link: &Link) -> Result<(), FeatureError> {
-        let about = link.peer.peer_info();
-        if about.is_none_or(|about| self.is_offered(&about)) {
+    /// Returns an error if the server does not declare the capability.
+    pub(super) fn require(
+        self,
+        server: &Server,
+        connection: &Connection,
+    ) -> Result<(), FeatureError> {
+        let info = connection.peer.peer_info();
+        if info.is_none_or(|info| self.is_declared(&info)) {
             return Ok(());
         }
         Err(self.missing(server))
     }
 
-    pub(super) fn missing(self, server: &Server) -> FeatureError {
+    fn missing(self, server: &Server) -> FeatureError {
         FeatureError::Unsupported {
             server: server.config.name.clone(),
             capability: self.name(),
@@ -96,108 +91,98 @@ impl Capability {
     }
 }
 
-/// A matter with a server. Holds one of its turns.
-pub(super) struct Asker<'a> {
+/// The items that a server lists.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Listing<T> {
+    /// The items, in the order of the server.
+    pub items: Vec<T>,
+    /// What is missing, and why: invalid items, and pages that failed.
+    pub problems: Vec<String>,
+}
+
+/// Sends requests to one server within one deadline. Holds one of its call permits.
+pub(super) struct FeatureClient<'a> {
     pub(super) server: &'a Arc<Server>,
     deadline: Deadline,
     retries: u32,
-    _turn: SemaphorePermit<'a>,
+    _permit: SemaphorePermit<'a>,
 }
 
-/// What came of one attempt, where it is no answer.
-pub(super) enum Trouble {
-    Refused(ErrorData),
-    /// Nothing is wrong with the connection; later it may do better.
-    Busy(String),
-    /// The connection is no good any more.
-    Gone(String),
-    /// Another attempt would do no better.
-    Unavailable(String),
-    /// An odd answer.
-    Odd(String),
-}
-
-/// The server of this name.
-pub(super) fn server<'a>(host: &'a McpHost, name: &str) -> Result<&'a Arc<Server>, FeatureError> {
-    let servers = host.shared().servers;
-    let found = servers.iter().find(|server| server.config.name == name);
-    found.ok_or_else(|| FeatureError::UnknownServer {
-        server: name.to_owned(),
-        available: servers.iter().map(|s| s.config.name.clone()).collect(),
-    })
-}
-
-/// How long one matter with a server may take.
-pub(super) fn patience(host: &McpHost, server: &Server) -> Duration {
+/// Returns the time limit for the requests of one feature.
+pub(super) fn time_limit(host: &McpHost, server: &Server) -> Duration {
     let configured = server.config.call_timeout;
-    configured.unwrap_or(host.shared().options.call_timeout)
+    configured.unwrap_or(host.parts().options.call_timeout)
 }
 
-impl<'a> Asker<'a> {
-    /// Finds the server and waits for a turn.
-    pub(super) async fn new(host: &'a McpHost, name: &str) -> Result<Asker<'a>, FeatureError> {
-        let server = server(host, name)?;
+impl<'a> FeatureClient<'a> {
+    /// Finds the server and waits for a permit.
+    pub(super) async fn new(host: &'a McpHost, name: &str) -> Result<Self, FeatureError> {
+        let servers = host.parts().servers;
+        let server = servers.iter().find(|server| server.config.name == name);
+        let server = server.ok_or_else(|| FeatureError::UnknownServer {
+            server: name.to_owned(),
+            available: servers.iter().map(|s| s.config.name.clone()).collect(),
+        })?;
         let limits = Limits {
-            total: patience(host, server),
+            total: time_limit(host, server),
             idle: None,
         };
         let deadline = Deadline::new(Instant::now(), limits);
-        let turn = call::turn(server, &deadline).await;
+        let permit = acquire_permit(server, &deadline).await;
         Ok(Self {
             server,
-            retries: host.shared().options.retries,
-            _turn: turn.map_err(|error| unavailable(server, error))?,
+            retries: host.parts().options.retries,
+            _permit: permit.map_err(|error| unavailable(server, error))?,
             deadline,
         })
     }
 
-    /// A connection.
-    pub(super) async fn link(&self, broken: Option<&Arc<Link>>) -> Result<Arc<Link>, FeatureError> {
-        let link = call::link_within(self.server, &self.deadline, broken).await;
-        link.map_err(|error| unavailable(self.server, error))
+    /// Waits for a connection other than `broken`.
+    pub(super) async fn connection(
+        &self,
+        broken: Option<&Arc<Connection>>,
+    ) -> Result<Arc<Connection>, FeatureError> {
+        let connection = wait_for_connection(self.server, &self.deadline, broken).await;
+        connection.map_err(|error| unavailable(self.server, error))
     }
 
-    /// Asks, and gives the result as JSON: what rmcp read is written again, and what it could not read is
-    /// there as it came.
-    pub(super) async fn ask(
+    /// Sends a request and returns the result as JSON, which also represents results that rmcp
+    /// cannot parse.
+    pub(super) async fn request(
         &mut self,
         capability: Capability,
         mut request: ClientRequest,
     ) -> Result<Value, FeatureError> {
         let method = request.method().to_owned();
-        // What distinguishes it from others of its method: a page by its cursor.
-        let params = page_key(&request);
-        let caller = Arc::<Caller>::default();
-        request.extensions_mut().insert(Arc::clone(&caller));
-        let mut broken: Option<Arc<Link>> = None;
+        let cache_key = cache_key(&request);
+        let call = Arc::<CallContext>::default();
+        request.extensions_mut().insert(Arc::clone(&call));
+        let mut backoff = retry_backoff();
+        let mut broken: Option<Arc<Connection>> = None;
         let mut attempts: u32 = 0;
         loop {
-            let link = self.link(broken.as_ref()).await?;
-            capability.require(self.server, &link)?;
-            let known = params.as_ref();
-            if let Some(page) = known.and_then(|params| self.server.lists.get(&method, params)) {
+            let connection = self.connection(broken.as_ref()).await?;
+            capability.require(self.server, &connection)?;
+            let cache = &self.server.list_cache;
+            let cached = cache_key.as_ref().and_then(|key| cache.get(&method, key));
+            if let Some(page) = cached {
                 return Ok(page);
             }
-            let asked = self.server.lists.age();
+            let generation = cache.generation();
             attempts += 1;
-            let held = {
-                let mut attempt = Box::pin(attempt(self.server, &link, &mut request, &caller));
-                let questions = self.server.questions(&caller);
-                let alarms = &self.server.alarms;
-                self.deadline
-                    .hold(alarms, questions, attempt.as_mut())
-                    .await
-            };
-            let trouble = match held {
+            let sent = multi_round::send(self.server, &connection, request.clone(), &call);
+            let pending = self.server.pending_requests(&call);
+            let failure = match self.deadline.run(pending, Box::pin(sent).as_mut()).await {
                 Ok(Ok(result)) => {
-                    if let Some(params) = params {
-                        self.server.lists.keep(&method, params, &result, asked);
+                    let result = serde_json::to_value(result).unwrap_or_default();
+                    if let Some(key) = cache_key {
+                        cache.insert(&method, key, &result, generation);
                     }
                     return Ok(result);
                 }
-                Ok(Err(trouble)) => trouble,
+                Ok(Err(failure)) => failure,
                 Err(after) => {
-                    link.silence.notify_one();
+                    connection.timed_out.notify_one();
                     return Err(FeatureError::Timeout {
                         server: self.server.config.name.clone(),
                         request: method,
@@ -205,40 +190,101 @@ impl<'a> Asker<'a> {
                     });
                 }
             };
-            let again = match &trouble {
-                Trouble::Busy(_) => true,
-                Trouble::Gone(_) => {
-                    broken = Some(link);
-                    true
-                }
-                _ => false,
-            };
-            let pause = call::backoff(attempts);
-            if !again || attempts > self.retries || Instant::now() + pause >= self.deadline.until()
-            {
-                return Err(trouble.into_error(self.server, capability, &method));
+            let is_retryable = matches!(
+                failure,
+                RequestFailure::Busy(_) | RequestFailure::NotSent(_) | RequestFailure::Broken(_)
+            );
+            if connection.is_gone() {
+                broken = Some(connection);
             }
-            tracing::debug!(server = self.server.config.name, method, "asked again");
-            sleep(pause).await;
+            let delay = backoff.next_delay();
+            let is_over = attempts > self.retries || Instant::now() + delay >= self.deadline.end();
+            if !is_retryable || is_over {
+                return Err(feature_error(failure, self.server, capability, &method));
+            }
+            tracing::debug!(
+                server = self.server.config.name,
+                method,
+                "retrying a request"
+            );
+            sleep(delay).await;
         }
+    }
+
+    /// Reads every page of a list.
+    pub(super) async fn list<L: FeatureList>(&mut self) -> Result<Listing<L::Item>, FeatureError> {
+        let server = self.server;
+        let mut pages = FeaturePages::<L> {
+            client: self,
+            list: PhantomData,
+        };
+        let pages = read_pages(&mut pages).await?;
+        let problems = pages.problems.into_iter();
+        let problems: Vec<String> = problems.map(|it| server.redactor.clean(it)).collect();
+        for problem in &problems {
+            tracing::warn!(server = server.config.name, problem, "a list has a problem");
+        }
+        Ok(Listing {
+            items: pages.items,
+            problems,
+        })
     }
 }
 
-/// What a page of a list is kept by; `None` for what is not kept.
-fn page_key(request: &ClientRequest) -> Option<String> {
-    let cursor = match request {
+/// A kind of list.
+pub(super) trait FeatureList: Send + Sync {
+    type Item: Send;
+
+    /// The field of a page that contains the items.
+    const KEY: &'static str;
+    const CAPABILITY: Capability;
+
+    fn request(params: Option<PaginatedRequestParams>) -> ClientRequest;
+
+    fn parse(item: &Value) -> Result<Self::Item, String>;
+}
+
+struct FeaturePages<'c, 'a, L> {
+    client: &'c mut FeatureClient<'a>,
+    list: PhantomData<L>,
+}
+
+impl<L: FeatureList> PagedList for FeaturePages<'_, '_, L> {
+    type Item = L::Item;
+    type Error = FeatureError;
+
+    const KEY: &'static str = L::KEY;
+
+    async fn fetch(&mut self, cursor: Option<String>) -> Result<Value, FeatureError> {
+        let params =
+            cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        self.client.request(L::CAPABILITY, L::request(params)).await
+    }
+
+    fn parse(&self, item: &Value) -> Result<L::Item, String> {
+        L::parse(item)
+    }
+
+    fn malformed(&self, reason: String) -> FeatureError {
+        let request = L::request(None);
+        malformed(&self.client.server.config.name, request.method(), reason)
+    }
+}
+
+/// Returns the cache key of a page. `None` for requests that are not cached.
+fn cache_key(request: &ClientRequest) -> Option<String> {
+    let params = match request {
         ClientRequest::ListToolsRequest(request) => request.params.as_ref(),
         ClientRequest::ListPromptsRequest(request) => request.params.as_ref(),
         ClientRequest::ListResourcesRequest(request) => request.params.as_ref(),
         ClientRequest::ListResourceTemplatesRequest(request) => request.params.as_ref(),
         _ => return None,
     };
-    let cursor = cursor.and_then(|params| params.cursor.as_deref());
-    // No cursor is another one than an empty one.
+    let cursor = params.and_then(|params| params.cursor.as_deref());
+    // The prefix distinguishes an empty cursor from none.
     Some(cursor.map_or_else(String::new, |cursor| format!("@{cursor}")))
 }
 
-/// The errors of a call that has not left.
 fn unavailable(server: &Server, error: ToolCallError) -> FeatureError {
     FeatureError::Unavailable {
         server: server.config.name.clone(),
@@ -249,181 +295,69 @@ fn unavailable(server: &Server, error: ToolCallError) -> FeatureError {
     }
 }
 
-impl Trouble {
-    /// What an error of the connection means. It is told the connection, if it will not recover.
-    pub(super) async fn of(server: &Server, link: &Link, error: ServiceError) -> Self {
-        match error {
-            ServiceError::McpError(error)
-                if is_unread(&error) && !server.config.transport.is_stdio() =>
-            {
-                let reason = format!("{} (code {})", error.message, error.code.0);
-                Self::stale(server, link, reason)
-            }
-            ServiceError::McpError(error) if invalid_answer_reason(&error).is_some() => {
-                Self::Odd(error.message.into_owned())
-            }
-            ServiceError::McpError(error) => Self::Refused(error),
-            ServiceError::TransportSend(error) => match Failure::of(&error) {
-                Failure::Busy { reason }
-                | Failure::Unknown {
-                    reason,
-                    spoilt: false,
-                } => Self::Busy(reason),
-                // Its end says why a pipe cannot be written to.
-                Failure::Unknown { reason, .. } if server.config.transport.is_stdio() => {
-                    Self::Gone(last_word(link, reason).await)
-                }
-                Failure::NotDone { reason } | Failure::Unknown { reason, .. } => {
-                    Self::stale(server, link, reason)
-                }
-                failure @ (Failure::Unauthorized { .. } | Failure::Login { .. }) => {
-                    Self::Unavailable(failure.into_reason())
-                }
-            },
-            ServiceError::TransportClosed => {
-                Self::Gone(last_word(link, "it closed the connection".to_owned()).await)
-            }
-            ServiceError::Cancelled { reason } => {
-                let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-                Self::Odd(format!("it cancelled the request{why}"))
-            }
-            other => Self::Odd(other.to_string()),
-        }
-    }
-
-    fn stale(server: &Server, link: &Link, reason: String) -> Self {
-        link.stale
-            .send_replace(Some(server.redactor.clean(&reason)));
-        Self::Gone(reason)
-    }
-
-    pub(super) fn into_error(
-        self,
-        server: &Server,
-        capability: Capability,
-        method: &str,
-    ) -> FeatureError {
-        let (name, request) = (server.config.name.clone(), method.to_owned());
-        let clean = |reason: String| server.redactor.clean(reason);
-        match self {
-            Self::Refused(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-                capability.missing(server)
-            }
-            Self::Refused(error) => FeatureError::Refused {
-                server: name,
-                request,
-                code: i64::from(error.code.0),
-                message: clean(error.message.into_owned()),
-            },
-            Self::Busy(reason) => FeatureError::Unavailable {
-                server: name,
-                reason: clean(format!("it takes no requests now ({reason})")),
-            },
-            Self::Unavailable(reason) => FeatureError::Unavailable {
-                server: name,
-                reason: clean(reason),
-            },
-            Self::Gone(reason) => FeatureError::Broken {
-                server: name,
-                request,
-                reason: clean(reason),
-            },
-            Self::Odd(reason) => FeatureError::Malformed {
-                server: name,
-                request,
-                reason: clean(reason),
-            },
-        }
+/// Returns the error for an answer with invalid content.
+pub(super) fn malformed(server: &str, request: &str, reason: impl fmt::Display) -> FeatureError {
+    FeatureError::Malformed {
+        server: server.to_owned(),
+        request: request.to_owned(),
+        reason: reason.to_string(),
     }
 }
 
-/// Why the connection ended, if that is said soon.
-async fn last_word(link: &Link, otherwise: String) -> String {
-    let said = timeout(POST_MORTEM, link.ended()).await;
-    said.unwrap_or(otherwise)
-}
-
-async fn attempt(
+pub(super) fn feature_error(
+    failure: RequestFailure,
     server: &Server,
-    link: &Link,
-    request: &mut ClientRequest,
-    caller: &Arc<Caller>,
-) -> Result<Value, Trouble> {
-    tokio::select! {
-        // An answer that came before the end counts.
-        biased;
-        answer = exchange(server, link, request, caller) => answer,
-        reason = link.ended() => Err(Trouble::Gone(reason)),
-    }
-}
-
-/// Asks, and asks again as long as the server wants something first.
-async fn exchange(
-    server: &Server,
-    link: &Link,
-    request: &mut ClientRequest,
-    caller: &Arc<Caller>,
-) -> Result<Value, Trouble> {
-    let mut visited = Visited::default();
-    for _ in 0..MOST_ROUNDS {
-        let error = match send(link, request.clone()).await {
-            Ok(result) => {
-                let result = serde_json::to_value(result).unwrap_or_default();
-                let within = Within::call(caller);
-                match server.asks.answer_json(&result, &within).await {
-                    None => return Ok(result),
-                    Some(Ok(known)) => {
-                        tell(request, known).await;
-                        continue;
-                    }
-                    Some(Err(error)) => return Err(Trouble::Refused(error)),
-                }
-            }
-            Err(error) => error,
-        };
-        let Some(visits) = Visits::of(&error) else {
-            return Err(Trouble::of(server, link, error).await);
-        };
-        let within = Within::call(caller);
-        let done = server.asks.visit(visits, &mut visited, &within).await;
-        done.map_err(Trouble::Refused)?;
-    }
-    Err(Trouble::Odd(format!(
-        "it wanted something first {MOST_ROUNDS} times"
-    )))
-}
-
-/// Puts what the server wanted to know into the request that is made again.
-async fn tell(request: &mut ClientRequest, known: Known) {
-    let (responses, state) = known.into_parts().await;
-    match request {
-        ClientRequest::ReadResourceRequest(request) => {
-            request.params.input_responses = responses;
-            request.params.request_state = state;
+    capability: Capability,
+    method: &str,
+) -> FeatureError {
+    let (name, request) = (server.config.name.clone(), method.to_owned());
+    let clean = |text: String| server.redactor.clean(text);
+    match failure {
+        RequestFailure::Refused(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+            capability.missing(server)
         }
-        ClientRequest::GetPromptRequest(request) => {
-            request.params.input_responses = responses;
-            request.params.request_state = state;
+        RequestFailure::Refused(error) => FeatureError::Refused {
+            server: name,
+            request,
+            code: i64::from(error.code.0),
+            message: clean(error.message.into_owned()),
+        },
+        RequestFailure::Busy(reason) => FeatureError::Unavailable {
+            server: name,
+            reason: clean(format!("it accepts no requests now ({reason})")),
+        },
+        RequestFailure::Unavailable(reason) => FeatureError::Unavailable {
+            server: name,
+            reason: clean(reason),
+        },
+        RequestFailure::NotSent(reason) | RequestFailure::Broken(reason) => FeatureError::Broken {
+            server: name,
+            request,
+            reason: clean(reason),
+        },
+        RequestFailure::InvalidAnswer(reason) => {
+            malformed(&name, method, clean(format!("its answer {reason}")))
         }
-        // Before anything else a server may not ask. It hears the same again, at most ten times.
-        _ => {}
+        RequestFailure::Protocol(reason) => malformed(&name, method, clean(reason)),
     }
 }
 
-/// Sends one request and waits. Dropping the future tells the server that it is cancelled.
-pub(crate) async fn send(
-    link: &Link,
-    request: ClientRequest,
-) -> Result<ServerResult, ServiceError> {
-    let options = PeerRequestOptions::no_options();
-    let handle = link.peer.send_request_with_option(request, options).await?;
-    let mut unless_answered = CancelOnDrop {
-        peer: &link.peer,
-        id: handle.id.clone(),
-        answered: false,
-        call: link.calls.token(),
-    };
-    let answer = handle.await_response().await;
-    unless_answered.answered = true;
-    answer
+/// Returns a text field.
+pub(super) fn text(item: &Value, key: &str) -> Option<String> {
+    item.get(key).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Returns a required text field. `kind` names the item in the error.
+pub(super) fn required_text(item: &Value, key: &str, kind: &str) -> Result<String, String> {
+    text(item, key)
+        .filter(|text| !text.is_empty())
+        .ok_or_else(|| format!("a {kind} has no {key}"))
+}
+
+/// Returns `_meta`, or an empty object.
+pub(super) fn meta(item: &Value) -> JsonObject {
+    match item.get("_meta") {
+        Some(Value::Object(meta)) => meta.clone(),
+        _ => JsonObject::new(),
+    }
 }

@@ -1,107 +1,111 @@
-//! Resources: what there is to read, and reading it.
+//! Resources: listing and reading them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rmcp::model::{
-    ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, ReadResourceRequest,
-    ReadResourceRequestParams,
+    ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
+    ReadResourceRequest, ReadResourceRequestParams,
 };
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolContent};
 
-use crate::features::{
-    apps::APP_MEDIA_TYPE,
-    error::FeatureError,
-    pages::{self, Listing, meta, needed, text},
-    request::{Asker, Capability},
+use crate::{
+    features::{
+        error::FeatureError,
+        request::{
+            Capability, FeatureClient, FeatureList, Listing, malformed, meta, required_text, text,
+        },
+    },
+    host::McpHost,
+    tools::visibility::APP_MEDIA_TYPE,
 };
-use crate::host::McpHost;
 
-/// Something that a server lets read.
+/// A resource of a server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Resource {
-    /// Its address, in a scheme of the server's choice.
+    /// The URI, in a scheme of the server's choice.
     pub uri: String,
-    /// Its name; its address where it has none.
+    /// The name. The URI if the server sends none.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its media type, where the server says it.
+    /// The media type, if the server sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Its size in bytes, where the server says it.
+    /// The size in bytes, if the server sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// `_meta` as the server says it; of a page of MCP Apps, `ui` in it.
+    /// `_meta`. A page of MCP Apps has its settings in `ui`.
     #[serde(skip_serializing_if = "JsonObject::is_empty")]
     pub meta: JsonObject,
 }
 
 impl Resource {
-    /// Whether it is a page of MCP Apps, to be shown and not to be read by a model.
+    /// Returns whether the resource is a page of MCP Apps, which is displayed and not read by a
+    /// model.
     pub fn is_app(&self) -> bool {
         is_app(&self.uri, self.media_type.as_deref())
     }
 }
 
-/// A pattern of addresses that can be read (RFC 6570).
+/// A template of URIs of resources (RFC 6570).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResourceTemplate {
-    /// The pattern, such as `file:///{path}`.
+    /// The template, such as `file:///{path}`.
     pub uri_template: String,
-    /// Its name; the pattern where it has none.
+    /// The name. The template if the server sends none.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The media type of everything of this pattern, where that is one.
+    /// The media type of all resources of the template, if they have the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// `_meta` as the server says it.
+    /// `_meta`.
     #[serde(skip_serializing_if = "JsonObject::is_empty")]
     pub meta: JsonObject,
 }
 
-/// A piece of what a resource holds.
+/// A part of the content of a resource.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResourceContent {
-    /// The address; mostly the one that was asked for, or one below it.
+    /// The URI. Mostly the requested one, or a URI below it.
     pub uri: String,
-    /// Its media type, where the server says it.
+    /// The media type, if the server sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// What it holds; as JSON a field `text` or `blob`.
+    /// The content. In JSON a field `text` or `blob`.
     #[serde(flatten)]
     pub body: ResourceBody,
-    /// `_meta` as the server says it; of a page of MCP Apps, `ui` in it.
+    /// `_meta`. A page of MCP Apps has its settings in `ui`.
     #[serde(skip_serializing_if = "JsonObject::is_empty")]
     pub meta: JsonObject,
 }
 
-/// What a piece of a resource holds.
+/// The body of a part of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceBody {
     /// Text.
     Text(String),
-    /// Bytes, in base64.
+    /// Bytes in base64.
     Blob(String),
 }
 
 impl ResourceContent {
-    /// Whether it is a page of MCP Apps.
+    /// Returns whether the resource is a page of MCP Apps.
     pub fn is_app(&self) -> bool {
         is_app(&self.uri, self.media_type.as_deref())
     }
 
-    /// What it holds as bytes; `None` if it is no text and no base64 either.
+    /// Returns the body as bytes. `None` for invalid base64.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         match &self.body {
             ResourceBody::Text(text) => Some(text.clone().into_bytes()),
@@ -109,7 +113,7 @@ impl ResourceContent {
         }
     }
 
-    /// As content for a model.
+    /// Converts the part to content for a model.
     pub fn into_content(self) -> ToolContent {
         let (text, blob) = match self.body {
             ResourceBody::Text(text) => (Some(text), None),
@@ -124,91 +128,66 @@ impl ResourceContent {
     }
 }
 
-/// By its scheme, which is reserved (MCP Apps, 2026-01-26); and where the media type is said, by that too.
+/// Pages have a reserved scheme, and their own media type if it is sent (MCP Apps, 2026-01-26).
 fn is_app(uri: &str, media_type: Option<&str>) -> bool {
-    is_app_address(uri) && media_type.is_none_or(is_app_media_type)
+    is_app_uri(uri) && media_type.is_none_or(is_app_media_type)
 }
 
-/// By its scheme.
-pub(super) fn is_app_address(uri: &str) -> bool {
+pub(super) fn is_app_uri(uri: &str) -> bool {
     let scheme = uri.get(..5);
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("ui://"))
 }
 
-/// Whether a media type is that of MCP Apps, however it is spaced.
+/// Returns whether this is the media type of pages. White space is ignored.
 pub(super) fn is_app_media_type(media_type: &str) -> bool {
-    let bare: String = media_type.split_whitespace().collect();
-    bare.eq_ignore_ascii_case(APP_MEDIA_TYPE)
+    let compact: String = media_type.split_whitespace().collect();
+    compact.eq_ignore_ascii_case(APP_MEDIA_TYPE)
 }
 
-/// What servers let read. Every request ends within the server's
-/// [`call_timeout`](crate::ServerConfig::call_timeout) ([`HostOptions::call_timeout`](crate::HostOptions)
-/// where it has none); one to a server that is starting waits for it within that.
+/// Resources. Every request ends within the server's
+/// [`call_timeout`](crate::ServerConfig::call_timeout), or
+/// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout) if that is not set. A request to
+/// a starting server waits for it.
 impl McpHost {
-    /// All resources that a server lists.
+    /// Returns all resources of a server.
     pub async fn resources(&self, server: &str) -> Result<Listing<Resource>, FeatureError> {
-        let mut asker = Asker::new(self, server).await?;
-        let request = |params| {
-            ClientRequest::ListResourcesRequest(ListResourcesRequest {
-                params,
-                ..ListResourcesRequest::default()
-            })
-        };
-        let read = resource;
-        pages::all(
-            &mut asker,
-            Capability::Resources,
-            "resources",
-            request,
-            read,
-        )
-        .await
+        let mut client = FeatureClient::new(self, server).await?;
+        client.list::<ResourceList>().await
     }
 
-    /// All patterns of addresses that a server lists.
+    /// Returns all resource templates of a server.
     pub async fn resource_templates(
         &self,
         server: &str,
     ) -> Result<Listing<ResourceTemplate>, FeatureError> {
-        let mut asker = Asker::new(self, server).await?;
-        let request = |params| {
-            ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest {
-                params,
-                ..ListResourceTemplatesRequest::default()
-            })
-        };
-        let (key, read) = ("resourceTemplates", template);
-        pages::all(&mut asker, Capability::Resources, key, request, read).await
+        let mut client = FeatureClient::new(self, server).await?;
+        client.list::<TemplateList>().await
     }
 
-    /// Reads a resource, or one of a template. A piece that cannot be read is a problem of the listing.
+    /// Reads a resource. Invalid parts are skipped and reported as problems.
     pub async fn read_resource(
         &self,
         server: &str,
         uri: &str,
     ) -> Result<Listing<ResourceContent>, FeatureError> {
-        let mut asker = Asker::new(self, server).await?;
+        let mut client = FeatureClient::new(self, server).await?;
         let params = ReadResourceRequestParams::new(uri);
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
         let method = request.method().to_owned();
-        let result = asker.ask(Capability::Resources, request).await?;
-        let Some(Value::Array(pieces)) = result.get("contents") else {
-            return Err(FeatureError::Malformed {
-                server: server.to_owned(),
-                request: method,
-                reason: "it has no contents".to_owned(),
-            });
+        let result = client.request(Capability::Resources, request).await?;
+        let Some(Value::Array(parts)) = result.get("contents") else {
+            return Err(malformed(server, &method, "it has no contents"));
         };
         let mut read = Listing {
             items: Vec::new(),
             problems: Vec::new(),
         };
-        for piece in pieces {
-            match content(piece, uri) {
-                Ok(piece) => read.items.push(piece),
-                Err(why) => {
-                    tracing::warn!(server, uri, why, "a piece of a resource is left out");
-                    read.problems.push(format!("{why}, so it is left out"));
+        for part in parts {
+            match parse_content(part, uri) {
+                Ok(part) => read.items.push(part),
+                Err(reason) => {
+                    tracing::warn!(server, uri, reason, "an invalid part of a resource");
+                    read.problems.push(format!("{reason}; it is skipped"));
                 }
             }
         }
@@ -216,8 +195,48 @@ impl McpHost {
     }
 }
 
-fn resource(item: &Value) -> Result<Resource, String> {
-    let uri = needed(item, "uri", "resource")?;
+struct ResourceList;
+
+impl FeatureList for ResourceList {
+    type Item = Resource;
+
+    const KEY: &'static str = "resources";
+    const CAPABILITY: Capability = Capability::Resources;
+
+    fn request(params: Option<PaginatedRequestParams>) -> ClientRequest {
+        ClientRequest::ListResourcesRequest(ListResourcesRequest {
+            params,
+            ..ListResourcesRequest::default()
+        })
+    }
+
+    fn parse(item: &Value) -> Result<Resource, String> {
+        parse_resource(item)
+    }
+}
+
+struct TemplateList;
+
+impl FeatureList for TemplateList {
+    type Item = ResourceTemplate;
+
+    const KEY: &'static str = "resourceTemplates";
+    const CAPABILITY: Capability = Capability::Resources;
+
+    fn request(params: Option<PaginatedRequestParams>) -> ClientRequest {
+        ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest {
+            params,
+            ..ListResourceTemplatesRequest::default()
+        })
+    }
+
+    fn parse(item: &Value) -> Result<ResourceTemplate, String> {
+        parse_template(item)
+    }
+}
+
+fn parse_resource(item: &Value) -> Result<Resource, String> {
+    let uri = required_text(item, "uri", "resource")?;
     Ok(Resource {
         name: text(item, "name").unwrap_or_else(|| uri.clone()),
         title: text(item, "title"),
@@ -229,8 +248,8 @@ fn resource(item: &Value) -> Result<Resource, String> {
     })
 }
 
-fn template(item: &Value) -> Result<ResourceTemplate, String> {
-    let uri_template = needed(item, "uriTemplate", "resource template")?;
+fn parse_template(item: &Value) -> Result<ResourceTemplate, String> {
+    let uri_template = required_text(item, "uriTemplate", "resource template")?;
     Ok(ResourceTemplate {
         name: text(item, "name").unwrap_or_else(|| uri_template.clone()),
         title: text(item, "title"),
@@ -241,18 +260,18 @@ fn template(item: &Value) -> Result<ResourceTemplate, String> {
     })
 }
 
-/// `asked` is the address that was asked for, which some servers do not repeat.
-fn content(piece: &Value, asked: &str) -> Result<ResourceContent, String> {
-    let uri = text(piece, "uri").unwrap_or_else(|| asked.to_owned());
-    let body = match (text(piece, "text"), text(piece, "blob")) {
+/// Parses a part. Some servers do not repeat the requested URI.
+fn parse_content(part: &Value, requested_uri: &str) -> Result<ResourceContent, String> {
+    let uri = text(part, "uri").unwrap_or_else(|| requested_uri.to_owned());
+    let body = match (text(part, "text"), text(part, "blob")) {
         (Some(text), _) => ResourceBody::Text(text),
         (None, Some(blob)) => ResourceBody::Blob(blob),
-        (None, None) => return Err(format!("a piece of `{uri}` is neither text nor a blob")),
+        (None, None) => return Err(format!("a part of `{uri}` is neither text nor a blob")),
     };
     Ok(ResourceContent {
-        media_type: text(piece, "mimeType"),
+        media_type: text(part, "mimeType"),
         body,
-        meta: meta(piece),
+        meta: meta(part),
         uri,
     })
 }

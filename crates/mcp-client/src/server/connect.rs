@@ -1,8 +1,11 @@
-//! Coming to terms with a server: which era it belongs to, and a second try where the first fails.
+//! Connecting to a server: the choice of the handshake, and a second attempt if the first fails.
+//!
+//! 2026-07-28 starts with `server/discover`, older versions with `initialize`. Unless the
+//! configuration fixes the version, the client tries `server/discover` first.
 
-#![allow(deprecated, reason = "servers of the older era still log")]
+#![allow(deprecated, reason = "servers of 2025-11-25 and older still log")]
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use rmcp::{
     RoleClient,
@@ -18,78 +21,114 @@ use tokio::{sync::Notify, time::timeout};
 use crate::{
     config::ServerTransport,
     error::StartError,
-    host::Grace,
+    host::options::Grace,
     server::{
         process::{Pipes, Program, ServerProcess},
         state::Server,
     },
-    server_requests::client_handler::ClientSide,
+    server_requests::client_handler::ConnectionHandler,
     transport::{
-        authorized_client::AuthorizedClient,
-        direct::Direct,
-        http::{self, Failure, handshake_failure},
-        instrumented_transport::{LateDiscovery, Wire},
+        authorized_client::{AuthorizedClient, http_transport},
+        discovery_probe::{DiscoveryProbe, LateDiscovery},
+        failure::{TransportFailure, handshake_failure},
+        http,
+        instrumented_transport::InstrumentedTransport,
         open_requests::OpenRequests,
         server_stream::ServerStream,
-        stdio_transport::Lines,
+        stdio_transport::StdioTransport,
     },
 };
 
-/// How long a server may take to answer `server/discover` before it is taken to be of the older
-/// era, unless a third of its connect time-out is less. Servers of the older era answer with an
-/// error at once; the rare silent one costs this much.
-const DISCOVERY_PATIENCE: Duration = Duration::from_secs(5);
-/// The longest line a stdio server may send. Longer ones are dropped, and the call hangs until its
-/// deadline; rmcp's own limit is 16 MiB, which a large image in base64 exceeds.
+/// How long `server/discover` may take, at most a third of the connect time-out. Without an answer
+/// the client sends `initialize`. Older servers mostly answer with an error immediately.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum size in bytes of a line from a stdio server. Longer lines are dropped. The limit of
+/// rmcp, 16 MiB, is too small for a large image in base64.
 const MAX_LINE: usize = 64 * 1024 * 1024;
-/// How long what a server said before it ended may take to be read.
-const LAST_ANSWER: Duration = Duration::from_millis(200);
-/// How long a server that closed its output may take to end.
-const TO_EXIT: Duration = Duration::from_millis(500);
-/// How a server is ended whose handshake failed, before it is started again.
-const BEFORE_RETRY: Grace = Grace {
+/// How long to wait for output that a process wrote before it ended.
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long a process that closed its output may take to end.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
+/// Grace periods of a process whose handshake failed, before the second attempt.
+const RETRY_GRACE: Grace = Grace {
     after_stdin: Duration::from_millis(300),
     after_term: Duration::from_millis(300),
 };
 
-/// A server with which the handshake is done.
+/// A server after the handshake.
 pub(crate) struct Connected {
-    pub(crate) service: RunningService<RoleClient, ClientSide>,
+    pub(crate) service: RunningService<RoleClient, ConnectionHandler>,
+    /// Notified when the server reports that its list of tools changed.
     pub(crate) tools_changed: Arc<Notify>,
-    /// For calls past rmcp; over stdio only.
-    pub(crate) direct: Option<Arc<Direct>>,
 }
 
-/// Why one try failed.
-struct Failed {
+/// Why one attempt failed.
+struct AttemptError {
     error: StartError,
-    /// Whether another handshake may do better.
-    retry: bool,
-    /// Whether the connection broke. If not, an exit that follows is only its end.
+    /// Whether another handshake may succeed.
+    retryable: bool,
+    /// Whether the connection broke. An exit then explains the failure.
     broke: bool,
 }
 
-impl From<StartError> for Failed {
+impl From<StartError> for AttemptError {
     fn from(error: StartError) -> Self {
         Self {
             error,
-            retry: false,
+            retryable: false,
             broke: false,
         }
     }
 }
 
-/// Which handshake to make.
+/// The handshake of one attempt.
 #[derive(Clone)]
 enum Handshake {
-    /// That of 2026-07-28, then the older one on the same connection.
-    Either(LateDiscovery),
+    /// `server/discover`, then `initialize` on the same connection.
+    Auto(LateDiscovery),
     Discover,
     Initialize(ProtocolVersion),
 }
 
-/// Connects. A started process is put into `process` as soon as it runs, so that it can be ended
-/// properly if this future is dropped.
+impl Handshake {
+    fn latest_initialize() -> Self {
+        Self::Initialize(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    /// Returns the handshake for the configured protocol version.
+    fn configured(server: &Server) -> Option<Self> {
+        let configured = server.config.protocol_version.as_deref()?;
+        let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
+        let version = known.find(|version| version.as_str() == configured)?;
+        Some(if version.has_initialize() {
+            Self::Initialize(version.clone())
+        } else {
+            Self::Discover
+        })
+    }
+
+    /// Returns the mode for rmcp, and the version for `initialize`.
+    fn mode(&self) -> (ClientLifecycleMode, ProtocolVersion) {
+        let preferred_versions = vec![ProtocolVersion::LATEST];
+        match self {
+            Self::Auto(_) => (
+                ClientLifecycleMode::Auto {
+                    preferred_versions,
+                    legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+                },
+                ProtocolVersion::LATEST_WITH_INITIALIZE,
+            ),
+            Self::Discover => (
+                ClientLifecycleMode::Discover { preferred_versions },
+                ProtocolVersion::LATEST,
+            ),
+            Self::Initialize(version) => (ClientLifecycleMode::Initialize, version.clone()),
+        }
+    }
+}
+
+/// Connects to a server. `process` receives the process as soon as it runs, so that the caller can
+/// end it if this future is dropped.
 pub(crate) async fn connect(
     server: &Server,
     process: &mut Option<ServerProcess>,
@@ -107,15 +146,15 @@ pub(crate) async fn connect(
                 env,
                 cwd: cwd.as_deref(),
             };
-            over_stdio(server, &program, process).await
+            connect_stdio(server, &program, process).await
         }
         ServerTransport::StreamableHttp { url, headers } => {
             let client = http::client(url, server.config.connect_timeout)?;
             let headers = http::headers(headers)?;
-            over_http(server, |stream| {
-                let session = server.session.clone();
+            connect_http(server, |stream| {
+                let session = server.auth_session.clone();
                 let client = AuthorizedClient::new(client.clone(), session, stream);
-                http::transport(client, url, headers.clone())
+                http_transport(client, url, headers.clone())
             })
             .await
         }
@@ -125,43 +164,40 @@ pub(crate) async fn connect(
     }
 }
 
-async fn over_stdio(
+async fn connect_stdio(
     server: &Server,
     program: &Program<'_>,
     process: &mut Option<ServerProcess>,
 ) -> Result<Connected, StartError> {
-    if let Some(handshake) = fixed(server) {
-        return one_process(server, program, process, handshake)
-            .await
-            .map_err(|failed| failed.error);
-    }
-    let late = LateDiscovery::default();
-    let first = match one_process(server, program, process, Handshake::Either(late.clone())).await {
+    let late_discovery = LateDiscovery::default();
+    let configured = Handshake::configured(server);
+    let is_configured = configured.is_some();
+    let handshake = configured.unwrap_or_else(|| Handshake::Auto(late_discovery.clone()));
+    let first_error = match attempt_stdio(server, program, process, handshake).await {
         Ok(connected) => return Ok(connected),
-        Err(failed) if !failed.retry => return Err(failed.error),
+        Err(failed) if is_configured || !failed.retryable => return Err(failed.error),
         Err(failed) => failed.error,
     };
-    tracing::debug!(server = server.config.name, %first, "trying once more in a fresh process");
+    tracing::debug!(server = server.config.name, %first_error, "second attempt in a new process");
     if let Some(process) = process.take() {
-        process.end(BEFORE_RETRY).await;
+        process.end(RETRY_GRACE).await;
     }
     server.stderr.clear();
-    let handshake = if late.happened() {
+    let handshake = if late_discovery.happened() {
         Handshake::Discover
     } else {
-        Handshake::Initialize(ProtocolVersion::LATEST_WITH_INITIALIZE)
+        Handshake::latest_initialize()
     };
-    one_process(server, program, process, handshake)
-        .await
-        .map_err(|failed| failed.error)
+    let second = attempt_stdio(server, program, process, handshake).await;
+    second.map_err(|failed| failed.error)
 }
 
-async fn one_process(
+async fn attempt_stdio(
     server: &Server,
     program: &Program<'_>,
     process: &mut Option<ServerProcess>,
     handshake: Handshake,
-) -> Result<Connected, Failed> {
+) -> Result<Connected, AttemptError> {
     let group = server.new_group();
     let (started, Pipes { stdin, stdout }) = ServerProcess::spawn(
         &server.config.name,
@@ -171,84 +207,68 @@ async fn one_process(
         server.redactor.clone(),
     )?;
     let process = process.insert(started);
-    let lines = Lines::new(stdout, stdin, MAX_LINE);
-    let direct = lines.direct();
-    let wire = Wire::new(lines)
-        .with_direct(direct.clone())
-        .logging(server.config.log_level);
-    let open = wire.open_requests();
-    let mut serving = std::pin::pin!(async {
-        let connected = match handshake {
-            Handshake::Either(late) => {
-                let wire = wire.probed(patience(server), late);
-                shake_hands(server, wire, open, either()).await
+    let stdio = StdioTransport::new(stdout, stdin, MAX_LINE);
+    let transport = InstrumentedTransport::new(stdio, server.config.log_level);
+    let open_requests = transport.open_requests();
+    let mut handshake = pin!(async {
+        match &handshake {
+            Handshake::Auto(late) => {
+                let timeout = discovery_timeout(server);
+                let probe = DiscoveryProbe::new(transport, timeout, late.clone());
+                shake_hands(server, probe, open_requests, &handshake).await
             }
-            Handshake::Discover => shake_hands(server, wire, open, discover()).await,
-            Handshake::Initialize(version) => {
-                let mode = (ClientLifecycleMode::Initialize, version);
-                shake_hands(server, wire, open, mode).await
-            }
-        };
-        connected.map(|connected| Connected {
-            direct: Some(direct),
-            ..connected
-        })
+            _ => shake_hands(server, transport, open_requests, &handshake).await,
+        }
     });
     let failed = tokio::select! {
         biased;
-        result = &mut serving => match result {
+        result = &mut handshake => match result {
             Ok(connected) => return Ok(connected),
             Err(failed) => failed,
         },
-        how = process.ended() => {
-            // What it said last may still be in the pipe; and a grandchild may hold the pipe open.
-            if let Ok(Ok(connected)) = timeout(LAST_ANSWER, &mut serving).await {
+        status = process.exited() => {
+            // The pipe may still hold the answer, and a grandchild may keep it open.
+            if let Ok(Ok(connected)) = timeout(LAST_OUTPUT_TIMEOUT, &mut handshake).await {
                 return Ok(connected);
             }
-            return Err(exited(how));
+            return Err(exited(status));
         }
     };
     if !failed.broke {
         return Err(failed);
     }
-    // A closed pipe is mostly the first sign of an exit, which says more.
-    match timeout(TO_EXIT, process.ended()).await {
-        Ok(how) => Err(exited(how)),
+    // A closed pipe is mostly the first sign of an exit, which explains more.
+    match timeout(EXIT_TIMEOUT, process.exited()).await {
+        Ok(status) => Err(exited(status)),
         Err(_) => Err(failed),
     }
 }
 
-async fn over_http<T, F>(server: &Server, transport: F) -> Result<Connected, StartError>
+async fn connect_http<T, F>(server: &Server, transport: F) -> Result<Connected, StartError>
 where
     T: Transport<RoleClient> + 'static,
     F: Fn(ServerStream) -> T,
 {
-    let connect = async |(mode, version)| {
+    // Every handshake has a new transport: rmcp sends no second message on a transport whose first
+    // message has no answer.
+    let attempt = async |handshake: Handshake| {
         let stream = ServerStream::default();
-        let wire = Wire::new(transport(stream.clone())).logging(server.config.log_level);
-        let open = wire.open_requests();
-        let connected = shake_hands(server, wire, open, (mode, version)).await;
+        let inner = transport(stream.clone());
+        let transport = InstrumentedTransport::new(inner, server.config.log_level);
+        let open_requests = transport.open_requests();
+        let connected = shake_hands(server, transport, open_requests, &handshake).await;
         if connected.is_ok() {
             stream.settled().await;
         }
         connected
     };
-    match fixed(server) {
-        Some(Handshake::Initialize(version)) => {
-            return connect((ClientLifecycleMode::Initialize, version))
-                .await
-                .map_err(|failed| failed.error);
-        }
-        Some(_) => {
-            return connect(discover()).await.map_err(|failed| failed.error);
-        }
-        None => {}
+    if let Some(handshake) = Handshake::configured(server) {
+        return attempt(handshake).await.map_err(|failed| failed.error);
     }
-    // A fresh transport costs nothing here, and a server that is silent to the first message of one
-    // is never sent a second, so the two handshakes are two transports.
-    let first = match timeout(patience(server), connect(discover())).await {
+    let discover = attempt(Handshake::Discover);
+    let first_error = match timeout(discovery_timeout(server), discover).await {
         Ok(Ok(connected)) => return Ok(connected),
-        Ok(Err(failed)) if !failed.retry => return Err(failed.error),
+        Ok(Err(failed)) if !failed.retryable => return Err(failed.error),
         Ok(Err(failed)) => match failed.error {
             StartError::Handshake { reason } => reason,
             other => other.to_string(),
@@ -257,135 +277,99 @@ where
     };
     tracing::debug!(
         server = server.config.name,
-        first,
-        "trying the older handshake"
+        first_error,
+        "trying `initialize`"
     );
-    let initialize = (
-        ClientLifecycleMode::Initialize,
-        ProtocolVersion::LATEST_WITH_INITIALIZE,
-    );
-    connect(initialize)
-        .await
-        .map_err(|failed| match failed.error {
-            StartError::Handshake { reason } if reason != first => StartError::Handshake {
-                reason: format!("{reason} (and `server/discover` before it: {first})"),
-            },
-            other => other,
-        })
+    let second = attempt(Handshake::latest_initialize()).await;
+    second.map_err(|failed| match failed.error {
+        StartError::Handshake { reason } if reason != first_error => StartError::Handshake {
+            reason: format!("{reason} (and `server/discover` before it: {first_error})"),
+        },
+        other => other,
+    })
 }
 
 async fn shake_hands<T>(
     server: &Server,
     transport: T,
-    open: OpenRequests,
-    (mode, version): (ClientLifecycleMode, ProtocolVersion),
-) -> Result<Connected, Failed>
+    open_requests: OpenRequests,
+    handshake: &Handshake,
+) -> Result<Connected, AttemptError>
 where
     T: Transport<RoleClient> + 'static,
 {
     let tools_changed = Arc::new(Notify::new());
-    let client = ClientSide::new(server, open, tools_changed.clone(), version);
-    match client.serve_with_lifecycle(transport, mode).await {
+    let (mode, version) = handshake.mode();
+    let handler = ConnectionHandler::new(server, open_requests, tools_changed.clone(), version);
+    match handler.serve_with_lifecycle(transport, mode).await {
         Ok(service) => {
             set_log_level(server, service.peer()).await;
             Ok(Connected {
                 service,
                 tools_changed,
-                direct: None,
             })
         }
-        Err(error) => Err(failure(server, &error)),
+        Err(error) => Err(attempt_error(server, &error)),
     }
 }
 
-/// Tells a server of the older era from which level on its messages are wanted. Nobody waits for the
-/// answer: a server that does not know the request logs as it likes, and less grave messages are dropped
-/// here.
+/// Sends the log level to a server of 2025-11-25 or older. The answer is ignored: messages below
+/// the level are dropped in any case.
 async fn set_log_level(server: &Server, peer: &Peer<RoleClient>) {
-    let wanted = peer.peer_info().is_some_and(|about| {
-        about.protocol_version.has_initialize() && about.capabilities.logging.is_some()
+    let is_supported = peer.peer_info().is_some_and(|info| {
+        info.protocol_version.has_initialize() && info.capabilities.logging.is_some()
     });
-    if !wanted {
+    if !is_supported {
         return;
     }
     let params = SetLevelRequestParams::new(server.config.log_level.to_mcp());
     let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(params));
-    let sent = peer
-        .send_request_with_option(request, PeerRequestOptions::no_options())
-        .await;
-    if let Err(error) = sent {
-        tracing::debug!(server = server.config.name, %error, "no log level was set");
+    let options = PeerRequestOptions::no_options();
+    if let Err(error) = peer.send_request_with_option(request, options).await {
+        tracing::debug!(server = server.config.name, %error, "the log level was not set");
     }
 }
 
-/// The handshake that the configuration asks for.
-fn fixed(server: &Server) -> Option<Handshake> {
-    let version = server.config.protocol_version.as_deref()?;
-    let known = ProtocolVersion::KNOWN_VERSIONS
-        .iter()
-        .find(|known| known.as_str() == version)?;
-    Some(if known.has_initialize() {
-        Handshake::Initialize(known.clone())
-    } else {
-        Handshake::Discover
-    })
+fn discovery_timeout(server: &Server) -> Duration {
+    DISCOVERY_TIMEOUT.min(server.config.connect_timeout / 3)
 }
 
-fn patience(server: &Server) -> Duration {
-    DISCOVERY_PATIENCE.min(server.config.connect_timeout / 3)
-}
-
-fn either() -> (ClientLifecycleMode, ProtocolVersion) {
-    let mode = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-    };
-    (mode, ProtocolVersion::LATEST_WITH_INITIALIZE)
-}
-
-fn discover() -> (ClientLifecycleMode, ProtocolVersion) {
-    let mode = ClientLifecycleMode::Discover {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-    };
-    (mode, ProtocolVersion::LATEST)
-}
-
-fn exited(how: String) -> Failed {
-    Failed {
-        error: StartError::Exited { how },
-        retry: true,
+fn exited(status: String) -> AttemptError {
+    AttemptError {
+        error: StartError::Exited { status },
+        retryable: true,
         broke: true,
     }
 }
 
-/// Whether the connection broke, and did not only carry bad news.
-fn broke(error: &ClientInitializeError) -> bool {
+/// Returns whether the connection broke, in contrast to a negative answer.
+fn connection_broke(error: &ClientInitializeError) -> bool {
     match error {
         ClientInitializeError::ConnectionClosed(_)
         | ClientInitializeError::TransportError { .. } => true,
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => broke(fallback),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => connection_broke(fallback),
         _ => false,
     }
 }
 
-fn failure(server: &Server, error: &ClientInitializeError) -> Failed {
+fn attempt_error(server: &Server, error: &ClientInitializeError) -> AttemptError {
     if let ClientInitializeError::NoCompatibleProtocolVersion {
         server_supported, ..
     } = error
     {
         let server_supports = server_supported.iter().map(ToString::to_string).collect();
-        return Failed {
+        return AttemptError {
             error: StartError::NoCommonVersion { server_supports },
-            retry: true,
+            retryable: true,
             broke: false,
         };
     }
     match handshake_failure(error) {
-        Failure::Unauthorized { challenge } => StartError::Unauthorized {
+        TransportFailure::Unauthorized { challenge } => StartError::Unauthorized {
             challenge: server.redactor.clean(challenge),
         }
         .into(),
-        Failure::Login {
+        TransportFailure::Login {
             reason,
             needs_person,
         } => StartError::Login {
@@ -393,14 +377,12 @@ fn failure(server: &Server, error: &ClientInitializeError) -> Failed {
             needs_person,
         }
         .into(),
-        Failure::NotDone { reason }
-        | Failure::Busy { reason }
-        | Failure::Unknown { reason, .. } => Failed {
+        failure => AttemptError {
             error: StartError::Handshake {
-                reason: server.redactor.clean(reason),
+                reason: server.redactor.clean(failure.into_reason()),
             },
-            retry: true,
-            broke: broke(error),
+            retryable: true,
+            broke: connection_broke(error),
         },
     }
 }

@@ -1,77 +1,75 @@
-//! Finding out whether a server that does not answer hangs.
+//! Detection of stdio servers that hang.
 //!
-//! A call without an answer in time says little: the tool may be slow, or the server may do one thing at a
-//! time. One that answers no ping either, again and again while nothing else is asked of it, hangs: then
-//! its process is ended and started again (`life.rs`). Behind HTTP there is nothing that we could end.
+//! A call without an answer may be slow, or the server may process one request at a time. A server
+//! that also answers no ping while no call runs hangs, and its process is restarted. An HTTP
+//! server has no process that the host could restart.
 
-use std::{future::pending, time::Duration};
+use std::future::pending;
 
 use rmcp::model::{ClientRequest, DiscoverRequest, DiscoverRequestParams, PingRequest};
 use tokio::time::timeout;
 
 use crate::{
-    features::request::send,
-    host::Probing,
-    server::state::{Link, Server},
+    host::options::HangDetection,
+    server::{connection::Connection, state::Server},
 };
 
-/// Waits until the server is known to hang, and says how that is known. Never ends if it does not.
-pub(crate) async fn hangs(server: &Server, link: &Link, probing: Probing) -> String {
-    if probing.failures == 0 || !server.config.transport.is_stdio() {
+/// Waits until the server hangs and returns the reason. Never returns otherwise.
+pub(crate) async fn detect(
+    server: &Server,
+    connection: &Connection,
+    settings: HangDetection,
+) -> String {
+    if settings.max_failed_pings == 0 || !server.config.transport.is_stdio() {
         return pending().await;
     }
     loop {
-        link.silence.notified().await;
-        if is_silent(server, link, probing).await {
-            let Probing { patience, failures } = probing;
+        connection.timed_out.notified().await;
+        if answers_no_ping(server, connection, settings).await {
+            let HangDetection {
+                ping_timeout,
+                max_failed_pings,
+            } = settings;
             return format!(
-                "it hangs: a call got no answer, and {failures} pings none within {patience:?}"
+                "it hangs: it did not answer a call, nor {max_failed_pings} pings within \
+                 {ping_timeout:?} each"
             );
         }
     }
 }
 
-/// Whether no ping is answered. Those count that are made while no call is under way: a server that does one
-/// thing at a time may be busy with it, and that call has an end of its own.
-async fn is_silent(server: &Server, link: &Link, probing: Probing) -> bool {
-    let mut unanswered = 0;
-    while unanswered < probing.failures {
+/// Returns whether the server answers no ping. Only pings while no call runs count, because a
+/// server that processes one request at a time may be busy. The deadline of that call ends it.
+async fn answers_no_ping(
+    server: &Server,
+    connection: &Connection,
+    settings: HangDetection,
+) -> bool {
+    let mut failed = 0;
+    while failed < settings.max_failed_pings {
         let was_idle = server.is_idle();
-        // Any answer will do, also that it knows no pings; and a broken connection is no silence.
-        if timeout(probing.patience, send(link, ping(link)))
-            .await
-            .is_ok()
-        {
+        // Any answer counts, also an error, and also the end of the connection.
+        let answer = timeout(
+            settings.ping_timeout,
+            connection.request(ping(connection), None),
+        );
+        if answer.await.is_ok() {
             return false;
         }
         if was_idle && server.is_idle() {
-            unanswered += 1;
-            tracing::debug!(
-                server = server.config.name,
-                unanswered,
-                "no answer to a ping"
-            );
+            failed += 1;
+            tracing::debug!(server = server.config.name, failed, "a ping has no answer");
         }
     }
     true
 }
 
-/// What every server answers and costs it nothing. Since 2026-07-28 there is no `ping`.
-pub(crate) fn ping(link: &Link) -> ClientRequest {
-    let about = link.peer.peer_info();
-    if about.is_some_and(|about| !about.protocol_version.has_initialize()) {
+/// Returns a request that every server answers. 2026-07-28 has no `ping`.
+pub(crate) fn ping(connection: &Connection) -> ClientRequest {
+    let info = connection.peer.peer_info();
+    if info.is_some_and(|info| !info.protocol_version.has_initialize()) {
         let discover = DiscoverRequest::new(DiscoverRequestParams::default());
         return ClientRequest::DiscoverRequest(discover);
     }
     ClientRequest::PingRequest(PingRequest::default())
-}
-
-/// When a server that answers nothing is taken to hang.
-impl Default for Probing {
-    fn default() -> Self {
-        Self {
-            patience: Duration::from_secs(5),
-            failures: 3,
-        }
-    }
 }

@@ -1,9 +1,8 @@
-//! A server's process and everything it starts: one process group, ended as a whole.
+//! The process of a server and its descendants: one process group, which ends as a whole.
 //!
-//! This program has to be alive to do it. If it is killed (`SIGKILL`, out of memory), a small shell does it
-//! instead (`watchdog.rs`). The limit: a process that starts a session of its own (`setsid`) has left the
-//! group and is not ended. Whoever needs more runs this program in something that ends as a whole, such
-//! as a container or a systemd service.
+//! If this program is killed (`SIGKILL`, out of memory), the watchdog ends the group
+//! (`watchdog.rs`). A descendant with its own session (`setsid`) has left the group and is not
+//! ended. A container or a systemd service around this program ends such processes too.
 
 mod environment;
 
@@ -26,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::StartError,
-    host::Grace,
+    host::options::Grace,
     redact::Redactor,
     server::{
         process::environment::{child_environment, lookup},
@@ -35,14 +34,14 @@ use crate::{
     },
 };
 
-/// How long a killed group may take to disappear.
-const AFTER_KILL: Duration = Duration::from_secs(1);
-/// How often a group is looked at that outlives its leader: nothing tells when it is empty.
+/// How long a killed group may take to end.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// The interval of checks whether a group is empty, which has no notification.
 const GROUP_POLL: Duration = Duration::from_millis(10);
-/// How long the last words of an ended server are waited for.
-const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long to wait for the end of the standard error after the exit.
+const STDERR_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// What to start.
+/// A program to start.
 pub(crate) struct Program<'a> {
     pub(crate) command: &'a str,
     pub(crate) args: &'a [String],
@@ -50,14 +49,14 @@ pub(crate) struct Program<'a> {
     pub(crate) cwd: Option<&'a Path>,
 }
 
-/// The ends of the pipes on which a server speaks.
+/// The pipes of a stdio server.
 pub(crate) struct Pipes {
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: ChildStdout,
 }
 
-/// A running server process. Dropping it kills the whole group at once; [`ServerProcess::end`] is
-/// the polite way.
+/// A running server process. Dropping it kills the group. [`ServerProcess::end`] ends it
+/// gracefully.
 pub(crate) struct ServerProcess {
     child: Child,
     group: ProcessGroup,
@@ -66,7 +65,7 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts the program in a group of its own, its errors going to `stderr`.
+    /// Starts the program in a new process group. `stderr` collects its standard error.
     pub(crate) fn spawn(
         server: &str,
         program: &Program<'_>,
@@ -104,7 +103,7 @@ impl ServerProcess {
         let ended = stderr_ended.clone().drop_guard();
         let server = server.to_owned();
         let reader = tokio::spawn(async move {
-            stderr.follow(server, redactor, errors).await;
+            stderr.read_all(server, redactor, errors).await;
             drop(ended);
         });
         let process = Self {
@@ -116,50 +115,50 @@ impl ServerProcess {
         Ok((process, Pipes { stdin, stdout }))
     }
 
-    /// Waits until the process has ended and its last words are read, and says how it ended.
-    pub(crate) async fn ended(&mut self) -> String {
+    /// Waits for the exit and for the end of the standard error, and describes the exit.
+    pub(crate) async fn exited(&mut self) -> String {
         let status = self.child.wait().await;
-        // A grandchild may hold the pipe open, so this does not wait for ever.
-        let _ = timeout(LAST_WORDS, self.stderr_ended.cancelled()).await;
+        // A grandchild may hold the pipe open.
+        let _ = timeout(STDERR_TIMEOUT, self.stderr_ended.cancelled()).await;
         match status {
             Ok(status) => describe(status),
-            Err(error) => format!("its exit status is not known: {error}"),
+            Err(error) => format!("its exit status is unknown: {error}"),
         }
     }
 
-    /// Ends the group. Its standard input has been closed, which is how a server is asked to leave;
-    /// what is still there after that is told to, then made to.
+    /// Ends the group: waits for its end after the closed standard input, sends `SIGTERM`, and
+    /// kills what is left.
     pub(crate) async fn end(mut self, grace: Grace) {
-        if self.gone_within(grace.after_stdin).await {
+        if self.ended_within(grace.after_stdin).await {
             return;
         }
         self.group.terminate();
-        if self.gone_within(grace.after_term).await {
+        if self.ended_within(grace.after_term).await {
             return;
         }
         self.group.kill();
         let _ = self.child.start_kill();
-        if !self.gone_within(AFTER_KILL).await {
-            tracing::warn!("a server's processes are still there after they were killed");
+        if !self.ended_within(KILL_TIMEOUT).await {
+            tracing::warn!("processes of a server still exist after they were killed");
         }
     }
 
-    async fn gone_within(&mut self, limit: Duration) -> bool {
-        let gone = async {
+    async fn ended_within(&mut self, limit: Duration) -> bool {
+        let ended = async {
             let _ = self.child.wait().await;
             while self.group.is_alive() {
                 sleep(GROUP_POLL).await;
             }
             self.group.leave();
         };
-        timeout(limit, gone).await.is_ok()
+        timeout(limit, ended).await.is_ok()
     }
 }
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.group.kill();
-        // Nothing survives that, so nobody has to kill it again, when the number may be another's.
+        // The group must not be killed again, because its id may be reused.
         self.group.leave();
         self.stderr_reader.abort();
     }
@@ -167,7 +166,7 @@ impl Drop for ServerProcess {
 
 fn describe(status: ExitStatus) -> String {
     match status.code() {
-        Some(code) => format!("it ended with exit code {code}"),
+        Some(code) => format!("it exited with code {code}"),
         None => format!("it was ended by {status}"),
     }
 }
@@ -185,8 +184,8 @@ fn directory(configured: Option<&Path>) -> Result<PathBuf, StartError> {
     }
 }
 
-/// Resolved here and not by the operating system: the child's own `PATH` counts, relative paths
-/// count from its directory, and a missing program is told apart from a missing interpreter.
+/// Finds the program on the `PATH` of the child, or relative to its directory. The operating system
+/// would use other ones, and would not distinguish a missing program from a missing interpreter.
 fn executable(
     command: &str,
     directory: &Path,
@@ -197,13 +196,13 @@ fn executable(
         let first_word = command.split_whitespace().next().unwrap_or_default();
         StartError::NoExecutable {
             command: command.to_owned(),
-            holds_arguments: first_word != command
+            contains_arguments: first_word != command
                 && which::which_in(first_word, path, directory).is_ok(),
         }
     })
 }
 
-/// The process group of a server, known to whoever may have to kill it.
+/// The process group of a server.
 #[derive(Clone, Default)]
 pub(crate) struct ProcessGroup {
     #[cfg(unix)]
@@ -213,8 +212,8 @@ pub(crate) struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// One that `watchdog` ends if this program cannot.
-    pub(crate) fn watched_by(watchdog: &Watchdog) -> Self {
+    /// Creates a group that the watchdog ends if this program is killed.
+    pub(crate) fn with_watchdog(watchdog: &Watchdog) -> Self {
         Self {
             #[cfg(unix)]
             watchdog: watchdog.clone(),
@@ -234,14 +233,14 @@ impl ProcessGroup {
         }
     }
 
-    /// The group is gone, and its number may come to belong to somebody else.
+    /// Forgets the group, which has ended.
     fn leave(&self) {
         if let Some(pid) = self.leader().take() {
-            self.watchdog.forget(pid);
+            self.watchdog.unwatch(pid);
         }
     }
 
-    /// The id of the process that leads it, while it is known to be there.
+    /// Returns the id of the leader, while the group exists.
     pub(crate) fn pid(&self) -> Option<u32> {
         let leader = (*self.leader())?;
         u32::try_from(leader.as_raw_nonzero().get()).ok()
@@ -256,14 +255,14 @@ impl ProcessGroup {
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Kills the group at once, without waiting.
+    /// Kills the group without waiting.
     pub(crate) fn kill(&self) {
         self.signal(rustix::process::Signal::KILL);
     }
 
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(pid) = *self.leader() {
-            // Fails only when the group is gone, which is what is wanted.
+            // Fails only if the group has ended.
             let _ = rustix::process::kill_process_group(pid, signal);
         }
     }
@@ -273,7 +272,8 @@ impl ProcessGroup {
     }
 }
 
-/// Elsewhere only the process itself is ended, through `kill_on_drop` and `start_kill`.
+/// Other systems have no process groups. Only the process itself is ended, through `kill_on_drop`
+/// and `start_kill`.
 #[cfg(not(unix))]
 #[allow(clippy::unused_self, reason = "the same interface as on Unix")]
 impl ProcessGroup {

@@ -1,72 +1,69 @@
-//! The state of a server, for people.
+//! The status of a server.
 
 use serde::Serialize;
 
-use crate::server::logs::LogLine;
+use crate::server::logs::LogMessage;
 
-/// One server as it is now.
+/// The status of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerStatus {
-    /// Its name in the configuration.
+    /// The configured name.
     pub name: String,
-    /// Its state.
+    /// The state.
     pub state: ServerState,
-    /// Why it is in this state, where there is something to say. What stands in `stderr_tail` is not
-    /// said again.
+    /// Why it is in this state. Does not repeat `stderr_tail`.
     pub reason: Option<String>,
-    /// The protocol version spoken with it, once it is known.
+    /// The negotiated protocol version.
     pub protocol_version: Option<String>,
-    /// What it says it is.
+    /// The name and version that the server reports.
     pub server_info: Option<ServerIdentity>,
-    /// What it says about how it is to be used; untrusted text.
+    /// The server's instructions for its use. Untrusted text.
     pub instructions: Option<String>,
-    /// How many tools it offers to models now.
+    /// Number of tools for models.
     pub tools: usize,
-    /// How many tools it has for pages of MCP Apps, which are not for models.
+    /// Number of tools only for pages of MCP Apps.
     #[serde(skip_serializing_if = "is_zero")]
     pub app_tools: usize,
-    /// How long what it listed is good for, where it says so. Until then it is not asked again, unless it
-    /// tells of a change.
+    /// The validity of cached lists.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<ListFreshness>,
-    /// What is wrong though it works, such as a tool that had to be left out.
+    /// Problems of a usable server, for example an invalid tool.
     pub warnings: Vec<String>,
-    /// Tools of it, by their own names, whose definitions are not what they were when they were first
-    /// seen; see [`McpHost::changed_tools`](crate::McpHost::changed_tools).
+    /// Original names of [changed tools](crate::McpHost::changed_tools).
     pub changed_tools: Vec<String>,
-    /// The id of its process, while there is one.
+    /// The id of its process.
     pub pid: Option<u32>,
-    /// The last lines, at most 20, that it wrote to its standard error.
+    /// The last 20 lines of its standard error.
     pub stderr_tail: Vec<String>,
-    /// The last messages, at most 50, that it logged through the protocol.
+    /// The last 50 log messages through the protocol.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub logs: Vec<LogLine>,
-    /// How it is reached, without secrets.
+    pub logs: Vec<LogMessage>,
+    /// The transport, without secrets.
     pub transport: String,
-    /// Whether it is required.
+    /// Whether the server is required.
     pub required: bool,
 }
 
-/// How long a list is good for (2026-07-28, "Caching").
+/// The validity of a list (2026-07-28, "Caching").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ListFreshness {
-    /// Which list: `tools`, `prompts`, `resources` or `resource_templates`.
+    /// The list: `tools`, `prompts`, `resources` or `resource_templates`.
     pub list: &'static str,
-    /// In all, in milliseconds, from when it came.
+    /// The time to live in milliseconds.
     pub ttl_ms: u64,
-    /// From now on, in milliseconds.
+    /// The remaining time in milliseconds.
     pub fresh_for_ms: u64,
-    /// For whom.
+    /// Who may use the cached list.
     pub scope: CacheScope,
 }
 
-/// For whom an answer of a server may be kept.
+/// Who may use a cached answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheScope {
-    /// For everybody: it is the same whoever asks.
+    /// Every user.
     Public,
-    /// For whom it was given to.
+    /// The user who received it.
     Private,
 }
 
@@ -80,30 +77,28 @@ fn is_zero(count: &usize) -> bool {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerState {
-    /// It is being started and asked for its tools, for the first time or again.
+    /// The server is starting or restarting.
     Starting,
-    /// It takes calls.
+    /// The server accepts calls.
     Ready,
-    /// It takes calls, but something is wrong, such as a tool that gives no answers and is not called
-    /// for a while.
+    /// The server accepts calls, but has a problem, for example a tool that does not answer.
     Degraded,
-    /// It is there and takes no calls until something happens: a person gives it the authorization that
-    /// it asks for; or, where it answered nothing any more, a call that is let through now and then is
-    /// answered.
+    /// The server needs the authorization of a person, or its circuit breaker is open.
     Blocked,
-    /// It did not come up, or went away and did not come back.
+    /// The server did not start, or ended and did not restart.
     Failed,
-    /// It was closed with the host.
+    /// The server was closed with the host.
     Stopped,
 }
 
 impl ServerState {
-    /// Whether calls are made to it as they come.
+    /// Returns whether the server accepts calls.
     pub fn takes_calls(self) -> bool {
         matches!(self, Self::Ready | Self::Degraded)
     }
 
-    /// The word used in JSON, HTTP and [`ToolHostChange::ServerState`](switchboard_domain::ToolHostChange).
+    /// Returns the name in JSON, HTTP and
+    /// [`ToolHostChange::ServerState`](switchboard_domain::ToolHostChange).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -116,11 +111,11 @@ impl ServerState {
     }
 }
 
-/// What a server says it is; untrusted text.
+/// The name and version that a server reports. Untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerIdentity {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
 }

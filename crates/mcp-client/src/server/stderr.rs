@@ -1,4 +1,4 @@
-//! The last lines that a server wrote to its standard error.
+//! The last lines of a server's standard error.
 
 use std::{
     collections::VecDeque,
@@ -7,17 +7,14 @@ use std::{
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-use crate::redact::Redactor;
+use crate::{error::last_lines, redact::Redactor};
 
-/// Lines kept.
-const LINES: usize = 20;
-/// Bytes kept of one line.
-const LINE_BYTES: usize = 2000;
+/// Number of lines that are kept.
+const MAX_LINES: usize = 20;
+/// Maximum size in bytes of a kept line.
+const MAX_LINE: usize = 2000;
 
-/// How many of the last lines say what went wrong, mostly.
-const LAST_WORDS: usize = 5;
-
-/// The last lines, shared between the reader and whoever shows them.
+/// The last lines.
 #[derive(Clone, Default)]
 pub(crate) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
@@ -26,9 +23,9 @@ impl StderrTail {
         self.lock().iter().cloned().collect()
     }
 
-    /// The end of it, for one sentence.
-    pub(crate) fn last_words(&self) -> Vec<String> {
-        last_words(&self.lines()).to_vec()
+    /// Returns the last lines for an error message.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        last_lines(&self.lines()).to_vec()
     }
 
     pub(crate) fn clear(&self) {
@@ -37,7 +34,7 @@ impl StderrTail {
 
     fn push(&self, line: String) {
         let mut lines = self.lock();
-        if lines.len() == LINES {
+        if lines.len() == MAX_LINES {
             lines.pop_front();
         }
         lines.push_back(line);
@@ -47,9 +44,9 @@ impl StderrTail {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads until the end. A server that is not read from blocks once the pipe is full, so this
-    /// goes on whatever comes.
-    pub(crate) async fn follow(
+    /// Reads until the end of the output. A server blocks when nobody reads the pipe and it is
+    /// full.
+    pub(crate) async fn read_all(
         self,
         server: String,
         redactor: Redactor,
@@ -64,7 +61,7 @@ impl StderrTail {
                 Ok(bytes) => {
                     let end = bytes.iter().position(|byte| *byte == b'\n');
                     let part = &bytes[..end.unwrap_or(bytes.len())];
-                    let room = LINE_BYTES.saturating_sub(line.len()).min(part.len());
+                    let room = MAX_LINE.saturating_sub(line.len()).min(part.len());
                     line.extend_from_slice(&part[..room]);
                     cut |= room < part.len();
                     (end.map_or(bytes.len(), |end| end + 1), end.is_some())
@@ -72,15 +69,15 @@ impl StderrTail {
             };
             stderr.consume(used);
             if ended {
-                self.finish(&server, &redactor, &mut line, &mut cut);
+                self.push_line(&server, &redactor, &mut line, &mut cut);
             }
         }
         if !line.is_empty() {
-            self.finish(&server, &redactor, &mut line, &mut cut);
+            self.push_line(&server, &redactor, &mut line, &mut cut);
         }
     }
 
-    fn finish(&self, server: &str, redactor: &Redactor, line: &mut Vec<u8>, cut: &mut bool) {
+    fn push_line(&self, server: &str, redactor: &Redactor, line: &mut Vec<u8>, cut: &mut bool) {
         let mut text = redactor.clean(printable(&String::from_utf8_lossy(line)));
         if std::mem::take(cut) {
             text.push('…');
@@ -91,18 +88,13 @@ impl StderrTail {
     }
 }
 
-/// The last of `lines`, for one sentence.
-pub(crate) fn last_words(lines: &[String]) -> &[String] {
-    &lines[lines.len().saturating_sub(LAST_WORDS)..]
-}
-
-/// Without colours and control characters: the lines are shown in terminals.
+/// Removes colours and control characters, because the lines are shown in terminals.
 pub(crate) fn printable(line: &str) -> String {
     let mut chars = line.trim_end().chars().peekable();
     let mut out = String::with_capacity(line.len());
     while let Some(c) = chars.next() {
         if c == '\u{1b}' {
-            // A control sequence is ESC [ … and ends with a byte of @ to ~.
+            // A control sequence starts with ESC [ and ends with a byte from @ to ~.
             if chars.next_if_eq(&'[').is_some() {
                 for c in chars.by_ref() {
                     if ('@'..='~').contains(&c) {
@@ -129,21 +121,21 @@ mod tests {
         }
         let tail = StderrTail::default();
         tail.clone()
-            .follow("s".into(), Redactor::new(&config), text.as_bytes())
+            .read_all("s".into(), Redactor::new(&config), text.as_bytes())
             .await;
         tail.lines()
     }
 
     #[tokio::test]
-    async fn the_last_lines_are_kept_short_and_clean() {
+    async fn the_last_lines_are_kept_short_and_redacted() {
         let lines: Vec<String> = (0..30).map(|i| format!("line {i}\r\n")).collect();
         let mut text = lines.concat();
         text.push_str(&"x".repeat(5000));
         text.push_str("\n\u{1b}[31mred\u{1b}[0m \u{7}key sk-secret-1\nunfinished");
         let lines = tail_of(&text).await;
-        assert_eq!(lines.len(), LINES);
+        assert_eq!(lines.len(), MAX_LINES);
         assert_eq!(lines[0], "line 13");
-        assert_eq!(lines[17].chars().count(), LINE_BYTES + 1);
+        assert_eq!(lines[17].chars().count(), MAX_LINE + 1);
         assert_eq!(lines[18], "red key [redacted]");
         assert_eq!(lines[19], "unfinished");
     }

@@ -1,7 +1,8 @@
-//! The task that owns a server: starts it, watches it, starts it again, ends it.
+//! The task that owns a server: it starts, watches, restarts and stops the server.
 
 use std::{
     future::pending,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -9,208 +10,196 @@ use std::{
     time::Duration,
 };
 
-use rmcp::{
-    RoleClient,
-    model::{ServerNotification, ServerPeerInfo, SubscriptionFilter},
-    service::{Peer, Subscription},
-};
+use rmcp::{RoleClient, service::Peer};
 use tokio::{
-    sync::Notify,
+    sync::{Notify, Semaphore},
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    backoff::jittered,
-    error::{Reason, StartError},
-    features::{list_cache::ListKind, request::send},
-    host::HostOptions,
+    backoff::Backoff,
+    error::{StartError, StatusReason},
+    host::options::HostOptions,
     server::{
         connect::{Connected, connect},
-        gate::Gate,
+        connection::Connection,
         hang_detection,
         process::ServerProcess,
-        state::{CLOSED, Link, Server},
+        state::{CLOSED, Server},
+        subscription::subscribe,
     },
-    tools::list::{Tools, list},
+    tools::{catalog::ServerTools, list::list_tools},
 };
 
-/// A server that was there for so long is taken to be sound: it has all its restarts again.
-const SOUND_AFTER: Duration = Duration::from_mins(1);
-/// The longest pause between two starts while restarts are left.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often a server is tried that worked once and has used up its restarts: it may be down for
-/// longer, and nobody should have to notice that it is back.
-const LATER: Duration = Duration::from_mins(1);
-/// How long what a server said before it ended may take to be read.
-const LAST_ANSWER: Duration = Duration::from_millis(200);
-/// How long a server that closed its output may take to end.
-const TO_EXIT: Duration = Duration::from_millis(500);
-/// How long telling a server may take that nobody waits for its answers any more.
-const TO_CANCEL: Duration = Duration::from_millis(500);
-/// How long a connection may take to be closed, such as a session to be deleted.
-const TO_CLOSE: Duration = Duration::from_secs(1);
-/// Changes of a list mostly come several at once; they are answered together.
-const SEVERAL_CHANGES: Duration = Duration::from_millis(50);
-/// The same, where the list changes all the time.
-const MANY_CHANGES: Duration = Duration::from_secs(5);
-/// How long to wait before a broken subscription is made again.
-const RESUBSCRIBE: Duration = Duration::from_secs(10);
-/// The same, where making it fails again and again.
-const RARELY: Duration = Duration::from_mins(10);
+/// Uptime after which a server has all its restarts again.
+const STABLE_UPTIME: Duration = Duration::from_mins(1);
+/// The longest delay between two restarts.
+const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
+/// The interval of restarts when all are used, so that a server that comes back is noticed.
+const RETRY_INTERVAL: Duration = Duration::from_mins(1);
+/// How long to wait for output that a process wrote before it ended.
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long a process that closed its output may take to end.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long cancelling the running requests may take.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long closing a connection may take, for example deleting an HTTP session.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The shortest pause before a changed list is read. Changes mostly come in groups.
+const MIN_RELIST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause, for a list that changes all the time.
+const MAX_RELIST_PAUSE: Duration = Duration::from_secs(5);
+/// How long a starting server delays the start of others. The start of a program uses the machine;
+/// waiting for its answer does not.
+const STARTUP_PERMIT_TIME: Duration = Duration::from_millis(500);
 
-const AS_ASKED: &str = "it is started again, as asked";
+const RESTART_REQUESTED: &str = "it is restarted on request";
 
-/// How one life of a server ended.
-enum End {
-    /// The host is closed.
-    Stopped,
-    /// It did not come up.
+/// Why a server stopped running.
+enum ExitReason {
+    /// The host was closed.
+    HostClosed,
+    /// The server did not start.
     NotStarted(StartError),
-    /// It was ready, and went away.
-    Lost { reason: Reason, lasted: Duration },
-    /// A new start was asked for.
-    Again,
+    /// The server was ready and then ended or lost its connection.
+    Lost {
+        reason: StatusReason,
+        uptime: Duration,
+    },
+    /// A restart was requested.
+    RestartRequested,
 }
 
-/// Runs until the host is closed.
+/// Runs a server until the host is closed.
 pub(crate) async fn run(
     server: Arc<Server>,
     options: Arc<HostOptions>,
-    gate: Arc<Gate>,
+    startup: Arc<Semaphore>,
     stop: CancellationToken,
 ) {
     let is_process = server.config.transport.is_stdio();
-    let mut worked_once = false;
+    let new_backoff = || Backoff::new(options.restart_delay, MAX_RESTART_DELAY);
+    let mut backoff = new_backoff();
+    let mut was_ready = false;
     let mut failures: u32 = 0;
     loop {
         let mut process = None;
-        let end = Box::pin(live(&server, &options, &mut process, &gate, &stop)).await;
-        let waits_for_person = matches!(
-            &end,
-            End::NotStarted(
-                StartError::Unauthorized { .. }
-                    | StartError::Login {
-                        needs_person: true,
-                        ..
-                    }
-            )
-        );
-        let reason = match end {
-            End::Stopped => {
-                put_away(process, &options).await;
-                server.stopped();
+        let exit = Box::pin(run_once(&server, &options, &mut process, &startup, &stop)).await;
+        let needs_person = matches!(&exit, ExitReason::NotStarted(error) if error.needs_person());
+        let reason = match exit {
+            ExitReason::HostClosed => {
+                end_process(process, &options).await;
+                server.set_stopped();
                 return;
             }
-            End::Again => {
+            ExitReason::RestartRequested => {
                 failures = 0;
-                server.starting(Reason::of(AS_ASKED));
-                put_away(process, &options).await;
-                // By now no call of the life before is left that could count.
+                server.set_starting(StatusReason::new(RESTART_REQUESTED));
+                end_process(process, &options).await;
+                // After the end of all calls of the old process, which would count as failures.
                 server.circuits.reset();
                 continue;
             }
-            End::NotStarted(error) => Reason {
-                lacks_program: matches!(error, StartError::NoExecutable { .. }),
+            ExitReason::NotStarted(error) => StatusReason {
+                program_missing: matches!(error, StartError::NoExecutable { .. }),
                 cause: server.redactor.clean(error.to_string()),
-                last_words: if error.has_last_words() {
-                    server.stderr.last_words()
+                stderr_lines: if error.includes_stderr() {
+                    server.stderr.last_lines()
                 } else {
                     Vec::new()
                 },
             },
-            End::Lost { reason, lasted } => {
-                worked_once = true;
-                // A process that comes up and dies at once is in a loop; an HTTP server that takes
-                // the handshake is there.
-                if lasted >= SOUND_AFTER || !is_process {
+            ExitReason::Lost { reason, uptime } => {
+                was_ready = true;
+                // A process that ends soon after every start is in a loop. An HTTP server that
+                // accepts the handshake runs.
+                if uptime >= STABLE_UPTIME || !is_process {
                     failures = 0;
                 }
                 reason
             }
         };
+        if failures == 0 {
+            backoff = new_backoff();
+        }
         failures = failures.saturating_add(1);
-        let next = if waits_for_person {
-            server.blocked(reason);
-            worked_once.then_some(LATER)
-        } else if worked_once && failures <= options.restarts {
-            server.starting(Reason {
-                cause: format!(
-                    "it is started again ({failures} of {}): {}",
-                    options.restarts, reason.cause
-                ),
+        let retry_interval = || Backoff::new(RETRY_INTERVAL, RETRY_INTERVAL).next_delay();
+        let delay = if needs_person {
+            server.set_blocked(reason);
+            was_ready.then(retry_interval)
+        } else if was_ready && failures <= options.restarts {
+            let attempt = format!("restart {failures} of {}", options.restarts);
+            server.set_starting(StatusReason {
+                cause: format!("it is restarted ({attempt}): {}", reason.cause),
                 ..reason
             });
-            Some(pause(&options, failures, is_process))
+            // The first reconnection to an HTTP server does not wait.
+            let is_first_reconnection = failures == 1 && !is_process;
+            let delay = backoff.next_delay();
+            Some(if is_first_reconnection {
+                Duration::ZERO
+            } else {
+                delay
+            })
         } else {
-            server.failed(reason);
-            (worked_once && options.restarts > 0).then_some(LATER)
+            server.set_failed(reason);
+            (was_ready && options.restarts > 0).then(retry_interval)
         };
-        put_away(process, &options).await;
+        end_process(process, &options).await;
         let due = async {
-            match next {
-                Some(pause) => sleep(jittered(pause)).await,
+            match delay {
+                Some(delay) => sleep(delay).await,
                 None => pending().await,
             }
         };
         tokio::select! {
             biased;
             () = stop.cancelled() => {
-                server.stopped();
+                server.set_stopped();
                 return;
             }
-            () = server.again.notified() => {
+            () = server.restart_requested.notified() => {
                 failures = 0;
                 server.circuits.reset();
-                server.starting(Reason::of(AS_ASKED));
+                server.set_starting(StatusReason::new(RESTART_REQUESTED));
             }
             () = due => {}
         }
     }
 }
 
-/// Its standard input is closed by now, or is with the process.
-async fn put_away(process: Option<ServerProcess>, options: &HostOptions) {
+/// Ends a process whose standard input is already closed.
+async fn end_process(process: Option<ServerProcess>, options: &HostOptions) {
     if let Some(process) = process {
         process.end(options.grace).await;
     }
 }
 
-fn pause(options: &HostOptions, failures: u32, is_process: bool) -> Duration {
-    if failures == 1 && !is_process {
-        return Duration::ZERO;
-    }
-    let doubled = 2_u32.saturating_pow(failures.saturating_sub(1).min(16));
-    options
-        .restart_delay
-        .saturating_mul(doubled)
-        .min(LONGEST_PAUSE)
-}
-
-/// From its start to its end. What is left of its process is in `process` afterwards.
-async fn live(
+/// Runs a server from its start to its exit. `process` then holds its process.
+async fn run_once(
     server: &Server,
     options: &HostOptions,
     process: &mut Option<ServerProcess>,
-    gate: &Gate,
+    startup: &Semaphore,
     stop: &CancellationToken,
-) -> End {
+) -> ExitReason {
     server.stderr.clear();
     let limit = server.config.connect_timeout;
-    let listing = AtomicBool::new(false);
+    let is_listing = AtomicBool::new(false);
+    let start = async { timeout(limit, start(server, process, &is_listing)).await };
     let started = tokio::select! {
         biased;
-        () = stop.cancelled() => return End::Stopped,
-        () = server.again.notified() => return End::Again,
-        // Its time begins when it may start.
-        started = gate.pass(async { timeout(limit, start(server, process, &listing)).await }) => started,
+        () = stop.cancelled() => return ExitReason::HostClosed,
+        () = server.restart_requested.notified() => return ExitReason::RestartRequested,
+        started = with_startup_permit(startup, start) => started,
     };
     match started {
         Ok(Ok((connected, tools))) => watch(server, options, connected, tools, process, stop).await,
-        Ok(Err(error)) => End::NotStarted(error),
-        Err(_) => End::NotStarted(StartError::TimedOut {
+        Ok(Err(error)) => ExitReason::NotStarted(error),
+        Err(_) => ExitReason::NotStarted(StartError::TimedOut {
             after: limit,
-            waiting_for: if listing.load(Ordering::Relaxed) {
+            waiting_for: if is_listing.load(Ordering::Relaxed) {
                 "it has not listed its tools"
             } else {
                 "it has not answered the handshake"
@@ -219,254 +208,211 @@ async fn live(
     }
 }
 
+/// Runs a start with a permit, which is released early if the start takes long.
+async fn with_startup_permit<F: Future>(startup: &Semaphore, start: F) -> F::Output {
+    // Fails only if the semaphore is closed, which does not happen.
+    let permit = startup.acquire().await;
+    let mut start = pin!(start);
+    if let Ok(output) = timeout(STARTUP_PERMIT_TIME, &mut start).await {
+        return output;
+    }
+    drop(permit);
+    start.await
+}
+
 async fn start(
     server: &Server,
     process: &mut Option<ServerProcess>,
-    listing: &AtomicBool,
-) -> Result<(Connected, Tools), StartError> {
+    is_listing: &AtomicBool,
+) -> Result<(Connected, ServerTools), StartError> {
     let connected = connect(server, process).await?;
-    listing.store(true, Ordering::Relaxed);
-    let listed = tokio::select! {
+    is_listing.store(true, Ordering::Relaxed);
+    let tools = tokio::select! {
         biased;
-        listed = list(server, connected.service.peer()) => listed,
-        how = ended(process) => {
-            return Err(StartError::Exited { how });
-        }
+        tools = list_tools(server, connected.service.peer()) => tools,
+        status = exited(process) => return Err(StartError::Exited { status }),
     };
-    match listed {
+    match tools {
         Ok(tools) => Ok((connected, tools)),
         Err(reason) => {
-            // A closed pipe is mostly the first sign of an exit, which says more.
-            if let Ok(how) = timeout(LAST_ANSWER, ended(process)).await {
-                return Err(StartError::Exited { how });
+            // A closed pipe is mostly the first sign of an exit, which explains more.
+            if let Ok(status) = timeout(LAST_OUTPUT_TIMEOUT, exited(process)).await {
+                return Err(StartError::Exited { status });
             }
             Err(StartError::Listing { reason })
         }
     }
 }
 
-/// While it is ready.
+/// Watches a ready server until it exits or must stop.
 async fn watch(
     server: &Server,
     options: &HostOptions,
     connected: Connected,
-    tools: Tools,
+    tools: ServerTools,
     process: &mut Option<ServerProcess>,
     stop: &CancellationToken,
-) -> End {
+) -> ExitReason {
     let ready_at = Instant::now();
     let Connected {
         service,
         tools_changed,
-        direct,
     } = connected;
-    let link = Arc::new(Link::new(service.peer().clone(), direct));
+    let connection = Arc::new(Connection::new(service.peer().clone()));
     let close = service.cancellation_token();
-    let mut closed = std::pin::pin!(service.waiting());
-    server.ready(link.clone(), tools);
-    let lost = |how: String| End::Lost {
-        reason: Reason {
-            last_words: server.stderr.last_words(),
-            ..Reason::of(server.redactor.clean(how))
+    let mut closed = pin!(service.waiting());
+    server.set_ready(connection.clone(), tools);
+    let lost = |cause: String| ExitReason::Lost {
+        reason: StatusReason {
+            stderr_lines: server.stderr.last_lines(),
+            ..StatusReason::new(server.redactor.clean(cause))
         },
-        lasted: ready_at.elapsed(),
+        uptime: ready_at.elapsed(),
     };
-    let quit = CancellationToken::new();
-    let mut subscribed = std::pin::pin!(subscribe(server, &link, &tools_changed, &quit));
-    let (end, is_closed) = tokio::select! {
+    let unsubscribe = CancellationToken::new();
+    let mut subscription = pin!(subscribe(server, &connection, &tools_changed, &unsubscribe));
+    let (exit, is_closed) = tokio::select! {
         biased;
-        () = stop.cancelled() => (End::Stopped, false),
-        () = server.again.notified() => (End::Again, false),
+        () = stop.cancelled() => (ExitReason::HostClosed, false),
+        () = server.restart_requested.notified() => (ExitReason::RestartRequested, false),
         _ = &mut closed => {
-            // The pipe closes before the exit is known. A process that goes on without it is of no
-            // use, and is ended with the rest.
-            let how = match timeout(TO_EXIT, ended(process)).await {
-                Ok(how) => how,
-                Err(_) => "it closed the connection".to_owned(),
-            };
-            (lost(how), true)
+            // The pipe closes before the exit status is known.
+            let status = timeout(EXIT_TIMEOUT, exited(process)).await;
+            (lost(status.unwrap_or_else(|_| "it closed the connection".to_owned())), true)
         }
-        how = ended(process) => {
-            // What it said last may still be in the pipe; and a grandchild may hold the pipe open.
-            let is_closed = timeout(LAST_ANSWER, &mut closed).await.is_ok();
-            (lost(how), is_closed)
+        status = exited(process) => {
+            // The pipe may still hold output, and a grandchild may keep it open.
+            let is_closed = timeout(LAST_OUTPUT_TIMEOUT, &mut closed).await.is_ok();
+            (lost(status), is_closed)
         }
-        reason = link.stale() => (lost(format!("the connection is made again: {reason}")), false),
-        how = hang_detection::hangs(server, &link, options.probing) => {
-            // What its tools did not answer is still held against them.
+        reason = connection.became_stale() => (lost(format!("it is reconnected: {reason}")), false),
+        reason = hang_detection::detect(server, &connection, options.hang_detection) => {
+            // The failures of single tools still count.
             server.circuits.reset_server();
-            (lost(how), false)
+            (lost(reason), false)
         }
-        () = follow_changes(server, &link.peer, &tools_changed) => (End::Stopped, false),
-        () = follow_lists(server) => (End::Stopped, false),
-        () = &mut subscribed => (End::Stopped, false),
+        () = relist_on_change(server, &connection.peer, &tools_changed) => {
+            (ExitReason::HostClosed, false)
+        }
+        () = publish_list_changes(server) => (ExitReason::HostClosed, false),
+        () = &mut subscription => (ExitReason::HostClosed, false),
     };
-    link.ended.send_replace(Some(match &end {
-        End::Lost { reason, .. } => reason.to_string(),
-        End::Again => AS_ASKED.to_owned(),
-        End::Stopped | End::NotStarted(_) => CLOSED.to_owned(),
-    }));
+    connection.mark_ended(match &exit {
+        ExitReason::Lost { reason, .. } => reason.to_string(),
+        ExitReason::RestartRequested => RESTART_REQUESTED.to_owned(),
+        ExitReason::HostClosed | ExitReason::NotStarted(_) => CLOSED.to_owned(),
+    });
     if !is_closed {
-        // A server may not leave before it has done what it was asked to, so that is cancelled first.
-        link.calls.close();
-        quit.cancel();
-        let cancelled = async { tokio::join!(subscribed, link.calls.wait()) };
-        let _ = timeout(TO_CANCEL, cancelled).await;
+        // Some servers exit only after their running requests, so these are cancelled first.
+        connection.requests.close();
+        unsubscribe.cancel();
+        let cancelled = async { tokio::join!(subscription, connection.requests.wait()) };
+        let _ = timeout(CANCEL_TIMEOUT, cancelled).await;
         close.cancel();
-        let _ = timeout(TO_CLOSE, closed).await;
+        let _ = timeout(CLOSE_TIMEOUT, closed).await;
     }
-    end
+    exit
 }
 
-/// How its process ended; for ever if it has none.
-async fn ended(process: &mut Option<ServerProcess>) -> String {
+/// Waits for the exit of the process and describes it. Never returns without a process.
+async fn exited(process: &mut Option<ServerProcess>) -> String {
     match process {
-        Some(process) => process.ended().await,
+        Some(process) => process.exited().await,
         None => pending().await,
     }
 }
 
-/// Lists the tools anew whenever they changed. Never ends.
-async fn follow_changes(server: &Server, peer: &Peer<RoleClient>, changed: &Notify) {
-    let mut pause = SEVERAL_CHANGES;
-    let mut last: Option<Instant> = None;
+/// Limits how often a changed list is read.
+#[derive(Default)]
+struct Debounce {
+    pause: Duration,
+    last: Option<Instant>,
+}
+
+impl Debounce {
+    /// Waits longer the more frequent the changes are.
+    async fn wait(&mut self) {
+        self.pause = match self.last {
+            Some(last) if last.elapsed() < 2 * self.pause => (2 * self.pause).min(MAX_RELIST_PAUSE),
+            _ => MIN_RELIST_PAUSE,
+        };
+        sleep(self.pause).await;
+        self.last = Some(Instant::now());
+    }
+}
+
+/// Lists the tools again after each change. Never returns.
+async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>, changed: &Notify) {
+    let mut debounce = Debounce::default();
     loop {
         tokio::select! {
             () = changed.notified() => {}
-            // Its list is not good any more, and somebody looked at it.
-            () = server.relist.notified() => {}
+            () = server.relist_requested.notified() => {}
         }
-        // A server that tells of changes all the time is asked ever more rarely.
-        pause = match last {
-            Some(last) if last.elapsed() < 2 * pause => (2 * pause).min(MANY_CHANGES),
-            _ => SEVERAL_CHANGES,
-        };
-        sleep(pause).await;
-        last = Some(Instant::now());
-        match timeout(server.config.connect_timeout, list(server, peer)).await {
-            Ok(Ok(tools)) => server.relisted(tools),
-            Ok(Err(reason)) => server.not_relisted(format!(
+        debounce.wait().await;
+        match timeout(server.config.connect_timeout, list_tools(server, peer)).await {
+            Ok(Ok(tools)) => server.set_tools(tools),
+            Ok(Err(reason)) => server.set_tools_outdated(format!(
                 "its tools changed, but it did not list them: {reason}"
             )),
-            Err(_) => server
-                .not_relisted("its tools changed, but it did not list them in time".to_owned()),
+            Err(_) => server.set_tools_outdated(
+                "its tools changed, but it did not list them in time".to_owned(),
+            ),
         }
     }
 }
 
-/// Tells of lists that changed and are read when somebody wants them. Never ends.
-async fn follow_lists(server: &Server) {
-    let mut pause = SEVERAL_CHANGES;
-    let mut last: Option<Instant> = None;
+/// Publishes changes of lists that are read on demand. Never returns.
+async fn publish_list_changes(server: &Server) {
+    let mut debounce = Debounce::default();
     loop {
-        server.lists.heard().await;
-        // As above: what a server tells all the time must not drown what others tell.
-        pause = match last {
-            Some(last) if last.elapsed() < 2 * pause => (2 * pause).min(MANY_CHANGES),
-            _ => SEVERAL_CHANGES,
-        };
-        sleep(pause).await;
-        last = Some(Instant::now());
-        for which in server.lists.take_changed() {
-            server.list_changed(which);
-        }
-    }
-}
-
-/// Since 2026-07-28 a server tells of changes only whoever subscribed; before, it tells without
-/// being asked. Ends after `quit`, when the server knows that nobody listens any more.
-async fn subscribe(server: &Server, link: &Link, changed: &Notify, quit: &CancellationToken) {
-    let Some(filter) = link.peer.peer_info().and_then(|about| told_of(&about)) else {
-        return quit.cancelled().await;
-    };
-    let mut missed = false;
-    let mut pause = RESUBSCRIBE;
-    while !quit.is_cancelled() {
-        // Not given up half-way: what is dropped here may not be cancelled before the connection
-        // is closed, and some servers then wait for the end of the subscription.
-        match link.peer.listen(filter.clone()).await {
-            Ok(subscription) => {
-                if missed {
-                    // Something may have changed while nobody listened.
-                    changed.notify_one();
-                    server.lists.all_changed();
-                }
-                pause = RESUBSCRIBE;
-                listen(server, link, subscription, changed, quit).await;
-            }
-            Err(error) => {
-                tracing::debug!(server = server.config.name, %error, "no subscription");
-                pause = (pause * 2).min(RARELY);
-            }
-        }
-        missed = true;
-        tokio::select! {
-            () = quit.cancelled() => {}
-            () = sleep(jittered(pause)) => {}
-        }
-    }
-}
-
-/// The changes that a server of the newer era says it tells of.
-fn told_of(about: &ServerPeerInfo) -> Option<SubscriptionFilter> {
-    if about.protocol_version.has_initialize() {
-        return None;
-    }
-    let all = SubscriptionFilter::builder()
-        .tools_list_changed()
-        .prompts_list_changed()
-        .resources_list_changed();
-    let told = all.build().supported_by(&about.capabilities);
-    (told != SubscriptionFilter::new()).then_some(told)
-}
-
-async fn listen(
-    server: &Server,
-    link: &Link,
-    mut subscription: Subscription,
-    changed: &Notify,
-    quit: &CancellationToken,
-) {
-    use ServerNotification::{PromptListChangedNotification, ResourceListChangedNotification};
-    loop {
-        tokio::select! {
-            biased;
-            () = quit.cancelled() => {
-                let _ = subscription.cancel().await;
-                // Some servers do not leave while they end a subscription, and cannot end it once their
-                // input is closed. Whoever answers what came after it is done with it.
-                if server.config.transport.is_stdio() {
-                    let _ = Box::pin(send(link, hang_detection::ping(link))).await;
-                }
-                return;
-            }
-            next = subscription.next() => match next {
-                Ok(Some(PromptListChangedNotification(_))) => {
-                    server.lists.changed(ListKind::Prompts);
-                }
-                Ok(Some(ResourceListChangedNotification(_))) => {
-                    server.lists.changed(ListKind::Resources);
-                }
-                Ok(Some(_)) => {
-                    server.lists.changed(ListKind::Tools);
-                    changed.notify_one();
-                }
-                Ok(None) | Err(_) => return,
-            },
+        server.list_cache.changed().await;
+        debounce.wait().await;
+        for list in server.list_cache.take_changed() {
+            server.publish_list_change(list);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        cell::Cell,
+        future::{pending, ready},
+    };
+
+    use futures_util::future::join_all;
+
     use super::*;
 
-    #[test]
-    fn pauses_grow_to_half_a_minute_and_http_is_tried_again_at_once() {
-        let options = HostOptions::default();
-        let pauses =
-            |is_process| [1, 2, 3, 7, 1000].map(|n| pause(&options, n, is_process).as_millis());
-        assert_eq!(pauses(true), [500, 1000, 2000, 30_000, 30_000]);
-        assert_eq!(pauses(false), [0, 1000, 2000, 30_000, 30_000]);
+    #[tokio::test(start_paused = true)]
+    async fn starts_run_in_parallel_up_to_the_limit() {
+        let startup = Semaphore::new(3);
+        let (running, max) = (Cell::new(0_u32), Cell::new(0_u32));
+        let starts = (0..10).map(|_| {
+            with_startup_permit(&startup, async {
+                running.set(running.get() + 1);
+                max.set(max.get().max(running.get()));
+                // sleep: the clock is paused; the duration of a start.
+                sleep(Duration::from_millis(100)).await;
+                running.set(running.get() - 1);
+            })
+        });
+        join_all(starts).await;
+        assert_eq!(max.get(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_servers_delay_other_starts_only_for_a_moment() {
+        let startup = Semaphore::new(16);
+        let silent = (0..32).map(|_| with_startup_permit(&startup, pending::<()>()));
+        let mut silent = pin!(join_all(silent));
+        let started = Instant::now();
+        tokio::select! {
+            biased;
+            _ = &mut silent => unreachable!("they never answer"),
+            () = with_startup_permit(&startup, ready(())) => {}
+        }
+        assert_eq!(started.elapsed(), 2 * STARTUP_PERMIT_TIME);
     }
 }

@@ -1,20 +1,18 @@
-//! What ends the servers of a host that was killed.
+//! The watchdog: a shell that ends the servers of a host that was killed.
 //!
-//! A host that ends by itself ends its servers; one that is killed (`SIGKILL`, out of memory) cannot. So a
-//! small shell, one for each host that starts processes, holds the other end of a pipe and the numbers of
-//! the servers' process groups. The operating system closes the pipe with the host, however that ended,
-//! and the shell asks the groups that are left to leave, then makes them. Each group has a second to see
-//! that its input ended, and a second after `SIGTERM`.
+//! A killed host (`SIGKILL`, out of memory) cannot end its servers. The shell, one for each host
+//! that starts processes, reads the ids of their process groups from a pipe. The operating system
+//! closes the pipe with the host. The shell then waits a second, sends `SIGTERM`, waits another
+//! second and kills what is left.
 //!
-//! This is done by a shell because the ways that a process has of its own (`PR_SET_PDEATHSIG`) have to be
-//! set between `fork` and `exec`, which is `unsafe` and forbidden in this workspace; and they reach a
-//! child alone, not what that started.
+//! It is a shell because `PR_SET_PDEATHSIG` would need `unsafe` code between `fork` and `exec`, and
+//! because that signal reaches only a child and not its descendants.
 //!
-//! - A group is forgotten as soon as it is known to be gone: its number may come to belong to others.
-//! - The shell is a process group of its own, so Ctrl-C in a terminal does not reach it, and it ignores
-//!   what a closing terminal sends.
-//! - It ends with its host in any case, or as soon as the host is closed or dropped.
-//! - Where there is no `sh`, nobody watches; a well-behaved server leaves at the end of its input.
+//! - An ended group is removed, because its id may be reused.
+//! - The shell has its own process group, so that Ctrl-C in a terminal does not reach it, and it
+//!   ignores the signals of a closing terminal.
+//! - It ends with the host, or when the host is closed or dropped.
+//! - Without `sh` there is no watchdog. A well-behaved server ends at the end of its input.
 
 use std::{
     collections::BTreeSet,
@@ -35,28 +33,28 @@ use tokio::{
 };
 
 const SCRIPT: &str = include_str!("watchdog.sh");
-/// What `ps` shows instead of the script's name.
+/// The name of the process in `ps`.
 const NAME: &str = "switchboard-watchdog";
-/// How long the shell may take to end when nothing is left to watch.
-const TO_END: Duration = Duration::from_millis(500);
+/// How long the shell may take to end.
+const END_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What [`McpHost::close_at_exit`](crate::McpHost::close_at_exit) leaves: a helper process that was killed and may
-/// not have ended yet.
+/// The watchdog process after [`McpHost::close_at_exit`](crate::McpHost::close_at_exit): it was
+/// killed and may not have ended yet.
 #[derive(Debug)]
-#[must_use = "where nobody takes in the children of a program that has ended, it would stay as a zombie"]
-pub struct Remains(Option<Pid>);
+#[must_use = "without an init process it would stay as a zombie"]
+pub struct UnreapedWatchdog(Option<Pid>);
 
-impl Remains {
-    /// Takes in the process, as the last thing that a program does; mostly it has ended by then. Blocks until it
-    /// has, which nothing that was killed can put off.
+impl UnreapedWatchdog {
+    /// Reaps the process. Blocks until it has ended, which takes moments because it was killed.
+    /// Call it as the last step of the program.
     pub fn reap(self) {
         let Some(pid) = self.0 else { return };
-        // An error says that it was taken in before, by the runtime.
+        // Another error means that the runtime has reaped it.
         while matches!(waitpid(Some(pid), WaitOptions::empty()), Err(Errno::INTR)) {}
     }
 }
 
-/// Shared by everybody who starts processes for one host. The shell is started with the first group.
+/// The watchdog of one host. The shell starts with the first group.
 #[derive(Clone, Default)]
 pub(crate) struct Watchdog(Arc<Mutex<State>>);
 
@@ -74,50 +72,51 @@ enum Shell {
         pipe: File,
         child: Child,
     },
-    /// It cannot be started.
+    /// It could not be started.
     Missing,
 }
 
 impl Watchdog {
-    /// From now on the group does not outlive this program.
+    /// Adds a group, which then does not outlive this program.
     pub(crate) fn watch(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
         let mut state = self.lock();
         state.groups.insert(group);
-        if !state.tell("watch", group) {
-            // It is started now; or somebody has killed it, and it is started again.
+        if !state.send("watch", group) {
+            // Not started yet, or killed.
             state.start();
         }
     }
 
-    /// The group is gone.
-    pub(crate) fn forget(&self, group: Pid) {
+    /// Removes an ended group.
+    pub(crate) fn unwatch(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
         let mut state = self.lock();
         if state.groups.remove(&group) {
-            state.tell("forget", group);
+            state.send("unwatch", group);
         }
     }
 
-    /// Lets the shell end, and waits for it unless it finds something to end.
+    /// Ends the shell. Waits for it, but not for groups that it must end.
     pub(crate) async fn end(&self) {
-        if let Some(mut shell) = self.ends() {
-            let _ = timeout(TO_END, shell.wait()).await;
+        if let Some(mut shell) = self.stop_shell() {
+            let _ = timeout(END_TIMEOUT, shell.wait()).await;
         }
     }
 
-    /// The same for a program that ends now: a shell that has nobody to end is killed, and waited for later.
-    pub(crate) async fn end_with_program(&self) -> Remains {
+    /// Ends the shell of a program that ends now. A shell without groups is killed and reaped
+    /// later.
+    pub(crate) async fn end_with_program(&self) -> UnreapedWatchdog {
         if !self.lock().groups.is_empty() {
             self.end().await;
         }
-        let shell = self.ends();
+        let shell = self.stop_shell();
         let pid = shell.and_then(|shell| i32::try_from(shell.id()?).ok());
-        Remains(pid.and_then(Pid::from_raw))
+        UnreapedWatchdog(pid.and_then(Pid::from_raw))
     }
 
-    /// The shell, if there was one, on its way to its end.
-    fn ends(&self) -> Option<Child> {
+    /// Closes the pipe of the shell, and kills a shell without groups.
+    fn stop_shell(&self) -> Option<Child> {
         let (shell, is_idle) = {
             let mut state = self.lock();
             (std::mem::take(&mut state.shell), state.groups.is_empty())
@@ -126,8 +125,7 @@ impl Watchdog {
             return None;
         };
         if is_idle {
-            // It would only read what it was told, and end: on a busy machine a millisecond or two, which
-            // every short run would wait for.
+            // It would end by itself, but a killed one ends sooner.
             let _ = child.start_kill();
         }
         drop(pipe);
@@ -140,20 +138,20 @@ impl Watchdog {
 }
 
 impl State {
-    /// Whether the shell heard it, or there is none to be had.
-    fn tell(&mut self, what: &str, group: i32) -> bool {
+    /// Sends a command to the shell. Returns `false` if the shell must be started.
+    fn send(&mut self, command: &str, group: i32) -> bool {
         match &mut self.shell {
             Shell::NotStarted => false,
             Shell::Missing => true,
-            // One short write, which a pipe takes whole or not at all.
+            // A short write to a pipe is atomic.
             Shell::Running { pipe, .. } => {
-                match pipe.write_all(format!("{what} {group}\n").as_bytes()) {
+                match pipe.write_all(format!("{command} {group}\n").as_bytes()) {
                     Ok(()) => true,
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
                     Err(error) => {
-                        // Somebody has stopped it. It must not be replaced: when it goes on and finds
-                        // its pipe closed, it ends everybody.
-                        tracing::debug!(%error, "the watchdog does not listen");
+                        // The shell is stopped. It must not be replaced: when it continues and its
+                        // pipe is closed, it ends all groups.
+                        tracing::debug!(%error, "the watchdog does not read");
                         true
                     }
                 }
@@ -165,22 +163,18 @@ impl State {
         self.shell = match self.started() {
             Ok((pipe, child)) => Shell::Running { pipe, child },
             Err(error) => {
-                tracing::debug!(%error, "nobody ends the servers if this program is killed");
+                tracing::debug!(%error, "no watchdog: servers may outlive this program if it is killed");
                 Shell::Missing
             }
         };
     }
 
     fn started(&self) -> io::Result<(File, Child)> {
-        // By its path, where every Unix has it: a name that is looked for on a `PATH` of the child's own makes a copy of this
-        // process first, and each page that is written then costs one more.
-        let place = "/bin/sh";
-        let is_there = std::path::Path::new(place).exists();
-        let mut command = Command::new(if is_there { place } else { "sh" });
+        let mut command = Command::new("sh");
         command
             .args(["-c", SCRIPT, NAME])
             .env_clear()
-            // It holds no folder that somebody wants to remove.
+            // So that it keeps no folder busy.
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -194,7 +188,7 @@ impl State {
             return Err(io::Error::other("its pipe is missing"));
         };
         let mut pipe = File::from(stdin.into_owned_fd()?);
-        // A shell that somebody has stopped must not stop this program.
+        // A stopped shell must not block this program.
         rustix::io::ioctl_fionbio(&pipe, true)?;
         for group in &self.groups {
             pipe.write_all(format!("watch {group}\n").as_bytes())?;
@@ -209,8 +203,8 @@ mod tests {
 
     use super::*;
 
-    /// Deaf to everything that can be ignored, and so are its children.
-    fn deaf() -> (Child, Pid) {
+    /// Starts a process that ignores signals, as its child does.
+    fn stubborn_process() -> (Child, Pid) {
         let child = Command::new("sh")
             .args(["-c", "trap '' TERM HUP; sleep 1000 & sleep 1000"])
             .stdin(Stdio::null())
@@ -235,38 +229,38 @@ mod tests {
     async fn has_ended(child: &mut Child) {
         timeout(Duration::from_secs(30), child.wait())
             .await
-            .expect("it is still there")
+            .expect("the process still exists")
             .unwrap();
     }
 
     #[tokio::test]
-    async fn what_is_left_when_the_pipe_closes_is_killed_and_what_was_forgotten_is_not() {
+    async fn watched_groups_are_killed_when_the_pipe_closes() {
         let watchdog = Watchdog::default();
-        let (mut watched, group) = deaf();
-        let (mut forgotten, other) = deaf();
+        let (mut watched, group) = stubborn_process();
+        let (mut unwatched, other) = stubborn_process();
         watchdog.watch(group);
         watchdog.watch(other);
-        watchdog.forget(other);
-        // As the end of the host does it.
+        watchdog.unwatch(other);
+        // The end of the host closes the pipe.
         drop(watchdog);
         has_ended(&mut watched).await;
         assert!(test_kill_process_group(other).is_ok());
         rustix::process::kill_process_group(other, Signal::KILL).unwrap();
-        has_ended(&mut forgotten).await;
+        has_ended(&mut unwatched).await;
     }
 
     #[tokio::test]
-    async fn the_shell_ends_with_its_pipe_when_nothing_is_left() {
+    async fn the_shell_ends_with_its_pipe() {
         let watchdog = Watchdog::default();
-        let (mut child, group) = deaf();
+        let (mut child, group) = stubborn_process();
         watchdog.watch(group);
         rustix::process::kill_process_group(group, Signal::KILL).unwrap();
         has_ended(&mut child).await;
-        watchdog.forget(group);
-        // As a host does it that is dropped.
+        watchdog.unwatch(group);
+        // A dropped host closes the pipe.
         let shell = std::mem::take(&mut watchdog.lock().shell);
         let Shell::Running { pipe, mut child } = shell else {
-            panic!("there is no shell");
+            panic!("the shell does not run");
         };
         drop(pipe);
         let status = timeout(Duration::from_secs(30), child.wait());
@@ -274,49 +268,49 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_is_gone_after_its_end_when_nothing_is_left() {
+    async fn an_ended_shell_without_groups_does_not_exist() {
         let watchdog = Watchdog::default();
         assert!(shell(&watchdog).is_none());
-        let (mut child, group) = deaf();
+        let (mut child, group) = stubborn_process();
         watchdog.watch(group);
         let pid = shell(&watchdog).unwrap();
-        // A group of its own, which a terminal's Ctrl-C does not reach.
+        // The shell leads its own group.
         assert!(test_kill_process_group(pid).is_ok());
         rustix::process::kill_process_group(group, Signal::KILL).unwrap();
         has_ended(&mut child).await;
-        watchdog.forget(group);
+        watchdog.unwatch(group);
         watchdog.end().await;
         assert!(rustix::process::test_kill_process(pid).is_err());
     }
 
     #[tokio::test]
-    async fn with_the_program_an_idle_one_is_killed_and_a_busy_one_does_its_work() {
+    async fn at_exit_an_idle_shell_is_killed_and_a_busy_one_is_not() {
         let watchdog = Watchdog::default();
-        let (mut child, group) = deaf();
+        let (mut child, group) = stubborn_process();
         watchdog.watch(group);
         let busy = shell(&watchdog).unwrap();
         let nothing = watchdog.end_with_program().await;
         assert!(nothing.0.is_none());
         has_ended(&mut child).await;
-        watchdog.forget(group);
-        let (mut child, group) = deaf();
+        watchdog.unwatch(group);
+        let (mut child, group) = stubborn_process();
         watchdog.watch(group);
         let idle = shell(&watchdog).unwrap();
         assert_ne!(busy, idle);
         rustix::process::kill_process_group(group, Signal::KILL).unwrap();
         has_ended(&mut child).await;
-        watchdog.forget(group);
-        let remains = watchdog.end_with_program().await;
-        assert_eq!(remains.0, Some(idle));
+        watchdog.unwatch(group);
+        let unreaped = watchdog.end_with_program().await;
+        assert_eq!(unreaped.0, Some(idle));
         assert!(shell(&watchdog).is_none());
-        remains.reap();
+        unreaped.reap();
         assert!(rustix::process::test_kill_process(idle).is_err());
     }
 
     #[tokio::test]
-    async fn one_that_was_killed_is_started_again_and_knows_all_groups() {
+    async fn a_killed_shell_is_restarted_with_all_groups() {
         let watchdog = Watchdog::default();
-        let (mut first, one) = deaf();
+        let (mut first, one) = stubborn_process();
         watchdog.watch(one);
         kill_process(shell(&watchdog).unwrap(), Signal::KILL).unwrap();
         let dead = async {
@@ -329,7 +323,7 @@ mod tests {
             }
         };
         timeout(Duration::from_secs(30), dead).await.unwrap();
-        let (mut second, two) = deaf();
+        let (mut second, two) = stubborn_process();
         watchdog.watch(two);
         drop(watchdog);
         has_ended(&mut first).await;

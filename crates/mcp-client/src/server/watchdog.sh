@@ -1,11 +1,11 @@
-# Ends process groups whose owner is gone. Reads `watch GROUP` and `forget GROUP`, a line each, and at
-# the end of its input asks the groups that are left to leave, then makes them.
+# Ends process groups when their owner has ended. Reads lines `watch GROUP` and `unwatch GROUP`. At the
+# end of its input it sends SIGTERM to the remaining groups and then kills them.
 trap '' HUP INT TERM
 groups=
-while read -r what group; do
-  case $what in
+while read -r command group; do
+  case $command in
     watch) groups="$groups $group" ;;
-    forget)
+    unwatch)
       rest=
       for one in $groups; do
         [ "$one" = "$group" ] || rest="$rest $one"
@@ -15,17 +15,17 @@ while read -r what group; do
   esac
 done
 
-# Fails if there was nobody to get it.
+# Fails if no group exists.
 signal() {
-  nobody=1
+  none=1
   for one in $groups; do
-    kill -s "$1" -- "-$one" 2>/dev/null && nobody=0
+    kill -s "$1" -- "-$one" 2>/dev/null && none=0
   done
-  return $nobody
+  return $none
 }
 
-# At most a second. A `sleep` that knows whole seconds only sleeps one.
-patience() {
+# Waits at most a second for the end of the groups. A `sleep` without fractions sleeps one second.
+wait_for_end() {
   left=10
   while [ $left -gt 0 ] && signal 0; do
     sleep 0.1 2>/dev/null || { sleep 1; left=1; }
@@ -33,7 +33,7 @@ patience() {
   done
 }
 
-patience
+wait_for_end
 signal TERM || exit 0
-patience
+wait_for_end
 signal KILL

@@ -1,8 +1,9 @@
-//! Our side of the protocol: who we are, and what we answer to a server's own requests.
+//! The client side of one connection: its identity, its capabilities, and its handlers of requests
+//! and notifications from the server.
 
 #![allow(
     deprecated,
-    reason = "servers of the older era still log, and ask for samples and roots"
+    reason = "servers of 2025-11-25 and older use logging, sampling and roots"
 )]
 
 use std::sync::Arc;
@@ -12,228 +13,223 @@ use rmcp::{
     model::{
         ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomNotification,
         CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ElicitationAction,
-        ErrorCode, ErrorData, Implementation, ListRootsResult, LoggingMessageNotificationParam,
-        ProtocolVersion, ResourceUpdatedNotificationParam, TaskStatusNotificationParams,
+        ErrorCode, ErrorData, Implementation, JsonObject, ListRootsResult,
+        LoggingMessageNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam,
+        TASKS_EXTENSION_ID, TaskStatusNotificationParams,
     },
-    service::{NotificationContext, RequestContext},
+    service::{NotificationContext, RequestContext as McpContext},
 };
-use serde_json::Value;
-use tokio::sync::Notify;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, broadcast};
 
 use crate::{
-    calls::tasks::{TaskNews, offered},
-    features::{
-        list_cache::{ListKind, Lists},
-        resource_updates::Told,
-    },
+    calls::task_updates::TaskUpdates,
+    config::log_level::LogLevel,
+    features::list_cache::{ListCache, ListKind},
     redact::Redactor,
-    server::{
-        logs::{LogLevel, LogTail},
-        state::Server,
-    },
-    server_requests::{responder::Asks, within::Within},
+    server::{logs::LogTail, state::Server},
+    server_requests::{context::RequestContext, responder::RequestResponder},
+    tools::visibility::{APP_MEDIA_TYPE, APPS_EXTENSION_ID},
     transport::open_requests::OpenRequests,
 };
 
-/// How a server of 2025-11-25 says that it is done with an address that a person was to visit.
-const DONE: &str = "notifications/elicitation/complete";
-/// Of a question that was withdrawn: nobody waits for what the server would do with an answer.
-const WITHDRAWN: &str = "the request that this belonged to is over";
+/// The notification of 2025-11-25 that a URL elicitation is complete.
+const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-/// One connection's client side. What nobody answers is not offered as a capability; a server that asks
-/// anyway is declined at once, so that it does not wait for a person who is not asked.
-pub(crate) struct ClientSide {
+/// The handler of one connection. A capability without a handler is not offered, and its requests
+/// are declined.
+pub(crate) struct ConnectionHandler {
     server: String,
     redactor: Redactor,
-    asks: Arc<Asks>,
+    responder: Arc<RequestResponder>,
     logs: LogTail,
     log_level: LogLevel,
-    open: OpenRequests,
+    /// The client's own requests on the connection.
+    open_requests: OpenRequests,
     tools_changed: Arc<Notify>,
-    told: Told,
-    lists: Arc<Lists>,
-    tasks: TaskNews,
-    shows_apps: bool,
+    resource_updates: broadcast::Sender<String>,
+    list_cache: Arc<ListCache>,
+    task_updates: TaskUpdates,
+    supports_apps: bool,
     version: ProtocolVersion,
 }
 
-impl ClientSide {
-    /// `open` are our own requests on the connection; `version` is the one named in `initialize`.
+impl ConnectionHandler {
+    /// Creates the handler. `version` is the version in `initialize`.
     pub(crate) fn new(
         server: &Server,
-        open: OpenRequests,
+        open_requests: OpenRequests,
         tools_changed: Arc<Notify>,
         version: ProtocolVersion,
     ) -> Self {
         Self {
             server: server.config.name.clone(),
             redactor: server.redactor.clone(),
-            asks: server.asks.clone(),
+            responder: server.responder.clone(),
             logs: server.logs.clone(),
             log_level: server.config.log_level,
-            open,
+            open_requests,
             tools_changed,
-            told: server.told.clone(),
-            lists: server.lists.clone(),
-            tasks: server.tasks.clone(),
-            shows_apps: server.shows_apps,
+            resource_updates: server.resource_updates.clone(),
+            list_cache: server.list_cache.clone(),
+            task_updates: server.task_updates.clone(),
+            supports_apps: server.supports_apps,
             version,
         }
     }
 
-    /// Waits for an answer as long as the server has a use for it: until it withdraws its question,
-    /// or until every call of ours within which it may ask is over. `None` after that, and at once
-    /// if there is none, for a question belongs to a call.
-    async fn within_a_call<T>(
+    /// Waits for an answer while the server needs it: until it cancels its request, or until its
+    /// calls end. Then returns `None`.
+    async fn during_calls<T>(
         &self,
-        context: &RequestContext<RoleClient>,
-        within: &Within,
+        mcp: &McpContext<RoleClient>,
+        context: &RequestContext,
         answer: impl Future<Output = T>,
     ) -> Option<T> {
         tokio::select! {
             biased;
-            () = context.ct.cancelled() => None,
-            () = within.over(&self.open) => None,
+            () = mcp.ct.cancelled() => None,
+            () = context.closed(&self.open_requests) => None,
             answer = answer => Some(answer),
         }
     }
 
-    async fn elicitation(
+    async fn elicit(
         &self,
         params: Value,
-        context: &RequestContext<RoleClient>,
+        mcp: &McpContext<RoleClient>,
     ) -> Result<Value, ErrorData> {
-        let asked = async {
-            let within = within(context)?;
-            let asked = self.asks.elicit(params, &within);
-            self.within_a_call(context, &within, asked).await
+        let answer = async {
+            let context = request_context(mcp)?;
+            let answer = self.responder.elicit(params, &context);
+            self.during_calls(mcp, &context, answer).await
         };
-        asked.await.unwrap_or_else(|| {
+        answer.await.unwrap_or_else(|| {
             tracing::debug!(
                 server = self.server,
-                "a question outside a call, or after it"
+                "an elicitation without a running call"
             );
-            Ok(serde_json::json!({"action": "cancel"}))
+            Ok(json!({"action": "cancel"}))
         })
     }
 }
 
-/// Within which request the server asks; the wire has written it there, where requests and answers are seen in
-/// order.
-fn within(context: &RequestContext<RoleClient>) -> Option<Within> {
-    context.extensions.get::<Within>().cloned()
+/// Returns the context that the transport attached to the request.
+fn request_context(mcp: &McpContext<RoleClient>) -> Option<RequestContext> {
+    mcp.extensions.get::<RequestContext>().cloned()
 }
 
-fn withdrawn() -> ErrorData {
-    ErrorData::new(ErrorCode::INVALID_REQUEST, WITHDRAWN, None)
+fn call_ended() -> ErrorData {
+    let message = "the call that this request belongs to has ended";
+    ErrorData::new(ErrorCode::INVALID_REQUEST, message, None)
 }
 
-impl ClientHandler for ClientSide {
+impl ClientHandler for ConnectionHandler {
     async fn create_message(
         &self,
         params: CreateMessageRequestParams,
-        context: RequestContext<RoleClient>,
+        mcp: McpContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let within = within(&context).ok_or_else(withdrawn)?;
-        let answer = self.asks.sample(params, &within);
-        self.within_a_call(&context, &within, answer)
-            .await
-            .unwrap_or_else(|| Err(withdrawn()))
+        let context = request_context(&mcp).ok_or_else(call_ended)?;
+        let answer = self.responder.sample(params, &context);
+        let answer = self.during_calls(&mcp, &context, answer).await;
+        answer.unwrap_or_else(|| Err(call_ended()))
     }
 
     async fn create_elicitation(
         &self,
         params: ElicitRequestParams,
-        context: RequestContext<RoleClient>,
+        mcp: McpContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let params = serde_json::to_value(params).unwrap_or_default();
-        let answer = self.elicitation(params, &context).await?;
-        // It is one of ours.
+        let answer = self.elicit(params, &mcp).await?;
         serde_json::from_value(answer).or(Ok(ElicitResult::new(ElicitationAction::Cancel)))
     }
 
-    async fn list_roots(
-        &self,
-        _context: RequestContext<RoleClient>,
-    ) -> Result<ListRootsResult, ErrorData> {
-        self.asks.list_roots()
+    async fn list_roots(&self, _: McpContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        self.responder.list_roots()
     }
 
-    /// What rmcp could not read as the request that it is.
+    /// Answers a request that rmcp could not parse, for example a form with an unknown field kind.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        context: RequestContext<RoleClient>,
+        mcp: McpContext<RoleClient>,
     ) -> Result<CustomResult, ErrorData> {
         let params = request.params.unwrap_or_default();
         if request.method == "elicitation/create" {
-            return self
-                .elicitation(params, &context)
-                .await
-                .map(CustomResult::new);
+            return self.elicit(params, &mcp).await.map(CustomResult::new);
         }
-        let within = within(&context).ok_or_else(withdrawn)?;
-        let answer = self.asks.answer_one(&request.method, params, &within);
-        self.within_a_call(&context, &within, answer)
-            .await
-            .unwrap_or_else(|| Err(withdrawn()))
+        let context = request_context(&mcp).ok_or_else(call_ended)?;
+        let answer = self.responder.answer(&request.method, params, &context);
+        let answer = self.during_calls(&mcp, &context, answer).await;
+        answer
+            .unwrap_or_else(|| Err(call_ended()))
             .map(CustomResult::new)
     }
 
     async fn on_custom_notification(
         &self,
         notification: CustomNotification,
-        _context: NotificationContext<RoleClient>,
+        _: NotificationContext<RoleClient>,
     ) {
         let params = notification.params.unwrap_or_default();
-        if notification.method == DONE
-            && let Some(matter) = params.get("elicitationId").and_then(Value::as_str)
+        if notification.method == ELICITATION_COMPLETE
+            && let Some(id) = params.get("elicitationId").and_then(Value::as_str)
         {
-            self.asks.done_with(matter);
+            self.responder.complete_url_elicitation(id);
         }
     }
 
     async fn on_logging_message(
         &self,
         params: LoggingMessageNotificationParam,
-        _context: NotificationContext<RoleClient>,
+        _: NotificationContext<RoleClient>,
     ) {
         self.logs
-            .take(&self.server, &self.redactor, self.log_level, params);
+            .record(&self.server, &self.redactor, self.log_level, params);
     }
 
     async fn on_resource_updated(
         &self,
         params: ResourceUpdatedNotificationParam,
-        _context: NotificationContext<RoleClient>,
+        _: NotificationContext<RoleClient>,
     ) {
-        self.told.tell(params.uri);
+        // Fails without a watcher.
+        let _ = self.resource_updates.send(params.uri);
     }
 
-    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.lists.changed(ListKind::Tools);
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.list_cache.mark_changed(ListKind::Tools);
         self.tools_changed.notify_one();
     }
 
-    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.lists.changed(ListKind::Prompts);
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.list_cache.mark_changed(ListKind::Prompts);
     }
 
-    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.lists.changed(ListKind::Resources);
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.list_cache.mark_changed(ListKind::Resources);
     }
 
     async fn on_task_status(
         &self,
         params: TaskStatusNotificationParams,
-        _context: NotificationContext<RoleClient>,
+        _: NotificationContext<RoleClient>,
     ) {
-        self.tasks.tell(&params.task);
+        self.task_updates.publish(&params.task);
     }
 
     fn get_info(&self) -> ClientConfig {
+        let mut capabilities = self.responder.capabilities();
+        let extensions = capabilities.extensions.get_or_insert_default();
+        extensions.insert(TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
+        if self.supports_apps {
+            let mut types = JsonObject::new();
+            types.insert("mimeTypes".to_owned(), json!([APP_MEDIA_TYPE]));
+            extensions.insert(APPS_EXTENSION_ID.to_owned(), types);
+        }
         let identity = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"));
-        let offered = offered(self.asks.capabilities(), self.shows_apps);
-        ClientConfig::new(offered, identity).with_protocol_version(self.version.clone())
+        ClientConfig::new(capabilities, identity).with_protocol_version(self.version.clone())
     }
 }

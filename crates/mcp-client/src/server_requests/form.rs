@@ -1,5 +1,5 @@
-//! A form that a server wants to be filled in: one level of strings, numbers, booleans and choices
-//! (2025-11-25 and 2026-07-28, "Elicitation", "Requested Schema").
+//! The form of an elicitation: one level of strings, numbers, booleans and choices (2025-11-25 and
+//! 2026-07-28, "Elicitation", "Requested Schema").
 
 use serde_json::{Map, Value};
 use switchboard_domain::{
@@ -7,29 +7,29 @@ use switchboard_domain::{
     json_schema::{Draft, SchemaOptions, SchemaValidator},
 };
 
-/// Faults named at once.
-const MOST_FAULTS: usize = 5;
+/// Maximum number of errors in a message.
+const MAX_ERRORS: usize = 5;
 
-/// A form that a person can fill in.
+/// The form of an elicitation.
 pub(super) struct Form {
     properties: Map<String, Value>,
     validator: SchemaValidator,
 }
 
 impl Form {
-    /// Fails with what is wrong with a schema that is no form.
-    pub(super) fn read(schema: &Value) -> Result<Self, String> {
+    /// Parses a form. Returns an error for a schema that is not a form.
+    pub(super) fn parse(schema: &Value) -> Result<Self, String> {
         check_depth(schema).map_err(|too_deep| format!("its form is {too_deep}"))?;
         let properties = schema.get("properties").and_then(Value::as_object);
         let properties = properties.ok_or("its form has no `properties`")?.clone();
         if let Some((name, _)) = properties.iter().find(|(_, field)| !is_a_field(field)) {
             return Err(format!(
-                "`{name}` of its form is no text, number, yes or no, or choice"
+                "field `{name}` of its form is not a string, number, boolean or choice"
             ));
         }
         let mut schema = schema.clone();
         if let Some(schema) = schema.as_object_mut() {
-            // Forms are the same in every dialect.
+            // Forms are the same in every JSON Schema dialect.
             schema.remove("$schema");
         }
         let options = SchemaOptions {
@@ -37,16 +37,16 @@ impl Form {
             assert_formats: Some(true),
         };
         let validator = SchemaValidator::compile_with(&schema, options)
-            .map_err(|error| format!("its form cannot be used: {error}"))?;
+            .map_err(|error| format!("its form is not valid: {error}"))?;
         Ok(Self {
             properties,
             validator,
         })
     }
 
-    /// What is sent of what a person filled in: the form's fields only, with the defaults of those they
-    /// did not touch. `null` is a field that they left empty. Fails with what does not fit.
-    pub(super) fn fill(&self, mut given: JsonObject) -> Result<JsonObject, String> {
+    /// Returns the content for the server: the fields of the form, with defaults for missing
+    /// fields. An empty field is `null` and is not sent. Returns an error for invalid content.
+    pub(super) fn complete(&self, mut given: JsonObject) -> Result<JsonObject, String> {
         let mut filled = JsonObject::new();
         for (name, field) in &self.properties {
             let value = given
@@ -58,20 +58,20 @@ impl Form {
             }
         }
         let filled = Value::Object(filled);
-        let faults: Vec<String> = self
+        let errors: Vec<String> = self
             .validator
             .errors(&filled)
             .map_err(|error| error.to_string())?
             .iter()
-            .take(MOST_FAULTS)
-            .map(|fault| match fault.instance_path().to_string() {
-                place if place.is_empty() => fault.to_string(),
-                place => format!("{}: {fault}", place.trim_start_matches('/')),
+            .take(MAX_ERRORS)
+            .map(|error| match error.instance_path().to_string() {
+                path if path.is_empty() => error.to_string(),
+                path => format!("{}: {error}", path.trim_start_matches('/')),
             })
             .collect();
         match filled {
-            Value::Object(filled) if faults.is_empty() => Ok(filled),
-            _ => Err(faults.join("; ")),
+            Value::Object(filled) if errors.is_empty() => Ok(filled),
+            _ => Err(errors.join("; ")),
         }
     }
 }
@@ -99,12 +99,12 @@ mod tests {
     fn object(value: Value) -> JsonObject {
         match value {
             Value::Object(object) => object,
-            other => panic!("no object: {other}"),
+            other => panic!("not an object: {other}"),
         }
     }
 
     fn form() -> Form {
-        Form::read(&json!({
+        Form::parse(&json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "type": "object",
             "properties": {
@@ -123,15 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_sent_for_what_was_not_touched() {
-        let sent = form().fill(JsonObject::new()).unwrap();
+    fn missing_fields_have_their_defaults() {
+        let sent = form().complete(JsonObject::new()).unwrap();
         let expected =
             json!({"name": "Ada", "age": 36, "share": 0.5, "agreed": false, "colour": "red"});
         assert_eq!(Value::Object(sent), expected);
-        // Emptied on purpose, and something that was not asked.
+        // An emptied field and an unknown field are not sent.
         let given =
             json!({"age": null, "colour": "blue", "size": "l", "days": ["tu"], "pin": 1234});
-        let sent = form().fill(object(given)).unwrap();
+        let sent = form().complete(object(given)).unwrap();
         let expected = json!({
             "name": "Ada", "share": 0.5, "agreed": false, "colour": "blue", "size": "l", "days": ["tu"],
         });
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_sent() {
+    fn invalid_content_is_rejected() {
         for (given, expected) in [
             (json!({"name": "A"}), "name: "),
             (json!({"name": null}), "\"name\" is a required property"),
@@ -152,37 +152,37 @@ mod tests {
             (json!({"days": ["mo", "tu"]}), "days: "),
             (json!({"days": ["we"]}), "days/0: "),
         ] {
-            let why = form().fill(object(given.clone())).unwrap_err();
+            let why = form().complete(object(given.clone())).unwrap_err();
             assert!(why.contains(expected), "{given}: {why}");
         }
     }
 
     #[test]
-    fn a_form_is_one_level_deep() {
+    fn a_form_has_one_level() {
         for (schema, expected) in [
             (json!(null), "no `properties`"),
             (json!({"type": "object"}), "no `properties`"),
             (
                 json!({"properties": {"a": {"type": "object"}}}),
-                "`a` of its form",
+                "field `a` of its form",
             ),
             (
                 json!({"properties": {"a": {"$ref": "http://h/s"}}}),
-                "`a` of its form",
+                "field `a` of its form",
             ),
             (
                 json!({"properties": {"a": {"type": "array", "items": {"type": "string"}}}}),
-                "`a`",
+                "field `a`",
             ),
             (
                 json!({"properties": {"a": {"type": "string", "minLength": "x"}}}),
-                "cannot be used",
+                "is not valid",
             ),
-            (json!({"properties": {"a": 7}}), "`a` of its form"),
+            (json!({"properties": {"a": 7}}), "field `a` of its form"),
         ] {
-            let why = Form::read(&schema).err().unwrap_or_default();
+            let why = Form::parse(&schema).err().unwrap_or_default();
             assert!(why.contains(expected), "{schema}: {why}");
         }
-        assert!(Form::read(&json!({"properties": {}})).is_ok());
+        assert!(Form::parse(&json!({"properties": {}})).is_ok());
     }
 }

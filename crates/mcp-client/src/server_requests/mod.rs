@@ -1,11 +1,12 @@
 //! Requests from a server to the host: elicitation, sampling and roots.
 
-pub(crate) mod alone;
 pub(crate) mod client_handler;
+pub(crate) mod context;
 pub(crate) mod elicitation;
 pub(crate) mod form;
+pub(crate) mod handlers;
+pub(crate) mod pending;
 pub(crate) mod responder;
-pub(crate) mod roots;
 pub(crate) mod sampling;
 pub(crate) mod sampling_messages;
-pub(crate) mod within;
+pub(crate) mod url_elicitation;

@@ -5,25 +5,26 @@ use futures_util::FutureExt;
 use rmcp::{model::RequestId, service::ServiceError};
 use switchboard_domain::{
     ChatResponse, Elicitation, ElicitationAnswer, ElicitationForm, FinishReason, Message,
-    SampleError, SampleRequest, ToolChoiceOutcome, ToolDefinition, Usage,
+    SampleError, SampleRequest, ToolChoiceOutcome, Usage,
 };
 use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    server_requests::elicitation::{Visited, Visits},
+    calls::context::CallContext,
+    server_requests::url_elicitation::{UrlElicitations, VisitedUrls},
     transport::open_requests::OpenRequests,
 };
 
-/// Answers what it was told to, and keeps what it was asked.
+/// Returns the given answers and records the elicitations. Never answers further ones.
 #[derive(Default)]
-struct Person {
+struct User {
     answers: Mutex<VecDeque<ElicitationAnswer>>,
     asked: Mutex<Vec<Elicitation>>,
 }
 
-impl Person {
-    fn who_says(answers: impl IntoIterator<Item = ElicitationAnswer>) -> Arc<Self> {
+impl User {
+    fn with_answers(answers: impl IntoIterator<Item = ElicitationAnswer>) -> Arc<Self> {
         Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
             asked: Mutex::default(),
@@ -36,13 +37,12 @@ impl Person {
 }
 
 #[async_trait]
-impl Elicitor for Person {
+impl Elicitor for User {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
         self.asked.lock().unwrap().push(elicitation.clone());
         let next = self.answers.lock().unwrap().pop_front();
         match next {
             Some(answer) => answer,
-            // Thinks about it.
             None => std::future::pending().await,
         }
     }
@@ -79,35 +79,34 @@ fn config() -> ServerConfig {
     config
 }
 
-fn asks(config: &ServerConfig, person: Option<Arc<Person>>, model: bool) -> Asks {
-    let answering = Answering {
-        elicitor: person.map(|person| person as Arc<dyn Elicitor>),
+fn responder(config: &ServerConfig, user: Option<Arc<User>>, model: bool) -> RequestResponder {
+    let handlers = ClientHandlers {
+        elicitor: user.map(|user| user as Arc<dyn Elicitor>),
         sampler: model.then(|| Arc::new(Model) as Arc<dyn Sampler>),
-        ..Answering::default()
+        ..ClientHandlers::default()
     };
-    Asks::new(config, &answering)
+    RequestResponder::new(config, &handlers)
 }
 
 fn accept(content: Value) -> ElicitationAnswer {
     let Value::Object(content) = content else {
-        panic!("no object: {content}");
+        panic!("not an object: {content}");
     };
     ElicitationAnswer::Accept { content }
 }
 
-/// Within one of two calls.
-fn somewhere() -> Within {
+/// Returns the context of a request that may belong to one of two calls.
+fn unattributed() -> RequestContext {
     let open = OpenRequests::default();
     for id in 0..2 {
         open.begin(RequestId::Number(id), Some(Arc::default()));
     }
-    Within::Unplaced(open.question(false))
+    RequestContext::Candidates(Arc::new(open.candidates(false)))
 }
 
-/// Within the call with this key.
-fn within(key: &str) -> Within {
-    let definition = Arc::new(ToolDefinition::new("work", "", json!({})));
-    Within::call(&Caller::of(&definition, Some(key.to_owned())))
+/// Returns the context of the call with this key.
+fn of_call(key: &str) -> RequestContext {
+    RequestContext::of_call(&CallContext::new(Some(key.to_owned())))
 }
 
 fn form() -> Value {
@@ -121,7 +120,7 @@ fn form() -> Value {
     })
 }
 
-fn visit_first(ids: &[&str]) -> Visits {
+fn url_elicitations(ids: &[&str]) -> UrlElicitations {
     let elicitations: Vec<Value> = ids
         .iter()
         .map(|id| {
@@ -133,131 +132,131 @@ fn visit_first(ids: &[&str]) -> Visits {
         "log in first",
         Some(json!({"elicitations": elicitations})),
     );
-    Visits::of(&ServiceError::McpError(error)).unwrap()
+    UrlElicitations::from_error(&ServiceError::McpError(error)).unwrap()
 }
 
 #[test]
-fn what_is_answered_is_offered_and_nothing_else() {
-    let offered = |asks: &Asks| serde_json::to_value(asks.capabilities()).unwrap();
+fn only_capabilities_with_a_handler_are_offered() {
+    let offered = |it: &RequestResponder| serde_json::to_value(it.capabilities()).unwrap();
     let mut config = config();
-    assert_eq!(offered(&asks(&config, None, true)), json!({}));
-    let person = Person::who_says([]);
+    assert_eq!(offered(&responder(&config, None, true)), json!({}));
+    let user = User::with_answers([]);
     assert_eq!(
-        offered(&asks(&config, Some(person), false)),
+        offered(&responder(&config, Some(user), false)),
         json!({"elicitation": {"form": {}, "url": {}}})
     );
     config.sampling = Some(SamplingLimits::default());
     config.roots = Some(Vec::new());
     assert_eq!(
-        offered(&asks(&config, None, false)),
+        offered(&responder(&config, None, false)),
         json!({"roots": {"listChanged": true}})
     );
     assert_eq!(
-        offered(&asks(&config, None, true)),
+        offered(&responder(&config, None, true)),
         json!({"sampling": {"tools": {}}, "roots": {"listChanged": true}})
     );
 }
 
 #[tokio::test]
-async fn the_person_knows_who_asks_and_answers_what_fits() {
-    let person = Person::who_says([
+async fn an_elicitation_names_the_server_and_is_repeated_after_an_invalid_answer() {
+    let user = User::with_answers([
         accept(json!({"age": 1})),
         accept(json!({"name": "Ada", "age": "old"})),
         accept(json!({"name": "Ada", "pin": 7})),
     ]);
-    let asks = asks(&config(), Some(person.clone()), false);
-    let answer = asks.elicit(form(), &somewhere()).await.unwrap();
+    let responder = responder(&config(), Some(user.clone()), false);
+    let answer = responder.elicit(form(), &unattributed()).await.unwrap();
     assert_eq!(
         answer,
         json!({"action": "accept", "content": {"age": 36, "name": "Ada"}})
     );
-    let asked = person.asked();
+    let asked = user.asked();
     assert_eq!(asked.len(), 3);
-    assert!(asked.iter().all(|question| question.server == "crm"));
+    assert!(asked.iter().all(|elicitation| elicitation.server == "crm"));
     assert_eq!(asked[0].message, "Who? ([redacted])");
-    assert!(asked.iter().all(|question| question.call.is_none()));
-    for (question, why) in [(&asked[1], "\"name\""), (&asked[2], "age: ")] {
-        let (before, after) = question.message.split_once("\n\n").unwrap();
+    assert!(asked.iter().all(|elicitation| elicitation.call.is_none()));
+    for (elicitation, why) in [(&asked[1], "\"name\""), (&asked[2], "age: ")] {
+        let (before, after) = elicitation.message.split_once("\n\n").unwrap();
         assert_eq!(before, asked[0].message);
         assert!(after.contains(why), "{after}");
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_never_fits_is_none() {
+async fn three_invalid_answers_cancel_the_elicitation() {
     let wrong = || accept(json!({"name": 1}));
-    let person = Person::who_says([wrong(), wrong(), wrong(), wrong()]);
-    let asks = asks(&config(), Some(person.clone()), false);
+    let user = User::with_answers([wrong(), wrong(), wrong(), wrong()]);
+    let responder = responder(&config(), Some(user.clone()), false);
     assert_eq!(
-        asks.elicit(form(), &somewhere()).await.unwrap(),
+        responder.elicit(form(), &unattributed()).await.unwrap(),
         json!({"action": "cancel"})
     );
-    assert_eq!(person.asked().len(), 3);
+    assert_eq!(user.asked().len(), 3);
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_as_it_is() {
-    let person = Person::who_says([ElicitationAnswer::Decline, ElicitationAnswer::Cancel]);
-    let asks_one = asks(&config(), Some(person), false);
+async fn declining_and_cancelling_are_distinguished() {
+    let user = User::with_answers([ElicitationAnswer::Decline, ElicitationAnswer::Cancel]);
+    let with_user = responder(&config(), Some(user), false);
     assert_eq!(
-        asks_one.elicit(form(), &somewhere()).await.unwrap(),
+        with_user.elicit(form(), &unattributed()).await.unwrap(),
         json!({"action": "decline"})
     );
     assert_eq!(
-        asks_one.elicit(form(), &somewhere()).await.unwrap(),
+        with_user.elicit(form(), &unattributed()).await.unwrap(),
         json!({"action": "cancel"})
     );
-    let nobody = asks(&config(), None, false);
+    let without_user = responder(&config(), None, false);
     assert_eq!(
-        nobody.elicit(form(), &somewhere()).await.unwrap(),
+        without_user.elicit(form(), &unattributed()).await.unwrap(),
         json!({"action": "decline"})
     );
 }
 
 #[tokio::test]
-async fn a_question_that_cannot_be_put_is_an_error_and_nobody_is_asked() {
-    let person = Person::who_says([]);
-    let asks = asks(&config(), Some(person.clone()), false);
-    for question in [
+async fn an_invalid_elicitation_is_an_error() {
+    let user = User::with_answers([]);
+    let responder = responder(&config(), Some(user.clone()), false);
+    for elicitation in [
         json!({"message": "?"}),
         json!({"message": "?", "requestedSchema": {"properties": {"a": {"type": "object"}}}}),
         json!({"mode": "url", "message": "?", "url": "file:///etc/passwd"}),
         json!({"mode": "telepathy", "message": "?"}),
         json!("?"),
     ] {
-        let error = asks
-            .elicit(question.clone(), &somewhere())
+        let error = responder
+            .elicit(elicitation.clone(), &unattributed())
             .await
             .unwrap_err();
-        assert_eq!(error.code, ErrorCode::INVALID_PARAMS, "{question}");
+        assert_eq!(error.code, ErrorCode::INVALID_PARAMS, "{elicitation}");
     }
-    assert!(person.asked().is_empty());
+    assert!(user.asked().is_empty());
 }
 
 #[tokio::test]
-async fn one_question_at_a_time_is_put_and_a_flood_is_not() {
-    let person = Person::who_says([]);
-    let asks = asks(&config(), Some(person.clone()), false);
-    let place = somewhere();
+async fn unattributed_elicitations_are_shown_one_at_a_time_up_to_a_limit() {
+    let user = User::with_answers([]);
+    let responder = responder(&config(), Some(user.clone()), false);
+    let context = unattributed();
     let mut long = form();
     long["message"] = "ä".repeat(5000).into();
-    let mut questions: Vec<_> = (0..MOST_QUESTIONS)
-        .map(|_| Box::pin(asks.elicit(long.clone(), &place)))
+    let mut elicitations: Vec<_> = (0..MAX_UNATTRIBUTED)
+        .map(|_| Box::pin(responder.elicit(long.clone(), &context)))
         .collect();
-    for question in &mut questions {
-        assert!(question.now_or_never().is_none());
+    for elicitation in &mut elicitations {
+        assert!(elicitation.now_or_never().is_none());
     }
-    assert_eq!(asks.asking().borrow().len(), MOST_QUESTIONS);
-    assert_eq!(person.asked().len(), 1);
-    assert_eq!(person.asked()[0].message.chars().count(), 2001);
-    let too_many = asks.elicit(form(), &somewhere()).await.unwrap();
+    assert_eq!(responder.pending.borrow().len(), MAX_UNATTRIBUTED);
+    assert_eq!(user.asked().len(), 1);
+    assert_eq!(user.asked()[0].message.chars().count(), 2001);
+    let too_many = responder.elicit(form(), &unattributed()).await.unwrap();
     assert_eq!(too_many, json!({"action": "cancel"}));
-    // The next one is put when the first is withdrawn.
-    drop(questions.remove(0));
-    assert!((&mut questions[0]).now_or_never().is_none());
-    assert_eq!(person.asked().len(), 2);
+    // The next one is shown when the first is withdrawn.
+    drop(elicitations.remove(0));
+    assert!((&mut elicitations[0]).now_or_never().is_none());
+    assert_eq!(user.asked().len(), 2);
 
-    let requests: serde_json::Map<String, Value> = (0..=MOST_QUESTIONS)
+    let requests: serde_json::Map<String, Value> = (0..=MAX_UNATTRIBUTED)
         .map(|n| {
             (
                 n.to_string(),
@@ -265,73 +264,71 @@ async fn one_question_at_a_time_is_put_and_a_flood_is_not() {
             )
         })
         .collect();
-    let wants = json!({"resultType": "input_required", "inputRequests": requests});
-    let error = asks
-        .answer_json(&wants, &within("run/1/a"))
+    let required = json!({"resultType": "input_required", "inputRequests": requests});
+    let error = responder
+        .collect_input(&required, &of_call("run/1/a"))
         .await
         .unwrap()
         .unwrap_err();
     assert!(
-        error.message.contains("17 things at once"),
+        error.message.contains("requested 17 inputs"),
         "{}",
         error.message
     );
-    let typed: InputRequiredResult = serde_json::from_value(wants).unwrap();
-    assert_eq!(asks.answer(typed, &somewhere()).await.unwrap_err(), error);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_does_not_answer_has_gone_away() {
-    let asks = asks(&config(), Some(Person::who_says([])), false);
+async fn an_elicitation_times_out() {
+    let responder = responder(&config(), Some(User::with_answers([])), false);
     let begun = Instant::now();
     assert_eq!(
-        asks.elicit(form(), &somewhere()).await.unwrap(),
+        responder.elicit(form(), &unattributed()).await.unwrap(),
         json!({"action": "cancel"})
     );
-    assert_eq!(begun.elapsed(), Answering::default().patience);
-    assert_eq!(asks.asking().borrow().len(), 0);
+    assert_eq!(begun.elapsed(), ClientHandlers::default().answer_timeout);
+    assert_eq!(responder.pending.borrow().len(), 0);
 }
 
 #[tokio::test]
-async fn an_open_question_is_counted_until_it_is_answered_or_withdrawn() {
-    let asks = asks(&config(), Some(Person::who_says([])), false);
-    let (open, place) = (asks.asking(), somewhere());
-    let mut question = Box::pin(asks.elicit(form(), &place));
-    assert!((&mut question).now_or_never().is_none());
-    assert_eq!(open.borrow().len(), 1);
-    drop(question);
-    assert_eq!(open.borrow().len(), 0);
+async fn an_elicitation_is_pending_until_it_is_withdrawn() {
+    let responder = responder(&config(), Some(User::with_answers([])), false);
+    let (pending, context) = (responder.pending.subscribe(), unattributed());
+    let mut elicitation = Box::pin(responder.elicit(form(), &context));
+    assert!((&mut elicitation).now_or_never().is_none());
+    assert_eq!(pending.borrow().len(), 1);
+    drop(elicitation);
+    assert_eq!(pending.borrow().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_needs_a_visit_waits_for_the_server_to_be_done_with_it() {
-    let person = Person::who_says([accept(json!({})), accept(json!({}))]);
-    let asks = asks(&config(), Some(person.clone()), false);
-    let mut visited = Visited::default();
+async fn a_url_elicitation_waits_for_its_completion() {
+    let user = User::with_answers([accept(json!({})), accept(json!({}))]);
+    let responder = responder(&config(), Some(user.clone()), false);
+    let mut visited = VisitedUrls::default();
     let begun = Instant::now();
-    let place = somewhere();
-    let mut visit = Box::pin(asks.visit(visit_first(&["a", "b"]), &mut visited, &place));
+    let context = unattributed();
+    let mut visit =
+        Box::pin(responder.visit_urls(url_elicitations(&["a", "b"]), &mut visited, &context));
     assert!((&mut visit).now_or_never().is_none());
     assert_eq!(
-        person.asked()[0].form,
+        user.asked()[0].form,
         ElicitationForm::Url {
             url: "https://h/a".to_owned(),
             id: "a".to_owned()
         }
     );
-    asks.done_with("b");
-    asks.done_with("unknown");
+    responder.complete_url_elicitation("b");
+    responder.complete_url_elicitation("unknown");
     assert!((&mut visit).now_or_never().is_none());
-    asks.done_with("a");
+    responder.complete_url_elicitation("a");
     visit.await.unwrap();
     assert_eq!(begun.elapsed(), Duration::ZERO);
-    // The server has forgotten it, or means something else by it: it is waited for, and nobody is asked
-    // again. In the end that is given up.
+    // Further errors with the same URL wait again without a new elicitation, up to a limit.
     let mut waits = Vec::new();
     let error = loop {
         let begun = Instant::now();
-        match asks
-            .visit(visit_first(&["a"]), &mut visited, &somewhere())
+        match responder
+            .visit_urls(url_elicitations(&["a"]), &mut visited, &unattributed())
             .await
         {
             Ok(()) => waits.push(begun.elapsed().as_secs()),
@@ -339,35 +336,39 @@ async fn a_call_that_needs_a_visit_waits_for_the_server_to_be_done_with_it() {
         }
     };
     assert_eq!(waits, [10, 20, 40, 60, 60, 60, 60]);
-    assert_eq!(person.asked().len(), 2);
+    assert_eq!(user.asked().len(), 2);
     assert_eq!(error.code, ErrorCode(-32042));
     assert!(
-        error.message.starts_with("log in first (the person agreed"),
+        error.message.starts_with("log in first (the user agreed"),
         "{}",
         error.message
     );
 }
 
 #[tokio::test]
-async fn a_visit_that_is_declined_ends_the_call() {
-    let declines = Person::who_says([ElicitationAnswer::Decline]);
-    for (person, why) in [
-        (Some(declines), "log in first (the person declined)"),
-        (None, "log in first (nobody is there to be asked)"),
+async fn a_declined_url_elicitation_fails_the_call() {
+    let declines = User::with_answers([ElicitationAnswer::Decline]);
+    for (user, why) in [
+        (Some(declines), "log in first (the user declined)"),
+        (None, "log in first (no user is present to open it)"),
     ] {
-        let asks = asks(&config(), person, false);
-        let error = asks
-            .visit(visit_first(&["a"]), &mut Visited::default(), &somewhere())
+        let responder = responder(&config(), user, false);
+        let error = responder
+            .visit_urls(
+                url_elicitations(&["a"]),
+                &mut VisitedUrls::default(),
+                &unattributed(),
+            )
             .await
             .unwrap_err();
         assert_eq!(error.message, why);
     }
     let other = ErrorData::new(ErrorCode(-32042), "x", None);
-    assert!(Visits::of(&ServiceError::McpError(other)).is_none());
+    assert!(UrlElicitations::from_error(&ServiceError::McpError(other)).is_none());
 }
 
 #[tokio::test]
-async fn a_model_is_asked_within_limits() {
+async fn sampling_is_limited() {
     let ask = |text: &str| -> CreateMessageRequestParams {
         serde_json::from_value(json!({
             "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
@@ -376,8 +377,8 @@ async fn a_model_is_asked_within_limits() {
         .unwrap()
     };
     let mut config = config();
-    let unasked = asks(&config, None, true)
-        .sample(ask("?"), &somewhere())
+    let unasked = responder(&config, None, true)
+        .sample(ask("?"), &unattributed())
         .await
         .unwrap_err();
     assert_eq!(unasked.code, ErrorCode::METHOD_NOT_FOUND);
@@ -385,32 +386,38 @@ async fn a_model_is_asked_within_limits() {
         calls: 2,
         max_tokens: 5,
     });
-    let asks = asks(&config, None, true);
-    let answer = asks.sample(ask("hello"), &somewhere()).await.unwrap();
+    let responder = responder(&config, None, true);
+    let answer = responder
+        .sample(ask("hello"), &unattributed())
+        .await
+        .unwrap();
     let answer = serde_json::to_value(answer).unwrap();
     assert_eq!(answer["content"]["text"], "hello to crm");
-    let forbidden = asks
-        .sample(ask("forbidden"), &somewhere())
+    let forbidden = responder
+        .sample(ask("forbidden"), &unattributed())
         .await
         .unwrap_err();
     assert_eq!(
         (forbidden.code, forbidden.message.as_ref()),
         (ErrorCode(-1), "not this")
     );
-    let exhausted = asks.sample(ask("hello"), &somewhere()).await.unwrap_err();
+    let exhausted = responder
+        .sample(ask("hello"), &unattributed())
+        .await
+        .unwrap_err();
     assert_eq!(exhausted.code, ErrorCode(-1));
     assert!(
-        exhausted.message.contains("all 2 answers"),
+        exhausted.message.contains("all 2 allowed model answers"),
         "{}",
         exhausted.message
     );
 }
 
 #[tokio::test]
-async fn what_the_protocols_types_cannot_read_is_answered_all_the_same() {
-    let person = Person::who_says([accept(json!({"name": "Ada"}))]);
-    let asks = asks(&config(), Some(person.clone()), false);
-    let wants = json!({
+async fn input_of_unknown_kinds_is_collected() {
+    let user = User::with_answers([accept(json!({"name": "Ada"}))]);
+    let responder = responder(&config(), Some(user.clone()), false);
+    let required = json!({
         "resultType": "input_required",
         "requestState": "s-1",
         "inputRequests": {
@@ -421,52 +428,51 @@ async fn what_the_protocols_types_cannot_read_is_answered_all_the_same() {
             "where": {"method": "roots/list"},
         },
     });
-    let known = asks
-        .answer_json(&wants, &within("run/1/a"))
+    let input = responder
+        .collect_input(&required, &of_call("run/1/a"))
         .await
         .unwrap()
         .unwrap();
-    let mut params = CallToolRequestParams::new("t");
-    known.put_into(&mut params).await;
-    assert_eq!(params.request_state.as_deref(), Some("s-1"));
+    assert_eq!(input.state.as_deref(), Some("s-1"));
     assert_eq!(
-        serde_json::to_value(params.input_responses).unwrap(),
+        serde_json::to_value(input.responses).unwrap(),
         json!({
             "who": {"action": "accept", "content": {"name": "Ada"}},
             "where": {"roots": []},
         })
     );
-    assert_eq!(person.asked()[0].call.as_deref(), Some("run/1/a"));
+    assert_eq!(user.asked()[0].call.as_deref(), Some("run/1/a"));
     let unknown = json!({
         "resultType": "input_required", "inputRequests": {"x": {"method": "mind/read"}},
     });
-    let error = asks
-        .answer_json(&unknown, &somewhere())
+    let error = responder
+        .collect_input(&unknown, &unattributed())
         .await
         .unwrap()
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::METHOD_NOT_FOUND);
     assert!(
-        asks.answer_json(&json!({"content": []}), &somewhere())
+        responder
+            .collect_input(&json!({"content": []}), &unattributed())
             .await
             .is_none()
     );
 }
 
 #[test]
-fn roots_of_the_host_yield_to_those_of_a_server() {
+fn roots_of_a_server_replace_those_of_the_host() {
     let root = |path: &str| Root::folder(std::path::Path::new(path)).unwrap();
-    let answering = Answering {
+    let handlers = ClientHandlers {
         roots: Some(vec![root("/srv/a b")]),
-        ..Answering::default()
+        ..ClientHandlers::default()
     };
-    let listed = |asks: &Asks| serde_json::to_value(asks.list_roots().unwrap()).unwrap();
-    let of_host = Asks::new(&config(), &answering);
+    let listed = |it: &RequestResponder| serde_json::to_value(it.list_roots().unwrap()).unwrap();
+    let of_host = RequestResponder::new(&config(), &handlers);
     assert_eq!(
         listed(&of_host),
         json!({"roots": [{"uri": "file:///srv/a%20b", "name": "a b"}]})
     );
-    // Nothing was said to it yet.
+    // Roots were not offered yet.
     assert!(!of_host.set_roots(&[root("/srv/b")]));
     of_host.capabilities();
     assert!(!of_host.set_roots(&[root("/srv/b")]));
@@ -474,12 +480,12 @@ fn roots_of_the_host_yield_to_those_of_a_server() {
     assert_eq!(listed(&of_host)["roots"][0]["name"], "c");
     let mut config = config();
     config.roots = Some(vec![root("/own")]);
-    let own = Asks::new(&config, &answering);
+    let own = RequestResponder::new(&config, &handlers);
     own.capabilities();
     assert!(!own.set_roots(&[root("/srv/c")]));
     assert_eq!(listed(&own)["roots"][0]["name"], "own");
     assert!(
-        Asks::new(&super::tests::config(), &Answering::default())
+        RequestResponder::new(&super::tests::config(), &ClientHandlers::default())
             .list_roots()
             .is_err()
     );

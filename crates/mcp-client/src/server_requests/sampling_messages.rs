@@ -1,7 +1,7 @@
-//! Sampling in both directions: a server's conversation as a request to a model, and the model's answer
-//! as the server wants it (2025-11-25, "Sampling"; tools since that version).
+//! Conversion of sampling: the conversation of a server to a model request, and the model's answer
+//! to the result (2025-11-25, "Sampling"; tools since that version).
 
-#![allow(deprecated, reason = "servers of both eras still ask for samples")]
+#![allow(deprecated, reason = "servers of every version use sampling")]
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,26 +16,26 @@ use switchboard_domain::{
 
 use crate::tools::convert;
 
-/// The protocol's words for why an answer ended; it takes any other too.
+/// Stop reasons of the protocol, which allows others too.
 const END_TURN: &str = CreateMessageResult::STOP_REASON_END_TURN;
 const MAX_TOKENS: &str = CreateMessageResult::STOP_REASON_END_MAX_TOKEN;
 const TOOL_USE: &str = CreateMessageResult::STOP_REASON_TOOL_USE;
 
-/// What `server` wants an answer to, of `most_tokens` at most. Fails with what breaks the rules of a
-/// conversation. `includeContext` is not heeded: what others said to the model is not the server's.
+/// Converts the request of a server. Returns an error for an invalid conversation. Ignores
+/// `includeContext`, because a server must not read other conversations.
 pub(crate) fn request(
     server: &str,
     params: CreateMessageRequestParams,
-    most_tokens: u32,
+    max_tokens: u32,
 ) -> Result<SampleRequest, String> {
     params.validate()?;
     let mut tool_names = HashMap::new();
     let system = params.system_prompt.map(Message::system);
-    let said = params
+    let messages = params
         .messages
         .into_iter()
         .map(|message| self::message(message, &mut tool_names));
-    let mut request = ChatRequest::new(system.into_iter().chain(said));
+    let mut request = ChatRequest::new(system.into_iter().chain(messages));
     request.tools = params
         .tools
         .unwrap_or_default()
@@ -48,14 +48,14 @@ pub(crate) fn request(
         _ => ToolChoice::Auto,
     };
     request.sampling = Sampling {
-        // By way of text: 0.7 is to stay 0.7.
+        // Through text, so that 0.7 stays 0.7.
         temperature: params
             .temperature
             .and_then(|temperature| temperature.to_string().parse().ok()),
         stop: params.stop_sequences.unwrap_or_default(),
         ..Sampling::default()
     };
-    request.max_output_tokens = Some(params.max_tokens.min(most_tokens));
+    request.max_output_tokens = Some(params.max_tokens.min(max_tokens));
     let preferences = params.model_preferences.unwrap_or_default();
     let hints = preferences.hints.unwrap_or_default();
     Ok(SampleRequest {
@@ -65,7 +65,7 @@ pub(crate) fn request(
     })
 }
 
-/// The protocol has results of tools in messages of the user, which hold nothing else.
+/// Converts a message. The protocol puts tool results into messages of the user.
 fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -> Message {
     let mut role = match message.role {
         McpRole::User => Role::User,
@@ -77,10 +77,10 @@ fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -
             Block::Text(text) => Part::text(text.text),
             Block::Image(image) => Part::Image(Media::base64(image.mime_type, image.data)),
             Block::Audio(audio) => Part::Audio(Media::base64(audio.mime_type, audio.data)),
-            Block::ToolUse(used) => {
-                tool_names.insert(used.id.clone(), used.name.clone());
-                let input = ToolInput::from(used.input);
-                Part::ToolUse(ToolUse::new(used.id, used.name, input))
+            Block::ToolUse(tool_use) => {
+                tool_names.insert(tool_use.id.clone(), tool_use.name.clone());
+                let input = ToolInput::from(tool_use.input);
+                Part::ToolUse(ToolUse::new(tool_use.id, tool_use.name, input))
             }
             Block::ToolResult(result) => {
                 role = Role::Tool;
@@ -95,14 +95,14 @@ fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -
                     is_error: result.is_error.unwrap_or_default(),
                 })
             }
-            // The protocol's types may grow.
+            // Blocks of later versions.
             other => Part::text(serde_json::to_string(&other).unwrap_or_default()),
         });
     }
     Message::new(role, parts)
 }
 
-/// A tool of the server's conversation, which the server itself runs: no alias, no origin.
+/// Converts a tool of the conversation. The server runs it, so its name is not changed.
 fn tool(listed: Tool) -> ToolDefinition {
     let name = listed.name.to_string();
     ToolDefinition {
@@ -112,7 +112,7 @@ fn tool(listed: Tool) -> ToolDefinition {
     }
 }
 
-/// A model's answer. Fails with why there is none to give.
+/// Converts the answer of a model. Returns an error if there is no usable answer.
 pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, String> {
     let mut blocks = Vec::new();
     for part in response.message.parts {
@@ -126,18 +126,18 @@ pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, Stri
                 Some((kind, data)) => Block::Audio(AudioContent::new(data, kind)),
                 None => continue,
             },
-            Part::ToolUse(used) => match used.input {
+            Part::ToolUse(tool_use) => match tool_use.input {
                 ToolInput::Object(input) => {
-                    Block::tool_use(used.id, used.name, input.into_object())
+                    Block::tool_use(tool_use.id, tool_use.name, input.into_object())
                 }
                 ToolInput::Malformed { reason, .. } => {
                     return Err(format!(
-                        "the model's call of `{}` cannot be used: {reason}",
-                        used.name
+                        "the model's call of `{}` is not valid: {reason}",
+                        tool_use.name
                     ));
                 }
             },
-            // What it thought, and what its provider needs back, is not for the server.
+            // Reasoning and provider state are not for the server.
             _ => continue,
         });
     }
@@ -149,7 +149,7 @@ pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, Stri
     }
     .to_owned();
     let message = match <[Block; 1]>::try_from(blocks) {
-        // Servers of before 2025-11-25 take a single piece only.
+        // Servers before 2025-11-25 accept only a single block.
         Ok([block]) => SamplingMessage::new(McpRole::Assistant, block),
         Err(blocks) if blocks.is_empty() => match response.finish {
             FinishReason::Stop | FinishReason::Length => SamplingMessage::assistant_text(""),
@@ -161,7 +161,7 @@ pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, Stri
     Ok(CreateMessageResult::new(message, model).with_stop_reason(reason))
 }
 
-/// The media type and the bytes; an address is of no use to the server.
+/// Returns the media type and the data. A URL has no data.
 fn base64(media: Media) -> Option<(String, String)> {
     match media.source {
         MediaSource::Base64(data) => Some((media.media_type, data)),

@@ -131,7 +131,7 @@ fn no_answer_is_an_error() {
     let broken = Part::ToolUse(ToolUse::new("u1", "look", ToolInput::parse("[")));
     let broken = result(answered(FinishReason::ToolUse, [broken])).unwrap_err();
     assert!(
-        broken.starts_with("the model's call of `look` cannot be used"),
+        broken.starts_with("the model's call of `look` is not valid"),
         "{broken}"
     );
 }

@@ -1,4 +1,5 @@
-//! From MCP's words to ours. Strict about what cannot be done without, lenient about the rest.
+//! Conversion of tools and results from MCP to the domain. A tool needs a name and an input schema;
+//! other invalid parts are dropped.
 
 use std::sync::Arc;
 
@@ -11,31 +12,28 @@ use switchboard_domain::{
     Media, ToolAnnotations, ToolContent, ToolDefinition, ToolOrigin, ToolOutput,
 };
 
-use crate::{features::apps::Audience, tools::names::alias};
+use crate::tools::{names::catalog_name, visibility::Visibility};
 
-/// A tool as its server lists it, and whom it is for.
-pub(crate) struct Listed {
+/// A listed tool and its visibility.
+pub(crate) struct ListedTool {
     pub(crate) tool: ToolDefinition,
-    pub(crate) audience: Audience,
+    pub(crate) visibility: Visibility,
 }
 
-/// A tool as rmcp read it.
-pub(crate) fn tool(server: &str, tool: Tool) -> Listed {
-    let audience = match &tool.meta {
-        Some(meta) => Audience::of(&meta.0),
-        None => Audience::EVERYBODY,
-    };
-    Listed {
+fn listed_tool(server: &str, tool: Tool) -> ListedTool {
+    let meta = tool.meta.as_ref().map(|meta| &meta.0);
+    ListedTool {
+        visibility: Visibility::from_meta(meta),
         tool: definition(server, tool),
-        audience,
     }
 }
 
+/// Converts a tool that rmcp parsed.
 pub(crate) fn definition(server: &str, tool: Tool) -> ToolDefinition {
     let annotations = tool.annotations.unwrap_or_default();
     let schema = |schema: Arc<Map<String, Value>>| Value::Object(Arc::unwrap_or_clone(schema));
     ToolDefinition {
-        name: alias(server, &tool.name),
+        name: catalog_name(server, &tool.name),
         title: tool.title.or_else(|| annotations.title.clone()),
         description: tool.description.unwrap_or_default().into_owned(),
         input_schema: schema(tool.input_schema),
@@ -45,20 +43,20 @@ pub(crate) fn definition(server: &str, tool: Tool) -> ToolDefinition {
             server: server.to_owned(),
             tool: tool.name.into_owned(),
         }),
-        // What is configured, not what a server says: whoever makes the list knows.
+        // Set from the configuration later.
         sequential: false,
     }
 }
 
-/// A tool that came in a list which rmcp could not read as a whole. Without a name or an object as
-/// input schema it cannot be called; anything else that is wrong with it is left out.
-pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<Listed, String> {
+/// Converts a listed tool. Returns an error for a tool without a name or without an object as its
+/// input schema. Drops other invalid parts.
+pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool, String> {
     if let Ok(tool) = Tool::deserialize(listed) {
-        return Ok(self::tool(server, tool));
+        return Ok(listed_tool(server, tool));
     }
     let text = |key: &str| listed.get(key).and_then(Value::as_str).map(str::to_owned);
     let Some(name) = text("name").filter(|name| !name.is_empty()) else {
-        return Err("one tool has no name".to_owned());
+        return Err("a tool has no name".to_owned());
     };
     let Some(input_schema @ Value::Object(_)) = listed.get("inputSchema") else {
         return Err(format!(
@@ -72,9 +70,9 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<Listed, Str
             .and_then(Value::as_bool)
     };
     let meta = listed.get("_meta").and_then(Value::as_object);
-    let audience = meta.map_or(Audience::EVERYBODY, Audience::of);
+    let visibility = Visibility::from_meta(meta);
     let tool = ToolDefinition {
-        name: alias(server, &name),
+        name: catalog_name(server, &name),
         title: text("title"),
         description: text("description").unwrap_or_default(),
         input_schema: input_schema.clone(),
@@ -92,10 +90,10 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<Listed, Str
             server: server.to_owned(),
             tool: name,
         }),
-        // What is configured, not what a server says: whoever makes the list knows.
+        // Set from the configuration later.
         sequential: false,
     };
-    Ok(Listed { tool, audience })
+    Ok(ListedTool { tool, visibility })
 }
 
 fn annotations(hints: &McpAnnotations) -> ToolAnnotations {
@@ -107,7 +105,7 @@ fn annotations(hints: &McpAnnotations) -> ToolAnnotations {
     }
 }
 
-/// A result as rmcp read it.
+/// Converts a result that rmcp parsed.
 pub(crate) fn output(result: CallToolResult) -> ToolOutput {
     ToolOutput {
         content: result.content.into_iter().map(content).collect(),
@@ -116,7 +114,7 @@ pub(crate) fn output(result: CallToolResult) -> ToolOutput {
     }
 }
 
-/// A result that rmcp could not read as one, mostly for one piece of a kind that it does not know.
+/// Converts a result that rmcp could not parse, for example because of an unknown kind of content.
 pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
     let known = ["content", "structuredContent", "isError"];
     let Some(fields) = result
@@ -129,10 +127,10 @@ pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
         };
     };
     let content = match fields.remove("content") {
-        Some(Value::Array(pieces)) => pieces.into_iter().map(content_from_json).collect(),
+        Some(Value::Array(blocks)) => blocks.into_iter().map(content_from_json).collect(),
         Some(Value::String(text)) => vec![ToolContent::Text { text }],
         None | Some(Value::Null) => Vec::new(),
-        Some(piece) => vec![content_from_json(piece)],
+        Some(block) => vec![content_from_json(block)],
     };
     ToolOutput {
         content,
@@ -141,10 +139,11 @@ pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
     }
 }
 
-pub(crate) fn content_from_json(piece: Value) -> ToolContent {
-    match ContentBlock::deserialize(&piece) {
+/// Converts a content block. An unknown block is kept as JSON.
+pub(crate) fn content_from_json(block: Value) -> ToolContent {
+    match ContentBlock::deserialize(&block) {
         Ok(block) => content(block),
-        Err(_) => ToolContent::Unknown { value: piece },
+        Err(_) => ToolContent::Unknown { value: block },
     }
 }
 
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_kept_as_it_came() {
+    fn unknown_content_is_kept_as_json() {
         let hologram = json!({"type": "hologram", "beams": 3});
         let result = json!({"content": [{"type": "text", "text": "one"}, hologram]});
         assert_eq!(
@@ -246,15 +245,15 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_needs_a_name_and_a_schema_and_loses_only_what_is_wrong() {
+    fn a_tool_needs_a_name_and_a_schema_and_other_invalid_parts_are_dropped() {
         for (listed, expected) in [
-            (json!({"inputSchema": {}}), "one tool has no name"),
+            (json!({"inputSchema": {}}), "a tool has no name"),
             (
                 json!({"name": "t", "inputSchema": null}),
                 "tool `t` has no JSON object",
             ),
             (json!({"name": "t"}), "tool `t` has no JSON object"),
-            (json!(7), "one tool has no name"),
+            (json!(7), "a tool has no name"),
         ] {
             let error = tool_from_json("s", &listed).err().unwrap();
             assert!(error.starts_with(expected), "{error}");

@@ -1,61 +1,60 @@
-//! The names by which models call tools.
+//! The names of tools in the catalog, by which models call them.
 //!
-//! A name depends on nothing but the server's name and the tool's own, so it is the same in every
-//! run and in whatever order servers come up. It is `server__tool` where that is valid and can be
-//! taken apart in one way only; otherwise it is a readable form of it with a hash of the pair.
+//! A name depends only on the names of the server and the tool, so it is the same in every run. It
+//! is `server__tool` if that is valid and unambiguous, else a readable form with a hash of the
+//! pair.
 
 use sha2::{Digest, Sha256};
 
-/// The longest name that every provider takes.
-const MAX: usize = 64;
+/// Maximum length in bytes that every provider accepts.
+const MAX_LEN: usize = 64;
 const SEPARATOR: &str = "__";
-/// Hexadecimal digits of the hash; with the underscore before them the suffix of a changed name.
-const HASH: usize = 8;
-/// What the server's part keeps of a name that is too long, so that the tool's part stays readable.
-const LONG_SERVER: usize = 20;
+/// Number of hexadecimal digits of the hash.
+const HASH_LEN: usize = 8;
+/// Maximum length in bytes of the server's part in a name that is cut.
+const MAX_SERVER_LEN: usize = 20;
 
-/// The model-facing name of a tool, `[A-Za-z0-9_-]{1,64}`.
-pub(crate) fn alias(server: &str, tool: &str) -> String {
+/// Returns the name of a tool in the catalog, `[A-Za-z0-9_-]{1,64}`.
+pub(crate) fn catalog_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}{SEPARATOR}{tool}");
     if is_plain(server, tool, &plain) {
         return plain;
     }
-    let room = MAX - HASH - 1;
+    let room = MAX_LEN - HASH_LEN - 1;
     let mut server_part = sanitized(server);
     let mut tool_part = sanitized(tool);
     if server_part.len() + SEPARATOR.len() + tool_part.len() > room {
-        server_part.truncate(LONG_SERVER);
+        server_part.truncate(MAX_SERVER_LEN);
         tool_part.truncate(room - SEPARATOR.len() - server_part.len());
     }
     format!("{server_part}{SEPARATOR}{tool_part}_{}", hash(server, tool))
 }
 
-/// Whether `name` could be a tool of `server`, for telling a tool of a dead server from one that
-/// never was.
+/// Returns whether `name` may be the name of a tool of `server`. It distinguishes a tool of an
+/// unavailable server from an unknown tool.
 pub(crate) fn may_belong_to(name: &str, server: &str) -> bool {
     let part = sanitized(server);
     let begins = |part: &str| {
         name.strip_prefix(part)
             .is_some_and(|rest| rest.starts_with(SEPARATOR))
     };
-    begins(&part) || begins(&part[..part.len().min(LONG_SERVER)])
+    begins(&part) || begins(&part[..part.len().min(MAX_SERVER_LEN)])
 }
 
-/// The first `__` of a plain name is where the server ends, so two pairs never share one. Names that
-/// end like a hashed one are hashed too, so that nobody can choose a tool name to take another's
-/// place.
+/// Returns whether the plain name is unambiguous: the server's part ends at its first `__`. A name
+/// that ends like a hashed name is hashed too, so that a tool cannot take the name of another.
 fn is_plain(server: &str, tool: &str, plain: &str) -> bool {
     !server.is_empty()
         && !tool.is_empty()
-        && plain.len() <= MAX
+        && plain.len() <= MAX_LEN
         && plain.bytes().all(is_valid)
         && !server.contains(SEPARATOR)
         && !server.ends_with('_')
-        && !ends_like_a_hash(plain)
+        && !ends_with_hash(plain)
 }
 
-fn ends_like_a_hash(name: &str) -> bool {
-    let digits = name.len().saturating_sub(HASH);
+fn ends_with_hash(name: &str) -> bool {
+    let digits = name.len().saturating_sub(HASH_LEN);
     name.is_char_boundary(digits)
         && name[..digits].ends_with('_')
         && name[digits..]
@@ -67,7 +66,7 @@ fn is_valid(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// ASCII only, so that it may be cut anywhere.
+/// Replaces invalid characters. The result is ASCII, so that it can be cut anywhere.
 fn sanitized(name: &str) -> String {
     name.chars()
         .map(|c| match u8::try_from(c) {
@@ -78,7 +77,7 @@ fn sanitized(name: &str) -> String {
 }
 
 fn hash(server: &str, tool: &str) -> String {
-    // With its length before it, no other pair has the same bytes.
+    // The length makes the bytes of every pair different.
     let length = u64::try_from(server.len()).unwrap_or(u64::MAX);
     let digest = Sha256::new()
         .chain_update(length.to_le_bytes())
@@ -88,7 +87,7 @@ fn hash(server: &str, tool: &str) -> String {
     digest
         .iter()
         .flat_map(|byte| [byte >> 4, byte & 15])
-        .take(HASH)
+        .take(HASH_LEN)
         .filter_map(|digit| char::from_digit(u32::from(digit), 16))
         .collect()
 }
@@ -99,31 +98,34 @@ mod tests {
 
     fn assert_valid(name: &str) {
         assert!(
-            !name.is_empty() && name.len() <= MAX && name.bytes().all(is_valid),
+            !name.is_empty() && name.len() <= MAX_LEN && name.bytes().all(is_valid),
             "{name}"
         );
     }
 
     #[test]
-    fn ordinary_names_stay_as_they_are() {
-        assert_eq!(alias("crm", "find-customer"), "crm__find-customer");
-        assert_eq!(alias("a", "b_c"), "a__b_c");
-        assert_eq!(alias("a_b", "c"), "a_b__c");
-        assert_eq!(alias("a", "_b__c"), "a___b__c");
+    fn plain_names_are_joined() {
+        assert_eq!(catalog_name("crm", "find-customer"), "crm__find-customer");
+        assert_eq!(catalog_name("a", "b_c"), "a__b_c");
+        assert_eq!(catalog_name("a_b", "c"), "a_b__c");
+        assert_eq!(catalog_name("a", "_b__c"), "a___b__c");
     }
 
     #[test]
-    fn names_are_the_same_in_every_version() {
-        // Saved runs hold these names: changing how they are made breaks resuming.
-        assert_eq!(alias("my.server", "do/it"), "my_server__do_it_4c752f7d");
+    fn names_are_stable() {
+        // Stored runs contain these names.
         assert_eq!(
-            alias("server", &"long".repeat(25)),
+            catalog_name("my.server", "do/it"),
+            "my_server__do_it_4c752f7d"
+        );
+        assert_eq!(
+            catalog_name("server", &"long".repeat(25)),
             "server__longlonglonglonglonglonglonglonglonglonglonglon_12a732ff"
         );
     }
 
     #[test]
-    fn pairs_that_read_alike_have_different_names() {
+    fn similar_pairs_have_different_names() {
         let long = "x".repeat(100);
         let longer = format!("{long}y");
         let pairs = [
@@ -156,9 +158,9 @@ mod tests {
         ];
         let mut names = std::collections::HashMap::new();
         for pair in pairs {
-            let name = alias(pair.0, pair.1);
+            let name = catalog_name(pair.0, pair.1);
             assert_valid(&name);
-            assert_eq!(alias(pair.0, pair.1), name);
+            assert_eq!(catalog_name(pair.0, pair.1), name);
             if let Some(other) = names.insert(name.clone(), pair) {
                 panic!("{pair:?} and {other:?} are both {name}");
             }
@@ -166,21 +168,21 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_cannot_be_named_to_take_the_place_of_another() {
-        let victim = alias("a.b", "c");
+    fn a_tool_cannot_take_the_name_of_another() {
+        let victim = catalog_name("a.b", "c");
         let (server, tool) = victim.split_once(SEPARATOR).unwrap();
-        let attacker = alias(server, tool);
+        let attacker = catalog_name(server, tool);
         assert_valid(&attacker);
         assert_ne!(attacker, victim);
     }
 
     #[test]
-    fn the_server_of_a_name_is_recognised() {
+    fn the_server_of_a_name_is_recognized() {
         for server in ["crm", "my.server", "ünï", &"s".repeat(80)] {
             assert!(
-                may_belong_to(&alias(server, "tool"), server),
+                may_belong_to(&catalog_name(server, "tool"), server),
                 "{server} {}",
-                alias(server, "tool")
+                catalog_name(server, "tool")
             );
         }
         assert!(!may_belong_to("crm2__tool", "crm"));

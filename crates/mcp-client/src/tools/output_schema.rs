@@ -1,28 +1,28 @@
-//! Whether a tool's structured result is what its `outputSchema` promised.
+//! Validation of structured results against the `outputSchema` of a tool.
 //!
-//! The specification (2025-06-18 and later, "Output Schema") has servers conform and clients validate.
-//! What does not conform is not handed on as data, for whoever reads data relies on its shape; but the
-//! tool ran, and what it said is not lost: it stays, or comes, as content, with a note.
+//! The specification (2025-06-18 and later, "Output Schema") requires servers to conform and
+//! clients to validate. An invalid structured result is removed, because its readers rely on the
+//! schema. It is kept as text content, with a note.
 
 use std::sync::{Arc, OnceLock};
 
 use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput, json_schema::SchemaValidator};
 
-/// Faults named in one note at most.
-const MOST_FAULTS: usize = 3;
-/// Bytes kept of one fault: a schema may hold long texts.
-const FAULT_BYTES: usize = 300;
+/// Maximum number of errors in a note.
+const MAX_ERRORS: usize = 3;
+/// Maximum size in bytes of one error. A schema may contain long texts.
+const MAX_ERROR: usize = 300;
 
-/// What a tool with an `outputSchema` promises. Compiled when first needed.
-pub(crate) struct Promise {
+/// The `outputSchema` of a tool. It is compiled when it is first needed.
+pub(crate) struct OutputSchema {
     tool: Arc<ToolDefinition>,
-    /// `None` for a schema that cannot be used: then nothing is promised.
+    /// `None` for an invalid schema, which is ignored.
     validator: OnceLock<Option<SchemaValidator>>,
 }
 
-impl Promise {
-    /// Nothing for a tool without the schema.
-    pub(crate) fn of(tool: &Arc<ToolDefinition>) -> Option<Self> {
+impl OutputSchema {
+    /// Returns `None` for a tool without an output schema.
+    pub(crate) fn new(tool: &Arc<ToolDefinition>) -> Option<Self> {
         tool.output_schema.as_ref()?;
         Some(Self {
             tool: tool.clone(),
@@ -30,9 +30,9 @@ impl Promise {
         })
     }
 
-    /// The output with its structured part only if that is as promised. A tool that says it failed has
-    /// promised nothing.
-    pub(crate) fn hold(&self, mut output: ToolOutput) -> ToolOutput {
+    /// Removes the structured part of the output if it does not match the schema. The schema does
+    /// not apply to an error.
+    pub(crate) fn check(&self, mut output: ToolOutput) -> ToolOutput {
         if output.is_error {
             return output;
         }
@@ -40,32 +40,32 @@ impl Promise {
             return output;
         };
         let errors = validator.errors(structured);
-        let listed = errors.iter().flatten().take(MOST_FAULTS + 1);
-        let mut faults: Vec<String> = listed
-            .map(|fault| {
-                let place = fault.instance_path().to_string();
-                // Without the value, which stands in the content.
-                let what = shortened(&fault.masked().to_string());
-                if place.is_empty() {
-                    what
+        let listed = errors.iter().flatten().take(MAX_ERRORS + 1);
+        let mut messages: Vec<String> = listed
+            .map(|error| {
+                let path = error.instance_path().to_string();
+                // Without the value, which the content contains.
+                let message = shortened(&error.masked().to_string());
+                if path.is_empty() {
+                    message
                 } else {
-                    format!("{place}: {what}")
+                    format!("{path}: {message}")
                 }
             })
             .chain(errors.as_ref().err().map(ToString::to_string))
             .collect();
-        if faults.is_empty() {
+        if messages.is_empty() {
             return output;
         }
-        if faults.len() > MOST_FAULTS {
-            faults.truncate(MOST_FAULTS);
-            faults.push("and more".to_owned());
+        if messages.len() > MAX_ERRORS {
+            messages.truncate(MAX_ERRORS);
+            messages.push("and more".to_owned());
         }
-        let faults = faults.join("; ");
+        let messages = messages.join("; ");
         tracing::warn!(
             tool = self.tool.name,
-            faults,
-            "a result breaks its outputSchema"
+            messages,
+            "a structured result does not match its outputSchema"
         );
         if output.content.is_empty() {
             output
@@ -73,8 +73,8 @@ impl Promise {
                 .push(ToolContent::text(structured.to_string()));
         }
         output.content.push(ToolContent::text(format!(
-            "[the structured form of this result is left out: it is not what the tool's outputSchema \
-             promises: {faults}]"
+            "[the structured result was removed because it does not match the tool's outputSchema: \
+             {messages}]"
         )));
         output.structured = None;
         output
@@ -86,11 +86,7 @@ impl Promise {
             SchemaValidator::compile(schema)
                 .map_err(|error| {
                     let error = shortened(&error.to_string());
-                    tracing::debug!(
-                        tool = self.tool.name,
-                        error,
-                        "its outputSchema is of no use"
-                    );
+                    tracing::debug!(tool = self.tool.name, error, "an outputSchema is not valid");
                 })
                 .ok()
         });
@@ -99,10 +95,10 @@ impl Promise {
 }
 
 fn shortened(text: &str) -> String {
-    if text.len() <= FAULT_BYTES {
+    if text.len() <= MAX_ERROR {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(FAULT_BYTES);
+    let end = text.floor_char_boundary(MAX_ERROR);
     format!("{}…", &text[..end])
 }
 
@@ -112,11 +108,11 @@ mod tests {
 
     use super::*;
 
-    fn held(schema: Value, output: &ToolOutput) -> ToolOutput {
+    fn checked(schema: Value, output: &ToolOutput) -> ToolOutput {
         let mut tool = ToolDefinition::new("t", "", json!({}));
         tool.output_schema = Some(schema);
-        let promise = Promise::of(&Arc::new(tool)).unwrap();
-        promise.hold(output.clone())
+        let schema = OutputSchema::new(&Arc::new(tool)).unwrap();
+        schema.check(output.clone())
     }
 
     fn output(structured: Value) -> ToolOutput {
@@ -136,25 +132,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_promised_passes() {
+    fn valid_results_are_unchanged() {
         let good = output(json!({"n": 1, "list": ["a", 2]}));
-        assert_eq!(held(schema(), &good), good);
-        // Without a tool that promises there is nothing to hold.
-        assert!(Promise::of(&Arc::new(ToolDefinition::new("t", "", json!({})))).is_none());
+        assert_eq!(checked(schema(), &good), good);
+        assert!(OutputSchema::new(&Arc::new(ToolDefinition::new("t", "", json!({})))).is_none());
     }
 
     #[test]
-    fn what_is_not_as_promised_is_no_data_any_more_and_nothing_is_lost() {
-        let bad = held(schema(), &output(json!({"n": "sk-secret", "list": [1]})));
+    fn invalid_results_are_kept_as_text_only() {
+        let bad = checked(schema(), &output(json!({"n": "sk-secret", "list": [1]})));
         assert_eq!(bad.structured, None);
         let [
-            ToolContent::Text { text: said },
+            ToolContent::Text { text: content },
             ToolContent::Text { text: note },
         ] = bad.content.as_slice()
         else {
             panic!("{bad:?}");
         };
-        assert_eq!(said, "said");
+        assert_eq!(content, "said");
         assert!(
             note.contains("/n: ") && note.contains("/list/0: "),
             "{note}"
@@ -165,22 +160,22 @@ mod tests {
             structured: Some(json!({"m": 1})),
             ..ToolOutput::default()
         };
-        let bad = held(schema(), &silent);
+        let bad = checked(schema(), &silent);
         assert_eq!(bad.content[0], ToolContent::text(r#"{"m":1}"#));
         assert_eq!((bad.content.len(), bad.structured), (2, None));
     }
 
     #[test]
-    fn a_failure_promises_nothing() {
+    fn the_schema_does_not_apply_to_errors() {
         let failed = ToolOutput {
             is_error: true,
             ..output(json!("no such customer"))
         };
-        assert_eq!(held(schema(), &failed), failed);
+        assert_eq!(checked(schema(), &failed), failed);
     }
 
     #[test]
-    fn a_schema_of_no_use_holds_nobody_up_and_nothing_is_fetched() {
+    fn invalid_schemas_are_ignored_and_references_are_not_fetched() {
         let any = output(json!({"n": "x"}));
         for schema in [
             json!({"$ref": "http://127.0.0.1:1/schema.json"}),
@@ -189,14 +184,14 @@ mod tests {
             // Look-behind is not linear.
             json!({"properties": {"n": {"pattern": "(?<!a)b"}}}),
         ] {
-            assert_eq!(held(schema.clone(), &any), any, "{schema}");
+            assert_eq!(checked(schema.clone(), &any), any, "{schema}");
         }
     }
 
     #[test]
-    fn many_and_long_faults_are_cut_short() {
+    fn many_and_long_errors_are_shortened() {
         let names: Vec<String> = (0..10).map(|n| "ä".repeat(200) + &n.to_string()).collect();
-        let bad = held(json!({"required": names}), &output(json!({})));
+        let bad = checked(json!({"required": names}), &output(json!({})));
         let note = bad.content[1].as_text();
         assert!(note.contains("…") && note.ends_with("and more]"), "{note}");
         assert!(note.len() < 1500, "{}", note.len());

@@ -1,7 +1,7 @@
-//! The HTTP client below rmcp that brings the token along, and gets another one where the server refuses
+//! The HTTP client below rmcp. It sends the OAuth token, and gets another one if the server rejects
 //! it.
 
-use std::{collections::HashMap, io, sync::Arc};
+use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use reqwest::{
@@ -11,9 +11,11 @@ use reqwest::{
 use rmcp::{
     model::ClientJsonRpcMessage,
     transport::{
-        common::client_side_sse::BoxedSseResponse,
+        WorkerTransport,
+        common::client_side_sse::{BoxedSseResponse, ExponentialBackoff},
         streamable_http_client::{
-            AuthRequiredError, InsufficientScopeError, StreamableHttpClient, StreamableHttpError,
+            AuthRequiredError, InsufficientScopeError, StreamableHttpClient,
+            StreamableHttpClientTransportConfig, StreamableHttpClientWorker, StreamableHttpError,
             StreamableHttpPostResponse,
         },
     },
@@ -23,7 +25,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::auth::{
     challenge::Challenge,
     error::AuthError,
-    session::{HeldSession, Refusal, Session},
+    session::{Refusal, Session, SessionHandle},
 };
 use crate::transport::{
     http_post::{Post, recovered},
@@ -33,25 +35,51 @@ use crate::transport::{
 type HttpError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// What rmcp takes where it is not told.
+/// The default of rmcp for the maximum size in bytes of an event.
 const MAX_EVENT: usize = 16 * 1024 * 1024;
-/// How often a request is sent again with another token: once because it ended, once for more scopes,
-/// and once more where both come in turns.
-const MOST_RETRIES: usize = 3;
+/// Maximum number of repetitions with another token: for an expired token, for more scopes, and for
+/// both in turn.
+const MAX_RETRIES: usize = 3;
 
-/// An HTTP client for one server. Without a session, it is the client alone.
+/// Maximum number of concurrent requests to one server. The default of rmcp is 16.
+const MAX_CONCURRENT_REQUESTS: usize = 256;
+/// The first delay before a broken stream is resumed.
+const RESUME_DELAY: Duration = Duration::from_millis(500);
+/// Maximum number of attempts to resume a stream. By default rmcp does not stop, and the call
+/// hangs.
+const MAX_RESUMES: usize = 5;
+
+pub(crate) type HttpTransport = WorkerTransport<StreamableHttpClientWorker<AuthorizedClient>>;
+
+/// Creates a transport. It connects with its first message.
+pub(crate) fn http_transport(
+    client: AuthorizedClient,
+    url: &str,
+    headers: Headers,
+) -> HttpTransport {
+    let mut resume = ExponentialBackoff::default();
+    resume.base_duration = RESUME_DELAY;
+    resume.max_times = Some(MAX_RESUMES);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(headers)
+        .max_concurrent_requests(MAX_CONCURRENT_REQUESTS);
+    config.retry_config = Arc::new(resume);
+    WorkerTransport::spawn(StreamableHttpClientWorker::new(client, config))
+}
+
+/// An HTTP client for one server. Without a session it sends no token.
 #[derive(Clone)]
 pub(crate) struct AuthorizedClient {
     http: Client,
-    session: Option<Arc<HeldSession>>,
+    session: Option<Arc<SessionHandle>>,
     stream: ServerStream,
 }
 
 impl AuthorizedClient {
-    /// `stream` is told what is seen of the server's own stream.
+    /// Creates the client. `stream` records the state of the server's stream.
     pub(crate) fn new(
         http: Client,
-        session: Option<Arc<HeldSession>>,
+        session: Option<Arc<SessionHandle>>,
         stream: ServerStream,
     ) -> Self {
         Self {
@@ -61,31 +89,31 @@ impl AuthorizedClient {
         }
     }
 
-    /// Sends what `send` makes of a token, with as many tokens as it takes.
+    /// Calls `send` with a token, and again with another one if the server rejects the token.
     async fn with_token<T>(
         session: &Arc<Session>,
         send: impl Fn(Option<String>) -> BoxFuture<'static, Result<T, HttpError>> + Send + Sync,
     ) -> Result<T, HttpError> {
-        let mut token = session.bearer().await.map_err(carried)?;
-        for _ in 0..MOST_RETRIES {
+        let mut token = session.bearer().await.map_err(wrap_auth_error)?;
+        for _ in 0..MAX_RETRIES {
             let answer = send(token.as_ref().map(plain)).await;
             let Some(refusal) = answer.as_ref().err().and_then(refusal) else {
-                if let Some(token) = token.as_ref().filter(|_| took_the_token(&answer)) {
+                if let Some(token) = token.as_ref().filter(|_| accepts_token(&answer)) {
                     session.accepted(token);
                 }
-                return answer.map_err(|error| without(error, token.as_ref()));
+                return answer.map_err(|error| redact_token(error, token.as_ref()));
             };
             if let (Refusal::InsufficientScope(_), Some(token)) = (&refusal, &token) {
                 session.accepted(token);
             }
             match session.refused(token.clone(), refusal).await {
                 Ok(Some(new)) => token = Some(new),
-                Ok(None) => return answer.map_err(|error| without(error, token.as_ref())),
-                Err(error) => return Err(carried(error)),
+                Ok(None) => return answer.map_err(|error| redact_token(error, token.as_ref())),
+                Err(error) => return Err(wrap_auth_error(error)),
             }
         }
         let answer = send(token.as_ref().map(plain)).await;
-        answer.map_err(|error| without(error, token.as_ref()))
+        answer.map_err(|error| redact_token(error, token.as_ref()))
     }
 }
 
@@ -93,21 +121,21 @@ fn plain(token: &SecretString) -> String {
     token.expose_secret().to_owned()
 }
 
-/// An [`AuthError`] on its way through rmcp, which knows nothing of it: [`found_in`] takes it out again.
-fn carried(error: AuthError) -> HttpError {
+/// Wraps an [`AuthError`] for rmcp. [`auth_error`] unwraps it.
+fn wrap_auth_error(error: AuthError) -> HttpError {
     HttpError::Io(io::Error::other(error))
 }
 
-/// The [`AuthError`] that an error of the transport carries.
-pub(crate) fn found_in(error: &HttpError) -> Option<&AuthError> {
+/// Returns the [`AuthError`] in an error of the transport.
+pub(crate) fn auth_error(error: &HttpError) -> Option<&AuthError> {
     match error {
         HttpError::Io(error) => error.get_ref()?.downcast_ref(),
         _ => None,
     }
 }
 
-/// Some servers repeat in their errors what they were sent.
-fn without(error: HttpError, token: Option<&SecretString>) -> HttpError {
+/// Redacts the token, because some servers repeat it in errors.
+fn redact_token(error: HttpError, token: Option<&SecretString>) -> HttpError {
     match (error, token) {
         (HttpError::UnexpectedServerResponse(text), Some(token))
             if text.contains(token.expose_secret()) =>
@@ -119,9 +147,9 @@ fn without(error: HttpError, token: Option<&SecretString>) -> HttpError {
     }
 }
 
-/// Whether an answer, which refuses no token, shows that the server knows who asks. What is in front of
-/// it may fail before it looks at the token.
-fn took_the_token<T>(answer: &Result<T, HttpError>) -> bool {
+/// Returns whether an answer shows that the server accepted the token. A gateway may fail before
+/// the token is checked.
+fn accepts_token<T>(answer: &Result<T, HttpError>) -> bool {
     match answer {
         Ok(_) | Err(HttpError::SessionExpired) => true,
         Err(HttpError::UnexpectedServerResponse(text)) => text.starts_with("HTTP 4"),
@@ -129,7 +157,7 @@ fn took_the_token<T>(answer: &Result<T, HttpError>) -> bool {
     }
 }
 
-/// What of an error another token may mend.
+/// Returns the refusal if another token may help.
 fn refusal(error: &HttpError) -> Option<Refusal> {
     match error {
         HttpError::AuthRequired(AuthRequiredError {
@@ -148,7 +176,7 @@ fn refusal(error: &HttpError) -> Option<Refusal> {
             (is_for_scopes && !challenge.scopes.is_empty())
                 .then_some(Refusal::InsufficientScope(challenge))
         }
-        // Without a challenge.
+        // A 401 without a challenge.
         HttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
             Some(Refusal::Unauthorized(None))
         }
@@ -210,7 +238,7 @@ impl StreamableHttpClient for AuthorizedClient {
             | StreamableHttpPostResponse::Sse(_, Some(_)),
         ) = &answer
         {
-            self.stream.has_session();
+            self.stream.session_started();
         }
         answer
     }
@@ -277,7 +305,7 @@ impl StreamableHttpClient for AuthorizedClient {
             Some(session) => Self::with_token(session.session(), |token| get(token).boxed()).await,
             None => get(None).await,
         };
-        self.stream.has_answer();
+        self.stream.answered();
         answer.map(recovered)
     }
 }

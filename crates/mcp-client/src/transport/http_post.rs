@@ -1,9 +1,17 @@
 //! The POST request of streamable HTTP.
 //!
-//! rmcp's own drops the body of an answer that it cannot parse. Here such a body is repaired, or becomes an
-//! error for the request that it answers. Everything else is as in rmcp.
+//! rmcp drops the body of an answer that it cannot parse. Here such a body is repaired, or becomes
+//! an error for the request that it answers. Everything else is as in rmcp.
 
-use std::{collections::HashMap, error::Error, fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    error::Error,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use futures_util::{StreamExt, stream::BoxStream};
 use reqwest::{
@@ -33,8 +41,7 @@ const SESSION_ID: &str = "mcp-session-id";
 const MAX_JSON: usize = 16 * 1024 * 1024;
 /// Maximum size in bytes of the body of an error.
 const MAX_ERROR: usize = 64 * 1024;
-
-/// Maximum size in bytes of what an error repeats of an answer.
+/// Maximum size in bytes of the excerpt of an answer in an error message.
 const MAX_EXCERPT: usize = 256;
 
 /// One message for a server.
@@ -49,7 +56,7 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// Sends the message and reads the answer, or the beginning of a stream.
+    /// Sends the message and reads the answer, or the start of a stream.
     pub(crate) async fn send(self, http: &Client) -> Result<StreamableHttpPostResponse, HttpError> {
         let mut request = http
             .post(self.url.as_ref())
@@ -75,37 +82,42 @@ impl Post {
             return Err(HttpError::SessionExpired);
         }
         if status.is_success() {
-            self.answer(response).await
+            self.read_answer(response).await
         } else {
-            self.failure(response).await
+            self.read_error(response).await
         }
     }
 
-    /// Reads the answer to a message that the server took.
-    async fn answer(&self, response: Response) -> Result<StreamableHttpPostResponse, HttpError> {
-        // Some servers answer what needs no answer with an empty 200.
-        let request = match &self.message {
+    fn request_id(&self) -> Option<&RequestId> {
+        match &self.message {
             JsonRpcMessage::Request(request) => Some(&request.id),
             _ => None,
-        };
+        }
+    }
+
+    /// Reads the answer to a message that the server accepted.
+    async fn read_answer(
+        &self,
+        response: Response,
+    ) -> Result<StreamableHttpPostResponse, HttpError> {
+        let request = self.request_id();
+        // Some servers answer notifications with an empty 200.
         if request.is_none() && response.content_length() == Some(0) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         let session_id = header(&response, SESSION_ID);
-        if is_of_type(&response, EVENT_STREAM) {
+        if has_type(&response, EVENT_STREAM) {
             let stream = events(response, request.cloned(), self.max_event);
             return Ok(StreamableHttpPostResponse::Sse(stream, session_id));
         }
-        if !is_of_type(&response, JSON) {
+        if !has_type(&response, JSON) {
             let content_type = header(&response, CONTENT_TYPE.as_str());
             return Err(HttpError::UnexpectedContentType(content_type));
         }
-        let body = match (body(response, MAX_JSON).await, request) {
+        let body = match (read_body(response, MAX_JSON).await, request) {
             (Err(HttpError::ResponseBodyTooLarge { max_size }), Some(id)) => {
-                return Ok(StreamableHttpPostResponse::Json(
-                    ServerJsonRpcMessage::error(too_large(max_size), Some(id.clone())),
-                    session_id,
-                ));
+                let message = ServerJsonRpcMessage::error(too_large(max_size), Some(id.clone()));
+                return Ok(StreamableHttpPostResponse::Json(message, session_id));
             }
             (body, _) => body?,
         };
@@ -116,64 +128,66 @@ impl Post {
         if request.is_none() {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
-        match recover(&body, &error) {
-            Recovered::Message(message) => {
-                Ok(StreamableHttpPostResponse::Json(*message, session_id))
-            }
-            Recovered::Request(_) | Recovered::Nothing => {
-                let body = String::from_utf8_lossy(&body[..body.len().min(MAX_EXCERPT)]);
-                let text = format!("its answer is not a JSON-RPC message: {error}: {body}");
-                Err(HttpError::UnexpectedServerResponse(text.into()))
-            }
+        if let Recovered::Message(message) = recover(&body, &error) {
+            return Ok(StreamableHttpPostResponse::Json(*message, session_id));
         }
+        let excerpt = String::from_utf8_lossy(&body[..body.len().min(MAX_EXCERPT)]);
+        let text = format!("its answer is not a JSON-RPC message: {error}: {excerpt}");
+        Err(HttpError::UnexpectedServerResponse(text.into()))
     }
 
-    /// Reads why a message was not taken.
-    async fn failure(&self, response: Response) -> Result<StreamableHttpPostResponse, HttpError> {
+    /// Reads why the server rejected a message.
+    async fn read_error(
+        &self,
+        response: Response,
+    ) -> Result<StreamableHttpPostResponse, HttpError> {
         let status = response.status();
-        let is_json = is_of_type(&response, JSON);
+        let is_json = has_type(&response, JSON);
         let is_busy = status == StatusCode::TOO_MANY_REQUESTS;
-        let failed = (is_busy || status.is_server_error()).then(|| {
+        let status_error = (is_busy || status.is_server_error()).then(|| {
             let retry_after = header(&response, RETRY_AFTER.as_str());
             HttpStatusError::new(status.as_u16(), retry_after)
         });
-        let failed = match failed {
-            Some(failed) if is_busy || !is_json => return Err(failed.into()),
-            failed => failed,
+        let status_error = match status_error {
+            Some(error) if is_busy || !is_json => return Err(error.into()),
+            status_error => status_error,
         };
         let session_id = header(&response, SESSION_ID);
-        let body = match body(response, MAX_ERROR).await {
+        let body = match read_body(response, MAX_ERROR).await {
             Ok(body) => String::from_utf8_lossy(&body).into_owned(),
             Err(error @ HttpError::ResponseBodyTooLarge { .. }) => {
-                return Err(failed.map_or(error, HttpError::from));
+                return Err(status_error.map_or(error, HttpError::from));
             }
             Err(_) => "<failed to read the response body>".to_owned(),
         };
-        let error = serde_json::from_str::<ServerJsonRpcMessage>(&body).ok();
-        let error = error.filter(|message| matches!(message, JsonRpcMessage::Error(_)));
+        let error = match serde_json::from_str(&body) {
+            Ok(JsonRpcMessage::Error(error)) => Some(error),
+            Ok::<ServerJsonRpcMessage, _>(_) | Err(_) => None,
+        };
         let is_unauthorized = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        // What is in front of a server of the older era turns the probe away without its id.
+        // A gateway of an older server rejects `server/discover` without its id.
         if let JsonRpcMessage::Request(request) = &self.message
             && let ClientRequest::DiscoverRequest(_) = request.request
             && self.session_id.is_none()
             && status.is_client_error()
             && !is_unauthorized
         {
-            let error = match error {
-                Some(JsonRpcMessage::Error(error)) => error.error,
-                _ => ErrorData::invalid_request(
-                    format!("server/discover rejected with HTTP {status}: {body}"),
-                    None,
-                ),
-            };
+            let error = error.map_or_else(
+                || {
+                    let text = format!("server/discover rejected with HTTP {status}: {body}");
+                    ErrorData::invalid_request(text, None)
+                },
+                |error| error.error,
+            );
             let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
             return Ok(StreamableHttpPostResponse::Json(message, None));
         }
         if let Some(error) = error.filter(|_| is_json && !is_unauthorized) {
-            return Ok(StreamableHttpPostResponse::Json(error, session_id));
+            let message = JsonRpcMessage::Error(error);
+            return Ok(StreamableHttpPostResponse::Json(message, session_id));
         }
-        Err(match failed {
-            Some(failed) => failed.into(),
+        Err(match status_error {
+            Some(error) => error.into(),
             None => HttpError::UnexpectedServerResponse(format!("HTTP {status}: {body}").into()),
         })
     }
@@ -199,111 +213,56 @@ pub(crate) fn recovered(
         .boxed()
 }
 
-/// Reads the events of an answer. An event that is too large becomes an error for the request.
+/// Reads the events of an answer. A too large event becomes an error for the request and ends the
+/// stream.
 fn events(
     response: Response,
     request: Option<RequestId>,
     max_event: usize,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
-    let mut size = EventSize::default();
+    // Bytes since the last event.
+    let received = Arc::new(AtomicUsize::new(0));
+    let counter = received.clone();
     let chunks = response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(StreamFailure::Connection)?;
-        if size.add(&chunk) > max_event {
-            return Err(StreamFailure::TooLarge);
+        let chunk = chunk.map_err(io::Error::other)?;
+        let bytes = counter.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len();
+        // A chunk may contain several events, so one chunk more than the limit is allowed.
+        if bytes - chunk.len() > max_event {
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
         Ok(chunk)
     });
-    // Behind an error nothing is read.
-    let chunks = chunks.scan(false, |failed, chunk| {
+    // No chunk is read after an error.
+    let chunks = chunks.scan(false, |failed, chunk: io::Result<_>| {
         let next = (!*failed).then_some(chunk);
         *failed |= matches!(next, Some(Err(_)));
         std::future::ready(next)
     });
-    let events = SseStream::from_bytes_stream(chunks).map(move |event| match (event, &request) {
-        (Err(SseError::Body(error)), Some(id)) if is_too_large(error.as_ref()) => {
-            let message = ServerJsonRpcMessage::error(too_large(max_event), Some(id.clone()));
-            let data =
-                serde_json::to_string(&message).map_err(|error| SseError::Body(error.into()))?;
-            Ok(Sse::default().data(data))
+    let events = SseStream::from_bytes_stream(chunks).map(move |event| {
+        received.store(0, Ordering::Relaxed);
+        match (event, &request) {
+            (Err(SseError::Body(error)), Some(id)) if is_too_large(error.as_ref()) => {
+                let message = ServerJsonRpcMessage::error(too_large(max_event), Some(id.clone()));
+                let data = serde_json::to_string(&message);
+                let data = data.map_err(|error| SseError::Body(error.into()))?;
+                Ok(Sse::default().data(data))
+            }
+            (event, _) => event,
         }
-        (event, _) => event,
     });
     recovered(events.boxed())
 }
 
-/// Why a stream ended early.
-#[derive(Debug)]
-enum StreamFailure {
-    Connection(reqwest::Error),
-    TooLarge,
-}
-
-impl fmt::Display for StreamFailure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connection(error) => error.fmt(formatter),
-            Self::TooLarge => formatter.write_str("an event is too large"),
-        }
-    }
-}
-
-impl Error for StreamFailure {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Connection(error) => error.source(),
-            Self::TooLarge => None,
-        }
-    }
-}
-
 fn is_too_large(error: &(dyn Error + Send + Sync + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(StreamFailure::TooLarge))
-}
-
-/// The size in bytes of the event that is being received. Comments do not count.
-#[derive(Default)]
-struct EventSize {
-    /// Complete lines.
-    lines: usize,
-    line: usize,
-    is_comment: bool,
-    after_return: bool,
-}
-
-impl EventSize {
-    /// Returns the largest size that the event, or one that ended in the chunk, has reached.
-    fn add(&mut self, chunk: &[u8]) -> usize {
-        let mut largest = 0;
-        for &byte in chunk {
-            let is_rest_of_line_end = std::mem::take(&mut self.after_return) && byte == b'\n';
-            if is_rest_of_line_end {
-                continue;
-            }
-            if matches!(byte, b'\r' | b'\n') {
-                self.after_return = byte == b'\r';
-                if self.line == 0 {
-                    self.lines = 0;
-                } else if !self.is_comment {
-                    self.lines += self.line + 1;
-                }
-                self.line = 0;
-            } else {
-                if self.line == 0 {
-                    self.is_comment = byte == b':';
-                }
-                self.line += 1;
-            }
-            largest = largest.max(self.lines + self.line);
-        }
-        largest
-    }
+    let error: Option<&io::Error> = error.downcast_ref();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::FileTooLarge)
 }
 
 fn too_large(max: usize) -> ErrorData {
     invalid_answer(&format!("is larger than {max} bytes"))
 }
 
-/// Returns the error for a server that asks who the client is.
+/// Returns the error for a response that asks for authorization.
 fn challenge(response: &Response) -> Option<HttpError> {
     let status = response.status();
     if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
@@ -326,13 +285,13 @@ fn header(response: &Response, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-fn is_of_type(response: &Response, content_type: &str) -> bool {
+fn has_type(response: &Response, content_type: &str) -> bool {
     let value = response.headers().get(CONTENT_TYPE);
     value.is_some_and(|value| value.as_bytes().starts_with(content_type.as_bytes()))
 }
 
-/// Reads the whole body, with at most `max_size` bytes.
-async fn body(mut response: Response, max_size: usize) -> Result<Vec<u8>, HttpError> {
+/// Reads a body of at most `max_size` bytes.
+async fn read_body(mut response: Response, max_size: usize) -> Result<Vec<u8>, HttpError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         if chunk.len() > max_size - body.len() {
@@ -341,36 +300,4 @@ async fn body(mut response: Response, max_size: usize) -> Result<Vec<u8>, HttpEr
         body.extend_from_slice(&chunk);
     }
     Ok(body)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The largest size reached, however the text comes in pieces.
-    fn size(text: &str) -> usize {
-        let whole = EventSize::default().add(text.as_bytes());
-        let mut size = EventSize::default();
-        let pieces = text.as_bytes().chunks(1).map(|piece| size.add(piece));
-        assert_eq!(pieces.max().unwrap_or(0), whole, "{text:?}");
-        whole
-    }
-
-    #[test]
-    fn an_event_is_as_large_as_its_lines_without_comments() {
-        for (text, expected) in [
-            ("", 0),
-            ("data: x", 7),
-            ("data: x\n", 8),
-            ("data: x\r\n", 8),
-            ("data: x\rdata: y\n", 16),
-            ("data: x\r\ndata: y", 15),
-            ("data: x\n\ndata: yy", 8),
-            ("data: x\r\n\r\ndata: yy", 8),
-            (": 1\n: 2\n: 3\n: 4\ndata", 4),
-            (":a long comment\n", 15),
-        ] {
-            assert_eq!(size(text), expected, "{text:?}");
-        }
-    }
 }

@@ -27,8 +27,8 @@ impl Arrived {
     }
 }
 
-/// Starts a server. `/arrive` counts requests; `/away/STATUS` redirects to the address in the header `x-to`;
-/// `/chain/N` redirects N times to itself and then to `/arrive`.
+/// Starts a server. `/arrive` counts requests; `/away/STATUS` redirects to the address in the
+/// header `x-to`; `/chain/N` redirects N times to itself and then to `/arrive`.
 async fn serve() -> (SocketAddr, Arrived) {
     async fn arrive(State(arrived): State<Arrived>, headers: HeaderMap, body: String) -> Response {
         assert_eq!(headers["x-secret"], "s");

@@ -1,26 +1,26 @@
-//! Server messages that cannot be parsed: repairs lone surrogates, and finds the request that an invalid
-//! answer belongs to, so that its call fails at once instead of waiting for its time-out.
+//! Server messages that cannot be parsed: repairs lone surrogates, and finds the request of an
+//! invalid answer, so that its call fails immediately and does not wait for its time-out.
 
 use memchr::memchr2;
 use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde_json::json;
 
-use crate::transport::http::shortened;
+use crate::error::shortened;
 
-/// The field of an error's `data` that holds what is wrong with an invalid answer.
+/// The field of an error's `data` for the reason why an answer is invalid.
 const INVALID_ANSWER: &str = "switchboard/invalid-answer";
 
-/// What an unparsable text still holds.
+/// The usable part of an unparsable text.
 pub(crate) enum Recovered {
-    /// The message with its lone surrogates replaced, or an error for the request that it answers.
+    /// The repaired message, or an error for the request that it answers.
     Message(Box<ServerJsonRpcMessage>),
-    /// A request of the server with this id.
+    /// The id of an invalid request.
     Request(RequestId),
     /// Neither a request nor an answer.
     Nothing,
 }
 
-/// Recovers what it can from a text that `error` says is not a message.
+/// Recovers the usable part of a text. `error` is the parse error.
 pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
     if let Some(repaired) = replace_lone_surrogates(text) {
         match serde_json::from_slice(&repaired) {
@@ -37,13 +37,13 @@ fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
     match fields.id {
         // Programs also log JSON that has an id. Only JSON-RPC messages are answers.
         Some(id) if fields.has_version && fields.has_outcome && !fields.has_method => {
-            let what = if error.is_data() {
+            let expected = if error.is_data() {
                 "a valid JSON-RPC message"
             } else {
                 "valid JSON"
             };
-            // The error may repeat a text of the server.
-            let reason = format!("is not {what}: {}", shortened(&error.to_string()));
+            // The parse error may repeat text of the server.
+            let reason = format!("is not {expected}: {}", shortened(&error.to_string()));
             let error = invalid_answer(&reason);
             Recovered::Message(Box::new(ServerJsonRpcMessage::error(error, Some(id))))
         }
@@ -54,7 +54,7 @@ fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
     }
 }
 
-/// Returns the error that stands in for an invalid answer. `reason` is a clause such as
+/// Returns the error that replaces an invalid answer. `reason` is a clause such as
 /// `is not valid JSON: …`.
 pub(crate) fn invalid_answer(reason: &str) -> ErrorData {
     let message = format!("its answer {reason}");
@@ -62,19 +62,19 @@ pub(crate) fn invalid_answer(reason: &str) -> ErrorData {
     ErrorData::new(ErrorCode::PARSE_ERROR, message, Some(data))
 }
 
-/// Returns what is wrong with an invalid answer. Returns `None` for errors that the server itself sent.
+/// Returns the reason why an answer is invalid. Returns `None` for an error of the server.
 pub(crate) fn invalid_answer_reason(error: &ErrorData) -> Option<&str> {
     error.data.as_ref()?.get(INVALID_ANSWER)?.as_str()
 }
 
-/// Replaces every surrogate escape without its other half by U+FFFD. Returns `None` if there are none.
+/// Replaces every lone surrogate escape by U+FFFD. Returns `None` if there are none.
 fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
     let mut repaired: Option<Vec<u8>> = None;
     let mut at = 0;
     while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
         at += found;
         at += match surrogate(text, at) {
-            // A backslash and the character that it escapes.
+            // A backslash and the escaped character.
             None => 2,
             Some(Surrogate::High)
                 if matches!(surrogate(text, at + ESCAPE), Some(Surrogate::Low)) =>
@@ -99,7 +99,7 @@ enum Surrogate {
     Low,
 }
 
-/// Returns which surrogate is escaped at this place, if one is.
+/// Returns the surrogate that is escaped at this index.
 fn surrogate(text: &[u8], at: usize) -> Option<Surrogate> {
     let digits = text.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
     let [b'd' | b'D', second, rest @ ..] = digits else {
@@ -115,7 +115,7 @@ fn surrogate(text: &[u8], at: usize) -> Option<Surrogate> {
     }
 }
 
-/// Fields of the top-level object of a text that need not be valid JSON.
+/// Fields of the top-level object of a text, which may be invalid JSON.
 #[derive(Default)]
 struct TopLevel {
     id: Option<RequestId>,
@@ -129,7 +129,7 @@ impl TopLevel {
     fn scan(text: &[u8]) -> Self {
         let mut fields = Self::default();
         let mut depth = 0_usize;
-        // The last string of the object itself, and the field whose value comes next.
+        // The last string of the object, and the field of the next value.
         let mut string: &[u8] = b"";
         let mut field: Option<&[u8]> = None;
         let mut at = 0;
@@ -183,7 +183,7 @@ impl TopLevel {
     }
 }
 
-/// Returns the place behind the closing quote of a string whose content begins at `at`.
+/// Returns the index after the closing quote of a string whose content starts at `at`.
 fn end_of_string(text: &[u8], mut at: usize) -> usize {
     while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         at += found;

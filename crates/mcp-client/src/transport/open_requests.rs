@@ -1,330 +1,222 @@
-//! Which of our requests a server has not answered yet, on one connection, and within which of them it asks.
+//! The requests of the client that a server has not answered yet, on one connection, and the calls
+//! that a request of the server may belong to.
 //!
-//! Over pipes a question does not say to which request it belongs. What is certain is kept apart here from what
-//! is likely: it is within one of those that were open when it came, or that were given up and never answered,
-//! for a server need not stop when it is told so. Those that are answered while it waits are not it, since a
-//! server waits for the answer itself; only an answer that is an error may say that it waited in vain.
+//! Over stdio a request of a server does not name the call that it belongs to. It can belong to any
+//! open call, and to any call that was cancelled or timed out and that the server has not answered,
+//! because a server need not stop when a call is cancelled.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use rmcp::model::RequestId;
 use switchboard_domain::Candidates;
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout},
-};
+use tokio::{sync::watch, time::Instant};
 
-use crate::calls::context::Caller;
+use crate::calls::context::CallContext;
 
-/// How long a server may still ask within a request that was given up, and that it does not answer: as long as
-/// a call may take.
-const GIVEN_UP: Duration = Duration::from_mins(10);
-/// So many of them are told apart.
-const MOST_GIVEN_UP: usize = 64;
-/// So many questions at once are told where they may belong.
-const MOST_UNPLACED: usize = 64;
+/// How long a server may send requests for a call that it did not answer after its cancellation.
+const ABANDONED_TIME: Duration = Duration::from_mins(10);
+/// Maximum number of abandoned calls that are recorded.
+const MAX_ABANDONED: usize = 64;
 
-/// Shared between the wire, which sees requests and answers in order, and those who must know whether
-/// a call goes on: a server may ask something only within one (2026-07-28, "Request association").
+/// Shared by the transport, which sees requests and answers in order, and the handlers of server
+/// requests. A server may send requests only during a call (2026-07-28, "Request association").
 #[derive(Clone, Default)]
 pub(crate) struct OpenRequests(Arc<watch::Sender<State>>);
 
 #[derive(Default)]
 struct State {
-    open: Vec<Open>,
-    /// Requests that nobody waits for any more and that were not answered, oldest first, and until when the
-    /// server may still ask within them.
-    given_up: VecDeque<(Candidate, Instant)>,
-    /// Until when there may be more of them than are kept.
-    more_given_up: Option<Instant>,
-    unplaced: Vec<Question>,
-    questions: u64,
+    open: Vec<OpenRequest>,
+    /// Unanswered calls that were cancelled or timed out, oldest first, and when they are removed.
+    abandoned: VecDeque<(Candidate, Instant)>,
+    /// Until when there may be abandoned calls that are not recorded.
+    overflow_until: Option<Instant>,
 }
 
-struct Open {
+struct OpenRequest {
     id: RequestId,
-    /// Whose it is, if the server may ask something before it answers.
-    caller: Option<Arc<Caller>>,
+    /// The call, if the server may send requests during it.
+    call: Option<Arc<CallContext>>,
 }
 
 #[derive(Clone)]
 struct Candidate {
     id: RequestId,
-    caller: Arc<Caller>,
+    call: Arc<CallContext>,
 }
 
-/// What a server asks without saying within which request.
-struct Question {
-    number: u64,
+/// The calls that a request of a server may belong to.
+pub(crate) struct CandidateCalls {
     candidates: Vec<Candidate>,
+    /// Whether it may also belong to a call that is not recorded.
     others: bool,
 }
 
-/// How a request ends.
+/// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum RequestEnd {
+    /// The server answered.
     Answered,
-    /// With an error.
-    Refused,
-    /// Nobody waits for its answer any more.
-    GivenUp,
+    /// The call was cancelled or timed out.
+    Abandoned,
 }
 
 impl OpenRequests {
-    /// `caller`: whose it is, if the server may ask something before it answers.
-    pub(crate) fn begin(&self, id: RequestId, caller: Option<Arc<Caller>>) {
+    /// Records a request. `call` is the call, if the server may send requests during it.
+    pub(crate) fn begin(&self, id: RequestId, call: Option<Arc<CallContext>>) {
         self.0.send_if_modified(|state| {
-            state.open.push(Open { id, caller });
-            // Nobody waits for a beginning, so nobody is woken.
+            state.open.push(OpenRequest { id, call });
+            // Waiters are only interested in ends.
             false
         });
     }
 
-    pub(crate) fn end(&self, is_it: impl Fn(&RequestId) -> bool, ending: Ending) {
+    pub(crate) fn end(&self, id: &RequestId, end: RequestEnd) {
         self.0.send_if_modified(|state| {
-            let at = state.open.iter().position(|open| is_it(&open.id));
-            let ended = at.map(|at| state.open.remove(at));
-            let mut any = ended.is_some();
-            match ending {
-                Ending::GivenUp => {
-                    if let Some(Open { id, caller }) = ended
-                        && let Some(caller) = caller
-                    {
-                        state.give_up(Candidate { id, caller });
-                    }
+            let index = state.open.iter().position(|open| is_same(&open.id, id));
+            let ended = index.map(|index| state.open.remove(index));
+            let was_open = ended.is_some();
+            match (end, ended) {
+                (RequestEnd::Abandoned, Some(OpenRequest { id, call })) => {
+                    state.abandon(id, call);
                 }
-                Ending::Answered | Ending::Refused => {
-                    state.given_up.retain(|(request, _)| !is_it(&request.id));
+                (RequestEnd::Abandoned, None) => {}
+                (RequestEnd::Answered, _) => {
+                    let abandoned = &mut state.abandoned;
+                    abandoned.retain(|(candidate, _)| !is_same(&candidate.id, id));
                 }
             }
-            if ending == Ending::Answered {
-                for question in &mut state.unplaced {
-                    let before = question.candidates.len();
-                    question.candidates.retain(|it| !is_it(&it.id));
-                    any |= question.candidates.len() < before;
-                }
-            }
-            // Mostly nobody waits; and whoever comes later reads what is open then.
-            any && self.0.receiver_count() > 0
+            was_open
         });
     }
 
-    /// The connection is no more, so nothing will be answered, and nothing asked.
+    /// Records the end of the connection.
     pub(crate) fn end_all(&self) {
-        self.0.send_if_modified(|state| {
-            let any = !state.open.is_empty();
-            state.open.clear();
-            state.given_up.clear();
-            any
-        });
+        self.0.send_replace(State::default());
     }
 
-    /// The only one there is.
-    pub(crate) fn sole(&self) -> Option<RequestId> {
+    /// Returns the id of the only open request.
+    pub(crate) fn only_open(&self) -> Option<RequestId> {
         match self.0.borrow().open.as_slice() {
-            [sole] => Some(sole.id.clone()),
+            [only] => Some(only.id.clone()),
             _ => None,
         }
     }
 
-    /// Those within which the server may ask something.
-    #[cfg(test)]
-    pub(crate) fn calls(&self) -> Vec<RequestId> {
-        let state = self.0.borrow();
-        let calls = state.open.iter().filter(|open| open.caller.is_some());
-        calls.map(|open| open.id.clone()).collect()
-    }
-
-    /// Whose this request is, if it is open and the server may ask something within it.
-    pub(crate) fn caller(&self, id: &RequestId) -> Option<Arc<Caller>> {
+    /// Returns the open call with this id.
+    pub(crate) fn call(&self, id: &RequestId) -> Option<Arc<CallContext>> {
         let state = self.0.borrow();
         let found = state.open.iter().find(|open| open.id == *id)?;
-        found.caller.clone()
+        found.call.clone()
     }
 
-    /// The same by the key of a call.
-    pub(crate) fn keyed(&self, key: &str) -> Option<(RequestId, Arc<Caller>)> {
+    /// Returns the open call with this idempotency key.
+    pub(crate) fn call_by_key(&self, key: &str) -> Option<(RequestId, Arc<CallContext>)> {
         let state = self.0.borrow();
         state.open.iter().find_map(|open| {
-            let caller = open.caller.as_ref()?;
-            let is_it = caller.key.as_deref() == Some(key);
-            is_it.then(|| (open.id.clone(), Arc::clone(caller)))
+            let call = open.call.as_ref()?;
+            let matches = call.idempotency_key.as_deref() == Some(key);
+            matches.then(|| (open.id.clone(), Arc::clone(call)))
         })
     }
 
-    /// A question came that does not say within which request it is asked. `others`: it may also be within one
-    /// that is not known here.
-    pub(crate) fn question(&self, others: bool) -> Unplaced {
-        let mut number = 0;
+    /// Returns the calls that a request of the server may belong to. `others`: it may also belong
+    /// to an unknown call.
+    pub(crate) fn candidates(&self, others: bool) -> CandidateCalls {
+        let mut candidates = CandidateCalls {
+            candidates: Vec::new(),
+            others,
+        };
         self.0.send_if_modified(|state| {
-            state.forget(Instant::now());
-            number = state.questions;
-            state.questions += 1;
-            let is_flood = state.unplaced.len() >= MOST_UNPLACED;
-            let candidates = if is_flood {
-                Vec::new()
-            } else {
-                state.may_ask()
-            };
-            state.unplaced.push(Question {
-                number,
-                candidates,
-                others: others || is_flood || state.more_given_up.is_some(),
-            });
+            state.remove_expired(Instant::now());
+            candidates.candidates = state.candidates();
+            candidates.others |= state.overflow_until.is_some();
             false
         });
-        Unplaced(Arc::new(Place {
-            requests: self.clone(),
-            number,
-        }))
+        candidates
     }
 
-    /// Waits until this request is not open any more; at once if it is not.
-    pub(crate) async fn ended(&self, request: &RequestId) {
+    /// Waits until this request is not open.
+    pub(crate) async fn closed(&self, id: &RequestId) {
         let mut state = self.0.subscribe();
+        let is_closed = |state: &State| !state.open.iter().any(|open| open.id == *id);
         // Fails only without a sender, which is borrowed.
-        let _ = state
-            .wait_for(|state| !state.open.iter().any(|open| open.id == *request))
-            .await;
+        let _ = state.wait_for(is_closed).await;
+    }
+
+    /// Waits until none of these calls is open.
+    pub(crate) async fn all_closed(&self, calls: &CandidateCalls) {
+        for candidate in &calls.candidates {
+            self.closed(&candidate.id).await;
+        }
     }
 }
 
 impl State {
-    fn give_up(&mut self, request: Candidate) {
-        let until = Instant::now() + GIVEN_UP;
-        if self.given_up.len() == MOST_GIVEN_UP
-            && let Some((_, until)) = self.given_up.pop_front()
+    fn abandon(&mut self, id: RequestId, call: Option<Arc<CallContext>>) {
+        let Some(call) = call else { return };
+        if self.abandoned.len() == MAX_ABANDONED
+            && let Some((_, until)) = self.abandoned.pop_front()
         {
-            self.more_given_up = Some(until);
+            self.overflow_until = Some(until);
         }
-        self.given_up.push_back((request, until));
+        let until = Instant::now() + ABANDONED_TIME;
+        self.abandoned.push_back((Candidate { id, call }, until));
     }
 
-    fn forget(&mut self, now: Instant) {
-        self.given_up.retain(|(_, until)| *until > now);
-        self.more_given_up = self.more_given_up.filter(|until| *until > now);
+    fn remove_expired(&mut self, now: Instant) {
+        self.abandoned.retain(|(_, until)| *until > now);
+        self.overflow_until = self.overflow_until.filter(|until| *until > now);
     }
 
-    /// Within which a server may ask.
-    fn may_ask(&self) -> Vec<Candidate> {
+    fn candidates(&self) -> Vec<Candidate> {
         let open = self.open.iter().filter_map(|open| {
             Some(Candidate {
                 id: open.id.clone(),
-                caller: Arc::clone(open.caller.as_ref()?),
+                call: Arc::clone(open.call.as_ref()?),
             })
         });
-        let given_up = self.given_up.iter().map(|(request, _)| request.clone());
-        open.chain(given_up).collect()
-    }
-
-    fn is_open(&self, request: &Candidate) -> bool {
-        self.open.iter().any(|open| open.id == request.id)
+        let abandoned = self.abandoned.iter();
+        open.chain(abandoned.map(|(candidate, _)| candidate.clone()))
+            .collect()
     }
 }
 
-/// A question of which it is not known, or was not when it came, within which request it is asked. Cheap to
-/// clone.
-#[derive(Clone)]
-pub(crate) struct Unplaced(Arc<Place>);
-
-struct Place {
-    requests: OpenRequests,
-    number: u64,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.requests.0.send_if_modified(|state| {
-            state.unplaced.retain(|it| it.number != self.number);
-            false
-        });
-    }
-}
-
-impl Unplaced {
-    /// Within what it is asked, once that is certain.
-    pub(crate) fn sole(&self) -> Option<Arc<Caller>> {
-        self.with(|_, question| match question.candidates.as_slice() {
-            [sole] if !question.others => Some(Arc::clone(&sole.caller)),
+impl CandidateCalls {
+    /// Returns the call, if there is exactly one candidate.
+    pub(crate) fn only(&self) -> Option<Arc<CallContext>> {
+        match self.candidates.as_slice() {
+            [only] if !self.others => Some(Arc::clone(&only.call)),
             _ => None,
-        })
-        .flatten()
-    }
-
-    /// Within what it may be asked.
-    pub(crate) fn callers(&self) -> Vec<Arc<Caller>> {
-        let callers = |_: &State, question: &Question| {
-            let candidates = question.candidates.iter();
-            candidates.map(|it| Arc::clone(&it.caller)).collect()
-        };
-        self.with(callers).unwrap_or_default()
-    }
-
-    /// The same as it is told to others.
-    pub(crate) fn candidates(&self) -> Candidates {
-        self.with(|_, question| {
-            let keys = question.candidates.iter().map(|it| it.caller.key.clone());
-            let mut candidates = Candidates {
-                calls: Vec::new(),
-                others: question.others,
-            };
-            for key in keys {
-                match key {
-                    Some(key) if candidates.calls.contains(&key) => {}
-                    Some(key) => candidates.calls.push(key),
-                    None => candidates.others = true,
-                }
-            }
-            candidates
-        })
-        .unwrap_or_default()
-    }
-
-    /// Whether all that it may be is known and belongs to one tool.
-    pub(crate) fn is_of_one_tool(&self) -> bool {
-        self.with(|_, question| {
-            let mut tools = question.candidates.iter().map(|it| it.caller.tool());
-            match tools.next() {
-                Some(Some(first)) => !question.others && tools.all(|tool| tool == Some(first)),
-                _ => false,
-            }
-        })
-        .unwrap_or_default()
-    }
-
-    /// Waits until that is `enough`, and not longer than this.
-    pub(crate) async fn settled(&self, patience: Duration, enough: impl Fn(&Self) -> bool) {
-        let mut state = self.0.requests.0.subscribe();
-        let settled = async {
-            while !enough(self) {
-                // Fails only without a sender, which is held here.
-                if state.changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        // Mostly it is at once, and needs no timer.
-        if !enough(self) {
-            let _ = timeout(patience, settled).await;
         }
     }
 
-    /// Waits until everything that it may be is over for us, so that nobody has a use for an answer.
-    pub(crate) async fn over(&self) {
-        let mut state = self.0.requests.0.subscribe();
-        let number = self.0.number;
-        let _ = state
-            .wait_for(|state| {
-                let question = state.unplaced.iter().find(|it| it.number == number);
-                !question.is_some_and(|it| it.candidates.iter().any(|it| state.is_open(it)))
-            })
-            .await;
+    pub(crate) fn calls(&self) -> Vec<Arc<CallContext>> {
+        let candidates = self.candidates.iter();
+        candidates.map(|it| Arc::clone(&it.call)).collect()
     }
 
-    fn with<T>(&self, look: impl FnOnce(&State, &Question) -> T) -> Option<T> {
-        let state = self.0.requests.0.borrow();
-        let question = state.unplaced.iter().find(|it| it.number == self.0.number);
-        question.map(|question| look(&state, question))
+    /// Returns the candidates by their idempotency keys.
+    pub(crate) fn keys(&self) -> Candidates {
+        let mut keys = Candidates {
+            calls: Vec::new(),
+            others: self.others,
+        };
+        for candidate in &self.candidates {
+            match &candidate.call.idempotency_key {
+                Some(key) if keys.calls.contains(key) => {}
+                Some(key) => keys.calls.push(key.clone()),
+                None => keys.others = true,
+            }
+        }
+        keys
+    }
+}
+
+/// Compares the id of a request with a received id. Some servers send the number 1 as the text "1".
+pub(crate) fn is_same(sent: &RequestId, received: &RequestId) -> bool {
+    match (sent, received) {
+        (RequestId::Number(number), RequestId::String(text)) => text.parse() == Ok(*number),
+        _ => sent == received,
     }
 }
 

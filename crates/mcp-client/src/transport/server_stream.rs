@@ -1,9 +1,9 @@
-//! The stream on which an HTTP server of the older era says what it says outside its answers.
+//! The stream for messages outside answers, of an HTTP server of 2025-11-25 or older.
 //!
-//! rmcp opens it after the handshake, when the first call may already be on its way. Many servers put
-//! their questions there, also those that belong to a call, and what they send while nobody listens
-//! is lost: the call then hangs until its deadline. So a server is not ready before it has answered the
-//! request for that stream, in whatever way.
+//! rmcp opens it after the handshake, possibly after the first call. Many servers send their
+//! requests there, also during a call, and lose them while the stream is not open: the call then
+//! hangs until its deadline. So a server is ready only when it has answered the request for the
+//! stream.
 
 use std::sync::Arc;
 
@@ -12,46 +12,45 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-/// How long that may take. A server that sends no headers before it has something to say is not waited
-/// for longer.
-const TO_OPEN: Duration = Duration::from_millis(500);
+/// How long the answer may take. Some servers send no headers before the first message.
+const OPEN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Shared between the HTTP client, which sees the requests, and whoever connects.
+/// The state of the stream, shared by the HTTP client and the code that connects.
 #[derive(Clone, Default)]
-pub(crate) struct ServerStream(Arc<watch::Sender<Seen>>);
+pub(crate) struct ServerStream(Arc<watch::Sender<StreamState>>);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Seen {
-    /// No session, so no stream is asked for.
+enum StreamState {
+    /// No session, so no stream is requested.
     #[default]
-    Nothing,
-    Session,
-    Answer,
+    NoSession,
+    Requested,
+    Answered,
 }
 
 impl ServerStream {
-    /// The server began a session, so it will be asked for a stream.
-    pub(crate) fn has_session(&self) {
-        self.0.send_if_modified(|seen| {
-            let first = *seen == Seen::Nothing;
+    /// Records that the server started a session, so that rmcp requests the stream.
+    pub(crate) fn session_started(&self) {
+        self.0.send_if_modified(|state| {
+            let first = *state == StreamState::NoSession;
             if first {
-                *seen = Seen::Session;
+                *state = StreamState::Requested;
             }
             first
         });
     }
 
-    /// It gave the stream, or said that it has none.
-    pub(crate) fn has_answer(&self) {
-        self.0.send_replace(Seen::Answer);
+    /// Records that the server answered the request for the stream.
+    pub(crate) fn answered(&self) {
+        self.0.send_replace(StreamState::Answered);
     }
 
-    /// Waits until the server can say something, if it is to be asked for a stream at all.
+    /// Waits for the answer to the request for the stream, if there is one.
     pub(crate) async fn settled(&self) {
-        let mut seen = self.0.subscribe();
-        let settled = seen.wait_for(|seen| *seen != Seen::Session);
-        if timeout(TO_OPEN, settled).await.is_err() {
-            tracing::debug!("the server does not say whether it has a stream of its own");
+        let mut state = self.0.subscribe();
+        let settled = state.wait_for(|state| *state != StreamState::Requested);
+        if timeout(OPEN_TIMEOUT, settled).await.is_err() {
+            tracing::debug!("no answer to the request for the stream");
         }
     }
 }
@@ -64,19 +63,19 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_is_waited_for_only_where_a_stream_is_asked_for() {
+    async fn only_a_requested_stream_is_waited_for() {
         let stream = ServerStream::default();
         assert!(stream.settled().now_or_never().is_some());
-        stream.has_session();
+        stream.session_started();
         assert!(stream.settled().now_or_never().is_none());
-        stream.has_answer();
-        stream.has_session();
+        stream.answered();
+        stream.session_started();
         assert!(stream.settled().now_or_never().is_some());
 
         let silent = ServerStream::default();
-        silent.has_session();
+        silent.session_started();
         let begun = Instant::now();
         silent.settled().await;
-        assert_eq!(begun.elapsed(), TO_OPEN);
+        assert_eq!(begun.elapsed(), OPEN_TIMEOUT);
     }
 }

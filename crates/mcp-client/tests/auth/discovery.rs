@@ -270,7 +270,10 @@ async fn metadata_without_end_or_sense_are_refused() {
         (json!({"service_documentation": long}), "bytes"),
         (json!({"token_endpoint": 5}), "invalid type"),
         (json!({"token_endpoint": null}), "names no token endpoint"),
-        (json!({"token_endpoint": "no address"}), "it is no address"),
+        (
+            json!({"token_endpoint": "no address"}),
+            "it is not a valid URL",
+        ),
         (
             json!({"authorization_endpoint": "javascript:alert(1)"}),
             "it is not https",

@@ -189,7 +189,7 @@ async fn a_login_that_nobody_makes_ends() {
     let config = server(&world);
     let login = auth::login(&config, &options, |_| {});
     let error = soon(login).await.unwrap_err();
-    assert_eq!(error.to_string(), "nobody logged in within 50ms");
+    assert_eq!(error.to_string(), "the login was not completed within 50ms");
     assert_eq!(world.count("POST /token"), 0);
 }
 

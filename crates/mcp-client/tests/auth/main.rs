@@ -1,5 +1,5 @@
-//! Logins against an authorization server and an MCP server on loopback: real HTTP, and a browser that
-//! follows redirects.
+//! Logins against an authorization server and an MCP server on loopback: real HTTP, and a browser
+//! that follows redirects.
 
 #![allow(
     clippy::disallowed_methods,

@@ -106,7 +106,7 @@ async fn a_server_for_which_nothing_is_enough_is_asked_once() {
     world.manners().never_enough = true;
     for _ in 0..3 {
         let reason = call_fails(&host, "some").await;
-        assert!(reason.contains("asked for before"), "{reason}");
+        assert!(reason.contains("requested before"), "{reason}");
     }
     assert_eq!(opened.load(Ordering::SeqCst), 2);
 }

@@ -197,7 +197,7 @@ async fn a_server_that_takes_no_token_is_not_given_one_after_the_other() {
     let host = host(&config, &options).await;
     assert_eq!(status(&host).state, ServerState::Failed);
     let reason = reason(&host);
-    assert!(reason.contains("refuses the token that"), "{reason}");
+    assert!(reason.contains("rejects the new token"), "{reason}");
     assert_eq!(world.count("GET /authorize"), 1);
     assert_eq!(world.count("POST /token"), 1);
 

@@ -54,7 +54,7 @@ async fn a_page_calls_what_is_for_pages_and_nothing_else() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `s` refused `crash`: the tool is not for pages, by its own `visibility` (code -32600)"
+        "server `s` refused `crash`: the tool's `visibility` does not allow calls by pages (code -32600)"
     );
     // The person may.
     let error = soon(host.call_raw("s", "crash", none())).await.unwrap_err();
@@ -62,25 +62,22 @@ async fn a_page_calls_what_is_for_pages_and_nothing_else() {
     let error = soon(host.call_from_app("t", "work", none()))
         .await
         .unwrap_err();
-    assert!(
-        error.to_string().contains("there is no such server"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("is not configured"), "{error}");
     soon(host.close()).await;
 }
 
 #[tokio::test]
 async fn servers_hear_whether_pages_can_be_shown() {
     for version in [OLDER, NEWER] {
-        for shows_apps in [false, true] {
+        for supports_apps in [false, true] {
             let options = HostOptions {
-                shows_apps,
+                supports_apps,
                 ..HostOptions::default()
             };
             let host = McpHost::start(vec![program(version)], options).unwrap();
             let offered = call(&host, "offered", json!({})).await.unwrap();
             let offered: Value = serde_json::from_str(&offered).unwrap();
-            let expected = if shows_apps {
+            let expected = if supports_apps {
                 json!({"mimeTypes": [APP]})
             } else {
                 Value::Null

@@ -11,7 +11,7 @@ use switchboard_mcp_client::{
 use crate::stage::*;
 
 #[tokio::test]
-async fn a_bad_item_is_left_out_alone_and_no_list_is_endless() {
+async fn a_bad_item_is_skipped_alone_and_no_list_is_endless() {
     let host = host(program("odd")).await;
     let listed = soon(host.resources("s")).await.unwrap();
     // Of two pages, of which the second is the first again.
@@ -21,11 +21,11 @@ async fn a_bad_item_is_left_out_alone_and_no_list_is_endless() {
         (listed.items[0].size, &listed.items[0].media_type),
         (None, &None)
     );
-    let left_out = "one resource has no uri, so it is left out";
-    let endless = "the list of resources does not end: the same page comes again after 1 pages";
+    let skipped = "a resource has no uri; it is skipped";
+    let endless = "the list of resources does not end: a page repeats after 1 pages";
     assert_eq!(
         listed.problems,
-        [left_out, left_out, left_out, left_out, endless]
+        [skipped, skipped, skipped, skipped, endless]
     );
 
     let prompts = soon(host.prompts("s")).await.unwrap();
@@ -34,15 +34,15 @@ async fn a_bad_item_is_left_out_alone_and_no_list_is_endless() {
     assert_eq!(
         prompts.problems,
         [
-            "one prompt has no name, so it is left out",
-            "the list of prompts is not complete: a page of it is none",
+            "a prompt has no name; it is skipped",
+            "the list of prompts is incomplete: a page of it is not valid",
         ]
     );
     soon(host.close()).await;
 }
 
 #[tokio::test]
-async fn a_bad_piece_is_left_out_alone() {
+async fn a_bad_piece_is_skipped_alone() {
     let host = host(program("odd")).await;
     let read = soon(host.read_resource("s", "f:///a")).await.unwrap();
     assert_eq!(read.items.len(), 2);
@@ -50,7 +50,7 @@ async fn a_bad_piece_is_left_out_alone() {
     assert_eq!(read.items[1].body, ResourceBody::Blob("AA==".to_owned()));
     assert_eq!(
         read.problems,
-        ["a piece of `f:///a#2` is neither text nor a blob, so it is left out"]
+        ["a part of `f:///a#2` is neither text nor a blob; it is skipped"]
     );
 
     let prompt = soon(host.prompt("s", "greet", &BTreeMap::new()))
@@ -73,8 +73,8 @@ async fn a_bad_piece_is_left_out_alone() {
     assert_eq!(
         prompt.problems,
         [
-            "one message is of nobody known (`narrator`), so it is left out",
-            "one message has no content, so it is left out",
+            "a message has the unknown role `narrator`; it is skipped",
+            "a message has no content; it is skipped",
         ]
     );
     soon(host.close()).await;
@@ -119,7 +119,7 @@ async fn errors_say_what_is_missing_and_no_secret() {
     );
     assert_eq!(
         soon(host.prompts("t")).await.unwrap_err().to_string(),
-        "there is no server `t`; there are: s"
+        "server `t` is not configured; configured servers: s"
     );
     soon(host.close()).await;
     let closed = soon(host.prompts("s")).await.unwrap_err();

@@ -1,5 +1,5 @@
-//! What servers offer beside tools, and calls that become tasks, against real servers of both eras over both
-//! transports: processes (this program, started again) and HTTP on loopback.
+//! What servers offer beside tools, and calls that become tasks, against real servers of both eras
+//! over both transports: processes (this program, started again) and HTTP on loopback.
 
 #![allow(
     clippy::disallowed_methods,
@@ -23,8 +23,8 @@ mod teller;
 /// Which server to be: a version of the protocol, or one of those by hand.
 const SERVER: &str = "SWITCHBOARD_TEST_LIBRARY";
 
-/// Not a test: the program that the tests start as their servers. What the test runner itself writes to the
-/// standard output is noise that a client has to put up with.
+/// Not a test: the program that the tests start as their servers. What the test runner itself
+/// writes to the standard output is noise that a client has to put up with.
 #[test]
 #[ignore = "a server that the other tests start"]
 fn server() {

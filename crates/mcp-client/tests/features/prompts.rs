@@ -125,10 +125,11 @@ async fn pages_of_tools_are_found_and_read() {
             .await
             .unwrap_err();
         assert!(matches!(error, FeatureError::Malformed { .. }), "{error}");
-        // The server is not even asked: it has the first, knows nothing of the second, and would want to know more for the third.
+        // The server is not even asked: it has the first, knows nothing of the second, and would
+        // want to know more for the third.
         for uri in ["f:///notes", "f:///none", "f:///private", "ui:report", ""] {
             let error = soon(stage.host.read_app("s", uri)).await.unwrap_err();
-            assert!(matches!(error, FeatureError::NoPage { .. }), "{error}");
+            assert!(matches!(error, FeatureError::NotAPage { .. }), "{error}");
         }
         soon(stage.host.close()).await;
     }

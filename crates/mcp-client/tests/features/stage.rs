@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{
     Elicitation, ElicitationAnswer, Elicitor, JsonObject, ToolCall, ToolCallError, ToolHost,
 };
-use switchboard_mcp_client::{Answering, HostOptions, McpHost, ServerConfig, ServerTransport};
+use switchboard_mcp_client::{ClientHandlers, HostOptions, McpHost, ServerConfig, ServerTransport};
 use tokio::{net::TcpListener, task::AbortHandle};
 
 use crate::{SERVER, library::Library};
@@ -96,9 +96,9 @@ pub(crate) fn program(kind: &str) -> ServerConfig {
 pub(crate) async fn host(config: ServerConfig) -> McpHost {
     let options = HostOptions {
         restart_delay: Duration::from_millis(10),
-        answering: Answering {
+        client_handlers: ClientHandlers {
             elicitor: Some(Arc::new(Ada)),
-            ..Answering::default()
+            ..ClientHandlers::default()
         },
         ..HostOptions::default()
     };

@@ -80,7 +80,7 @@ async fn a_tool_or_server_that_is_not_there_is_named_with_what_is() {
     let error = call(&host, "dead__anything", json!({})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `dead` is not available: it ended with exit code 3; its last words were: cannot \
+        "server `dead` is not available: it exited with code 3; the last lines of its stderr: cannot \
          open the database | bye"
     );
     let error = host
@@ -89,8 +89,8 @@ async fn a_tool_or_server_that_is_not_there_is_named_with_what_is() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `ded` is not available: there is no such server (did you mean `dead`?); there are: \
-         s, dead"
+        "server `ded` is not available: it is not configured (did you mean `dead`?); configured \
+         servers: s, dead"
     );
 }
 
@@ -188,8 +188,8 @@ async fn a_server_that_dies_in_a_call_is_reported_at_once_with_its_last_words() 
         assert_eq!(
             error.to_string(),
             format!(
-                "the connection to server `s` broke during `{tool}`: it ended with exit code 3; \
-                 its last words were: disk full | giving up"
+                "the connection to server `s` broke during `{tool}`: it exited with code 3; \
+                 the last lines of its stderr: disk full | giving up"
             )
         );
     }
@@ -201,7 +201,7 @@ async fn a_grandchild_that_holds_the_pipe_open_does_not_hide_the_death() {
     let host = host([program_after("sleep 1000 &", "s", "dies in a call")]).await;
     assert_ready(&host, "s");
     let error = call(&host, "s__work", json!({})).await.unwrap_err();
-    assert!(error.to_string().contains("exit code 3"), "{error}");
+    assert!(error.to_string().contains("exited with code 3"), "{error}");
 }
 
 #[tokio::test]
@@ -216,7 +216,7 @@ async fn all_calls_that_are_under_way_hear_of_the_death() {
     .await;
     for answer in [endless, crash] {
         let error = answer.unwrap_err().to_string();
-        assert!(error.contains("it ended with exit code 3"), "{error}");
+        assert!(error.contains("it exited with code 3"), "{error}");
     }
 }
 
@@ -230,7 +230,7 @@ async fn a_server_that_died_is_started_again_and_calls_wait_for_it() {
     let first = status(&host, "s").pid;
     let error = call(&host, "s__work", json!({})).await.unwrap_err();
     assert!(
-        error.to_string().contains("it ended with exit code 9"),
+        error.to_string().contains("it exited with code 9"),
         "{error}"
     );
     assert_eq!(text(&host, "s__work").await, "did \"work\"");
@@ -249,12 +249,7 @@ async fn a_server_that_dies_again_and_again_is_given_up() {
         assert!(matches!(error, ToolCallError::Broken { .. }), "{error:?}");
     }
     let status = status_when(&host, "s", |status| status.state == ServerState::Failed).await;
-    assert!(
-        status
-            .reason
-            .unwrap()
-            .starts_with("it ended with exit code 3")
-    );
+    assert!(status.reason.unwrap().starts_with("it exited with code 3"));
     assert!(tool_names(&host).await.is_empty());
     let error = call(&host, "s__work", json!({})).await.unwrap_err();
     assert!(
@@ -291,7 +286,7 @@ async fn a_call_that_never_got_its_turn_did_not_run() {
     assert!(error.did_not_run());
     assert_eq!(
         error.to_string(),
-        "server `s` is not available: it takes one call at a time, and those before did not end \
+        "server `s` is not available: it accepts one call at a time, and the earlier ones did not end \
          within 100ms"
     );
 }

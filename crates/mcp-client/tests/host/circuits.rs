@@ -40,7 +40,7 @@ async fn progress_keeps_a_call_alive_and_never_beyond_its_whole_time() {
         );
 
         // In all it may take no longer than that, whatever it tells.
-        options.longest_call = ms(300);
+        options.max_call_time = ms(300);
         let host = host_with(program("s", kind), options).await;
         assert_eq!(
             timed_out(call(&host, "s__labour", json!({})).await),
@@ -117,7 +117,7 @@ async fn a_repetition_has_its_end_too() {
     let error = call(&host, "s__read", json!({})).await.unwrap_err();
     // The reason of the first attempt, not of the last one.
     assert!(
-        error.to_string().contains("it ended with exit code 3"),
+        error.to_string().contains("it exited with code 3"),
         "{error}"
     );
     assert!(!error.did_not_run());
@@ -141,14 +141,14 @@ async fn a_tool_that_gives_no_answers_is_left_alone_for_a_while() {
     assert!(error.did_not_run());
     assert_eq!(
         error.to_string(),
-        "server `s` is not available: the last calls of `work` got no answer (nothing within \
-         100ms); it is tried again in 1 s"
+        "server `s` is not available: the last calls of `work` had no answer (no answer within \
+         100ms); retry in 1 s"
     );
     let Some(ToolHostChange::ServerState { state, reason, .. }) = soon(changes.next()).await else {
         panic!("no state");
     };
     assert_eq!(state, "degraded");
-    assert!(reason.unwrap().contains("`work` (nothing within 100ms)"));
+    assert!(reason.unwrap().contains("`work` (no answer within 100ms)"));
     assert_eq!(status(&host, "s").state, ServerState::Degraded);
     // Its other tools work, and it stays in the list.
     assert_eq!(text(&host, "s__rest").await, "did \"rest\"");
@@ -189,7 +189,7 @@ async fn a_server_that_answers_nothing_is_blocked_until_somebody_starts_it_again
         blocked
             .reason
             .unwrap()
-            .starts_with("its last calls got no answer")
+            .starts_with("its last calls had no answer")
     );
     let raw = soon(host.call_raw("s", "work", object(json!({})))).await;
     assert!(raw.unwrap_err().did_not_run());
@@ -243,7 +243,7 @@ async fn no_more_calls_run_at_once_than_a_server_takes() {
     };
     assert!(error.did_not_run());
     assert!(
-        error.to_string().contains("it takes 2 calls at a time"),
+        error.to_string().contains("it accepts 2 calls at a time"),
         "{error}"
     );
 }

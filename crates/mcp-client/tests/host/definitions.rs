@@ -9,7 +9,7 @@ use std::{
 use futures_util::StreamExt;
 use switchboard_domain::{ToolHost, ToolHostChange};
 use switchboard_mcp_client::{
-    KnownTools, McpHost, ServerConfig, ToolMemory, ToolMemoryError, ToolMemoryFile, fingerprint,
+    McpHost, ServerConfig, ToolPinFile, ToolPinStore, ToolPinStoreError, ToolPins, fingerprint,
 };
 
 use crate::stage::*;
@@ -20,7 +20,7 @@ async fn a_definition_that_changes_while_it_is_there_is_seen() {
         let host = host([program("s", kind)]).await;
         assert!(host.changed_tools().is_empty());
         let told = host.changes();
-        let before = host.known_tools();
+        let before = host.tool_pins();
         assert_eq!(text(&host, "s__grow").await, "grown");
         status_when(&host, "s", |status| !status.changed_tools.is_empty()).await;
 
@@ -48,7 +48,7 @@ async fn a_definition_that_changes_while_it_is_there_is_seen() {
         );
         // A new tool is no changed one.
         assert!(tool_names(&host).await.contains(&"s__grown".to_owned()));
-        let after = host.known_tools();
+        let after = host.tool_pins();
         assert_eq!(after.get("s", "meta"), Some(change.now.as_str()));
         assert_eq!(after.get("s", "echo"), before.get("s", "echo"));
         // It is told once, after the new list is there.
@@ -71,16 +71,16 @@ async fn a_definition_that_changes_while_it_is_there_is_seen() {
 #[tokio::test]
 async fn a_definition_that_changed_between_two_runs_is_seen() {
     let first = host([program("s", BOTH_ERAS)]).await;
-    let mut known = first.known_tools();
+    let mut known = first.tool_pins();
     assert!(known.get("s", "echo").is_some());
     soon(first.close()).await;
 
     let mut options = options();
-    options.known_tools = known.clone();
+    options.tool_pins = known.clone();
     let second = McpHost::start(vec![program("s", BOTH_ERAS)], options.clone()).unwrap();
     soon(second.settled()).await;
     assert!(second.changed_tools().is_empty());
-    assert_eq!(second.known_tools(), known);
+    assert_eq!(second.tool_pins(), known);
 
     // As it was approved once, and as nobody offers it any more.
     let of_s = known.0.get_mut("s").unwrap();
@@ -91,7 +91,7 @@ async fn a_definition_that_changed_between_two_runs_is_seen() {
         .entry("absent".to_owned())
         .or_default()
         .insert("t".to_owned(), "kept".to_owned());
-    options.known_tools = known;
+    options.tool_pins = known;
     let third = McpHost::start(vec![program("s", BOTH_ERAS)], options).unwrap();
     soon(third.settled()).await;
     let changes = third.changed_tools();
@@ -101,7 +101,7 @@ async fn a_definition_that_changed_between_two_runs_is_seen() {
         ("echo", "another")
     );
     // Servers that were not there in this run are not forgotten, and neither are their tools.
-    let known = third.known_tools();
+    let known = third.tool_pins();
     assert_eq!(known.get("absent", "t"), Some("kept"));
     assert_eq!(known.get("s", "vanished"), Some("kept"));
     assert_eq!(known.get("s", "echo"), Some(changes[0].now.as_str()));
@@ -110,10 +110,10 @@ async fn a_definition_that_changed_between_two_runs_is_seen() {
 /// A run with a memory in this folder.
 fn run(folder: &Path, config: ServerConfig) -> McpHost {
     let places = BTreeMap::from([("s".to_owned(), "here".to_owned())]);
-    let memory = ToolMemoryFile::new(folder.join("known.json"), places);
+    let memory = ToolPinFile::new(folder.join("known.json"), places);
     let mut options = options();
-    options.known_tools = memory.load().unwrap();
-    options.tool_memory = Some(Arc::new(memory));
+    options.tool_pins = memory.load().unwrap();
+    options.tool_pin_store = Some(Arc::new(memory));
     McpHost::start(vec![config], options).unwrap()
 }
 
@@ -172,15 +172,15 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
 
 /// Says what it was told to keep.
 #[derive(Debug, Default)]
-struct Told(Mutex<Vec<KnownTools>>);
+struct Told(Mutex<Vec<ToolPins>>);
 
-impl ToolMemory for Told {
-    fn keep(&self, first: &KnownTools, _: &KnownTools) -> Result<(), ToolMemoryError> {
+impl ToolPinStore for Told {
+    fn save(&self, first: &ToolPins, _: &ToolPins) -> Result<(), ToolPinStoreError> {
         self.0.lock().unwrap().push(first.clone());
         Ok(())
     }
 
-    fn remembers(&self, server: &str) -> bool {
+    fn covers(&self, server: &str) -> bool {
         server == "s"
     }
 }
@@ -190,14 +190,14 @@ async fn a_memory_is_told_nothing_of_servers_that_it_does_not_remember() {
     for (servers, kept) in [(&["other"][..], 0), (&["other", "s"], 1)] {
         let memory = Arc::new(Told::default());
         let mut options = options();
-        options.tool_memory = Some(memory.clone());
+        options.tool_pin_store = Some(memory.clone());
         let servers = servers.iter().map(|name| program(name, BOTH_ERAS));
         let host = McpHost::start(servers.collect(), options).unwrap();
         soon(host.settled()).await;
         soon(host.close()).await;
         let told = memory.0.lock().unwrap();
         assert_eq!(told.len(), kept);
-        let of_s = |known: &KnownTools| known.get("s", "echo").is_some() && known.0.len() == 1;
+        let of_s = |known: &ToolPins| known.get("s", "echo").is_some() && known.0.len() == 1;
         assert!(told.iter().all(of_s), "{told:?}");
     }
 }

@@ -41,8 +41,8 @@ const OWNER: &str = "SWITCHBOARD_TEST_OWNER";
 /// How long the healthy server may take to answer beside a sick one, on a busy machine.
 const HEALTHY: Duration = Duration::from_secs(10);
 
-/// Runs `check` on a host with the server and a healthy one, within `limit`, then everything that holds
-/// for all.
+/// Runs `check` on a host with the server and a healthy one, within `limit`, then everything that
+/// holds for all.
 async fn fault(mut sick: ServerConfig, limit: Duration, check: impl AsyncFnOnce(&McpHost)) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -96,7 +96,8 @@ fn alive_tasks() -> usize {
     Handle::current().metrics().num_alive_tasks()
 }
 
-/// Where the system tells the environment of processes; elsewhere the tests of `endings.rs` have to do.
+/// Where the system tells the environment of processes; elsewhere the tests of `endings.rs` have to
+/// do.
 async fn no_process_of(owner: &str) {
     let mark = format!("{OWNER}={owner}");
     soon(async {
@@ -179,7 +180,7 @@ async fn crashing_in_a_call() {
         assert!(matches!(error, ToolCallError::Broken { .. }), "{error:?}");
         let text = error.to_string();
         assert!(
-            text.contains("exit code 3") && text.contains("disk full"),
+            text.contains("exited with code 3") && text.contains("disk full"),
             "{text}"
         );
         status_when(host, "s", |status| status.state == ServerState::Ready).await;
@@ -248,7 +249,7 @@ async fn null_as_a_schema() {
         Duration::from_secs(20),
         async |host| {
             status_when(host, "s", |status| status.state == ServerState::Ready).await;
-            let problem = "tool `bad` has no JSON object as its inputSchema, so it is left out";
+            let problem = "tool `bad` has no JSON object as its inputSchema; it is skipped";
             assert_eq!(status(host, "s").warnings, [problem]);
             assert_eq!(text(host, "s__e").await, "did \"e\"");
         },

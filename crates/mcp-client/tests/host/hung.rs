@@ -5,21 +5,22 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::json;
 use switchboard_domain::{ProgressSink, ToolCallError, ToolHost, ToolHostChange, ToolRetry};
-use switchboard_mcp_client::{CircuitOptions, McpHost, Probing, ServerConfig, ServerState};
+use switchboard_mcp_client::{CircuitOptions, HangDetection, McpHost, ServerConfig, ServerState};
 
 use crate::stage::*;
 
-const fn probing(patience: u64, failures: u32) -> Probing {
-    Probing {
-        patience: Duration::from_millis(patience),
-        failures,
+const fn hang_detection(ping_timeout: u64, max_failed_pings: u32) -> HangDetection {
+    HangDetection {
+        ping_timeout: Duration::from_millis(ping_timeout),
+        max_failed_pings,
     }
 }
 
-async fn host_that_probes(config: ServerConfig, probing: Probing) -> McpHost {
+async fn host_that_probes(config: ServerConfig, hang_detection: HangDetection) -> McpHost {
     let mut options = options();
-    options.probing = probing;
-    // One call without an answer and the server is not called any more, until it is another process.
+    options.hang_detection = hang_detection;
+    // One call without an answer and the server is not called any more, until it is another
+    // process.
     options.circuits = CircuitOptions {
         server_failures: 1,
         ..CircuitOptions::default()
@@ -45,7 +46,7 @@ fn hangs_once(era: &str, folder: &tempfile::TempDir) -> ServerConfig {
 async fn a_server_that_hangs_is_started_again() {
     for era in ["older", "newer"] {
         let folder = tempfile::tempdir().unwrap();
-        let host = host_that_probes(hangs_once(era, &folder), probing(100, 2)).await;
+        let host = host_that_probes(hangs_once(era, &folder), hang_detection(100, 2)).await;
         let first = status(&host, "s").pid;
         let mut changes = host.changes();
         let error = call(&host, "s__work", json!({})).await.unwrap_err();
@@ -62,7 +63,7 @@ async fn a_server_that_hangs_is_started_again() {
         assert_eq!(names, ["blocked", "starting", "ready"], "{era}");
         assert_eq!(
             states[1].1,
-            "it is started again (1 of 5): it hangs: a call got no answer, and 2 pings none within 100ms"
+            "it is restarted (restart 1 of 5): it hangs: it did not answer a call, nor 2 pings within 100ms each"
         );
         assert_ne!(status(&host, "s").pid, first);
         // Its circuit is closed again.
@@ -77,7 +78,7 @@ async fn a_server_that_answers_pings_is_left_alone() {
     config.call_timeout = Some(Duration::from_millis(100));
     let mut options = options();
     // A single ping that is not answered would do.
-    options.probing = probing(5000, 1);
+    options.hang_detection = hang_detection(5000, 1);
     let host = McpHost::start(vec![config], options).unwrap();
     soon(host.settled()).await;
     let first = status(&host, "s").pid;
@@ -94,7 +95,7 @@ async fn a_server_that_answers_pings_is_left_alone() {
 #[tokio::test]
 async fn a_server_that_is_busy_with_another_call_does_not_hang() {
     let mut options = options();
-    options.probing = probing(100, 3);
+    options.hang_detection = hang_detection(100, 3);
     let host = McpHost::start(vec![program("s", "slow in a call")], options).unwrap();
     soon(host.settled()).await;
     let first = status(&host, "s").pid;
@@ -113,7 +114,7 @@ async fn a_server_that_is_busy_with_another_call_does_not_hang() {
 #[tokio::test]
 async fn one_that_is_never_probed_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let host = host_that_probes(hangs_once("older", &folder), probing(1, 0)).await;
+    let host = host_that_probes(hangs_once("older", &folder), hang_detection(1, 0)).await;
     let first = status(&host, "s").pid;
     let error = call(&host, "s__work", json!({})).await.unwrap_err();
     assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
@@ -148,7 +149,7 @@ async fn a_call_that_is_made_again_is_told_before() {
         soon(heard.recv()).await,
         Some(ToolRetry {
             attempt: 2,
-            reason: "it ended with exit code 9".to_owned(),
+            reason: "it exited with code 9".to_owned(),
         })
     );
     // The sink is gone with the call.

@@ -1,4 +1,5 @@
-//! Answers that are not valid JSON, over every transport: the call fails at once, and the server stays.
+//! Answers that are not valid JSON, over every transport: the call fails at once, and the server
+//! stays.
 
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,8 @@ enum Form {
     Events,
 }
 
-/// A server of the older era. Its tool writes the text that a call contains, with the request's id for `$ID`
-/// and 17 MiB for `$LONG`.
+/// A server of the older era. Its tool writes the text that a call contains, with the request's id
+/// for `$ID` and 17 MiB for `$LONG`.
 async fn serve_text(form: Form) -> Served {
     let answer = move |Json(message): Json<Value>| async move { answer(form, &message) };
     serve(Router::new().route("/mcp", post(answer)), None).await

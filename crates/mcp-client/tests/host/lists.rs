@@ -13,7 +13,7 @@ async fn all_pages_are_listed_and_one_bad_tool_is_left_out_alone() {
         tool_names(&host).await,
         ["s__a", "s__b", "s__c", "s__d", "s__e"]
     );
-    let problem = "tool `bad` has no JSON object as its inputSchema, so it is left out";
+    let problem = "tool `bad` has no JSON object as its inputSchema; it is skipped";
     assert_eq!(problems(&host).await, [format!("s: {problem}")]);
     assert_eq!(status(&host, "s").warnings, [problem]);
 }
@@ -25,8 +25,8 @@ async fn a_list_without_end_is_ended() {
     assert_eq!(
         problems(&host).await,
         [
-            "s: its list of tools does not end: the same page comes again after 2 pages",
-            "s: it lists `on_0` twice; the first one counts",
+            "s: the list of tools does not end: a page repeats after 2 pages",
+            "s: it lists `on_0` twice; the first one is used",
         ]
     );
 }
@@ -37,9 +37,7 @@ async fn a_list_of_ever_new_pages_is_ended_too() {
     assert_eq!(status(&host, "s").tools, 1000);
     assert_eq!(
         problems(&host).await,
-        [
-            "s: its list of tools does not end: there are more than 1000 pages, and the rest is left out"
-        ]
+        ["s: the list of tools does not end: only the first 1000 pages are used"]
     );
 }
 
@@ -49,7 +47,7 @@ async fn what_came_of_a_list_that_breaks_off_is_used() {
     assert_eq!(tool_names(&host).await, ["s__work"]);
     assert_eq!(
         problems(&host).await,
-        ["s: its list of tools is not complete: unknown cursor (code -32602)"]
+        ["s: the list of tools is incomplete: unknown cursor (code -32602)"]
     );
     assert_eq!(text(&host, "s__work").await, "did \"work\"");
 }

@@ -27,8 +27,8 @@ mod starts;
 /// Which server to be.
 const SERVER: &str = "SWITCHBOARD_TEST_SERVER";
 
-/// Not a test: the program that the tests start as their servers, and as a host of its own. What the test runner itself writes
-/// to the standard output is noise that a client has to put up with.
+/// Not a test: the program that the tests start as their servers, and as a host of its own. What
+/// the test runner itself writes to the standard output is noise that a client has to put up with.
 #[test]
 #[ignore = "a server that the other tests start"]
 fn server() {

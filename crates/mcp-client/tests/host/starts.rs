@@ -114,7 +114,7 @@ async fn a_program_that_does_not_exist_is_an_error_that_names_server_and_program
     assert!(matches!(error, HostError::NoProgram { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
-        "server `crm` cannot start: `switchboard-no-such-program` was not found on PATH: install it, or give \
+        "server `crm` cannot start: `switchboard-no-such-program` was not found on PATH: install it, or set \
          its full path"
     );
     // The others are there.
@@ -139,10 +139,10 @@ async fn a_server_that_does_not_start_says_why() {
     assert_eq!(
         problems(&host).await,
         [
-            "dead: it ended with exit code 3; its last words were: cannot open the database | bye",
-            "unknown: `no-such-program-anywhere` was not found on PATH: install it, or give its \
+            "dead: it exited with code 3; the last lines of its stderr: cannot open the database | bye",
+            "unknown: `no-such-program-anywhere` was not found on PATH: install it, or set its \
              full path",
-            "with_arguments: `sh -c true` was not found; it seems to hold arguments, which belong \
+            "with_arguments: `sh -c true` was not found; it seems to contain arguments, which belong \
              in `args`",
             "nowhere: its working directory `no/such/directory` does not exist",
         ]
@@ -150,14 +150,14 @@ async fn a_server_that_does_not_start_says_why() {
     let status = status(&host, "dead");
     assert_eq!(status.state, ServerState::Failed);
     // What both say is said once.
-    assert_eq!(status.reason.as_deref(), Some("it ended with exit code 3"));
+    assert_eq!(status.reason.as_deref(), Some("it exited with code 3"));
     assert_eq!(status.stderr_tail, ["cannot open the database", "bye"]);
     let error = call(&host, "dead__work", serde_json::json!({}))
         .await
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `dead` is not available: it ended with exit code 3; its last words were: cannot open \
+        "server `dead` is not available: it exited with code 3; the last lines of its stderr: cannot open \
          the database | bye"
     );
     assert!(host.tools().await.tools.is_empty());
@@ -178,7 +178,7 @@ async fn a_required_server_that_failed_is_said_before_the_others_are_there() {
     let error = soon(host.require_ready()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "required server `dead` is not available: it ended with exit code 3; its last words were: \
+        "required server `dead` is not available: it exited with code 3; the last lines of its stderr: \
          cannot open the database | bye"
     );
     let HostError::RequiredServer {
@@ -189,7 +189,7 @@ async fn a_required_server_that_failed_is_said_before_the_others_are_there() {
     else {
         panic!("{error}");
     };
-    assert_eq!(reason, "it ended with exit code 3");
+    assert_eq!(reason, "it exited with code 3");
     assert_eq!(stderr_tail, ["cannot open the database", "bye"]);
     assert_eq!(status(&host, "mute").state, ServerState::Starting);
 }

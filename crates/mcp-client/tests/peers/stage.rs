@@ -15,7 +15,7 @@ use switchboard_domain::{
     Elicitation, ElicitationAnswer, Elicitor, JsonObject, ProgressSink, ToolCall, ToolContent,
     ToolHost, ToolOutput,
 };
-use switchboard_mcp_client::{Answering, HostOptions, McpHost, ServerConfig, ServerState};
+use switchboard_mcp_client::{ClientHandlers, HostOptions, McpHost, ServerConfig, ServerState};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
@@ -82,8 +82,8 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     timeout(PATIENCE, future).await.expect("it hangs")
 }
 
-/// Starts an HTTP server, and gives what `ready` finds in one of its lines. That is its sign that it
-/// listens.
+/// Starts an HTTP server, and gives what `ready` finds in one of its lines. That is its sign that
+/// it listens.
 pub(crate) async fn serve<T>(
     command: &mut Command,
     on_stderr: bool,
@@ -138,9 +138,9 @@ pub(crate) async fn host(peers: &[Peer]) -> McpHost {
     });
     let options = HostOptions {
         restart_delay: Duration::from_millis(10),
-        answering: Answering {
+        client_handlers: ClientHandlers {
             elicitor: Some(Arc::new(Person)),
-            ..Answering::default()
+            ..ClientHandlers::default()
         },
         ..HostOptions::default()
     };
@@ -231,7 +231,8 @@ pub(crate) async fn failure(host: &McpHost, peer: &Peer, tool: &str, input: Valu
     text_of(&output)
 }
 
-/// Input that does not fit the tool's schema: servers say so as a result or as an error of the protocol.
+/// Input that does not fit the tool's schema: servers say so as a result or as an error of the
+/// protocol.
 pub(crate) async fn misuse(host: &McpHost, peer: &Peer, tool: &str, input: Value) {
     match soon(host.call_raw(peer.name(), tool, object(input))).await {
         Ok(output) => assert!(output.is_error, "{output:?}"),

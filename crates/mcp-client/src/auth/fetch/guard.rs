@@ -1,14 +1,15 @@
-//! Which addresses may be asked that somebody else named.
+//! The guard against requests to internal services (SSRF).
 //!
-//! Metadata are found by following what servers say, so a hostile server could make this machine ask
-//! services that only it can reach (SSRF). Every discovered address must be `https` and public, unless
-//! the configured server is itself on this machine or in a private network: then others there may be
-//! asked too, since the person who configured it lives there. The same holds for where a configured
-//! issuer is. That a server is on this machine must be written in its address: a name can be made to
-//! resolve to anything, and here it would allow `http`. For a private network it is enough that the name
-//! resolves to nothing else, since there `https` proves the host. Names are judged by what they resolve to,
-//! at the moment of connecting. Where a proxy is set, it does the resolving, and only addresses that are
-//! written as numbers are judged here.
+//! A hostile server could name URLs that only this machine can reach. So every discovered URL must
+//! be `https` and public. If the configured server or issuer is on this machine or in a private
+//! network, URLs there are allowed too.
+//!
+//! - A server is on this machine only if its URL contains a loopback address or `localhost`,
+//!   because other names can resolve to anything and loopback also allows `http`.
+//! - A server is in a private network if its name resolves only to private addresses, because
+//!   `https` proves the host.
+//! - Names are checked by their addresses when the connection is made. A configured proxy resolves
+//!   names itself; then only literal addresses are checked.
 
 use std::{
     collections::HashSet,
@@ -28,17 +29,17 @@ use crate::auth::error::AuthError;
 const PLAIN: &str = "it is not https";
 const USER_INFO: &str = "it holds a user name or password";
 const NO_HOST: &str = "it has no host";
-const INSIDE: &str = "it leads into a network that the server is not part of";
+const INSIDE: &str = "it is in a network that the server is not part of";
 
-/// Where an address is.
+/// The network of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Network {
     Public,
     Loopback,
     Private,
     LinkLocal,
-    /// Multicast, unspecified and reserved ones: never a server.
-    Nowhere,
+    /// Multicast, unspecified and reserved addresses.
+    Reserved,
 }
 
 /// The rules for one configured server.
@@ -50,74 +51,76 @@ pub(in crate::auth) struct Guard {
 }
 
 impl Guard {
-    /// The rules for what a server may name, if these addresses are configured: its own, and those of
-    /// its authorization server.
+    /// Creates the rules for a server with these configured URLs: its own, and those of its
+    /// authorization server.
     pub(in crate::auth) async fn of_configured(urls: &[Url]) -> Self {
         let mut guard = Self::default();
         for url in urls {
-            if let Some(place) = place_of_host(url) {
-                guard.allow(place);
+            if let Some(network) = network_of_host(url) {
+                guard.allow(network);
             } else if let Some(host) = url.host_str()
-                // A name that cannot be resolved here is reached through a proxy, or not at all.
+                // A name that cannot be resolved needs a proxy, or is unreachable.
                 && let Ok(addresses) = lookup_host((host, 0)).await
             {
-                let mut places = addresses.map(|address| place(address.ip())).peekable();
-                if places.peek().is_some() && places.all(|place| place == Place::Private) {
-                    guard.allow(Place::Private);
+                let mut networks = addresses.map(|address| network_of(address.ip())).peekable();
+                if networks.peek().is_some() && networks.all(|network| network == Network::Private)
+                {
+                    guard.allow(Network::Private);
                 }
             }
         }
         guard
     }
 
-    fn allow(&mut self, place: Place) {
-        match place {
-            Place::Loopback => self.loopback = true,
-            Place::Private => self.private = true,
-            Place::LinkLocal => self.link_local = true,
-            Place::Public | Place::Nowhere => {}
+    fn allow(&mut self, network: Network) {
+        match network {
+            Network::Loopback => self.loopback = true,
+            Network::Private => self.private = true,
+            Network::LinkLocal => self.link_local = true,
+            Network::Public | Network::Reserved => {}
         }
     }
 
-    fn allows(self, place: Place) -> bool {
-        match place {
-            Place::Public => true,
-            Place::Loopback => self.loopback,
-            Place::Private => self.private,
-            Place::LinkLocal => self.link_local,
-            Place::Nowhere => false,
+    fn allows(self, network: Network) -> bool {
+        match network {
+            Network::Public => true,
+            Network::Loopback => self.loopback,
+            Network::Private => self.private,
+            Network::LinkLocal => self.link_local,
+            Network::Reserved => false,
         }
     }
 
-    /// Whether the configured server is on this machine.
+    /// Returns whether the configured server is on this machine.
     pub(in crate::auth) fn is_loopback(self) -> bool {
         self.loopback
     }
 
-    /// Reads an address and judges what can be judged before it is resolved.
+    /// Parses a URL and checks it before its name is resolved.
     pub(in crate::auth) fn parse(self, what: &'static str, url: &str) -> Result<Url, AuthError> {
         let parsed = Url::parse(url).map_err(|error| AuthError::BadAnswer {
             what,
             url: String::new(),
-            reason: format!("it is no address: {error}"),
+            reason: format!("it is not a valid URL: {error}"),
         })?;
         self.check(what, &parsed)?;
         Ok(parsed)
     }
 
     pub(in crate::auth) fn check(self, what: &'static str, url: &Url) -> Result<(), AuthError> {
-        self.verdict(url).map_err(|reason| AuthError::Guarded {
-            what,
-            url: url.to_string(),
-            reason,
-        })
+        self.violated_rule(url)
+            .map_err(|reason| AuthError::Guarded {
+                what,
+                url: url.to_string(),
+                reason,
+            })
     }
 
-    fn verdict(self, url: &Url) -> Result<(), &'static str> {
-        let place = place_of_host(url);
+    fn violated_rule(self, url: &Url) -> Result<(), &'static str> {
+        let network = network_of_host(url);
         match url.scheme() {
             "https" => {}
-            "http" if self.loopback && place == Some(Place::Loopback) => {}
+            "http" if self.loopback && network == Some(Network::Loopback) => {}
             _ => return Err(PLAIN),
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -126,13 +129,13 @@ impl Guard {
         if url.host_str().is_none_or(str::is_empty) {
             return Err(NO_HOST);
         }
-        match place {
-            Some(place) if !self.allows(place) => Err(INSIDE),
+        match network {
+            Some(network) if !self.allows(network) => Err(INSIDE),
             _ => Ok(()),
         }
     }
 
-    /// Resolves the names of targets to what may be asked only.
+    /// Returns a resolver that returns only allowed addresses of targets.
     pub(in crate::auth) fn resolver(self, targets: Targets) -> Arc<dyn Resolve> {
         Arc::new(GuardedResolver {
             guard: self,
@@ -141,8 +144,7 @@ impl Guard {
     }
 }
 
-/// The hosts that requests are for. Other names that are to be resolved are those of proxies, which
-/// somebody here has set and which mostly are inside.
+/// The hosts of requests. Other resolved names belong to configured proxies, which may be internal.
 #[derive(Clone, Default)]
 pub(in crate::auth) struct Targets(Arc<Mutex<HashSet<String>>>);
 
@@ -174,7 +176,7 @@ impl Resolve for GuardedResolver {
         Box::pin(async move {
             let found: Vec<_> = lookup_host((name.as_str(), 0))
                 .await?
-                .filter(|address| is_proxy || guard.allows(place(address.ip())))
+                .filter(|address| is_proxy || guard.allows(network_of(address.ip())))
                 .collect();
             if found.is_empty() {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, INSIDE).into());
@@ -185,66 +187,66 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Where a host is that needs no resolving.
-fn place_of_host(url: &Url) -> Option<Place> {
+/// Returns the network of a host that is not resolved.
+fn network_of_host(url: &Url) -> Option<Network> {
     let host = url.host_str()?;
     let bare = host.trim_matches(['[', ']']);
     if let Ok(address) = bare.parse() {
-        return Some(place(address));
+        return Some(network_of(address));
     }
     // RFC 6761: these names never leave the machine.
     let name = host.trim_end_matches('.');
-    (name == "localhost" || name.ends_with(".localhost")).then_some(Place::Loopback)
+    (name == "localhost" || name.ends_with(".localhost")).then_some(Network::Loopback)
 }
 
-fn place(address: IpAddr) -> Place {
+fn network_of(address: IpAddr) -> Network {
     match address {
-        IpAddr::V4(address) => place_v4(address),
-        IpAddr::V6(address) => place_v6(address),
+        IpAddr::V4(address) => network_of_v4(address),
+        IpAddr::V6(address) => network_of_v6(address),
     }
 }
 
-fn place_v4(address: Ipv4Addr) -> Place {
+fn network_of_v4(address: Ipv4Addr) -> Network {
     let [a, b, c, _] = address.octets();
     match (a, b, c) {
-        (127, ..) => Place::Loopback,
+        (127, ..) => Network::Loopback,
         // 100.64/10 is shared by the customers of a provider (RFC 6598).
-        (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => Place::Private,
-        (169, 254, _) => Place::LinkLocal,
+        (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => Network::Private,
+        (169, 254, _) => Network::LinkLocal,
         (0 | 224.., ..) | (192, 0, 0 | 2) | (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113) => {
-            Place::Nowhere
+            Network::Reserved
         }
-        _ => Place::Public,
+        _ => Network::Public,
     }
 }
 
-fn place_v6(address: Ipv6Addr) -> Place {
+fn network_of_v6(address: Ipv6Addr) -> Network {
     if address.is_loopback() {
-        return Place::Loopback;
+        return Network::Loopback;
     }
     let parts = address.segments();
     let v4 = |high: u16, low: u16| {
         let [a, b] = high.to_be_bytes();
         let [c, d] = low.to_be_bytes();
-        place_v4(Ipv4Addr::new(a, b, c, d))
+        network_of_v4(Ipv4Addr::new(a, b, c, d))
     };
     match parts {
-        // Those that carry an address of the other family: mapped, compatible, NAT64, 6to4.
+        // Addresses that contain an IPv4 address: mapped, compatible, NAT64, 6to4.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             v4(high, low)
         }
         [0x2002, high, low, ..] => v4(high, low),
         [first, ..] => match first {
-            0xfc00..=0xfdff => Place::Private,
-            0xfe80..=0xfebf => Place::LinkLocal,
-            0x2000..=0x3fff if !is_special(parts) => Place::Public,
-            _ => Place::Nowhere,
+            0xfc00..=0xfdff => Network::Private,
+            0xfe80..=0xfebf => Network::LinkLocal,
+            0x2000..=0x3fff if !is_special(parts) => Network::Public,
+            _ => Network::Reserved,
         },
     }
 }
 
-/// Returns whether an address is in the public range, and not the address of a server: protocol assignments
-/// (RFC 2928), of which Teredo carries an address of the other family, and documentation (RFC 3849, RFC 9637).
+/// Returns whether an address in the public range is not the address of a server: protocol
+/// assignments (RFC 2928, including Teredo) and documentation (RFC 3849, RFC 9637).
 fn is_special(parts: [u16; 8]) -> bool {
     matches!(
         parts,
@@ -260,12 +262,12 @@ mod range_tests;
 mod tests {
     use super::*;
 
-    fn judged(guard: Guard, url: &str) -> Option<&'static str> {
-        guard.verdict(&Url::parse(url).unwrap()).err()
+    fn violation(guard: Guard, url: &str) -> Option<&'static str> {
+        guard.violated_rule(&Url::parse(url).unwrap()).err()
     }
 
     #[test]
-    fn a_public_server_names_public_https_addresses_only() {
+    fn a_public_server_may_name_only_public_https_urls() {
         let guard = Guard::default();
         for (url, expected) in [
             ("https://auth.example.org/", None),
@@ -302,12 +304,12 @@ mod tests {
             ("https://[2002:a00:1::]/", Some(INSIDE)),
             ("https://[2001:0:5db8:d822:0:ffff:f5ff:fffe]/", Some(INSIDE)),
         ] {
-            assert_eq!(judged(guard, url), expected, "{url}");
+            assert_eq!(violation(guard, url), expected, "{url}");
         }
     }
 
     #[test]
-    fn a_server_inside_names_its_neighbours() {
+    fn an_internal_server_may_name_urls_in_its_network() {
         let loopback = Guard {
             loopback: true,
             ..Guard::default()
@@ -321,7 +323,7 @@ mod tests {
             ("https://10.0.0.1/", Some(INSIDE)),
             ("https://169.254.169.254/", Some(INSIDE)),
         ] {
-            assert_eq!(judged(loopback, url), expected, "{url}");
+            assert_eq!(violation(loopback, url), expected, "{url}");
         }
         let private = Guard {
             private: true,
@@ -333,12 +335,12 @@ mod tests {
             ("https://127.0.0.1/", Some(INSIDE)),
             ("https://169.254.169.254/", Some(INSIDE)),
         ] {
-            assert_eq!(judged(private, url), expected, "{url}");
+            assert_eq!(violation(private, url), expected, "{url}");
         }
     }
 
     #[tokio::test]
-    async fn the_rules_follow_from_where_the_server_is() {
+    async fn the_rules_depend_on_the_network_of_the_server() {
         for (url, expected) in [
             ("http://127.0.0.1:8080/mcp", (true, false, false)),
             ("http://localhost:8080/mcp", (true, false, false)),
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_are_judged_by_what_they_resolve_to() {
+    async fn names_are_checked_by_their_addresses() {
         let name = || "localhost".parse::<Name>().unwrap();
         let targets = Targets::default();
         targets.add(&Url::parse("https://LOCALHOST/").unwrap());

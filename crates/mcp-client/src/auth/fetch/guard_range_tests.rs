@@ -2,32 +2,32 @@
 
 use super::*;
 
-const V4: [(&str, &str, Place); 14] = [
-    ("0.0.0.0", "0.255.255.255", Place::Nowhere),
-    ("10.0.0.0", "10.255.255.255", Place::Private),
-    ("100.64.0.0", "100.127.255.255", Place::Private),
-    ("127.0.0.0", "127.255.255.255", Place::Loopback),
-    ("169.254.0.0", "169.254.255.255", Place::LinkLocal),
-    ("172.16.0.0", "172.31.255.255", Place::Private),
-    ("192.0.0.0", "192.0.0.255", Place::Nowhere),
-    ("192.0.2.0", "192.0.2.255", Place::Nowhere),
-    ("192.168.0.0", "192.168.255.255", Place::Private),
-    ("198.18.0.0", "198.19.255.255", Place::Nowhere),
-    ("198.51.100.0", "198.51.100.255", Place::Nowhere),
-    ("203.0.113.0", "203.0.113.255", Place::Nowhere),
-    ("224.0.0.0", "239.255.255.255", Place::Nowhere),
-    ("240.0.0.0", "255.255.255.255", Place::Nowhere),
+const V4: [(&str, &str, Network); 14] = [
+    ("0.0.0.0", "0.255.255.255", Network::Reserved),
+    ("10.0.0.0", "10.255.255.255", Network::Private),
+    ("100.64.0.0", "100.127.255.255", Network::Private),
+    ("127.0.0.0", "127.255.255.255", Network::Loopback),
+    ("169.254.0.0", "169.254.255.255", Network::LinkLocal),
+    ("172.16.0.0", "172.31.255.255", Network::Private),
+    ("192.0.0.0", "192.0.0.255", Network::Reserved),
+    ("192.0.2.0", "192.0.2.255", Network::Reserved),
+    ("192.168.0.0", "192.168.255.255", Network::Private),
+    ("198.18.0.0", "198.19.255.255", Network::Reserved),
+    ("198.51.100.0", "198.51.100.255", Network::Reserved),
+    ("203.0.113.0", "203.0.113.255", Network::Reserved),
+    ("224.0.0.0", "239.255.255.255", Network::Reserved),
+    ("240.0.0.0", "255.255.255.255", Network::Reserved),
 ];
 
-/// Addresses of interest with the place of each.
-fn v4() -> Vec<(Ipv4Addr, Place)> {
+/// Addresses of interest with the network of each.
+fn v4() -> Vec<(Ipv4Addr, Network)> {
     let number = |text: &str| text.parse::<Ipv4Addr>().unwrap().to_bits();
-    let ranges = V4.map(|(first, last, place)| (number(first), number(last), place));
+    let ranges = V4.map(|(first, last, network)| (number(first), number(last), network));
     let expected = |address: u32| {
         let range = ranges
             .iter()
             .find(|(first, last, _)| (*first..=*last).contains(&address));
-        range.map_or(Place::Public, |(.., place)| *place)
+        range.map_or(Network::Public, |(.., network)| *network)
     };
     ranges
         .iter()
@@ -48,9 +48,11 @@ fn v4() -> Vec<(Ipv4Addr, Place)> {
 fn every_range_of_ipv4_ends_where_it_should() {
     let all = v4();
     for (address, expected) in &all {
-        assert_eq!(place(IpAddr::V4(*address)), *expected, "{address}");
+        assert_eq!(network_of(IpAddr::V4(*address)), *expected, "{address}");
     }
-    let public = all.iter().filter(|(_, place)| *place == Place::Public);
+    let public = all
+        .iter()
+        .filter(|(_, network)| *network == Network::Public);
     assert_eq!(public.count(), 24);
 }
 
@@ -66,7 +68,7 @@ fn an_ipv6_address_that_carries_another_is_where_that_is() {
             Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 0),
             Ipv6Addr::new(0x2002, high, low, 1, 2, 3, 4, 5),
         ] {
-            assert_eq!(place(IpAddr::V6(address)), expected, "{address}");
+            assert_eq!(network_of(IpAddr::V6(address)), expected, "{address}");
         }
     }
 }
@@ -77,82 +79,82 @@ fn every_range_of_ipv6_ends_where_it_should() {
         (
             "::1",
             "::1",
-            Place::Loopback,
-            Place::Nowhere,
-            Place::Nowhere,
+            Network::Loopback,
+            Network::Reserved,
+            Network::Reserved,
         ),
         // What carries nothing, beside what does.
         (
             "::1:0:0",
             "::fffe:ffff:ffff",
-            Place::Nowhere,
-            Place::Nowhere,
-            Place::Nowhere,
+            Network::Reserved,
+            Network::Reserved,
+            Network::Reserved,
         ),
         (
             "::1:0:0:0",
             "64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff",
-            Place::Nowhere,
-            Place::Nowhere,
-            Place::Nowhere,
+            Network::Reserved,
+            Network::Reserved,
+            Network::Reserved,
         ),
         (
             "64:ff9b::1:0:0",
             "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Place::Nowhere,
-            Place::Nowhere,
-            Place::Public,
+            Network::Reserved,
+            Network::Reserved,
+            Network::Public,
         ),
         (
             "2001::",
             "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Place::Nowhere,
-            Place::Public,
-            Place::Public,
+            Network::Reserved,
+            Network::Public,
+            Network::Public,
         ),
         // Teredo.
         (
             "2001::",
             "2001:0:ffff:ffff:ffff:ffff:ffff:ffff",
-            Place::Nowhere,
-            Place::Public,
-            Place::Nowhere,
+            Network::Reserved,
+            Network::Public,
+            Network::Reserved,
         ),
         (
             "2001:db8::",
             "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff",
-            Place::Nowhere,
-            Place::Public,
-            Place::Public,
+            Network::Reserved,
+            Network::Public,
+            Network::Public,
         ),
         (
             "2003::",
             "3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Place::Public,
+            Network::Public,
             // 6to4 with 255.255.255.255.
-            Place::Nowhere,
-            Place::Nowhere,
+            Network::Reserved,
+            Network::Reserved,
         ),
         (
             "3fff:1000::",
             "3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Place::Public,
-            Place::Nowhere,
-            Place::Nowhere,
+            Network::Public,
+            Network::Reserved,
+            Network::Reserved,
         ),
         (
             "fc00::",
             "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Place::Private,
-            Place::Nowhere,
-            Place::Nowhere,
+            Network::Private,
+            Network::Reserved,
+            Network::Reserved,
         ),
         (
             "fe80::",
             "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Place::LinkLocal,
-            Place::Nowhere,
-            Place::Nowhere,
+            Network::LinkLocal,
+            Network::Reserved,
+            Network::Reserved,
         ),
     ] {
         let number = |text: &str| text.parse::<Ipv6Addr>().unwrap().to_bits();
@@ -164,35 +166,39 @@ fn every_range_of_ipv6_ends_where_it_should() {
             (last + 1, after),
         ] {
             let address = Ipv6Addr::from_bits(number);
-            assert_eq!(place(IpAddr::V6(address)), expected, "{address}");
+            assert_eq!(network_of(IpAddr::V6(address)), expected, "{address}");
         }
     }
     for address in ["::", "ff00::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"] {
-        assert_eq!(place(address.parse().unwrap()), Place::Nowhere, "{address}");
+        assert_eq!(
+            network_of(address.parse().unwrap()),
+            Network::Reserved,
+            "{address}"
+        );
     }
 }
 
 #[test]
 fn each_kind_of_place_is_allowed_by_its_own_rule_alone() {
     let none = Guard::default();
-    assert!(none.allows(Place::Public));
-    for (place, guard) in [
+    assert!(none.allows(Network::Public));
+    for (network, guard) in [
         (
-            Place::Loopback,
+            Network::Loopback,
             Guard {
                 loopback: true,
                 ..none
             },
         ),
         (
-            Place::Private,
+            Network::Private,
             Guard {
                 private: true,
                 ..none
             },
         ),
         (
-            Place::LinkLocal,
+            Network::LinkLocal,
             Guard {
                 link_local: true,
                 ..none
@@ -200,21 +206,25 @@ fn each_kind_of_place_is_allowed_by_its_own_rule_alone() {
         ),
     ] {
         let mut made = none;
-        made.allow(place);
+        made.allow(network);
         assert_eq!(made, guard);
-        assert_eq!(guard.is_loopback(), place == Place::Loopback);
+        assert_eq!(guard.is_loopback(), network == Network::Loopback);
         for other in [
-            Place::Loopback,
-            Place::Private,
-            Place::LinkLocal,
-            Place::Nowhere,
+            Network::Loopback,
+            Network::Private,
+            Network::LinkLocal,
+            Network::Reserved,
         ] {
-            assert_eq!(guard.allows(other), other == place, "{place:?}: {other:?}");
+            assert_eq!(
+                guard.allows(other),
+                other == network,
+                "{network:?}: {other:?}"
+            );
             assert!(!none.allows(other));
         }
     }
     let mut made = none;
-    made.allow(Place::Public);
-    made.allow(Place::Nowhere);
+    made.allow(Network::Public);
+    made.allow(Network::Reserved);
     assert_eq!(made, none);
 }

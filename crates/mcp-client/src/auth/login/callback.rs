@@ -1,5 +1,4 @@
-//! The end of a browser's way: a listener on 127.0.0.1 that waits for the authorization server to send
-//! it back (RFC 8252, section 7.3).
+//! The listener on 127.0.0.1 for the redirect of the authorization server (RFC 8252, section 7.3).
 
 use std::{collections::HashMap, io, net::Ipv4Addr, time::Duration};
 
@@ -14,39 +13,39 @@ use tokio::{
 
 use crate::auth::error::{AuthError, foreign};
 
-/// What was refused, if a person or the page says no.
+/// The refused request in an error.
 pub(in crate::auth) const LOGIN: &str = "login";
 const PATH: &str = "/callback";
-/// How long a connection may take to say what it wants. Browsers open some that say nothing.
-const TO_ASK: Duration = Duration::from_secs(10);
-/// The longest request that is read. Codes are long in some systems.
+/// How long a connection may take to send its request. Browsers open some without a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size in bytes of a request. Some systems have long codes.
 const MAX_REQUEST: usize = 32 * 1024;
-/// Connections that are listened to at once; more wait.
+/// Maximum number of concurrent connections.
 const MAX_CONNECTIONS: usize = 32;
 
-/// How long to wait if no connection can be taken, such as for want of files.
-const AFTER_FAILURE: Duration = Duration::from_millis(100);
+/// The pause after a failed accept, for example without free file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-const DONE: &str = "You are logged in as far as this page is concerned. You may close it.";
-const FAILED: &str = "The login did not work. You may close this page.";
-const STRANGE: &str = "This address belongs to no login that is under way.";
+const DONE: &str = "You are logged in. You may close this page.";
+const FAILED: &str = "The login failed. You may close this page.";
+const UNKNOWN: &str = "This URL does not belong to a running login.";
 
-/// Listens on 127.0.0.1.
+/// The listener for a redirect.
 pub(in crate::auth) struct Callback {
     listener: TcpListener,
     pub(in crate::auth) redirect_uri: String,
 }
 
-/// What must come back for a login that is under way.
+/// The expected parameters of a redirect.
 pub(in crate::auth) struct Expected<'a> {
     pub(in crate::auth) state: &'a str,
     pub(in crate::auth) issuer: &'a str,
-    /// The authorization server says that it always names itself.
-    pub(in crate::auth) names_itself: bool,
+    /// Whether the authorization server always sends its issuer.
+    pub(in crate::auth) sends_issuer: bool,
 }
 
 impl Callback {
-    /// Listens on this port; 0 is any that is free.
+    /// Listens on this port. 0 means any free port.
     pub(in crate::auth) async fn listen(port: u16) -> Result<Self, AuthError> {
         let failed = |source| AuthError::Listener { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
@@ -59,7 +58,7 @@ impl Callback {
         })
     }
 
-    /// Listens where this redirect leads to, if that is free, or else anywhere.
+    /// Listens on the port of an earlier redirect URI, or on another one if it is not free.
     pub(in crate::auth) async fn listen_again(redirect_uri: &str) -> Result<Self, AuthError> {
         let port = Url::parse(redirect_uri)
             .ok()
@@ -71,7 +70,7 @@ impl Callback {
         }
     }
 
-    /// Waits for the code. What does not belong to this login is answered, and passed over.
+    /// Waits for the code. Other requests are answered and ignored.
     pub(in crate::auth) async fn code(
         self,
         expected: &Expected<'_>,
@@ -85,14 +84,14 @@ impl Callback {
                         match accepted {
                             Ok((connection, _)) => connections.push(answer(connection, expected)),
                             Err(error) => {
-                                tracing::debug!(%error, "no connection to the callback");
-                                sleep(AFTER_FAILURE).await;
+                                tracing::debug!(%error, "failed to accept a connection");
+                                sleep(ACCEPT_PAUSE).await;
                             }
                         }
                     }
-                    Some(said) = connections.next(), if !connections.is_empty() => {
-                        if let Some(said) = said {
-                            return said;
+                    Some(result) = connections.next(), if !connections.is_empty() => {
+                        if let Some(result) = result {
+                            return result;
                         }
                     }
                 }
@@ -104,33 +103,33 @@ impl Callback {
     }
 }
 
-/// Reads one request and answers it; what it says about the login, if anything.
+/// Answers one request. Returns the result of the login, if the request contains it.
 async fn answer(
     mut connection: TcpStream,
     expected: &Expected<'_>,
 ) -> Option<Result<SecretString, AuthError>> {
-    let line = timeout(TO_ASK, request_line(&mut connection)).await;
-    let said = match line {
+    let line = timeout(REQUEST_TIMEOUT, request_line(&mut connection)).await;
+    let result = match line {
         Ok(Ok(line)) => read(&line, expected),
         Ok(Err(_)) | Err(_) => return None,
     };
-    let (status, text) = match &said {
+    let (status, text) = match &result {
         Some(Ok(_)) => ("200 OK", DONE),
         Some(Err(_)) => ("400 Bad Request", FAILED),
-        None => ("404 Not Found", STRANGE),
+        None => ("404 Not Found", UNKNOWN),
     };
     let page = page(status, text);
-    // Nobody may be there to read it any more.
-    let _ = timeout(TO_ASK, async {
+    // The browser may have closed the connection.
+    let _ = timeout(REQUEST_TIMEOUT, async {
         connection.write_all(page.as_bytes()).await?;
         connection.shutdown().await
     })
     .await;
-    said
+    result
 }
 
-/// The first line of a request. The rest of its head is read too: closing a connection with unread
-/// input resets it, and the browser may not see the page.
+/// Reads the head of a request and returns its first line. Closing a connection with unread input
+/// would reset it, and the browser might not show the page.
 async fn request_line(connection: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut buffer = [0; 4096];
@@ -150,7 +149,7 @@ fn page(status: &str, text: &str) -> String {
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Switchboard</title>\
          <p>{text}</p></html>"
     );
-    // The address holds the code, so it goes nowhere from here.
+    // The URL contains the code, so it must not be sent as a referrer.
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
          Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\
@@ -159,7 +158,7 @@ fn page(status: &str, text: &str) -> String {
     )
 }
 
-/// What a request says about the login. `None`: it is about something else.
+/// Parses a request. Returns `None` if it does not belong to the login.
 fn read(line: &str, expected: &Expected<'_>) -> Option<Result<SecretString, AuthError>> {
     let target = line.strip_prefix("GET ")?.split(' ').next()?;
     let url = Url::parse("http://127.0.0.1/").ok()?.join(target).ok()?;
@@ -168,7 +167,7 @@ fn read(line: &str, expected: &Expected<'_>) -> Option<Result<SecretString, Auth
     }
     let mut parameters = HashMap::new();
     for (name, value) in url.query_pairs() {
-        // A parameter must not come twice (RFC 6749, section 3.1).
+        // Duplicate parameters are not allowed (RFC 6749, section 3.1).
         if parameters
             .insert(name.into_owned(), value.into_owned())
             .is_some()
@@ -182,8 +181,8 @@ fn read(line: &str, expected: &Expected<'_>) -> Option<Result<SecretString, Auth
     Some(checked(&mut parameters, expected))
 }
 
-/// The issuer is checked before anything else, and an error of another one is not shown (RFC 9207,
-/// section 2.4). It is compared as it is written.
+/// Checks the issuer first, so that an error of another issuer is not shown (RFC 9207, section
+/// 2.4).
 fn checked(
     parameters: &mut HashMap<String, String>,
     expected: &Expected<'_>,
@@ -191,7 +190,7 @@ fn checked(
     let issuer = parameters.get("iss").map(String::as_str);
     let is_right = match issuer {
         Some(issuer) => issuer == expected.issuer,
-        None => !expected.names_itself,
+        None => !expected.sends_issuer,
     };
     if !is_right {
         return Err(AuthError::IssuerMismatch {
@@ -213,7 +212,7 @@ fn checked(
         Some(code) => Ok(code.into()),
         None => Err(AuthError::Refused {
             what: LOGIN,
-            error: "there is no code in the redirect".to_owned(),
+            error: "the redirect contains no code".to_owned(),
             description: None,
         }),
     }
@@ -228,25 +227,26 @@ mod tests {
     const EXPECTED: Expected<'static> = Expected {
         state: "s",
         issuer: "https://as",
-        names_itself: false,
+        sends_issuer: false,
     };
 
-    fn said(line: &str, expected: &Expected<'_>) -> Option<Result<String, String>> {
-        read(line, expected).map(|said| {
-            said.map(|code| code.expose_secret().to_owned())
+    fn result(line: &str, expected: &Expected<'_>) -> Option<Result<String, String>> {
+        read(line, expected).map(|result| {
+            result
+                .map(|code| code.expose_secret().to_owned())
                 .map_err(|error| error.to_string())
         })
     }
 
     #[test]
-    fn only_what_belongs_to_the_login_counts() {
+    fn requests_of_other_logins_are_ignored() {
         let code = Some(Ok("c+ d".to_owned()));
         for line in [
             "GET /callback?code=c%2B+d&state=s HTTP/1.1",
             "GET /callback?state=s&code=c%2B%20d&iss=https%3A%2F%2Fas HTTP/1.1",
             "GET http://127.0.0.1:5/callback?state=s&code=c%2B%20d HTTP/1.1",
         ] {
-            assert_eq!(said(line, &EXPECTED), code, "{line}");
+            assert_eq!(result(line, &EXPECTED), code, "{line}");
         }
         for line in [
             "",
@@ -260,20 +260,20 @@ mod tests {
             "GET /callback?code=c&state=s&state=s HTTP/1.1",
             "GET /callback?error=access_denied HTTP/1.1",
         ] {
-            assert_eq!(said(line, &EXPECTED), None, "{line}");
+            assert_eq!(result(line, &EXPECTED), None, "{line}");
         }
     }
 
     #[test]
-    fn the_issuer_is_compared_as_it_is_written() {
+    fn the_issuer_is_compared_without_normalization() {
         let always = Expected {
-            names_itself: true,
+            sends_issuer: true,
             ..EXPECTED
         };
         let plain = "GET /callback?code=c&state=s";
         let with = |issuer: &str| format!("{plain}&iss={issuer} HTTP/1.1");
         for expected in [&EXPECTED, &always] {
-            assert_eq!(said(&with("https://as"), expected), Some(Ok("c".into())));
+            assert_eq!(result(&with("https://as"), expected), Some(Ok("c".into())));
             for wrong in [
                 "https://evil",
                 "https://as/",
@@ -281,22 +281,22 @@ mod tests {
                 "https://as:443",
                 "",
             ] {
-                let error = said(&with(wrong), expected).unwrap().unwrap_err();
+                let error = result(&with(wrong), expected).unwrap().unwrap_err();
                 assert!(error.contains("not of `https://as`"), "{error}");
             }
         }
-        let missing = said(&format!("{plain} HTTP/1.1"), &always);
+        let missing = result(&format!("{plain} HTTP/1.1"), &always);
         assert!(missing.unwrap().unwrap_err().contains("(none)"));
 
-        // An error is shown only if it is of the right issuer.
+        // An error of another issuer is not shown.
         let denied = "GET /callback?state=s&error=access_denied&error_description=no%1b[31m%0ano";
         assert_eq!(
-            said(&format!("{denied} HTTP/1.1"), &EXPECTED),
+            result(&format!("{denied} HTTP/1.1"), &EXPECTED),
             Some(Err(
                 "the login was refused: access_denied (no[31m no)".into()
             ))
         );
-        let wrong = said(&format!("{denied}&iss=https://evil HTTP/1.1"), &EXPECTED);
+        let wrong = result(&format!("{denied}&iss=https://evil HTTP/1.1"), &EXPECTED);
         assert!(!wrong.unwrap().unwrap_err().contains("access_denied"));
     }
 }

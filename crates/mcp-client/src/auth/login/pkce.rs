@@ -1,18 +1,18 @@
-//! Values that nobody can guess, and the proof that belongs to one of them (RFC 7636).
+//! Random values and PKCE (RFC 7636).
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// 244 random bits of the system's generator as 43 characters that need no escaping: within what RFC
-/// 7636 asks of a verifier (43 to 128 characters).
-pub(in crate::auth) fn unguessable() -> String {
+/// Returns 244 random bits of the system's generator as 43 URL-safe characters. RFC 7636 allows 43
+/// to 128 characters in a verifier.
+pub(in crate::auth) fn random_token() -> String {
     let mut bytes = Uuid::new_v4().into_bytes().to_vec();
     bytes.extend(Uuid::new_v4().into_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The challenge of method `S256`.
+/// Returns the challenge of method `S256`.
 pub(in crate::auth) fn s256(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()))
 }
@@ -22,13 +22,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_challenge_is_that_of_the_standard() {
+    fn the_challenge_matches_the_standard() {
         // RFC 7636, appendix B.
         assert_eq!(
             s256("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
             "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
         );
-        assert_eq!(unguessable().len(), 43);
-        assert_ne!(unguessable(), unguessable());
+        assert_eq!(random_token().len(), 43);
+        assert_ne!(random_token(), random_token());
     }
 }

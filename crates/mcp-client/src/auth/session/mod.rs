@@ -1,5 +1,5 @@
-//! The tokens of one server while it is used: taken from the store, renewed in time and once for all,
-//! asked for anew where that is possible without a person.
+//! The tokens of one server during its use: loaded from the store, renewed in time, and requested
+//! again if no person is needed.
 
 mod stored;
 
@@ -22,23 +22,24 @@ use crate::auth::{
     store::{GrantKey, StoredGrant, StoredTokens, now},
 };
 
-/// What a server said instead of an answer.
+/// The refusal of a request by a server.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// 401: it wants a token, or another one. With its challenge, if there is one.
+    /// 401: it needs a token or another one. Contains the challenge.
     Unauthorized(Option<String>),
-    /// 403: the token does not have the scopes that the challenge names.
+    /// 403: the token lacks the scopes in the challenge.
     InsufficientScope(Challenge),
 }
 
-/// The session of a server as long as the server is there. Nobody is asked to log in after that.
-pub(crate) struct HeldSession {
+/// A session that ends with its server, together with its pending logins.
+pub(crate) struct SessionHandle {
     session: Arc<Session>,
     _quit: DropGuard,
 }
 
-impl HeldSession {
-    /// `None` for servers that are not logged in to: processes, and those with a header of their own.
+impl SessionHandle {
+    /// Returns `None` for servers without login: processes, and servers with an `Authorization`
+    /// header.
     pub(crate) fn new(server: &ServerConfig, options: &AuthOptions) -> Option<Arc<Self>> {
         let session = Session::of_server(server, options).ok()?;
         Some(Arc::new(Self {
@@ -56,31 +57,31 @@ impl HeldSession {
 pub(crate) struct Session {
     name: String,
     url: Url,
-    /// The address as it is configured, by which the store finds what belongs to it.
+    /// The configured URL, which identifies the server in the store.
     address: String,
     config: AuthConfig,
     options: AuthOptions,
     fetch: OnceCell<Fetch>,
     known: Mutex<Known>,
-    /// Held by whoever gets new tokens. The others wait, and use them.
-    turn: tokio::sync::Mutex<()>,
+    /// Locked while new tokens are requested. Other requests wait and use them.
+    renewal: tokio::sync::Mutex<()>,
     quit: CancellationToken,
 }
 
 #[derive(Default)]
 struct Known {
-    /// What is used, once the store was asked.
+    /// The current tokens, after the store was read.
     current: Option<Current>,
-    asked_store: bool,
-    /// A token that is new and that the server has not taken yet, and how it came to be. Without this
-    /// a server that takes none would be given a new one for every request.
+    is_loaded: bool,
+    /// A new token that the server has not accepted yet, and its origin. It prevents a new token
+    /// for every request to a server that rejects all.
     unproven: Option<(SecretString, Origin)>,
-    /// How often new tokens were tried to get after a refusal.
-    tries: u64,
-    /// Whether that ended the last time with the need of a person, and for which scopes. Calls that
-    /// were refused at the same time need not find it out one after the other.
-    in_vain: Option<Vec<String>>,
-    /// A person was sent to a page, and did not log in. Nobody is sent there for each call again.
+    /// The number of attempts to get a token after a refusal.
+    attempts: u64,
+    /// The scopes of the last attempt that needed a person. Requests that were refused at the same
+    /// time do not repeat it.
+    needs_person_for: Option<Vec<String>>,
+    /// Whether a person declined a login. Further calls do not start one.
     declined: bool,
 }
 
@@ -101,7 +102,7 @@ impl Current {
         self.grant.tokens.as_ref().map(|tokens| &tokens.access)
     }
 
-    fn has_ended(&self) -> bool {
+    fn has_expired(&self) -> bool {
         let end = self
             .grant
             .tokens
@@ -155,7 +156,7 @@ impl Session {
             options: options.clone(),
             fetch: OnceCell::new(),
             known: Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
+            renewal: tokio::sync::Mutex::default(),
             quit: CancellationToken::new(),
         })
     }
@@ -163,7 +164,7 @@ impl Session {
     pub(in crate::auth) async fn fetch(&self) -> Result<&Fetch, AuthError> {
         self.fetch
             .get_or_try_init(async || {
-                // What a person has configured may be asked, wherever it is.
+                // Configured URLs are allowed in any network.
                 let configured = [&self.config.issuer, &self.config.metadata_url];
                 let configured = configured.into_iter().flatten();
                 let configured = configured.filter_map(|url| Url::parse(url).ok());
@@ -177,49 +178,48 @@ impl Session {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is used now, from the store at first.
+    /// Returns the current tokens. Loads them first.
     async fn current(&self) -> Option<Current> {
         {
             let known = self.known();
-            if known.asked_store {
+            if known.is_loaded {
                 return known.current.clone();
             }
         }
         let stored = match self.stored().await {
             Ok(stored) => stored.into_iter().next(),
-            // Most servers ask for no token, and are none the worse for it. One that does is told of
-            // by the refusal.
+            // Most servers need no token. A refusal reports the others.
             Err(error) => {
-                tracing::warn!(server = self.name, %error, "tokens cannot be looked up");
+                tracing::warn!(server = self.name, %error, "failed to load tokens");
                 return None;
             }
         };
         let mut known = self.known();
-        if !known.asked_store {
-            known.asked_store = true;
+        if !known.is_loaded {
+            known.is_loaded = true;
             known.current = stored;
         }
         known.current.clone()
     }
 
-    /// Uses this from now on. `origin`: how it came to be, if it did so just now and here.
-    fn use_from_now(&self, current: Current, origin: Option<Origin>) -> Option<SecretString> {
+    /// Sets the current tokens. `origin` is set for tokens that were just issued here.
+    fn set_current(&self, current: Current, origin: Option<Origin>) -> Option<SecretString> {
         let token = current.token().cloned();
         let mut known = self.known();
-        known.asked_store = true;
+        known.is_loaded = true;
         known.declined = false;
         let unproven = known.unproven.take();
         known.unproven = match origin {
             Some(origin) => token.clone().map(|token| (token, origin)),
-            // What another call has just got is as new as before.
+            // A token of another request stays unproven.
             None => unproven.filter(|(unproven, _)| is_same(Some(unproven), token.as_ref())),
         };
         known.current = Some(current);
         token
     }
 
-    /// The token for the next request, renewed if it is about to end; `None` if there is none, and the
-    /// server is to say what it wants.
+    /// Returns the token for the next request. Renews it if it expires soon. Without a token the
+    /// server sends a challenge.
     pub(crate) async fn bearer(self: &Arc<Self>) -> Result<Option<SecretString>, AuthError> {
         let Some(current) = self.current().await else {
             return Ok(None);
@@ -227,25 +227,25 @@ impl Session {
         if !current.is_stale() {
             return Ok(current.token().cloned());
         }
-        let _turn = self.turn.lock().await;
+        let _lock = self.renewal.lock().await;
         let again = self.current().await.unwrap_or(current);
         if !again.is_stale() {
             return Ok(again.token().cloned());
         }
         match self.renewed(&again).await {
-            Ok(Some(renewed)) => Ok(self.use_from_now(renewed, Some(Origin::Renewed))),
-            // What the server says leads to the rest.
+            Ok(Some(renewed)) => Ok(self.set_current(renewed, Some(Origin::Renewed))),
+            // The server will send a challenge.
             Ok(None) => Ok(again.token().cloned()),
-            // It is good for a moment more, and there may be an answer the next time.
-            Err(error) if !again.has_ended() => {
-                tracing::debug!(server = self.name, %error, "the token is not renewed yet");
+            // The token is still valid, and the next attempt may succeed.
+            Err(error) if !again.has_expired() => {
+                tracing::debug!(server = self.name, %error, "failed to renew the token");
                 Ok(again.token().cloned())
             }
             Err(error) => Err(error),
         }
     }
 
-    /// The server took this token.
+    /// Records that the server accepted this token.
     pub(crate) fn accepted(&self, token: &SecretString) {
         let mut known = self.known();
         if let Some((unproven, _)) = &known.unproven
@@ -255,10 +255,10 @@ impl Session {
         }
     }
 
-    /// What to send instead of `used`, which the server refused. `None`: this has nothing to do with
-    /// OAuth.
+    /// Returns another token after the server refused `used`. Returns `None` if OAuth does not
+    /// apply.
     ///
-    /// It goes on if the request is given up: a person may be about to log in, and the next request finds
+    /// Continues if the request is cancelled: a person may be logging in, and the next request uses
     /// the token.
     pub(crate) async fn refused(
         self: &Arc<Self>,
@@ -266,7 +266,7 @@ impl Session {
         refusal: Refusal,
     ) -> Result<Option<SecretString>, AuthError> {
         let session = self.clone();
-        let search = async move { session.another(used.as_ref(), &refusal).await };
+        let search = async move { session.replacement(used.as_ref(), &refusal).await };
         let search = tokio::spawn(self.quit.clone().run_until_cancelled_owned(search));
         match search.await {
             Ok(Some(found)) => found,
@@ -274,33 +274,33 @@ impl Session {
         }
     }
 
-    async fn another(
+    async fn replacement(
         self: &Arc<Self>,
         used: Option<&SecretString>,
         refusal: &Refusal,
     ) -> Result<Option<SecretString>, AuthError> {
-        let tries = self.known().tries;
-        let _turn = self.turn.lock().await;
+        let attempts = self.known().attempts;
+        let _lock = self.renewal.lock().await;
         let stored = self.stored().await?;
-        // Somebody else has been quicker: another call, or another process.
+        // Another call or process has new tokens.
         if let Some(newer) = stored.first()
             && let Some(token) = newer.token()
             && !newer.is_stale()
             && !is_same(used, Some(token))
         {
-            return Ok(self.use_from_now(newer.clone(), None));
+            return Ok(self.set_current(newer.clone(), None));
         }
         match refusal {
             Refusal::Unauthorized(challenge) => {
-                if let Some(scopes) = self.failed_since(tries) {
+                if let Some(scopes) = self.failed_since(attempts) {
                     return Err(self.needs_login(&scopes));
                 }
                 let challenge = challenge.as_deref().map(Challenge::read);
                 let challenge = challenge.unwrap_or_default();
                 let new = self.after_unauthorized(used, stored, &challenge).await;
                 let mut known = self.known();
-                known.tries += 1;
-                known.in_vain = match &new {
+                known.attempts += 1;
+                known.needs_person_for = match &new {
                     Err(AuthError::NeedsLogin { scopes, .. }) => Some(scopes.clone()),
                     _ => None,
                 };
@@ -313,10 +313,13 @@ impl Session {
         }
     }
 
-    /// Whether another call found out meanwhile that it takes a person, and for which scopes.
-    fn failed_since(&self, tries: u64) -> Option<Vec<String>> {
+    /// Returns the scopes if another request has found since that a person is needed.
+    fn failed_since(&self, attempts: u64) -> Option<Vec<String>> {
         let known = self.known();
-        known.in_vain.clone().filter(|_| known.tries != tries)
+        known
+            .needs_person_for
+            .clone()
+            .filter(|_| known.attempts != attempts)
     }
 
     async fn after_unauthorized(
@@ -332,16 +335,16 @@ impl Session {
                 .filter(|(token, _)| is_same(Some(token), used))
                 .map(|(_, origin)| *origin)
         };
-        let says_how =
+        let is_oauth =
             challenge.resource_metadata.is_some() || !stored.is_empty() || self.config.is_set();
         let discovered = match self.discover(challenge, &stored).await {
-            Ok(discovered) if discovered.assumed && !says_how && self.options.on_url.is_none() => {
+            Ok(discovered) if discovered.assumed && !is_oauth && self.options.on_url.is_none() => {
                 return Ok(None);
             }
             Ok(discovered) => discovered,
-            Err(error) if says_how || error.is_about_trust() => return Err(error),
+            Err(error) if is_oauth || error.is_identity_mismatch() => return Err(error),
             Err(error) => {
-                tracing::debug!(server = self.name, %error, "no way to log in was found");
+                tracing::debug!(server = self.name, %error, "no login was discovered");
                 return Ok(None);
             }
         };
@@ -349,9 +352,9 @@ impl Session {
         if let Some(before) = before.as_ref().filter(|_| unproven.is_none())
             && let Some(renewed) = self.renewed(before).await?
         {
-            return Ok(self.use_from_now(renewed, Some(Origin::Renewed)));
+            return Ok(self.set_current(renewed, Some(Origin::Renewed)));
         }
-        // One of another issuer is refused with good reason.
+        // A token of another issuer is refused correctly.
         if unproven == Some(Origin::Login) && before.is_some() {
             return Err(AuthError::StillRefused {
                 issuer: foreign(discovered.server.issuer()),
@@ -360,10 +363,10 @@ impl Session {
         let current = self
             .login(&discovered, before.as_ref(), &challenge.scopes)
             .await?;
-        Ok(self.use_from_now(current, Some(Origin::Login)))
+        Ok(self.set_current(current, Some(Origin::Login)))
     }
 
-    /// More scopes are needed than the token has. Each is asked for once.
+    /// Requests missing scopes. Each scope is requested once.
     async fn after_insufficient_scope(
         &self,
         stored: Vec<Current>,
@@ -381,7 +384,7 @@ impl Session {
         let discovered = self.discover(challenge, &stored).await?;
         let before = self.before(stored, &discovered)?;
         let current = self.login(&discovered, before.as_ref(), needed).await?;
-        self.use_from_now(current, Some(Origin::Login))
+        self.set_current(current, Some(Origin::Login))
             .ok_or_else(refused)
     }
 
@@ -398,7 +401,7 @@ impl Session {
         discover(fetch, &self.url, &self.config, challenge, &known).await
     }
 
-    /// Gets tokens without a refresh token, if that is possible here.
+    /// Gets tokens by a login, if possible.
     async fn login(
         &self,
         discovered: &Discovered,
@@ -448,13 +451,13 @@ impl Session {
         key: GrantKey,
         grant: StoredGrant,
     ) -> Result<Current, AuthError> {
-        // Whoever is just renewing what is replaced here must not replace it in turn.
-        let _turn = self.options.store.lock(&key).await?;
+        // A concurrent renewal must not replace the new tokens.
+        let _lock = self.options.store.lock(&key).await?;
         self.options.store.save(&key, &grant).await?;
         Ok(Current { key, grant })
     }
 
-    /// Leaves a note for the next login which scopes were missing.
+    /// Stores the missing scopes for the next login.
     async fn wait_for_login(
         &self,
         before: Option<&Current>,
@@ -462,7 +465,7 @@ impl Session {
     ) -> Result<Current, AuthError> {
         if let Some(before) = before {
             let store = &self.options.store;
-            let _turn = store.lock(&before.key).await?;
+            let _lock = store.lock(&before.key).await?;
             let stored = self.stored().await?;
             if let Some(Current { key, mut grant }) =
                 stored.into_iter().find(|stored| stored.key == before.key)

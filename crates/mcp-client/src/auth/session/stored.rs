@@ -1,4 +1,4 @@
-//! What is in the store of one server's tokens, and renewing it.
+//! The stored tokens of one server, and their renewal.
 
 use std::sync::Arc;
 
@@ -14,8 +14,7 @@ use crate::auth::{
 };
 
 impl Session {
-    /// What is kept for the authorization server that the server names now. Its clients and tokens are
-    /// of no use anywhere else.
+    /// Returns the stored login for the discovered authorization server.
     pub(in crate::auth) fn before(
         &self,
         stored: Vec<Current>,
@@ -29,8 +28,7 @@ impl Session {
         let before = stored.into_iter().find(|current| {
             current.key.issuer == issuer && current.key.resource == discovered.resource
         });
-        // A configured client was registered with one authorization server. Where the configuration
-        // does not say with which, the first one counts.
+        // A configured client belongs to one authorization server: the configured or the first one.
         let configured = self.config.client_id.is_some() && self.config.issuer.is_none();
         match (before, others) {
             (None, Some(expected)) if configured => Err(AuthError::IssuerChanged {
@@ -41,7 +39,7 @@ impl Session {
         }
     }
 
-    /// Everything in the store that is of use with this configuration, the latest first.
+    /// Returns the stored logins of the configured client, the latest first.
     pub(in crate::auth) async fn stored(&self) -> Result<Vec<Current>, AuthError> {
         let of_this_client = |current: &Current| match &self.config.client_id {
             Some(id) => current.grant.client.id == *id,
@@ -52,7 +50,7 @@ impl Session {
         Ok(stored)
     }
 
-    /// Everything in the store for this server and principal.
+    /// Returns the stored logins of this server and principal.
     pub(in crate::auth) async fn stored_by_any_client(&self) -> Result<Vec<Current>, AuthError> {
         let principal = self.config.principal();
         let found = self.options.store.find(&self.address, principal).await?;
@@ -60,7 +58,7 @@ impl Session {
         Ok(found.into_iter().map(current).collect())
     }
 
-    /// Revokes the refresh token, which ends what came of it, or else the access token.
+    /// Revokes the refresh token and thereby its access tokens, or else the access token.
     pub(in crate::auth) async fn revoke(&self, current: &Current) -> Result<(), AuthError> {
         let (Some(endpoint), Some(tokens)) =
             (&current.grant.revocation_endpoint, &current.grant.tokens)
@@ -77,10 +75,10 @@ impl Session {
         token::revoke(fetch, &endpoint, &client, token).await
     }
 
-    /// New tokens by a refresh token, or those that somebody else got meanwhile. `None`: it takes a
-    /// login.
+    /// Renews tokens, or returns those of a concurrent renewal. Returns `None` if a login is
+    /// needed.
     ///
-    /// It goes on if nobody waits any more: a refresh token works once, and the one that comes instead
+    /// Continues if the request is cancelled: a refresh token works only once, and its replacement
     /// must not be lost.
     pub(crate) async fn renewed(
         self: &Arc<Self>,
@@ -93,7 +91,7 @@ impl Session {
 
     async fn renew(&self, old: &Current) -> Result<Option<Current>, AuthError> {
         let store = &self.options.store;
-        let _turn = store.lock(&old.key).await?;
+        let _lock = store.lock(&old.key).await?;
         let stored = self.stored().await?;
         let Some(mut current) = stored.into_iter().find(|stored| stored.key == old.key) else {
             return Ok(None);
@@ -117,28 +115,31 @@ impl Session {
         match token::request(fetch, &endpoint, &client, &parameters).await {
             Ok(issued) => {
                 let mut tokens = issued.tokens;
-                // One that is not replaced stays good (RFC 6749, section 6).
+                // A refresh token that is not replaced stays valid (RFC 6749, section 6).
                 tokens.refresh = tokens.refresh.or(Some(refresh));
                 grant.tokens = Some(tokens);
                 grant.issued_at = now();
                 store.save(&current.key, grant).await?;
                 Ok(Some(current))
             }
-            // It was used, revoked, or is too old.
+            // The refresh token was used or revoked, or has expired.
             Err(AuthError::Refused { error, .. }) if error == "invalid_grant" => {
-                tracing::debug!(server = self.name, "the refresh token is not good any more");
+                tracing::debug!(
+                    server = self.name,
+                    "the refresh token is not valid any more"
+                );
                 grant.tokens = None;
                 store.save(&current.key, grant).await?;
                 Ok(None)
             }
-            // The client is not known any more, so it is of no use to anybody.
+            // The client is unknown, so the stored login is useless.
             Err(AuthError::Refused { error, .. })
                 if matches!(error.as_str(), "invalid_client" | "unauthorized_client") =>
             {
                 tracing::debug!(
                     server = self.name,
                     error,
-                    "the client is not known any more"
+                    "the client is not registered any more"
                 );
                 store.remove(&current.key).await?;
                 Ok(None)

@@ -1,4 +1,4 @@
-//! Tokens in files that only their owner can read.
+//! A token store in private files.
 
 use std::{
     fmt,
@@ -15,40 +15,40 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
 use crate::auth::{
-    login::pkce::unguessable,
+    login::pkce::random_token,
     store::{
-        GrantKey, StoreError, StoreLock, StoredGrant, TokenStore, Turns, from_record, latest_first,
-        to_record,
+        GrantKey, StoreError, StoreLock, StoredGrant, TaskLocks, TokenStore, from_record,
+        latest_first, to_record,
     },
 };
 
-/// How long another process may take to renew tokens; its requests have deadlines below that.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// How often its lock is tried. A lock that is waited for in the kernel cannot be given up.
-const BETWEEN_TRIES: Duration = Duration::from_millis(25);
+/// How long another process may hold the lock. Its requests have shorter time limits.
+const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
+/// The interval of attempts to lock. A blocking lock could not time out.
+const LOCK_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Tokens in a folder of their own (mode 0700), one file (mode 0600) for each login, replaced as a
-/// whole. Several processes may share it.
+/// Tokens in a private folder (mode 0700), with one file (mode 0600) for each login, which is
+/// replaced as a whole. Several processes may share the folder.
 pub struct FileStore {
     folder: PathBuf,
-    turns: Turns,
+    locks: TaskLocks,
 }
 
 impl FileStore {
-    /// The store in this folder, which is made when something is kept. It must be used for nothing
-    /// else: its permissions are set.
+    /// Creates a store in this folder. The folder is created when needed and becomes private, so it
+    /// must not contain other files.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
-            turns: Turns::default(),
+            locks: TaskLocks::default(),
         }
     }
 
-    /// The name says nothing about what is inside.
+    /// Relocks the path of a file. Its name does not reveal the content.
     fn path(&self, key: &GrantKey, ending: &str) -> PathBuf {
         let mut hash = Sha256::new();
         for part in [&key.issuer, &key.resource, &key.principal] {
-            // The length keeps `ab` + `c` apart from `a` + `bc`.
+            // The length distinguishes `ab` + `c` from `a` + `bc`.
             hash.update(part.len().to_be_bytes());
             hash.update(part.as_bytes());
         }
@@ -73,7 +73,7 @@ impl TokenStore for FileStore {
         principal: &str,
     ) -> Result<Vec<(GrantKey, StoredGrant)>, StoreError> {
         let folder = self.folder.clone();
-        let mut found = in_background(&self.folder, move || read_all(&folder)).await?;
+        let mut found = run_blocking(&self.folder, move || read_all(&folder)).await?;
         found.retain(|(key, grant)| key.principal == principal && grant.server == server);
         latest_first(&mut found);
         Ok(found)
@@ -83,9 +83,9 @@ impl TokenStore for FileStore {
         let (folder, path) = (self.folder.clone(), self.path(key, "json"));
         let record = to_record(key, grant);
         let replaced = path.clone();
-        in_background(&path, move || {
-            make_private_folder(&folder)?;
-            replace(&folder, &replaced, record.expose_secret())
+        run_blocking(&path, move || {
+            create_private_folder(&folder)?;
+            replace_file(&folder, &replaced, record.expose_secret())
         })
         .await
     }
@@ -93,7 +93,7 @@ impl TokenStore for FileStore {
     async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError> {
         let path = self.path(key, "json");
         let removed = path.clone();
-        in_background(&path, move || match fs::remove_file(removed) {
+        run_blocking(&path, move || match fs::remove_file(removed) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
@@ -102,21 +102,22 @@ impl TokenStore for FileStore {
     }
 
     async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError> {
-        let turn = self.turns.wait(key).await;
+        let lock = self.locks.lock(key).await;
         let (folder, path) = (self.folder.clone(), self.path(key, "lock"));
         let opened = path.clone();
-        let file = in_background(&path, move || {
-            make_private_folder(&folder)?;
+        let file = run_blocking(&path, move || {
+            create_private_folder(&folder)?;
             private_file(OpenOptions::new().write(true).create(true)).open(opened)
         })
         .await?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
-                // The file stays: removing it would let two hold two locks of one name.
-                Ok(()) => return Ok(StoreLock::new((turn, file))),
+                // The file is never removed: otherwise two processes could lock different files
+                // with the same name.
+                Ok(()) => return Ok(StoreLock::new((lock, file))),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                    sleep(BETWEEN_TRIES).await;
+                    sleep(LOCK_INTERVAL).await;
                 }
                 Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path }),
                 Err(TryLockError::Error(source)) => return Err(StoreError::File { path, source }),
@@ -125,12 +126,12 @@ impl TokenStore for FileStore {
     }
 }
 
-async fn in_background<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(io::Error::other("it was interrupted")))
+    done.unwrap_or_else(|_| Err(io::Error::other("the operation was interrupted")))
         .map_err(|source| StoreError::File {
             path: path.to_owned(),
             source,
@@ -151,12 +152,13 @@ fn read_all(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
         }
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            // Removed since, by another process.
+            // Another process has removed it.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
         let Some(record) = from_record(&text) else {
-            tracing::warn!(path = %path.display(), "a file of tokens cannot be read");
+            tracing::warn!(path = %path.display(), "a token file is not valid and is ignored; commit f008d49 is the last one that reads the \
+                 earlier form");
             continue;
         };
         found.push(record);
@@ -164,9 +166,9 @@ fn read_all(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
     Ok(found)
 }
 
-/// All or nothing: whoever reads sees the old file or the new one.
-pub(crate) fn replace(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
-    let temporary = folder.join(format!("{}.new", unguessable()));
+/// Replaces a file atomically.
+pub(crate) fn replace_file(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let temporary = folder.join(format!("{}.new", random_token()));
     let written = write_new(&temporary, text).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
@@ -193,13 +195,13 @@ pub(crate) fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 #[cfg(unix)]
-pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
-    // It may have been there before.
+    // The folder may have existed with other permissions.
     if fs::metadata(folder)?.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     }
@@ -207,6 +209,6 @@ pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(folder)
 }

@@ -1,4 +1,4 @@
-//! `private_key_jwt`: a client that proves itself with a signed statement (RFC 7523, section 2.2).
+//! Client authentication with a signed assertion (`private_key_jwt`, RFC 7523, section 2.2).
 
 use aws_lc_rs::{
     rand::SystemRandom,
@@ -11,21 +11,20 @@ use base64::{
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
-use crate::auth::{error::AuthError, login::pkce::unguessable, store::now};
+use crate::auth::{error::AuthError, login::pkce::random_token, store::now};
 
 pub(in crate::auth) const ASSERTION_TYPE: &str =
     "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// How long a statement holds, in seconds: as long as one request may take, and some difference of
-/// clocks.
-const LASTS: u64 = 60;
+/// The lifetime of an assertion in seconds: the time of a request, and a difference of clocks.
+const LIFETIME: u64 = 60;
 
 enum Key {
     P256(EcdsaKeyPair),
     Rsa(RsaKeyPair),
 }
 
-/// The statement that this client asks this issuer.
+/// Creates the assertion of a client for an issuer.
 pub(in crate::auth) fn client_assertion(
     key: &SecretString,
     client: &str,
@@ -44,8 +43,8 @@ pub(in crate::auth) fn client_assertion(
         // RFC 7523bis: the issuer, not the endpoint.
         "aud": issuer,
         "iat": now,
-        "exp": now + LASTS,
-        "jti": unguessable(),
+        "exp": now + LIFETIME,
+        "jti": random_token(),
     });
     let encoded = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let signed = format!("{}.{}", encoded(&header), encoded(&claims));
@@ -74,7 +73,7 @@ fn sign(key: &Key, message: &[u8]) -> Result<Vec<u8>, AuthError> {
 
 fn read(pem: &SecretString) -> Result<Key, AuthError> {
     let unusable = || AuthError::Configuration {
-        reason: "`private_key` is no key of P-256 or RSA as PEM of PKCS #8 (it begins with \
+        reason: "`private_key` is not a P-256 or RSA key as PEM of PKCS #8 (which begins with \
                  `-----BEGIN PRIVATE KEY-----`)"
             .to_owned(),
     };
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_are_signed_with_either_kind_of_key() {
+    fn assertions_are_signed_with_both_kinds_of_keys() {
         let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
         let der = key.to_pkcs8v1().unwrap();
         let public = key.public_key().as_ref();
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_said_without_showing_it() {
+    fn errors_do_not_show_an_invalid_key() {
         for text in [
             "",
             "secret-key",

@@ -1,11 +1,11 @@
-//! What of our environment a server's process gets to see.
+//! The environment of a server's process.
 
 use std::ffi::{OsStr, OsString};
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// What a program needs to run at all, to find its own files, and to get out through a proxy.
-/// Nothing here is a credential by its purpose; keys of model providers stay with us.
+/// Inherited variables: what a program needs to run, to find its files and to use a proxy. None of
+/// them is a credential, so keys of model providers are not inherited.
 const INHERITED: &[&str] = &[
     "PATH",
     "HOME",
@@ -19,7 +19,7 @@ const INHERITED: &[&str] = &[
     "TEMP",
     "TMP",
     "TZ",
-    // Proxies, in both spellings that programs read, and the certificates behind them.
+    // Proxies, in both spellings, and certificates.
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
@@ -35,7 +35,7 @@ const INHERITED: &[&str] = &[
 
 const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// Windows programs do not start without these. Names there have no case.
+/// Variables that Windows programs need. Their names are not case-sensitive.
 const INHERITED_ON_WINDOWS: &[&str] = &[
     "APPDATA",
     "COMSPEC",
@@ -57,13 +57,13 @@ const INHERITED_ON_WINDOWS: &[&str] = &[
     "WINDIR",
 ];
 
-/// The whole environment of a server: what it inherits of `ours`, then what is configured.
+/// Returns the environment of a server: the inherited variables, then the configured ones.
 pub(crate) fn child_environment(
-    ours: impl IntoIterator<Item = (OsString, OsString)>,
+    own: impl IntoIterator<Item = (OsString, OsString)>,
     configured: &[(String, SecretString)],
 ) -> Vec<(OsString, OsString)> {
-    let inherited = ours.into_iter().filter(|(name, value)| {
-        // An exported shell function is code; a later shell would run it.
+    let inherited = own.into_iter().filter(|(name, value)| {
+        // An exported shell function is code.
         inherits(name) && !value.as_encoded_bytes().starts_with(b"()")
     });
     let configured = configured
@@ -86,7 +86,7 @@ fn inherits(name: &OsStr) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// The value that counts: of two of the same name, the later.
+/// Returns the last value of a variable.
 pub(crate) fn lookup<'a>(
     environment: &'a [(OsString, OsString)],
     name: &str,
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_stay_and_configured_values_win() {
-        let ours = [
+    fn credentials_are_not_inherited_and_configured_values_win() {
+        let own = [
             ("PATH", "/bin"),
             ("HOME", "/root"),
             ("LC_ALL", "C"),
@@ -121,7 +121,7 @@ mod tests {
             ("PATH".to_owned(), "/opt/bin".into()),
             ("TOKEN".to_owned(), "t".into()),
         ];
-        let environment = child_environment(ours, &configured);
+        let environment = child_environment(own, &configured);
         let names: Vec<_> = environment
             .iter()
             .map(|(name, _)| name.to_str().unwrap())

@@ -1,7 +1,5 @@
-//! What a tool's definition is, in a few characters, so that a change of it is seen.
-//!
-//! A tool is approved for what it says it is. A server may say something else tomorrow, or in the next
-//! minute; whoever approves sees it by the fingerprint.
+//! Fingerprints of tool definitions, by which a change is detected. A person approves a tool
+//! because of its definition, and a server can change it at any time.
 
 use std::collections::BTreeMap;
 
@@ -9,44 +7,42 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use switchboard_domain::ToolDefinition;
 
-/// The fingerprints of tools as they were seen, by server and by the tools' own names. Stored between
-/// runs, it is how a definition that has changed since is found:
-/// [`HostOptions::known_tools`](crate::HostOptions::known_tools).
+/// The pinned fingerprints of tools, by server and by the tools' original names. They are stored
+/// between runs ([`HostOptions::tool_pins`](crate::HostOptions::tool_pins)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct KnownTools(pub BTreeMap<String, BTreeMap<String, String>>);
+pub struct ToolPins(pub BTreeMap<String, BTreeMap<String, String>>);
 
-impl KnownTools {
-    /// The fingerprint of a tool when it was last seen.
+impl ToolPins {
+    /// Returns the pin of a tool.
     pub fn get(&self, server: &str, tool: &str) -> Option<&str> {
         self.0.get(server)?.get(tool).map(String::as_str)
     }
 
-    /// Those of one server.
-    pub(crate) fn of(&self, server: &str) -> impl Iterator<Item = (&str, &str)> {
+    /// Returns the pins of one server.
+    pub(crate) fn of_server(&self, server: &str) -> impl Iterator<Item = (&str, &str)> {
         let tools = self.0.get(server).into_iter().flatten();
         tools.map(|(tool, fingerprint)| (tool.as_str(), fingerprint.as_str()))
     }
 }
 
-/// A tool whose definition is not what it was.
+/// A tool whose definition differs from its pin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolChange {
     /// The server.
     pub server: String,
-    /// The tool's own name.
+    /// The tool's name on its server.
     pub tool: String,
-    /// Its name in the catalog.
+    /// The name in the catalog.
     pub name: String,
-    /// The [`fingerprint`] of what it was when it was first seen in this run, or as it was known from
-    /// before.
+    /// The pinned [`fingerprint`].
     pub before: String,
-    /// That of what it is now.
+    /// The current fingerprint.
     pub now: String,
 }
 
-/// A tool's definition as 64 hexadecimal digits: SHA-256 of its
-/// [identity](ToolDefinition::identity).
+/// Returns the fingerprint of a definition: the SHA-256 of its
+/// [identity](ToolDefinition::identity) in hexadecimal digits.
 pub fn fingerprint(tool: &ToolDefinition) -> String {
     let digest = Sha256::digest(tool.identity());
     digest
@@ -77,8 +73,8 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_same_in_every_version() {
-        // Stored: a change of it makes every tool of every user a changed one.
+    fn fingerprints_are_stable() {
+        // Fingerprints are stored: another algorithm would change every tool of every user.
         assert_eq!(
             fingerprint(&tool()),
             "ce4c06d338f377e241079ef20d1ad6aba8a8f33245182c00fd06a8ca8cf463bd"
@@ -86,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_the_server_nor_the_order_of_keys_counts() {
+    fn the_server_and_the_order_of_keys_do_not_count() {
         let mut other = tool();
         other.name = "t__read".to_owned();
         other.origin = Some(ToolOrigin {
@@ -129,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_read_again() {
+    fn pins_are_read_as_stored() {
         let tools = BTreeMap::from([("read".to_owned(), fingerprint(&tool()))]);
-        let known = KnownTools(BTreeMap::from([("s".to_owned(), tools)]));
-        let stored = serde_json::to_string(&known).unwrap();
-        let read: KnownTools = serde_json::from_str(&stored).unwrap();
-        assert_eq!(read, known);
-        assert_eq!(known.get("s", "read"), Some(fingerprint(&tool()).as_str()));
-        assert_eq!(known.get("s", "write"), None);
-        assert_eq!(known.get("t", "read"), None);
+        let pins = ToolPins(BTreeMap::from([("s".to_owned(), tools)]));
+        let stored = serde_json::to_string(&pins).unwrap();
+        let read: ToolPins = serde_json::from_str(&stored).unwrap();
+        assert_eq!(read, pins);
+        assert_eq!(pins.get("s", "read"), Some(fingerprint(&tool()).as_str()));
+        assert_eq!(pins.get("s", "write"), None);
+        assert_eq!(pins.get("t", "read"), None);
     }
 }

@@ -1,7 +1,7 @@
-//! What tools were, kept between runs.
+//! Storage of tool pins between runs.
 //!
-//! A tool is trusted for what it was when it was first seen. So a definition that changed stays a changed one,
-//! run after run, until a person accepts it ([`McpHost::accept_tools`](crate::McpHost::accept_tools)).
+//! A changed definition stays reported, run after run, until a person accepts it
+//! ([`McpHost::accept_tools`](crate::McpHost::accept_tools)).
 
 use std::{
     collections::BTreeMap,
@@ -16,47 +16,47 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::store::file::{make_private_folder, private_file, replace},
-    tools::tool_pinning::fingerprint::KnownTools,
+    auth::store::file::{create_private_folder, private_file, replace_file},
+    tools::tool_pinning::fingerprint::ToolPins,
 };
 
-/// How long another process may take to write the file, which is done at once.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How often its lock is tried. A lock that is waited for in the kernel cannot be given up.
-const BETWEEN_TRIES: Duration = Duration::from_millis(5);
-/// The form of the file.
+/// How long to wait for the lock of another process.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// The interval of attempts to lock. A blocking lock could not time out.
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// Keeps what tools were between runs. Called from wherever a host is closed or a tool accepted, so it must
-/// not take long.
-pub trait ToolMemory: fmt::Debug + Send + Sync {
-    /// Keeps fingerprints: those of tools that were seen for the `first` time, where none is kept yet, and
-    /// those of tools that a person `accepted`, instead of what is kept.
-    fn keep(&self, first: &KnownTools, accepted: &KnownTools) -> Result<(), ToolMemoryError>;
+/// Stores tool pins between runs. It is called when a host is closed or a tool is accepted, so it
+/// must be fast.
+pub trait ToolPinStore: fmt::Debug + Send + Sync {
+    /// Stores the pins of `new` tools that have none, and replaces the pins of `accepted` tools.
+    fn save(&self, new: &ToolPins, accepted: &ToolPins) -> Result<(), ToolPinStoreError>;
 
-    /// Whether it keeps anything of a server. Of the others it is told nothing.
-    fn remembers(&self, server: &str) -> bool {
+    /// Returns whether the store keeps pins of a server. The default is all servers.
+    fn covers(&self, server: &str) -> bool {
         let _ = server;
         true
     }
 }
 
-/// Why what tools were is not known, or not kept.
+/// Why tool pins cannot be loaded or stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ToolMemoryError {
+pub enum ToolPinStoreError {
     /// The file cannot be read or written.
-    #[error("what tools were cannot be kept in {}: {source}", path.display())]
+    #[error("cannot access the tool pins in {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// What is in the file was not written by this program, or by a later one. It is left as it is.
+    /// The file has another format. It is not changed.
     #[error(
-        "{} does not say what tools were in earlier runs ({reason}), so it is not seen which have changed; \
-         delete it to begin anew",
+        "{} does not contain tool pins of this version ({reason}), so changed tools are not \
+         detected: delete it to pin the current tools. Commit `f008d49` is the last one that reads \
+         the earlier form",
         path.display()
     )]
     Malformed {
@@ -65,102 +65,102 @@ pub enum ToolMemoryError {
         /// What is wrong.
         reason: String,
     },
-    /// Another process writes it all the time.
-    #[error("what tools were cannot be kept in {}: another process writes it", path.display())]
+    /// Another process holds the lock of the file.
+    #[error("cannot save the tool pins in {}: another process writes them", path.display())]
     Busy {
         /// The file.
         path: PathBuf,
     },
 }
 
-/// Fingerprints in a file (mode 0600), replaced as a whole. Several processes may share it.
+/// Tool pins in a file (mode 0600), which is replaced as a whole. Several processes may share it.
 #[derive(Debug)]
-pub struct ToolMemoryFile {
+pub struct ToolPinFile {
     path: PathBuf,
-    places: BTreeMap<String, String>,
+    sources: BTreeMap<String, String>,
 }
 
-/// The file: fingerprints by the place where a server is configured, the server and the tool.
+/// The content of the file: pins by the source of the configuration, the server and the tool.
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+#[serde(deny_unknown_fields)]
+struct FileContent {
     version: u32,
-    places: BTreeMap<String, KnownTools>,
+    sources: BTreeMap<String, ToolPins>,
 }
 
-impl Default for Record {
+impl Default for FileContent {
     fn default() -> Self {
         Self {
             version: VERSION,
-            places: BTreeMap::new(),
+            sources: BTreeMap::new(),
         }
     }
 }
 
-impl ToolMemoryFile {
-    /// The memory in this file, which is made when something is kept. Its folder is set to be its owner's
-    /// alone.
+impl ToolPinFile {
+    /// Creates the store. The file is created when pins are saved, and its folder becomes private.
     ///
-    /// `places` are the servers that are remembered, each with the place where it is configured, such as a
-    /// file: two servers of one name in two places are two servers.
-    pub fn new(path: impl Into<PathBuf>, places: BTreeMap<String, String>) -> Self {
+    /// `sources` maps each covered server to the source of its configuration, such as a file: two
+    /// servers with the same name from two sources are different servers.
+    pub fn new(path: impl Into<PathBuf>, sources: BTreeMap<String, String>) -> Self {
         Self {
             path: path.into(),
-            places,
+            sources,
         }
     }
 
-    /// What is kept of its servers; nothing where there is no file.
-    pub fn load(&self) -> Result<KnownTools, ToolMemoryError> {
-        let mut record = self.read()?;
-        let mut known = KnownTools::default();
-        for (server, place) in &self.places {
-            let place = record.places.get_mut(place);
-            if let Some(tools) = place.and_then(|place| place.0.remove(server)) {
-                known.0.insert(server.clone(), tools);
+    /// Returns the pins of the covered servers. Returns none if the file does not exist.
+    pub fn load(&self) -> Result<ToolPins, ToolPinStoreError> {
+        let mut content = self.read()?;
+        let mut pins = ToolPins::default();
+        for (server, source) in &self.sources {
+            let source = content.sources.get_mut(source);
+            if let Some(tools) = source.and_then(|source| source.0.remove(server)) {
+                pins.0.insert(server.clone(), tools);
             }
         }
-        Ok(known)
+        Ok(pins)
     }
 
-    fn read(&self) -> Result<Record, ToolMemoryError> {
+    fn read(&self) -> Result<FileContent, ToolPinStoreError> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Record::default()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileContent::default()),
             Err(error) => return Err(self.failed(error)),
         };
-        let malformed = |reason: String| ToolMemoryError::Malformed {
+        let malformed = |reason: String| ToolPinStoreError::Malformed {
             path: self.path.clone(),
             reason,
         };
-        let record: Record =
+        let content: FileContent =
             serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
-        if record.version != VERSION {
-            return Err(malformed(format!("it is of version {}", record.version)));
+        if content.version != VERSION {
+            return Err(malformed(format!("its version is {}", content.version)));
         }
-        Ok(record)
+        Ok(content)
     }
 
-    fn failed(&self, source: io::Error) -> ToolMemoryError {
-        ToolMemoryError::File {
+    fn failed(&self, source: io::Error) -> ToolPinStoreError {
+        ToolPinStoreError::File {
             path: self.path.clone(),
             source,
         }
     }
 
-    /// Held by whoever reads the file to write it.
-    fn lock(&self) -> Result<File, ToolMemoryError> {
-        // Beside it, for the file itself is replaced. It stays: removing it would let two hold two locks of
-        // one name.
-        let beside = self.path.with_extension("lock");
-        let file = private_file(OpenOptions::new().write(true).create(true)).open(beside);
+    /// Locks the file for a change.
+    fn lock(&self) -> Result<File, ToolPinStoreError> {
+        // A separate file, because the file itself is replaced. It is never removed: otherwise two
+        // processes could lock different files with the same name.
+        let path = self.path.with_extension("lock");
+        let file = private_file(OpenOptions::new().write(true).create(true)).open(path);
         let file = file.map_err(|error| self.failed(error))?;
-        let until = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => pause(),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => pause(),
                 Err(TryLockError::WouldBlock) => {
-                    return Err(ToolMemoryError::Busy {
+                    return Err(ToolPinStoreError::Busy {
                         path: self.path.clone(),
                     });
                 }
@@ -172,60 +172,56 @@ impl ToolMemoryFile {
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "nobody is told when another process lets go of a lock; it does so within milliseconds"
+    reason = "the release of a file lock has no notification; it takes milliseconds"
 )]
 fn pause() {
-    // sleep: see above.
-    sleep(BETWEEN_TRIES);
+    // sleep: the reason is above.
+    sleep(LOCK_INTERVAL);
 }
 
-impl ToolMemory for ToolMemoryFile {
-    fn remembers(&self, server: &str) -> bool {
-        self.places.contains_key(server)
+impl ToolPinStore for ToolPinFile {
+    fn covers(&self, server: &str) -> bool {
+        self.sources.contains_key(server)
     }
 
-    fn keep(&self, first: &KnownTools, accepted: &KnownTools) -> Result<(), ToolMemoryError> {
-        let remembered = |known: &KnownTools| {
-            let servers = known.0.iter().filter(|(_, tools)| !tools.is_empty());
+    fn save(&self, new: &ToolPins, accepted: &ToolPins) -> Result<(), ToolPinStoreError> {
+        let covered = |pins: &ToolPins| {
+            let servers = pins.0.iter().filter(|(_, tools)| !tools.is_empty());
             let servers = servers.filter_map(|(server, tools)| {
-                Some((
-                    self.places.get(server)?.clone(),
-                    server.clone(),
-                    tools.clone(),
-                ))
+                let source = self.sources.get(server)?;
+                Some((source.clone(), server.clone(), tools.clone()))
             });
             servers.collect::<Vec<_>>()
         };
-        let (first, accepted) = (remembered(first), remembered(accepted));
-        if first.is_empty() && accepted.is_empty() {
+        let (new, accepted) = (covered(new), covered(accepted));
+        if new.is_empty() && accepted.is_empty() {
             return Ok(());
         }
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        make_private_folder(folder).map_err(|error| self.failed(error))?;
+        create_private_folder(folder).map_err(|error| self.failed(error))?;
         let _lock = self.lock()?;
-        let mut record = self.read()?;
-        let mut changed = false;
-        for (place, server, tools) in first {
-            let kept = record.places.entry(place).or_default();
-            let kept = kept.0.entry(server).or_default();
+        let mut content = self.read()?;
+        let mut changed = !accepted.is_empty();
+        for (source, server, tools) in new {
+            let servers = content.sources.entry(source).or_default();
+            let pins = servers.0.entry(server).or_default();
             for (tool, fingerprint) in tools {
-                kept.entry(tool).or_insert_with(|| {
+                pins.entry(tool).or_insert_with(|| {
                     changed = true;
                     fingerprint
                 });
             }
         }
-        for (place, server, tools) in accepted {
-            let kept = record.places.entry(place).or_default();
-            kept.0.entry(server).or_default().extend(tools);
-            changed = true;
+        for (source, server, tools) in accepted {
+            let servers = content.sources.entry(source).or_default();
+            servers.0.entry(server).or_default().extend(tools);
         }
         if !changed {
             return Ok(());
         }
-        let text = serde_json::to_string_pretty(&record);
+        let text = serde_json::to_string_pretty(&content);
         let text = text.map_err(|error| self.failed(error.into()))?;
-        replace(folder, &self.path, &text).map_err(|error| self.failed(error))
+        replace_file(folder, &self.path, &text).map_err(|error| self.failed(error))
     }
 }
 

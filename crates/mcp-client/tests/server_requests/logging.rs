@@ -1,9 +1,9 @@
 //! A server logs through the protocol.
 
 use serde_json::json;
-use switchboard_mcp_client::{Answering, LogLevel, McpHost};
+use switchboard_mcp_client::{ClientHandlers, LogLevel, McpHost};
 
-use crate::stage::*;
+use crate::support::*;
 
 fn logged(host: &McpHost) -> Vec<(LogLevel, String)> {
     let logs = host.servers().remove(0).logs;
@@ -27,12 +27,12 @@ async fn messages_are_kept_with_the_server_without_secrets_and_only_what_is_want
         (LogLevel::default(), "info", vec![used, full.clone()]),
         (LogLevel::Error, "error", vec![full]),
     ] {
-        with_each(every_form().await, move |mut stage| {
+        with_each(every_variant().await, move |mut support| {
             let mut expected = expected.clone();
             async move {
-                stage.config.log_level = level;
-                stage.config.secrets = vec!["sk-secret-77".into()];
-                let host = stage.host(Answering::default()).await;
+                support.config.log_level = level;
+                support.config.secrets = vec!["sk-secret-77".into()];
+                let host = support.host(ClientHandlers::default()).await;
                 assert_eq!(call(&host, "level").await.unwrap(), json!(word));
                 assert_eq!(call(&host, "log").await.unwrap(), json!("logged"));
                 // Each message is handled by itself, so their order is not certain.

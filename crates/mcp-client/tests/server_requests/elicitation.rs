@@ -1,28 +1,28 @@
-//! A server asks the person.
+//! A server asks the user.
 
 use std::time::Duration;
 
 use serde_json::json;
 use switchboard_domain::{ElicitationAnswer, ElicitationForm, ToolCallError, ToolHost};
-use switchboard_mcp_client::{Answering, ServerTransport};
+use switchboard_mcp_client::{ClientHandlers, ServerTransport};
 
-use crate::stage::*;
+use crate::support::*;
 
 #[tokio::test]
 async fn a_person_fills_in_a_form_and_the_server_gets_what_fits_with_defaults() {
-    with_each(every_form().await, |stage| async move {
-        let person = Person::who_says([
+    with_each(every_variant().await, |support| async move {
+        let user = User::with_answers([
             accept(json!({"name": "A"})),
             accept(json!({"name": "Ada", "age": 36, "pin": 1234})),
         ]);
-        let host = stage.host(person.answering()).await;
+        let host = support.host(user.handlers()).await;
         assert_eq!(
             call(&host, "form").await.unwrap(),
             json!({"action": "accept", "content": {"name": "Ada", "colour": "blue", "age": 36}})
         );
-        let asked = person.asked.lock().unwrap().clone();
+        let asked = user.elicitations.lock().unwrap().clone();
         assert_eq!(asked.len(), 2);
-        assert!(asked.iter().all(|question| question.server == "s"));
+        assert!(asked.iter().all(|request| request.server == "s"));
         assert_eq!(asked[0].message, "Who are you?");
         assert!(asked[1].message.contains("name: "), "{}", asked[1].message);
         let ElicitationForm::Fields { schema } = &asked[0].form else {
@@ -38,9 +38,9 @@ async fn a_person_fills_in_a_form_and_the_server_gets_what_fits_with_defaults() 
 
 #[tokio::test]
 async fn refusals_reach_the_server_and_nobody_is_a_refusal() {
-    with_each(every_form().await, |stage| async move {
-        let person = Person::who_says([ElicitationAnswer::Decline, ElicitationAnswer::Cancel]);
-        let host = stage.host(person.answering()).await;
+    with_each(every_variant().await, |support| async move {
+        let user = User::with_answers([ElicitationAnswer::Decline, ElicitationAnswer::Cancel]);
+        let host = support.host(user.handlers()).await;
         assert_eq!(call(&host, "form").await.unwrap(), declined());
         assert_eq!(
             call(&host, "visit").await.unwrap(),
@@ -48,7 +48,7 @@ async fn refusals_reach_the_server_and_nobody_is_a_refusal() {
         );
         soon(host.close()).await;
 
-        let host = stage.host(Answering::default()).await;
+        let host = support.host(ClientHandlers::default()).await;
         assert_eq!(call(&host, "offered").await.unwrap(), json!({}));
         assert_eq!(call(&host, "form").await.unwrap(), declined());
         soon(host.close()).await;
@@ -58,9 +58,9 @@ async fn refusals_reach_the_server_and_nobody_is_a_refusal() {
 
 #[tokio::test]
 async fn a_person_is_sent_to_an_address_only_after_they_agreed() {
-    with_each(every_form().await, |stage| async move {
-        let person = Person::who_says([accept(json!({"ignored": true}))]);
-        let host = stage.host(person.answering()).await;
+    with_each(every_variant().await, |support| async move {
+        let user = User::with_answers([accept(json!({"ignored": true}))]);
+        let host = support.host(user.handlers()).await;
         assert_eq!(
             call(&host, "offered").await.unwrap(),
             json!({"elicitation": {"form": {}, "url": {}}})
@@ -69,7 +69,7 @@ async fn a_person_is_sent_to_an_address_only_after_they_agreed() {
             call(&host, "visit").await.unwrap(),
             json!({"action": "accept"})
         );
-        let asked = person.asked.lock().unwrap().clone();
+        let asked = user.elicitations.lock().unwrap().clone();
         let id = "matter-1".to_owned();
         let url = "https://example.org/login".to_owned();
         assert_eq!(asked[0].form, ElicitationForm::Url { url, id });
@@ -80,22 +80,22 @@ async fn a_person_is_sent_to_an_address_only_after_they_agreed() {
 
 #[tokio::test]
 async fn a_call_that_needs_a_visit_is_made_again_after_it() {
-    with_each(older().await, |stage| async move {
-        let person = Person::who_says([accept(json!({}))]);
-        let host = stage.host(person.answering()).await;
+    with_each(legacy().await, |support| async move {
+        let user = User::with_answers([accept(json!({}))]);
+        let host = support.host(user.handlers()).await;
         assert_eq!(call(&host, "gated").await.unwrap(), json!("welcome"));
         soon(host.close()).await;
     })
     .await;
     // Nobody to be sent there.
-    with_each(older().await, |stage| async move {
-        let host = stage.host(Answering::default()).await;
+    with_each(legacy().await, |support| async move {
+        let host = support.host(ClientHandlers::default()).await;
         let error = call(&host, "gated").await.unwrap_err();
         let ToolCallError::Refused { code, message, .. } = error else {
             panic!("{error:?}");
         };
         assert_eq!(code, -32042);
-        assert_eq!(message, "log in first (nobody is there to be asked)");
+        assert_eq!(message, "log in first (no user is present to open it)");
         soon(host.close()).await;
     })
     .await;
@@ -103,16 +103,16 @@ async fn a_call_that_needs_a_visit_is_made_again_after_it() {
 
 #[tokio::test]
 async fn a_question_says_within_which_call_it_is_asked() {
-    with_each(every_form().await, move |stage| async move {
-        let person = Person::who_says([accept(json!({"name": "Ada"}))]);
-        let host = stage.host(person.answering()).await;
+    with_each(every_variant().await, move |support| async move {
+        let user = User::with_answers([accept(json!({"name": "Ada"}))]);
+        let host = support.host(user.handlers()).await;
         soon(host.call(keyed("form", "one/1/a"))).await.unwrap();
         let first = (Some("one/1/a".to_owned()), Vec::new());
-        assert_eq!(person.asked_within(), [first]);
+        assert_eq!(user.attributions(), [first]);
 
-        // Two at once, of two people. Where nothing says whose a question is, it may be either's.
-        let is_known =
-            !stage.is_older() || !matches!(stage.config.transport, ServerTransport::Stdio { .. });
+        // Two at once, of two several. Where nothing says whose a request is, it may be either's.
+        let is_known = !support.is_legacy()
+            || !matches!(support.config.transport, ServerTransport::Stdio { .. });
         {
             let both = futures_util::future::join(
                 host.call(keyed("endless", "one/2/b")),
@@ -122,18 +122,18 @@ async fn a_question_says_within_which_call_it_is_asked() {
             tokio::select! {
                 biased;
                 answers = &mut both => panic!("{answers:?}"),
-                () = person.has_open(2) => {}
+                () = user.has_pending(2) => {}
             }
         }
         let keys = ["one/2/b", "other/1/b"].map(str::to_owned);
-        let mut asked = person.asked_within().split_off(1);
+        let mut asked = user.attributions().split_off(1);
         asked.sort();
         if is_known {
             assert_eq!(asked, keys.map(|key| (Some(key), Vec::new())));
         } else {
             assert_eq!(asked, [(None, keys.to_vec()), (None, keys.to_vec())]);
         }
-        person.has_open(0).await;
+        user.has_pending(0).await;
         soon(host.close()).await;
     })
     .await;
@@ -141,23 +141,26 @@ async fn a_question_says_within_which_call_it_is_asked() {
 
 #[tokio::test]
 async fn a_question_is_withdrawn_with_its_call() {
-    with_each(every_form().await, |stage| async move {
-        let person = Person::who_says([]);
-        let host = stage.host(person.answering()).await;
+    with_each(every_variant().await, |support| async move {
+        let user = User::with_answers([]);
+        let host = support.host(user.handlers()).await;
         {
             let mut endless = std::pin::pin!(host.call(tool("endless")));
             tokio::select! {
                 biased;
                 answer = &mut endless => panic!("{answer:?}"),
-                () = person.has_open(1) => {}
+                () = user.has_pending(1) => {}
             }
         }
-        person.has_open(0).await;
-        if stage.is_older() {
+        user.has_pending(0).await;
+        if support.is_legacy() {
             // It waits for that answer no more, or has it.
-            let unheard = call(&host, "unheard").await.unwrap();
-            let is_cancelled = unheard == json!({"action": "cancel"});
-            assert!(is_cancelled || unheard.get("error").is_some(), "{unheard}");
+            let last_answer = call(&host, "last_answer").await.unwrap();
+            let is_cancelled = last_answer == json!({"action": "cancel"});
+            assert!(
+                is_cancelled || last_answer.get("error").is_some(),
+                "{last_answer}"
+            );
         }
         soon(host.close()).await;
     })
@@ -166,17 +169,17 @@ async fn a_question_is_withdrawn_with_its_call() {
 
 #[tokio::test]
 async fn a_question_is_withdrawn_with_the_connection() {
-    with_each(every_form().await, |stage| async move {
-        let person = Person::who_says([]);
-        let host = stage.host(person.answering()).await;
+    with_each(every_variant().await, |support| async move {
+        let user = User::with_answers([]);
+        let host = support.host(user.handlers()).await;
         let mut endless = std::pin::pin!(host.call(tool("endless")));
         tokio::select! {
             biased;
             answer = &mut endless => panic!("{answer:?}"),
-            () = person.has_open(1) => {}
+            () = user.has_pending(1) => {}
         }
         let closing = async {
-            tokio::join!(host.close(), person.has_open(0));
+            tokio::join!(host.close(), user.has_pending(0));
         };
         let (answer, ()) = tokio::join!(soon(endless), soon(closing));
         assert!(
@@ -189,14 +192,14 @@ async fn a_question_is_withdrawn_with_the_connection() {
 
 #[tokio::test]
 async fn nobody_is_asked_outside_a_call() {
-    with_each(eager().await, |stage| async move {
-        let person = Person::who_says([accept(json!({"name": "Ada"}))]);
-        let host = stage.host(person.answering()).await;
+    with_each(eager().await, |support| async move {
+        let user = User::with_answers([accept(json!({"name": "Ada"}))]);
+        let host = support.host(user.handlers()).await;
         assert_eq!(
-            call(&host, "unheard").await.unwrap(),
+            call(&host, "last_answer").await.unwrap(),
             json!({"action": "cancel"})
         );
-        assert!(person.asked.lock().unwrap().is_empty());
+        assert!(user.elicitations.lock().unwrap().is_empty());
         soon(host.close()).await;
     })
     .await;
@@ -204,14 +207,14 @@ async fn nobody_is_asked_outside_a_call() {
 
 #[tokio::test]
 async fn the_time_that_a_person_takes_is_not_the_servers() {
-    with_each(every_form().await, |mut stage| async move {
-        stage.config.call_timeout = Some(Duration::from_millis(200));
-        let person = Person::who_says([]);
-        let host = stage.host(person.answering()).await;
+    with_each(every_variant().await, |mut support| async move {
+        support.config.call_timeout = Some(Duration::from_millis(200));
+        let user = User::with_answers([]);
+        let host = support.host(user.handlers()).await;
         let mut endless = std::pin::pin!(host.call(tool("form")));
         let waiting = tokio::time::timeout(Duration::from_millis(600), &mut endless).await;
         assert!(waiting.is_err(), "{waiting:?}");
-        assert_eq!(*person.open.borrow(), 1);
+        assert_eq!(*user.pending.borrow(), 1);
         soon(host.close()).await;
     })
     .await;

@@ -8,9 +8,9 @@ use switchboard_domain::{
     ChatResponse, FinishReason, Message, SampleError, SampleRequest, Sampler, ToolCallError,
     ToolChoiceOutcome, Usage,
 };
-use switchboard_mcp_client::{Answering, McpHost, SamplingLimits};
+use switchboard_mcp_client::{ClientHandlers, McpHost, SamplingLimits};
 
-use crate::stage::*;
+use crate::support::*;
 
 #[derive(Default)]
 struct Model {
@@ -34,15 +34,15 @@ impl Sampler for Model {
     }
 }
 
-fn answering(model: &Arc<Model>) -> Answering {
-    Answering {
+fn handlers(model: &Arc<Model>) -> ClientHandlers {
+    ClientHandlers {
         sampler: Some(model.clone()),
-        ..Answering::default()
+        ..ClientHandlers::default()
     }
 }
 
-/// What the server got of its question, or the code of the error that it was told or that it made of the
-/// call.
+/// What the server got of its request, or the code of the error that it was told or that it made of
+/// the call.
 async fn sample(host: &McpHost) -> Result<Value, String> {
     match call(host, "sample").await {
         Ok(answer) => match answer.get("error") {
@@ -56,16 +56,16 @@ async fn sample(host: &McpHost) -> Result<Value, String> {
 
 #[tokio::test]
 async fn no_server_may_ask_a_model_unless_it_was_allowed_to() {
-    with_each(every_form().await, |stage| async move {
+    with_each(every_variant().await, |support| async move {
         let model = Arc::new(Model::default());
-        let host = stage.host(answering(&model)).await;
+        let host = support.host(handlers(&model)).await;
         assert_eq!(call(&host, "offered").await.unwrap(), json!({}));
         let error = sample(&host).await.unwrap_err();
         assert!(error.contains("-32601"), "{error}");
         // Since 2026-07-28 there is no way to tell the server, and the call ends with the reason.
-        let why = "it answers only with the help of a model, and got none: it may not ask one, which \
-                   `sampling` in its configuration would allow";
-        assert_eq!(error.contains(why), stage.version == NEWER, "{error}");
+        let why =
+            "it needs an answer of a model: set `sampling` in its configuration to allow that";
+        assert_eq!(error.contains(why), support.version == MODERN, "{error}");
         assert!(model.asked.lock().unwrap().is_empty());
         soon(host.close()).await;
     })
@@ -74,13 +74,13 @@ async fn no_server_may_ask_a_model_unless_it_was_allowed_to() {
 
 #[tokio::test]
 async fn a_server_that_may_ask_gets_answers_within_its_limits() {
-    with_each(every_form().await, |mut stage| async move {
-        stage.config.sampling = Some(SamplingLimits {
+    with_each(every_variant().await, |mut support| async move {
+        support.config.sampling = Some(SamplingLimits {
             calls: 1,
             max_tokens: 100,
         });
         let model = Arc::new(Model::default());
-        let host = stage.host(answering(&model)).await;
+        let host = support.host(handlers(&model)).await;
         assert_eq!(
             call(&host, "offered").await.unwrap(),
             json!({"sampling": {"tools": {}}})
@@ -100,7 +100,7 @@ async fn a_server_that_may_ask_gets_answers_within_its_limits() {
         let said: Vec<String> = request.messages.iter().map(|m| m.text()).collect();
         assert_eq!(said, ["Be brief.", "Say hello"]);
         let error = sample(&host).await.unwrap_err();
-        assert!(error.contains("all 1 answers"), "{error}");
+        assert!(error.contains("all 1 allowed model answers"), "{error}");
         assert_eq!(model.asked.lock().unwrap().len(), 1);
         soon(host.close()).await;
     })

@@ -30,18 +30,18 @@ use tokio::sync::watch;
 
 /// Its state is shared by all connections.
 #[derive(Clone)]
-pub(crate) struct Asker {
+pub(crate) struct AskingServer {
     version: ProtocolVersion,
     /// Asks outside every call, and lists its tools when it has the answer.
     eager: bool,
-    /// What came of a question that it asked outside every call, or whose call was given up.
-    unheard: Arc<watch::Sender<Option<Value>>>,
+    /// What came of a request that it asked outside every call, or whose call was given up.
+    last_answer: Arc<watch::Sender<Option<Value>>>,
     roots_changed: Arc<watch::Sender<bool>>,
     level: Arc<Mutex<Option<LoggingLevel>>>,
     visited: Arc<AtomicBool>,
     /// How many calls wait, and whether they may go on.
     waiting: Arc<watch::Sender<usize>>,
-    goes_on: Arc<watch::Sender<bool>>,
+    released: Arc<watch::Sender<bool>>,
 }
 
 pub(crate) fn serve_stdio(version: &str) {
@@ -51,13 +51,13 @@ pub(crate) fn serve_stdio(version: &str) {
         .unwrap();
     runtime.block_on(async {
         let transport = (tokio::io::stdin(), tokio::io::stdout());
-        let serving = Asker::new(version).serve(transport).await.unwrap();
+        let serving = AskingServer::new(version).serve(transport).await.unwrap();
         serving.waiting().await.unwrap();
     });
 }
 
 /// What each tool asks, as the protocol has it in either era.
-fn question(tool: &str) -> Option<Value> {
+fn server_request(tool: &str) -> Option<Value> {
     Some(match tool {
         "form" | "endless" => json!({
             "method": "elicitation/create",
@@ -97,7 +97,7 @@ fn question(tool: &str) -> Option<Value> {
     })
 }
 
-impl Asker {
+impl AskingServer {
     /// `version` may end with ` eager`.
     pub(crate) fn new(version: &str) -> Self {
         let (version, eager) = match version.strip_suffix(" eager") {
@@ -112,29 +112,29 @@ impl Asker {
                 .unwrap()
                 .clone(),
             eager,
-            unheard: Arc::new(watch::Sender::new(None)),
+            last_answer: Arc::new(watch::Sender::new(None)),
             roots_changed: Arc::new(watch::Sender::new(false)),
             level: Arc::default(),
             visited: Arc::default(),
             waiting: Arc::new(watch::Sender::new(0)),
-            goes_on: Arc::new(watch::Sender::new(false)),
+            released: Arc::new(watch::Sender::new(false)),
         }
     }
 
     /// Until `go` is called.
     async fn wait(&self) {
         self.waiting.send_modify(|waiting| *waiting += 1);
-        let mut goes_on = self.goes_on.subscribe();
-        goes_on.wait_for(|goes_on| *goes_on).await.unwrap();
+        let mut released = self.released.subscribe();
+        released.wait_for(|released| *released).await.unwrap();
     }
 
-    fn is_older(&self) -> bool {
+    fn is_legacy(&self) -> bool {
         self.version.has_initialize()
     }
 
-    /// Asks in the middle of a call, as servers of the older era do. An error is an answer, too.
-    async fn ask(peer: &Peer<RoleServer>, question: Value) -> Value {
-        let request: ServerRequest = serde_json::from_value(question).unwrap();
+    /// Asks in the middle of a call, as servers of the legacy era do. An error is an answer, too.
+    async fn ask(peer: &Peer<RoleServer>, request: Value) -> Value {
+        let request: ServerRequest = serde_json::from_value(request).unwrap();
         match peer.send_request(request).await {
             Ok(answer) => serde_json::to_value(answer).unwrap(),
             Err(error) => json!({"error": error.to_string()}),
@@ -145,14 +145,14 @@ impl Asker {
     async fn asking(
         &self,
         tool: &str,
-        question: Value,
+        request: Value,
         params: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        if self.is_older() {
-            let answer = Self::ask(&context.peer, question).await;
+        if self.is_legacy() {
+            let answer = Self::ask(&context.peer, request).await;
             if tool == "endless" {
-                self.unheard.send_replace(Some(answer.clone()));
+                self.last_answer.send_replace(Some(answer.clone()));
             }
             return text(&answer).into();
         }
@@ -161,7 +161,7 @@ impl Asker {
                 text(&answers.remove("it").unwrap_or_default()).into()
             }
             (None, None) => {
-                let request: InputRequest = serde_json::from_value(question).unwrap();
+                let request: InputRequest = serde_json::from_value(request).unwrap();
                 let requests = BTreeMap::from([("it".to_owned(), request)]);
                 // Any text is a good state.
                 let state = format!("{tool} \u{e4}\n");
@@ -206,7 +206,7 @@ impl Asker {
 
     /// What the client says that it can do.
     fn offered(&self, context: &RequestContext<RoleServer>) -> ClientCapabilities {
-        if self.is_older() {
+        if self.is_legacy() {
             context.peer.peer_info().unwrap().capabilities.clone()
         } else {
             context.meta.client_capabilities().unwrap()
@@ -218,7 +218,7 @@ fn text(value: &Value) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(value.to_string())])
 }
 
-impl ServerHandler for Asker {
+impl ServerHandler for AskingServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(
             ServerCapabilities::builder()
@@ -244,8 +244,8 @@ impl ServerHandler for Asker {
     /// Asks somebody who has not called anything.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if self.eager {
-            let answer = Self::ask(&context.peer, question("form").unwrap()).await;
-            self.unheard.send_replace(Some(answer));
+            let answer = Self::ask(&context.peer, server_request("form").unwrap()).await;
+            self.last_answer.send_replace(Some(answer));
         }
     }
 
@@ -259,8 +259,8 @@ impl ServerHandler for Asker {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         if self.eager {
-            let mut unheard = self.unheard.subscribe();
-            unheard.wait_for(Option::is_some).await.unwrap();
+            let mut last_answer = self.last_answer.subscribe();
+            last_answer.wait_for(Option::is_some).await.unwrap();
         }
         let schema = json!({"type": "object"});
         let schema = Arc::new(schema.as_object().unwrap().clone());
@@ -272,7 +272,7 @@ impl ServerHandler for Asker {
             "roots",
             "roots_changed",
             "gated",
-            "unheard",
+            "last_answer",
             "log",
             "level",
             "offered",
@@ -280,8 +280,8 @@ impl ServerHandler for Asker {
             "fails",
             "late",
             "named",
-            "begun",
-            "go",
+            "waiting",
+            "release",
         ]
         .map(|name| Tool::new(name, format!("Does {name}."), schema.clone()));
         Ok(ListToolsResult::with_all_items(tools.to_vec()))
@@ -293,15 +293,15 @@ impl ServerHandler for Asker {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = params.name.clone();
-        if let Some(question) = question(&tool) {
-            return Ok(self.asking(&tool, question, params, &context).await);
+        if let Some(request) = server_request(&tool) {
+            return Ok(self.asking(&tool, request, params, &context).await);
         }
         let answer = match tool.as_ref() {
             "gated" => self.gated(&context).await?,
             // Once there is one.
-            "unheard" => {
-                let mut unheard = self.unheard.subscribe();
-                let answer = unheard.wait_for(Option::is_some).await.unwrap();
+            "last_answer" => {
+                let mut last_answer = self.last_answer.subscribe();
+                let answer = last_answer.wait_for(Option::is_some).await.unwrap();
                 answer.clone().unwrap()
             }
             "roots_changed" => {
@@ -320,31 +320,31 @@ impl ServerHandler for Asker {
             // Does not mind that nobody waits for it any more.
             "late" => {
                 self.wait().await;
-                let answer = Self::ask(&context.peer, question("form").unwrap()).await;
-                self.unheard.send_replace(Some(answer.clone()));
+                let answer = Self::ask(&context.peer, server_request("form").unwrap()).await;
+                self.last_answer.send_replace(Some(answer.clone()));
                 answer
             }
             // Says within which call it asks.
             "named" => {
-                let mut question = question("form").unwrap();
+                let mut request = server_request("form").unwrap();
                 let key = context.meta.get("switchboard/idempotency-key");
-                question["params"]["_meta"] = json!({"switchboard/idempotency-key": key});
-                Self::ask(&context.peer, question).await
+                request["params"]["_meta"] = json!({"switchboard/idempotency-key": key});
+                Self::ask(&context.peer, request).await
             }
             // Once there is one that waits.
-            "begun" => {
+            "waiting" => {
                 let mut waiting = self.waiting.subscribe();
                 json!(*waiting.wait_for(|waiting| *waiting > 0).await.unwrap())
             }
-            "go" => {
-                self.goes_on.send_replace(true);
-                json!("gone on")
+            "release" => {
+                self.released.send_replace(true);
+                json!("released")
             }
             "log" => {
                 self.log(&context).await;
                 json!("logged")
             }
-            "level" if self.is_older() => json!(*self.level.lock().unwrap()),
+            "level" if self.is_legacy() => json!(*self.level.lock().unwrap()),
             "level" => json!(context.meta.log_level()),
             "offered" => {
                 let mut offered = self.offered(&context);

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use switchboard_mcp_client::{Answering, Root};
+use switchboard_mcp_client::{ClientHandlers, Root};
 
-use crate::stage::*;
+use crate::support::*;
 
 fn folder(path: &str) -> Root {
     Root::folder(Path::new(path)).unwrap()
@@ -21,19 +21,19 @@ fn listed(paths: &[&str]) -> Value {
 
 #[tokio::test]
 async fn roots_are_listed_and_their_change_is_told() {
-    with_each(every_form().await, |stage| async move {
-        let answering = Answering {
+    with_each(every_variant().await, |support| async move {
+        let handlers = ClientHandlers {
             roots: Some(vec![folder("/one")]),
-            ..Answering::default()
+            ..ClientHandlers::default()
         };
-        let host = stage.host(answering).await;
+        let host = support.host(handlers).await;
         assert_eq!(
             call(&host, "offered").await.unwrap(),
             json!({"roots": {"listChanged": true}})
         );
         assert_eq!(call(&host, "roots").await.unwrap(), listed(&["/one"]));
         host.set_roots(vec![folder("/two"), folder("/three")]).await;
-        if stage.is_older() {
+        if support.is_legacy() {
             assert_eq!(call(&host, "roots_changed").await.unwrap(), json!(true));
         }
         assert_eq!(
@@ -47,10 +47,10 @@ async fn roots_are_listed_and_their_change_is_told() {
 
 #[tokio::test]
 async fn a_server_has_its_own_roots_or_none() {
-    with_each(every_form().await, |mut stage| async move {
-        let host = stage.host(Answering::default()).await;
+    with_each(every_variant().await, |mut support| async move {
+        let host = support.host(ClientHandlers::default()).await;
         let none = call(&host, "roots").await.unwrap();
-        if stage.is_older() {
+        if support.is_legacy() {
             // It asked for what was not offered.
             let error = none["error"].as_str().unwrap();
             assert!(error.contains("-32601"), "{error}");
@@ -59,12 +59,12 @@ async fn a_server_has_its_own_roots_or_none() {
         }
         soon(host.close()).await;
 
-        stage.config.roots = Some(vec![folder("/own")]);
-        let answering = Answering {
+        support.config.roots = Some(vec![folder("/own")]);
+        let handlers = ClientHandlers {
             roots: Some(vec![folder("/one")]),
-            ..Answering::default()
+            ..ClientHandlers::default()
         };
-        let host = stage.host(answering).await;
+        let host = support.host(handlers).await;
         host.set_roots(vec![folder("/two")]).await;
         assert_eq!(call(&host, "roots").await.unwrap(), listed(&["/own"]));
         soon(host.close()).await;

@@ -1,6 +1,6 @@
-//! A server of the older era that asks on its own stream only, takes its time to open that, and loses what
-//! it says while nobody listens there: as servers do that are made with the TypeScript SDK and do not say
-//! to which request a question belongs.
+//! A server of the legacy era that asks on its own stream only, takes its time to open that, and
+//! loses what it says while nobody listens there: as servers do that are made with the TypeScript
+//! SDK and do not say to which request a request belongs.
 
 use std::{
     convert::Infallible,
@@ -26,15 +26,15 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-use crate::stage::*;
+use crate::support::*;
 
 #[derive(Clone, Default)]
-struct Aloof {
+struct StreamServer {
     stream: Arc<Mutex<Option<mpsc::UnboundedSender<String>>>>,
     answer: Arc<Mutex<Option<oneshot::Sender<Value>>>>,
 }
 
-async fn open(State(server): State<Aloof>) -> Response {
+async fn open(State(server): State<StreamServer>) -> Response {
     // sleep: the server is slow; a call that did not wait for it would be made meanwhile.
     tokio::time::sleep(Duration::from_millis(150)).await;
     let (say, heard) = mpsc::unbounded_channel();
@@ -50,7 +50,7 @@ async fn open(State(server): State<Aloof>) -> Response {
         .into_response()
 }
 
-async fn take(State(server): State<Aloof>, Json(message): Json<Value>) -> Response {
+async fn take(State(server): State<StreamServer>, Json(message): Json<Value>) -> Response {
     let id = &message["id"];
     let result = |result: Value| Json(json!({"jsonrpc": "2.0", "id": id, "result": result}));
     match message["method"].as_str() {
@@ -58,7 +58,7 @@ async fn take(State(server): State<Aloof>, Json(message): Json<Value>) -> Respon
             let result = result(json!({
                 "protocolVersion": "2025-11-25",
                 "capabilities": {"tools": {}},
-                "serverInfo": {"name": "aloof", "version": "0"},
+                "serverInfo": {"name": "server_stream", "version": "0"},
             }));
             ([("mcp-session-id", "1")], result).into_response()
         }
@@ -71,11 +71,11 @@ async fn take(State(server): State<Aloof>, Json(message): Json<Value>) -> Respon
             *server.answer.lock().unwrap() = Some(answer);
             let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
             let params = json!({"message": "Who?", "requestedSchema": schema});
-            let question = json!({
+            let request = json!({
                 "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params,
             });
             if let Some(stream) = &*server.stream.lock().unwrap() {
-                let _ = stream.send(question.to_string());
+                let _ = stream.send(request.to_string());
             }
             let answer = answered.await.unwrap_or_default();
             let text = json!({"type": "text", "text": answer.to_string()});
@@ -94,16 +94,16 @@ async fn take(State(server): State<Aloof>, Json(message): Json<Value>) -> Respon
 
 #[tokio::test]
 async fn a_server_is_ready_only_when_its_questions_can_reach_us() {
-    let route = post(take).get(open).with_state(Aloof::default());
+    let route = post(take).get(open).with_state(StreamServer::default());
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
         .await
         .unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let app = Router::new().route("/mcp", route);
     let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    let person = Person::who_says([accept(json!({"name": "Ada"}))]);
+    let user = User::with_answers([accept(json!({"name": "Ada"}))]);
     let options = HostOptions {
-        answering: person.answering(),
+        client_handlers: user.handlers(),
         ..HostOptions::default()
     };
     let host = McpHost::start(vec![ServerConfig::http("s", url)], options).unwrap();

@@ -1,5 +1,5 @@
-//! What servers ask in the middle of a call, against real servers of both eras over both transports:
-//! processes (this program, started again) and HTTP on loopback.
+//! What servers ask in the middle of a call, against real servers of both eras over both
+//! transports: processes (this program, started again) and HTTP on loopback.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,27 +9,27 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
-mod aloof;
-mod asker;
+mod asking_server;
+mod attribution;
 mod elicitation;
 mod logging;
 mod peers;
-mod places;
 mod roots;
 mod sampling;
-mod stage;
+mod server_stream;
+mod support;
 
 /// Which version of the protocol the server speaks.
 const VERSION: &str = "SWITCHBOARD_TEST_ASKER";
 
-/// Not a test: the program that the tests start as their servers. What the test runner itself writes
-/// to the standard output is noise that a client has to put up with.
+/// Not a test: the program that the tests start as their servers. What the test runner itself
+/// writes to the standard output is noise that a client has to put up with.
 #[test]
 #[ignore = "a server that the other tests start"]
 fn server() {
     let Ok(version) = std::env::var(VERSION) else {
         return;
     };
-    asker::serve_stdio(&version);
+    asking_server::serve_stdio(&version);
     std::process::exit(0);
 }

@@ -1,4 +1,5 @@
-//! The reference server that shows every feature of the protocol asks, too. See `cargo xtask test --peers`.
+//! The reference server that shows every feature of the protocol asks, too. See `cargo xtask test
+//! --peers`.
 
 use std::{env, path::PathBuf, sync::Arc};
 
@@ -9,10 +10,10 @@ use switchboard_domain::{
     ToolChoiceOutcome, ToolContent, Usage,
 };
 use switchboard_mcp_client::{
-    Answering, HostOptions, LogLevel, McpHost, Root, SamplingLimits, ServerConfig,
+    ClientHandlers, HostOptions, LogLevel, McpHost, Root, SamplingLimits, ServerConfig,
 };
 
-use crate::stage::*;
+use crate::support::*;
 
 struct Model;
 
@@ -49,20 +50,20 @@ async fn peer_everything_asks_for_all_it_can() {
     let mut config = ServerConfig::stdio("everything", "node", [script.to_str().unwrap(), "stdio"]);
     config.sampling = Some(SamplingLimits::default());
     config.log_level = LogLevel::Debug;
-    let person = Person::who_says([
+    let user = User::with_answers([
         accept(json!({"name": "Ada", "email": "nobody"})),
         accept(json!({"name": "Ada", "integer": 7, "untitledMultipleSelectEnum": ["Piano"]})),
         accept(json!({})),
         accept(json!({})),
         accept(json!({})),
     ]);
-    let answering = Answering {
+    let handlers = ClientHandlers {
         sampler: Some(Arc::new(Model)),
         roots: Some(vec![Root::folder(&env::temp_dir()).unwrap()]),
-        ..person.answering()
+        ..user.handlers()
     };
     let options = HostOptions {
-        answering,
+        client_handlers: handlers,
         ..HostOptions::default()
     };
     let host = McpHost::start(vec![config], options).unwrap();
@@ -93,7 +94,7 @@ async fn peer_everything_asks_for_all_it_can() {
     let input = json!({"url": "https://example.org/b", "message": "Go.", "errorPath": true});
     let agreed = text(&host, "trigger-url-elicitation", input).await;
     assert!(agreed.contains("accept"), "{agreed}");
-    let asked = person.asked.lock().unwrap().clone();
+    let asked = user.elicitations.lock().unwrap().clone();
     let urls: Vec<&str> = asked
         .iter()
         .filter_map(|asked| match &asked.form {

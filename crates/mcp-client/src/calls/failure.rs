@@ -1,0 +1,125 @@
+//! Failures of one request to a server.
+
+use std::time::Duration;
+
+use rmcp::{model::ErrorData, service::ServiceError};
+use switchboard_domain::ToolCallError;
+use tokio::time::timeout;
+
+use crate::{
+    server::{connection::Connection, state::Server},
+    transport::{
+        failure::TransportFailure, instrumented_transport::is_unread,
+        invalid_message::invalid_answer_reason,
+    },
+};
+
+/// How long to wait for the reason why a connection ended.
+const END_REASON_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub(crate) enum RequestFailure {
+    /// The server answered with an error, or the host refused what the server requested.
+    Refused(ErrorData),
+    /// The answer is not valid. The text is a clause such as `is not valid JSON: …`.
+    InvalidAnswer(String),
+    /// The server did not process the request for now. The connection is usable.
+    Busy(String),
+    /// The server did not process the request. The connection is unusable.
+    NotSent(String),
+    /// The server asks for authorization. Another attempt does not help.
+    Unavailable(String),
+    /// The connection broke. The server may have processed the request.
+    Broken(String),
+    /// The server broke the protocol, or cancelled the request.
+    Protocol(String),
+}
+
+impl RequestFailure {
+    /// Classifies an error of rmcp. Marks the connection as stale if it is unusable.
+    pub(crate) async fn classify(
+        server: &Server,
+        connection: &Connection,
+        error: ServiceError,
+    ) -> Self {
+        let is_stdio = server.config.transport.is_stdio();
+        let mark_stale = |reason: &str| connection.mark_stale(server.redactor.clean(reason));
+        match error {
+            // The answer of a restarted HTTP server to an unknown session.
+            ServiceError::McpError(error) if is_unread(&error) && !is_stdio => {
+                let reason = format!("{} (code {})", error.message, error.code.0);
+                mark_stale(&reason);
+                Self::NotSent(reason)
+            }
+            ServiceError::McpError(error) => match invalid_answer_reason(&error) {
+                Some(reason) => Self::InvalidAnswer(reason.to_owned()),
+                None => Self::Refused(error),
+            },
+            ServiceError::TransportSend(error) => match TransportFailure::new(&error) {
+                TransportFailure::Busy { reason } => Self::Busy(reason),
+                TransportFailure::NotProcessed { reason } => {
+                    mark_stale(&reason);
+                    Self::NotSent(reason)
+                }
+                TransportFailure::Unknown {
+                    reason,
+                    connection_unusable,
+                } => {
+                    // The exit of a process says why its pipe is broken.
+                    if is_stdio
+                        && let Ok(reason) = timeout(END_REASON_TIMEOUT, connection.ended()).await
+                    {
+                        return Self::Broken(reason);
+                    }
+                    if connection_unusable {
+                        mark_stale(&reason);
+                    }
+                    Self::Broken(reason)
+                }
+                failure => Self::Unavailable(failure.into_reason()),
+            },
+            ServiceError::TransportClosed => {
+                let reason = timeout(END_REASON_TIMEOUT, connection.ended()).await;
+                Self::Broken(reason.unwrap_or_else(|_| "it closed the connection".to_owned()))
+            }
+            ServiceError::Cancelled { reason } => {
+                let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+                Self::Protocol(format!("it cancelled the request{reason}"))
+            }
+            other => Self::Protocol(other.to_string()),
+        }
+    }
+
+    /// Converts the failure to the error of a tool call.
+    pub(crate) fn into_call_error(self, server: &Server, tool: &str) -> ToolCallError {
+        let (name, tool) = (server.config.name.clone(), tool.to_owned());
+        let clean = |text: String| server.redactor.clean(text);
+        match self {
+            Self::Refused(error) => ToolCallError::Refused {
+                server: name,
+                tool,
+                code: i64::from(error.code.0),
+                message: clean(error.message.into_owned()),
+            },
+            Self::InvalidAnswer(reason) => ToolCallError::InvalidAnswer {
+                server: name,
+                tool,
+                reason: clean(reason),
+            },
+            Self::Busy(reason) => ToolCallError::Unavailable {
+                server: name,
+                reason: clean(format!("it accepts no requests now ({reason})")),
+            },
+            Self::NotSent(reason) | Self::Unavailable(reason) => ToolCallError::Unavailable {
+                server: name,
+                reason: clean(reason),
+            },
+            Self::Broken(reason) | Self::Protocol(reason) => ToolCallError::Broken {
+                server: name,
+                tool,
+                reason: clean(reason),
+            },
+        }
+    }
+}

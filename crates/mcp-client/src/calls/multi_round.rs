@@ -1,0 +1,111 @@
+//! Requests whose result may need several rounds: a server can request input before it answers
+//! (2026-07-28, "Multi Round-Trip Requests"), or that a person opens URLs first (2025-11-25).
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::model::{ClientRequest, ServerResult};
+use tokio::time::sleep;
+
+use crate::{
+    calls::{context::CallContext, failure::RequestFailure},
+    server::{connection::Connection, state::Server},
+    server_requests::{
+        context::RequestContext,
+        responder::CollectedInput,
+        url_elicitation::{UrlElicitations, VisitedUrls},
+    },
+};
+
+/// Maximum number of rounds. rmcp has the same limit.
+const MAX_ROUNDS: usize = 10;
+/// The pause before a request is repeated whose server requested no input.
+const ROUND_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Sends a request and returns its result. Answers what the server requests first. Fails when the
+/// connection ends. Dropping the future cancels the request.
+pub(crate) async fn send(
+    server: &Server,
+    connection: &Connection,
+    request: ClientRequest,
+    call: &Arc<CallContext>,
+) -> Result<ServerResult, RequestFailure> {
+    tokio::select! {
+        // An answer that was received before the end counts.
+        biased;
+        result = send_rounds(server, connection, request, call) => result,
+        // A grandchild may hold the pipe open longer than the process lives.
+        reason = connection.ended() => Err(RequestFailure::Broken(reason)),
+    }
+}
+
+async fn send_rounds(
+    server: &Server,
+    connection: &Connection,
+    mut request: ClientRequest,
+    call: &Arc<CallContext>,
+) -> Result<ServerResult, RequestFailure> {
+    let context = RequestContext::of_call(call);
+    let mut visited = VisitedUrls::default();
+    for _ in 0..MAX_ROUNDS {
+        let error = match connection
+            .request(request.clone(), call.request_meta())
+            .await
+        {
+            Ok(result) => match required_input(server, &result, &context).await {
+                None => return Ok(result),
+                Some(input) => {
+                    add_input(&mut request, input?).await;
+                    continue;
+                }
+            },
+            Err(error) => error,
+        };
+        let Some(urls) = UrlElicitations::from_error(&error) else {
+            return Err(RequestFailure::classify(server, connection, error).await);
+        };
+        let answered = server.responder.visit_urls(urls, &mut visited, &context);
+        answered.await.map_err(RequestFailure::Refused)?;
+    }
+    let reason = format!("it requested input {MAX_ROUNDS} times");
+    Err(RequestFailure::Protocol(reason))
+}
+
+/// Collects the input that a result requests. Returns `None` for a final result.
+async fn required_input(
+    server: &Server,
+    result: &ServerResult,
+    context: &RequestContext,
+) -> Option<Result<CollectedInput, RequestFailure>> {
+    if let ServerResult::CallToolResult(_) | ServerResult::CreateTaskResult(_) = result {
+        return None;
+    }
+    let result = serde_json::to_value(result).unwrap_or_default();
+    let input = server.responder.collect_input(&result, context).await?;
+    Some(input.map_err(RequestFailure::Refused))
+}
+
+/// Adds the collected input to a request that is repeated.
+async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
+    let CollectedInput { responses, state } = input;
+    if responses.is_none() {
+        sleep(ROUND_INTERVAL).await;
+    }
+    let (input_responses, request_state) = match request {
+        ClientRequest::CallToolRequest(request) => (
+            &mut request.params.input_responses,
+            &mut request.params.request_state,
+        ),
+        ClientRequest::ReadResourceRequest(request) => (
+            &mut request.params.input_responses,
+            &mut request.params.request_state,
+        ),
+        ClientRequest::GetPromptRequest(request) => (
+            &mut request.params.input_responses,
+            &mut request.params.request_state,
+        ),
+        // The protocol allows no input for other requests. They are repeated without it.
+        _ => return,
+    };
+    *input_responses = responses;
+    *request_state = state;
+}

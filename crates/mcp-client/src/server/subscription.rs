@@ -1,0 +1,111 @@
+//! The subscription to list changes of a server of 2026-07-28 (`subscriptions/listen`). Older
+//! servers send list changes without a subscription.
+
+use std::time::Duration;
+
+use rmcp::{
+    model::{ServerNotification, ServerPeerInfo, SubscriptionFilter},
+    service::Subscription,
+};
+use tokio::{sync::Notify, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    backoff::Backoff,
+    features::list_cache::ListKind,
+    server::{connection::Connection, hang_detection::ping, state::Server},
+};
+
+/// The nominal delay before a broken subscription is renewed. It doubles after each failure.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// The longest nominal delay.
+const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(10);
+
+/// Subscribes to the changes that the server supports and handles them. Returns after
+/// `unsubscribe`, when the server has ended the subscription.
+pub(crate) async fn subscribe(
+    server: &Server,
+    connection: &Connection,
+    tools_changed: &Notify,
+    unsubscribe: &CancellationToken,
+) {
+    let peer_info = connection.peer.peer_info();
+    let Some(filter) = peer_info.and_then(|info| supported_changes(&info)) else {
+        return unsubscribe.cancelled().await;
+    };
+    let mut was_interrupted = false;
+    let mut backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
+    while !unsubscribe.is_cancelled() {
+        // Never dropped half-way: some servers wait for the end of the subscription before they
+        // exit, and a dropped request may not be cancelled before the connection is closed.
+        match connection.peer.listen(filter.clone()).await {
+            Ok(subscription) => {
+                if was_interrupted {
+                    // Changes during the interruption were missed.
+                    tools_changed.notify_one();
+                    server.list_cache.clear();
+                }
+                backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
+                listen(server, connection, subscription, tools_changed, unsubscribe).await;
+            }
+            Err(error) => {
+                tracing::debug!(server = server.config.name, %error, "no subscription");
+            }
+        }
+        was_interrupted = true;
+        tokio::select! {
+            () = unsubscribe.cancelled() => {}
+            () = sleep(backoff.next_delay()) => {}
+        }
+    }
+}
+
+/// Returns the list changes that a server of 2026-07-28 supports.
+fn supported_changes(info: &ServerPeerInfo) -> Option<SubscriptionFilter> {
+    if info.protocol_version.has_initialize() {
+        return None;
+    }
+    let all = SubscriptionFilter::builder()
+        .tools_list_changed()
+        .prompts_list_changed()
+        .resources_list_changed();
+    let supported = all.build().supported_by(&info.capabilities);
+    (supported != SubscriptionFilter::new()).then_some(supported)
+}
+
+async fn listen(
+    server: &Server,
+    connection: &Connection,
+    mut subscription: Subscription,
+    tools_changed: &Notify,
+    unsubscribe: &CancellationToken,
+) {
+    use ServerNotification::{PromptListChangedNotification, ResourceListChangedNotification};
+    loop {
+        tokio::select! {
+            biased;
+            () = unsubscribe.cancelled() => {
+                let _ = subscription.cancel().await;
+                // Some servers cannot end a subscription after their input is closed, and do not
+                // exit before that. The answer to a ping shows that it has ended.
+                if server.config.transport.is_stdio() {
+                    let _ = connection.request(ping(connection), None).await;
+                }
+                return;
+            }
+            next = subscription.next() => match next {
+                Ok(Some(PromptListChangedNotification(_))) => {
+                    server.list_cache.mark_changed(ListKind::Prompts);
+                }
+                Ok(Some(ResourceListChangedNotification(_))) => {
+                    server.list_cache.mark_changed(ListKind::Resources);
+                }
+                Ok(Some(_)) => {
+                    server.list_cache.mark_changed(ListKind::Tools);
+                    tools_changed.notify_one();
+                }
+                Ok(None) | Err(_) => return,
+            },
+        }
+    }
+}
