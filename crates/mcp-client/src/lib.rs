@@ -41,7 +41,6 @@ pub mod config;
 mod error;
 mod features;
 mod host;
-mod redact;
 mod server;
 mod server_requests;
 mod tools;
@@ -67,7 +66,6 @@ pub use host::{
     McpHost,
     options::{Grace, HangDetection, HostOptions},
 };
-pub use redact::LiveSecrets;
 pub use server::{
     logs::LogMessage,
     status::{CacheScope, ListFreshness, ServerIdentity, ServerState, ServerStatus},

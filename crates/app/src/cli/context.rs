@@ -6,8 +6,11 @@ use std::{
 };
 
 use anyhow::anyhow;
-use switchboard_domain::nearest::{did_you_mean, nearest};
-use switchboard_mcp_client::{LiveSecrets, McpHost, ServerStatus, UnreapedWatchdog};
+use switchboard_domain::{
+    nearest::{did_you_mean, nearest},
+    redact::Redactor,
+};
+use switchboard_mcp_client::{McpHost, ServerStatus, UnreapedWatchdog};
 use switchboard_orchestration::SteadyClock;
 
 use super::{Code, Failure, Global, interrupt::Interrupts};
@@ -32,7 +35,7 @@ pub(crate) struct Context {
     /// Measures how long approval requests wait, for all agents of the process.
     pub(crate) steady: SteadyClock,
     /// Secrets that clients send: neither log lines nor what servers write show them.
-    pub(crate) live_secrets: LiveSecrets,
+    pub(crate) live_secrets: Redactor,
 }
 
 impl Context {
@@ -52,7 +55,7 @@ impl Context {
             nothing_starts: tape.is_replay(),
         };
         let config = config::load(&sources, &environment).map_err(Failure::usage)?;
-        let live_secrets = LiveSecrets::default();
+        let live_secrets = Redactor::default();
         observe::start(&config, &environment, &live_secrets);
         let providers = Providers::new(&config, &environment);
         Ok(Self {
@@ -88,7 +91,7 @@ impl Context {
         // A server may say what it was given, on its standard error too.
         for server in &mut servers.configs {
             server.secrets.extend(self.config.run.context_secrets());
-            server.live_secrets = self.live_secrets.clone();
+            server.redactor = self.live_secrets.clone();
         }
         Ok(servers)
     }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use switchboard_mcp_client::LiveSecrets;
+use switchboard_domain::redact;
 use switchboard_orchestration::observe::audit::{Redactor, SizeLimits};
 use tracing::Subscriber;
 use tracing_subscriber::{EnvFilter, Layer, registry::LookupSpan};
@@ -32,7 +32,7 @@ pub(super) fn layer<S>(
     config: &ObserveConfig,
     environment: &Environment,
     redactor: Redactor,
-    live: &LiveSecrets,
+    live: &redact::Redactor,
 ) -> Option<Box<dyn Layer<S> + Send + Sync>>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -103,13 +103,13 @@ const WHOLE: SizeLimits = SizeLimits {
 struct Redacting<W> {
     to: Arc<Mutex<W>>,
     hidden: Redactor,
-    live: LiveSecrets,
+    live: redact::Redactor,
 }
 
 impl<W: io::Write> io::Write for Redacting<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let line_text = String::from_utf8_lossy(line);
-        let clean = self.hidden.text(&self.live.clean(&line_text));
+        let clean = self.hidden.text(&self.live.redact_known(&line_text));
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         to.write_all(clean.as_bytes())?;
         Ok(line.len())
@@ -168,9 +168,9 @@ mod tests {
             hidden: Redactor::default()
                 .with_secrets(["known-secret"])
                 .with_limits(WHOLE),
-            live: LiveSecrets::default(),
+            live: redact::Redactor::default(),
         };
-        writer.live.add("of-a-client");
+        writer.live.add_secret("of-a-client");
         let long = "x".repeat(100_000);
         writer
             .write_all(format!("a known-secret, of-a-client and token=abc {long}\n").as_bytes())
@@ -186,7 +186,7 @@ mod tests {
     fn nothing_is_logged_unless_it_is_asked_for() {
         type Registry = tracing_subscriber::Registry;
         let config = ObserveConfig::default();
-        let live = LiveSecrets::default();
+        let live = redact::Redactor::default();
         let nothing = Environment::default();
         assert!(layer::<Registry>(&config, &nothing, Redactor::default(), &live).is_none());
         let asked = Environment::of([("SWITCHBOARD_LOG", "info")]);

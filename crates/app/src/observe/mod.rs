@@ -11,7 +11,7 @@ mod secrets;
 
 use std::sync::OnceLock;
 
-use switchboard_mcp_client::LiveSecrets;
+use switchboard_domain::redact;
 use tracing_subscriber::{layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 pub use audit::{AuditError, AuditLog, Recorder, list_prices};
@@ -27,7 +27,7 @@ static EXPORT: OnceLock<otlp::Export> = OnceLock::new();
 /// time in a process counts. Spans are exported by a task of the current runtime.
 ///
 /// Log lines show none of `live`.
-pub fn start(config: &Config, environment: &Environment, live: &LiveSecrets) {
+pub fn start(config: &Config, environment: &Environment, live: &redact::Redactor) {
     let hidden = redactor(config, environment);
     let log = log::layer(&config.observe, environment, hidden, live);
     let spans = otlp::start(config, environment);
@@ -57,7 +57,7 @@ pub fn start(config: &Config, environment: &Environment, live: &LiveSecrets) {
 pub fn start_log(environment: &Environment) {
     let nothing = Config::default();
     let hidden = redactor(&nothing, environment);
-    let live = LiveSecrets::default();
+    let live = redact::Redactor::default();
     if let Some(log) = log::layer(&nothing.observe, environment, hidden, &live) {
         // Somebody else's subscriber stays.
         let _ = tracing_subscriber::registry().with(log).try_init();

@@ -59,7 +59,7 @@ impl AppEngine {
         } else {
             let agent = with_client_values(agent, &wish.context)?;
             for text in wish.context.texts() {
-                self.context.live_secrets.add(text);
+                self.context.live_secrets.add_secret(text);
             }
             agent
         };

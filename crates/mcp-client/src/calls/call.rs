@@ -44,6 +44,15 @@ impl CallRequest {
         original_name(&self.tool.definition)
     }
 
+    /// Checks an output against the output schema of the tool.
+    fn checked_output(&self, output: ToolOutput) -> ToolOutput {
+        let output = output.with_checked_depth();
+        match &self.tool.output_schema {
+            Some(schema) => schema.check(output),
+            None => output,
+        }
+    }
+
     /// Returns whether the tool declares that a repetition has no further effect.
     fn is_repeatable(&self) -> bool {
         let annotations = &self.tool.definition.annotations;
@@ -58,7 +67,7 @@ pub(crate) async fn call(
 ) -> Result<ToolOutput, ToolCallError> {
     let unavailable = |reason: String| ToolCallError::Unavailable {
         server: server.config.name.clone(),
-        reason: server.redactor.clean(reason),
+        reason: server.redact(reason),
     };
     let definition = request.tool.definition.clone();
     let tool = original_name(&definition);
@@ -96,11 +105,7 @@ pub(crate) async fn call(
                 if admission.record(Outcome::Answered, Outcome::Answered, "") {
                     server.update_state();
                 }
-                let output = output.with_checked_depth();
-                return Ok(match &request.tool.output_schema {
-                    Some(schema) => schema.check(output),
-                    None => output,
-                });
+                return Ok(request.checked_output(output));
             }
             Ok(Err(failure)) => failure,
             Err(after) => {

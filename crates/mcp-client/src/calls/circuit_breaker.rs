@@ -21,7 +21,7 @@ pub(crate) struct Policy {
     pub(crate) failures: u32,
     /// The first pause.
     pub(crate) pause: Duration,
-    /// The max_pause pause.
+    /// The longest pause.
     pub(crate) max_pause: Duration,
 }
 

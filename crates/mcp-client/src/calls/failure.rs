@@ -44,7 +44,7 @@ impl RequestFailure {
         error: ServiceError,
     ) -> Self {
         let is_stdio = server.config.transport.is_stdio();
-        let mark_stale = |reason: &str| connection.mark_stale(server.redactor.clean(reason));
+        let mark_stale = |reason: &str| connection.mark_stale(server.redact(reason));
         match error {
             // The answer of a restarted HTTP server to an unknown session.
             ServiceError::McpError(error) if is_unread(&error) && !is_stdio => {
@@ -94,7 +94,7 @@ impl RequestFailure {
     /// Converts the failure to the error of a tool call.
     pub(crate) fn into_call_error(self, server: &Server, tool: &str) -> ToolCallError {
         let (name, tool) = (server.config.name.clone(), tool.to_owned());
-        let clean = |text: String| server.redactor.clean(text);
+        let clean = |text: String| server.redact(text);
         match self {
             Self::Refused(error) => ToolCallError::Refused {
                 server: name,

@@ -263,7 +263,7 @@ fn what_has_no_effect_in_a_server_of_another_host_is_a_warning() {
     assert!(servers[1].warnings.is_empty());
     assert_eq!(
         servers[2].warnings,
-        ["`mcpServers.c.envFile` is not read here: write the variables of that file under `env`"]
+        ["`mcpServers.c.envFile` is not supported: set the variables of that file under `env`"]
     );
 }
 
@@ -514,4 +514,37 @@ fn what_a_server_may_ask_is_said_per_server() {
         let error = from_ours(&json!({"a": server})).unwrap_err().to_string();
         assert!(error.contains(named), "{error}");
     }
+}
+
+#[test]
+fn secrets_of_headers_and_urls_are_hidden() {
+    let mut http = ServerConfig::http("a", "https://u:long-password@h/?api=query-secret");
+    if let ServerTransport::StreamableHttp { headers, .. } = &mut http.transport {
+        headers.push(("Authorization".into(), "Bearer tok-12345678".into()));
+    }
+    let text = "got tok-12345678, long-password and query-secret on 8080";
+    assert_eq!(
+        http.server_redactor().redact_known(text),
+        "got [redacted], [redacted] and [redacted] on 8080"
+    );
+}
+
+#[test]
+fn further_secrets_and_those_of_arguments_are_hidden() {
+    let args = [
+        "--api-key",
+        "sk-12345678",
+        "--dsn=db://u:pass-word-1@h/",
+        "plain-argument",
+    ];
+    let mut config = ServerConfig::stdio("a", "c", args);
+    config.secrets = vec!["further secret".into(), "short".into()];
+    config.redactor.add_secret("of-a-client");
+    assert_eq!(
+        config.server_redactor().redact_known(
+            "sk-12345678 pass-word-1 further secret http://h/further%20secret/ of-a-client short \
+             plain-argument"
+        ),
+        "[redacted] [redacted] [redacted] http://h/[redacted]/ [redacted] short plain-argument"
+    );
 }

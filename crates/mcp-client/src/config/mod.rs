@@ -19,6 +19,7 @@ use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
+use switchboard_domain::redact::Redactor;
 
 pub use client_features::{Root, SamplingLimits};
 pub use error::ConfigError;
@@ -28,10 +29,7 @@ pub use select::{foreign_servers_mut, select, select_servers};
 use show::{secrets_of_args, secrets_of_url};
 pub(crate) use show::{shown_command, shown_url};
 
-use crate::{
-    auth::settings::AuthConfig,
-    redact::{LiveSecrets, Redactor},
-};
+use crate::auth::settings::AuthConfig;
 
 /// The default of [`ServerConfig::connect_timeout`].
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,8 +63,8 @@ pub struct ServerConfig {
     /// Secrets beside the values of environment and headers: values of variables in arguments or in
     /// the URL. Secrets of at least 8 bytes are redacted in all output of the server.
     pub secrets: Vec<SecretString>,
-    /// Secrets that are added while the server runs.
-    pub live_secrets: LiveSecrets,
+    /// Redacts further secrets, also those that are added while the server runs.
+    pub redactor: Redactor,
     /// The original names of available tools. `None` means all.
     pub allowed_tools: Option<Vec<String>>,
     /// The original names of tools that are not available.
@@ -137,7 +135,7 @@ impl ServerConfig {
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             call_timeout: None,
             secrets: Vec::new(),
-            live_secrets: LiveSecrets::default(),
+            redactor: Redactor::default(),
             allowed_tools: None,
             exclude_tools: Vec::new(),
             protocol_version: None,
@@ -203,6 +201,13 @@ impl ServerConfig {
         hidden.extend(of_transport.into_iter().map(SecretString::from));
         hidden
     }
+
+    /// Returns a redactor that also knows the [hidden values](Self::hidden_values).
+    pub(crate) fn server_redactor(&self) -> Redactor {
+        let hidden = self.hidden_values();
+        let redactor = self.redactor.clone();
+        redactor.with_secrets(hidden.iter().map(ExposeSecret::expose_secret))
+    }
 }
 
 impl ServerTransport {
@@ -231,14 +236,16 @@ impl ServerTransport {
 
 impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let transport = Redactor::new(self).clean(format!("{:?}", self.transport));
+        let transport = format!("{:?}", self.transport);
+        let redactor = self.server_redactor();
+        let transport = redactor.redact_known(&transport);
         f.debug_struct("ServerConfig")
             .field("name", &self.name)
             .field("transport", &format_args!("{transport}"))
             .field("connect_timeout", &self.connect_timeout)
             .field("call_timeout", &self.call_timeout)
             .field("secrets", &self.secrets.len())
-            .field("live_secrets", &self.live_secrets)
+            .field("redactor", &self.redactor)
             .field("allowed_tools", &self.allowed_tools)
             .field("exclude_tools", &self.exclude_tools)
             .field("protocol_version", &self.protocol_version)

@@ -121,7 +121,7 @@ impl McpHost {
                 Ok(messages) => rendered.messages.extend(messages),
                 Err(reason) => {
                     tracing::warn!(server, name, reason, "an invalid message of a prompt");
-                    let reason = client.server.redactor.clean(reason);
+                    let reason = client.server.redact(reason);
                     rendered.problems.push(format!("{reason}; it is skipped"));
                 }
             }

@@ -220,7 +220,7 @@ impl<'a> FeatureClient<'a> {
         };
         let pages = read_pages(&mut pages).await?;
         let problems = pages.problems.into_iter();
-        let problems: Vec<String> = problems.map(|it| server.redactor.clean(it)).collect();
+        let problems: Vec<String> = problems.map(|it| server.redact(it)).collect();
         for problem in &problems {
             tracing::warn!(server = server.config.name, problem, "a list has a problem");
         }
@@ -290,7 +290,7 @@ fn unavailable(server: &Server, error: ToolCallError) -> FeatureError {
         server: server.config.name.clone(),
         reason: match error {
             ToolCallError::Unavailable { reason, .. } => reason,
-            other => server.redactor.clean(other.to_string()),
+            other => server.redact(other.to_string()),
         },
     }
 }
@@ -311,7 +311,7 @@ pub(super) fn feature_error(
     method: &str,
 ) -> FeatureError {
     let (name, request) = (server.config.name.clone(), method.to_owned());
-    let clean = |text: String| server.redactor.clean(text);
+    let clean = |text: String| server.redact(text);
     match failure {
         RequestFailure::Refused(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
             capability.missing(server)

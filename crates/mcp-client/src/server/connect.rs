@@ -366,20 +366,20 @@ fn attempt_error(server: &Server, error: &ClientInitializeError) -> AttemptError
     }
     match handshake_failure(error) {
         TransportFailure::Unauthorized { challenge } => StartError::Unauthorized {
-            challenge: server.redactor.clean(challenge),
+            challenge: server.redact(challenge),
         }
         .into(),
         TransportFailure::Login {
             reason,
             needs_person,
         } => StartError::Login {
-            reason: server.redactor.clean(reason),
+            reason: server.redact(reason),
             needs_person,
         }
         .into(),
         failure => AttemptError {
             error: StartError::Handshake {
-                reason: server.redactor.clean(failure.into_reason()),
+                reason: server.redact(failure.into_reason()),
             },
             retryable: true,
             broke: connection_broke(error),

@@ -10,8 +10,9 @@ use std::{
 use rmcp::model::LoggingMessageNotificationParam;
 use serde::Serialize;
 use serde_json::Value;
+use switchboard_domain::redact::Redactor;
 
-use crate::{config::log_level::LogLevel, redact::Redactor, server::stderr::printable};
+use crate::{config::log_level::LogLevel, server::stderr::printable};
 
 /// Number of messages that are kept.
 const MAX_MESSAGES: usize = 50;
@@ -86,7 +87,7 @@ impl LogTail {
 
 /// Redacts before it cuts, because a part of a secret would not be recognized.
 fn clean(redactor: &Redactor, text: &str) -> String {
-    let text = redactor.clean(text);
+    let text = redactor.redact_known(text);
     let end = text.floor_char_boundary(MAX_MESSAGE);
     let mut clean = printable(&text[..end]);
     if end < text.len() {
@@ -106,7 +107,7 @@ mod tests {
     fn redactor() -> Redactor {
         let mut config = ServerConfig::stdio("s", "c", [""; 0]);
         config.secrets = vec!["sk-secret-1".into()];
-        Redactor::new(&config)
+        config.server_redactor()
     }
 
     fn message(level: LoggingLevel, data: Value) -> LoggingMessageNotificationParam {

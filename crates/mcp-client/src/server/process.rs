@@ -16,6 +16,7 @@ use std::{
 };
 
 use secrecy::SecretString;
+use switchboard_domain::redact::Redactor;
 use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
     task::AbortHandle,
@@ -26,7 +27,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::StartError,
     host::options::Grace,
-    redact::Redactor,
     server::{
         process::environment::{child_environment, lookup},
         stderr::StderrTail,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rmcp::model::ServerPeerInfo;
-use switchboard_domain::{ToolCallError, ToolHostChange};
+use switchboard_domain::{ToolCallError, ToolHostChange, redact::Redactor};
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
 use crate::{
@@ -20,7 +20,6 @@ use crate::{
     error::{HostError, StatusReason},
     features::list_cache::{ListCache, ListKind},
     host::options::HostOptions,
-    redact::Redactor,
     server::{
         connection::Connection,
         logs::LogTail,
@@ -147,7 +146,7 @@ impl Server {
             None => DEFAULT_MAX_CONCURRENT_CALLS,
         };
         Self {
-            redactor: Redactor::new(&config),
+            redactor: config.server_redactor(),
             stderr: StderrTail::default(),
             responder: Arc::new(RequestResponder::new(&config, &options.client_handlers)),
             logs: LogTail::default(),
@@ -282,7 +281,7 @@ impl Server {
                 name: info.name.clone(),
                 version: info.version.clone(),
             }),
-            instructions: instructions.map(|text| self.redactor.clean(text)),
+            instructions: instructions.map(|text| self.redact(text)),
             tools: snapshot.tools.definitions.len(),
             app_tools: snapshot.tools.app_only.len(),
             lists: self.list_freshness(&snapshot),
@@ -291,9 +290,14 @@ impl Server {
             pid: self.lock_group().pid(),
             stderr_tail,
             logs: self.logs.messages(),
-            transport: self.redactor.clean(self.config.transport.describe()),
+            transport: self.redact(self.config.transport.describe()),
             required: self.config.required,
         }
+    }
+
+    /// Removes the secrets of the server from a text.
+    pub(crate) fn redact(&self, text: impl AsRef<str>) -> String {
+        self.redactor.redact_known(text.as_ref()).into_owned()
     }
 
     fn list_freshness(&self, snapshot: &Snapshot) -> Vec<ListFreshness> {

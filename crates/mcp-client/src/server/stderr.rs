@@ -5,9 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use switchboard_domain::redact::Redactor;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-use crate::{error::last_lines, redact::Redactor};
+use crate::error::last_lines;
 
 /// Number of lines that are kept.
 const MAX_LINES: usize = 20;
@@ -78,7 +79,8 @@ impl StderrTail {
     }
 
     fn push_line(&self, server: &str, redactor: &Redactor, line: &mut Vec<u8>, cut: &mut bool) {
-        let mut text = redactor.clean(printable(&String::from_utf8_lossy(line)));
+        let text = printable(&String::from_utf8_lossy(line));
+        let mut text = redactor.redact_known(&text).into_owned();
         if std::mem::take(cut) {
             text.push('…');
         }
@@ -121,7 +123,7 @@ mod tests {
         }
         let tail = StderrTail::default();
         tail.clone()
-            .read_all("s".into(), Redactor::new(&config), text.as_bytes())
+            .read_all("s".into(), config.server_redactor(), text.as_bytes())
             .await;
         tail.lines()
     }

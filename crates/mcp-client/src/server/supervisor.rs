@@ -103,7 +103,7 @@ pub(crate) async fn run(
             }
             ExitReason::NotStarted(error) => StatusReason {
                 program_missing: matches!(error, StartError::NoExecutable { .. }),
-                cause: server.redactor.clean(error.to_string()),
+                cause: server.redact(error.to_string()),
                 stderr_lines: if error.includes_stderr() {
                     server.stderr.last_lines()
                 } else {
@@ -195,7 +195,9 @@ async fn run_once(
         started = with_startup_permit(startup, start) => started,
     };
     match started {
-        Ok(Ok((connected, tools))) => watch(server, options, connected, tools, process, stop).await,
+        Ok(Ok((connected, tools))) => {
+            Box::pin(watch(server, options, connected, tools, process, stop)).await
+        }
         Ok(Err(error)) => ExitReason::NotStarted(error),
         Err(_) => ExitReason::NotStarted(StartError::TimedOut {
             after: limit,
@@ -265,7 +267,7 @@ async fn watch(
     let lost = |cause: String| ExitReason::Lost {
         reason: StatusReason {
             stderr_lines: server.stderr.last_lines(),
-            ..StatusReason::new(server.redactor.clean(cause))
+            ..StatusReason::new(server.redact(cause))
         },
         uptime: ready_at.elapsed(),
     };

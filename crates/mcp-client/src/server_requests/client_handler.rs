@@ -20,13 +20,13 @@ use rmcp::{
     service::{NotificationContext, RequestContext as McpContext},
 };
 use serde_json::{Value, json};
+use switchboard_domain::redact::Redactor;
 use tokio::sync::{Notify, broadcast};
 
 use crate::{
     calls::task_updates::TaskUpdates,
     config::log_level::LogLevel,
     features::list_cache::{ListCache, ListKind},
-    redact::Redactor,
     server::{logs::LogTail, state::Server},
     server_requests::{context::RequestContext, responder::RequestResponder},
     tools::visibility::{APP_MEDIA_TYPE, APPS_EXTENSION_ID},

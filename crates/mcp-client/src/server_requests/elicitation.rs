@@ -59,7 +59,7 @@ impl RequestResponder {
         let answer = self.ask(params, context).await;
         let answer = answer.map_err(|reason| ErrorData::invalid_params(reason, None))?;
         Ok(match answer {
-            Answer::Content(content) => json!({"action": "accept", "content": content}),
+            Answer::Content(values) => json!({"action": "accept", "content": values}),
             Answer::Consent => json!({"action": "accept"}),
             Answer::Declined => json!({"action": "decline"}),
             Answer::Cancelled => json!({"action": "cancel"}),
@@ -75,7 +75,7 @@ impl RequestResponder {
         let Some(elicitor) = &self.elicitor else {
             return Ok(Answer::Declined);
         };
-        let mut message = self.redactor.clean(params.message);
+        let mut message = self.redactor.redact_known(&params.message).into_owned();
         if message.len() > MAX_MESSAGE {
             message.truncate(message.floor_char_boundary(MAX_MESSAGE));
             message.push('…');
@@ -119,16 +119,16 @@ impl RequestResponder {
         let deadline = Instant::now() + self.answer_timeout;
         for _ in 0..MAX_ATTEMPTS {
             let answer = timeout_at(deadline, elicitor.elicit(&elicitation)).await;
-            let content = match answer.unwrap_or(ElicitationAnswer::Cancel) {
-                ElicitationAnswer::Accept { content } => content,
+            let values = match answer.unwrap_or(ElicitationAnswer::Cancel) {
+                ElicitationAnswer::Accept { content: values } => values,
                 ElicitationAnswer::Decline => return Ok(Answer::Declined),
                 ElicitationAnswer::Cancel => return Ok(Answer::Cancelled),
             };
             let Some(fields) = &fields else {
                 return Ok(Answer::Consent);
             };
-            match fields.complete(content) {
-                Ok(content) => return Ok(Answer::Content(content.into())),
+            match fields.complete(values) {
+                Ok(values) => return Ok(Answer::Content(values.into())),
                 Err(reason) => {
                     elicitation.message =
                         format!("{message}\n\nThe last answer was not valid: {reason}");

@@ -20,7 +20,7 @@ use rmcp::model::{
     SamplingCapability, UrlElicitationCapability,
 };
 use serde_json::{Value, json};
-use switchboard_domain::{Elicitor, Sampler};
+use switchboard_domain::{Elicitor, Sampler, redact::Redactor};
 use tokio::sync::watch;
 
 use crate::{
@@ -28,7 +28,6 @@ use crate::{
         ServerConfig,
         client_features::{Root, SamplingLimits},
     },
-    redact::Redactor,
     server_requests::{
         context::RequestContext,
         handlers::ClientHandlers,
@@ -77,7 +76,7 @@ impl RequestResponder {
         let sampler = handlers.sampler.clone();
         Self {
             server: config.name.clone(),
-            redactor: Redactor::new(config),
+            redactor: config.server_redactor(),
             elicitor: handlers.elicitor.clone(),
             sampler: sampler.zip(config.sampling),
             allows_sampling: config.sampling.is_some(),

@@ -27,7 +27,7 @@ pub(crate) async fn list_tools(
     server: &Server,
     peer: &Peer<RoleClient>,
 ) -> Result<ServerTools, String> {
-    let clean = |text: String| server.redactor.clean(text);
+    let clean = |text: String| server.redact(text);
     let mut list = ToolList { server, peer };
     let pages = read_pages(&mut list).await.map_err(clean)?;
     let problems = pages.problems.into_iter().map(clean).collect();

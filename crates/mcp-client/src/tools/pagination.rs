@@ -116,9 +116,9 @@ mod tests {
 
     use super::*;
 
-    struct Answers(std::vec::IntoIter<Result<Value, &'static str>>);
+    struct Answers<'a>(std::slice::Iter<'a, Result<Value, &'static str>>);
 
-    impl PagedList for Answers {
+    impl PagedList for Answers<'_> {
         type Item = i64;
         type Error = String;
 
@@ -126,7 +126,7 @@ mod tests {
 
         async fn fetch(&mut self, _: Option<String>) -> Result<Value, String> {
             let endless = || Ok(json!({"n": [], "nextCursor": "x"}));
-            let answer = self.0.next().unwrap_or_else(endless);
+            let answer = self.0.next().cloned().unwrap_or_else(endless);
             answer.map_err(str::to_owned)
         }
 
@@ -140,7 +140,7 @@ mod tests {
     }
 
     async fn read(answers: &[Result<Value, &'static str>]) -> Result<Pages<i64>, String> {
-        read_pages(&mut Answers(answers.to_vec().into_iter())).await
+        read_pages(&mut Answers(answers.iter())).await
     }
 
     #[tokio::test]

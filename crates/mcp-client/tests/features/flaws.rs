@@ -35,7 +35,7 @@ async fn a_bad_item_is_skipped_alone_and_no_list_is_endless() {
         prompts.problems,
         [
             "a prompt has no name; it is skipped",
-            "the list of prompts is incomplete: a page of it is not valid",
+            "the list of prompts is incomplete: its answer has no list of prompts",
         ]
     );
     soon(host.close()).await;
