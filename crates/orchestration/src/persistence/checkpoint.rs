@@ -1,40 +1,42 @@
-//! Where a run is stored while it goes on, so that another process can take it up.
+//! Checkpoints: defined points at which a run is stored, so that another process can resume it.
 
 use async_trait::async_trait;
 
 use crate::Run;
 
-/// Stores runs while they go on, as a whole ([`Run`] is serializable) or step by step ([`Run::snapshot`]). What [`Agent::resume`](crate::Agent::resume) is given is what was
-/// stored last.
+/// Stores runs at checkpoints, as a whole ([`Run`] is serializable) or incrementally
+/// ([`Run::snapshot`]). [`Agent::resume`](crate::Agent::resume) takes the latest stored run.
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
-    /// The run has come to such a point. An error does not end the run; it is told as a warning. Without its
-    /// intent stored, a call that may do harm twice does not leave, and its result says why: whoever would
-    /// rather have it run all the same gives no error at [`Checkpoint::Leaving`].
+    /// Stores the run. An error does not end the run; it becomes a warning.
+    ///
+    /// If [`Checkpoint::Leaving`] returns an error, calls that are not safe to repeat are not sent,
+    /// and their result states the reason. An implementation that accepts repeated calls after a
+    /// crash returns `Ok` there.
     async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError>;
 }
 
-/// A point of a run at which it may be stored.
+/// A point at which a run may be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Checkpoint {
-    /// The run is about to begin: its model was not asked yet.
+    /// Before the first model call.
     Begun,
-    /// The model's answer is in the run, and nothing was told of its end or of the calls in it. Whoever stores
-    /// the run here does not pay for an answer twice.
+    /// The run has a model response, and no event of its end or of its calls was emitted. A run
+    /// that is stored here does not pay for the response twice.
     ModelAnswered,
-    /// Tool calls have their results in the run, and nothing was told of that. Where the run is stored here,
-    /// whoever saw a call finish can rely on it never running again.
+    /// The run has tool results, and their events were not emitted. A call whose end was published
+    /// does not run again if the run is stored here.
     ToolAnswered,
-    /// Somebody is about to be asked about tool calls, which may take long; or has given a word about one, and nothing
-    /// was told of that.
+    /// Before approval requests, which may take long, and after a decision whose events were not
+    /// emitted.
     Waiting,
-    /// Tool calls are about to leave together, and one of them may do harm if it runs twice: their intent is
-    /// in the run. Whoever stores nothing here may run them twice after a crash.
+    /// Before calls of which at least one is not safe to repeat. The run has their intent. Without
+    /// a checkpoint here, they may run twice after a crash.
     Leaving,
-    /// What left has its result, and nothing that stores the run comes next.
+    /// All sent calls have their results, and no other checkpoint follows directly.
     Settled,
-    /// The run is over and need not be kept.
+    /// The run is finished and need not be stored.
     Over,
 }
 
@@ -42,9 +44,9 @@ pub enum Checkpoint {
 #[derive(Debug, thiserror::Error)]
 #[error("the run could not be stored: {message}")]
 pub struct CheckpointError {
-    /// What went wrong.
+    /// Description of the error.
     pub message: String,
-    /// Why.
+    /// The cause.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }

@@ -1,4 +1,4 @@
-//! Where the driver of a kept run leaves what is to be stored, and waits until it is.
+//! The channel by which a driver waits until its checkpoint is stored.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,109 +6,110 @@ use async_trait::async_trait;
 use switchboard_domain::RunSnapshot;
 use tokio::sync::oneshot;
 
-use crate::{
-    Run, SnapshotMark,
-    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
-};
+use super::checkpoint::{Checkpoint, CheckpointError, Checkpoints};
+use crate::{Run, SnapshotMark};
 
-/// Between a driver and the stream that stores what it does. There is one writer, so that a snapshot is
-/// stored behind the events that were told before it.
+/// Connects a driver with the stream that writes its checkpoints. One writer keeps the order: a
+/// snapshot is stored after the events that were emitted before it.
 #[derive(Clone)]
-pub(super) struct Desk(Arc<Mutex<Papers>>);
+pub(super) struct CheckpointChannel(Arc<Mutex<ChannelState>>);
 
-struct Papers {
-    /// What the store has of the conversation, or will have when the order is done.
+struct ChannelState {
+    /// The conversation in the store after the pending checkpoint.
     mark: SnapshotMark,
-    /// The number of the first event that is told after the run was over: such are stored with its end.
-    ending: Option<u64>,
-    order: Option<Order>,
-    /// Why nothing can be stored any more.
-    fault: Option<serde_json::Error>,
+    /// Number of the first event after the end of the run. Such events are stored with the end.
+    first_end_event: Option<u64>,
+    pending: Option<PendingCheckpoint>,
+    /// Error of the serialization, after which nothing is stored.
+    error: Option<serde_json::Error>,
 }
 
-/// Something to be stored while the driver waits.
-pub(super) struct Order {
+/// A snapshot that the driver waits for.
+pub(super) struct PendingCheckpoint {
     pub(super) snapshot: RunSnapshot,
-    /// Events with numbers below this one come before it.
+    /// Events with lower numbers are stored before the snapshot.
     pub(super) next_event: u64,
-    /// Told when it is stored. Dropped if it is not; then the driver is, too.
-    pub(super) done: oneshot::Sender<()>,
+    /// Notified when the snapshot is stored. Dropped if it is not stored, together with the driver.
+    pub(super) stored: oneshot::Sender<()>,
 }
 
-impl Desk {
-    /// `mark` is what the store has already.
+impl CheckpointChannel {
+    /// Creates a channel. `mark` describes the conversation in the store.
     pub(super) fn new(mark: SnapshotMark) -> Self {
-        Self(Arc::new(Mutex::new(Papers {
+        Self(Arc::new(Mutex::new(ChannelState {
             mark,
-            ending: None,
-            order: None,
-            fault: None,
+            first_end_event: None,
+            pending: None,
+            error: None,
         })))
     }
 
-    /// Takes the order, if all events before it can be stored with it: `last` is the number of the last one that can.
-    pub(super) fn order(&self, last: u64) -> Option<Order> {
-        let mut papers = self.lock();
-        papers.order.take_if(|order| order.next_event <= last + 1)
+    /// Takes the pending checkpoint if all events before it are available. `last` is the number of the
+    /// last available event.
+    pub(super) fn take_pending(&self, last: u64) -> Option<PendingCheckpoint> {
+        let mut state = self.lock();
+        state
+            .pending
+            .take_if(|pending| pending.next_event <= last + 1)
     }
 
-    /// From which number on events are stored with the end of the run, and not before; `None` while it goes on.
-    pub(super) fn ending(&self) -> Option<u64> {
-        self.lock().ending
+    /// Returns the number of the first event that is stored with the end of the run. `None` before
+    /// the end.
+    pub(super) fn first_end_event(&self) -> Option<u64> {
+        self.lock().first_end_event
     }
 
-    /// What the driver could not even write down; it waits, and is to be stopped.
-    pub(super) fn fault(&self) -> Option<serde_json::Error> {
-        self.lock().fault.take()
+    /// Takes the serialization error of the driver, which then waits forever and must be stopped.
+    pub(super) fn take_error(&self) -> Option<serde_json::Error> {
+        self.lock().error.take()
     }
 
-    /// Nothing is stored any more.
+    /// Drops the pending checkpoint.
     pub(super) fn close(&self) {
-        self.lock().order = None;
+        self.lock().pending = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Papers> {
+    fn lock(&self) -> MutexGuard<'_, ChannelState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
-impl Checkpoints for Desk {
+impl Checkpoints for CheckpointChannel {
     async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
-        let done = 'order: {
-            let mut papers = self.lock();
-            // Every result was stored before it was told of.
+        let stored = 'send: {
+            let mut state = self.lock();
+            // Every result was stored before its event was emitted.
             if point == Checkpoint::Settled {
                 return Ok(());
             }
             if run.outcome().is_some() {
-                // Nothing more is done in it. What came of it is stored with its end, in one transaction and before
-                // anybody is told; until then, what is stored is a run that goes on.
-                papers.ending.get_or_insert(run.next_event());
-                // Nor is an earlier state stored behind it.
-                papers.order = None;
+                // The result is stored with the end of the run, in one transaction. Until then the
+                // store has an unfinished run, and no earlier state may follow.
+                state.first_end_event.get_or_insert(run.next_event());
+                state.pending = None;
                 return Ok(());
             }
-            let (snapshot, mark) = match run.snapshot(papers.mark) {
-                Ok(made) => made,
-                Err(fault) => {
-                    papers.fault = Some(fault);
-                    break 'order None;
+            let (snapshot, mark) = match run.snapshot(state.mark) {
+                Ok(snapshot) => snapshot,
+                Err(error) => {
+                    state.error = Some(error);
+                    break 'send None;
                 }
             };
-            let (done, waits) = oneshot::channel();
-            papers.mark = mark;
-            papers.order = Some(Order {
+            let (sender, receiver) = oneshot::channel();
+            state.mark = mark;
+            state.pending = Some(PendingCheckpoint {
                 snapshot,
                 next_event: run.next_event(),
-                done,
+                stored: sender,
             });
-            Some(waits)
+            Some(receiver)
         };
-        let Some(done) = done else {
+        let Some(stored) = stored else {
             return std::future::pending().await;
         };
-        done.await.map_err(|error| CheckpointError {
+        stored.await.map_err(|error| CheckpointError {
             message: "the store failed".to_owned(),
             source: Some(Box::new(error)),
         })

@@ -1,4 +1,4 @@
-//! That a run belongs to this process, and how it stops to.
+//! Exclusive leases of runs: which task of this process executes a run.
 
 use std::{
     collections::HashMap,
@@ -8,52 +8,50 @@ use std::{
 use futures_core::future::BoxFuture;
 use switchboard_domain::{Message, RunState, RunStore, SessionStoreError, StoredEvent};
 
-/// The runs that this process has, had or is about to have: a store knows whose process a run is, and not which task
-/// of it has the run.
-static TURNS: Mutex<Option<HashMap<Place, Weak<Turn>>>> = Mutex::new(None);
+/// The leased runs of this process. A store knows the process of a run, but not the task.
+static LOCAL_RUNS: Mutex<Option<HashMap<RunKey, Weak<LocalRun>>>> = Mutex::new(None);
 
-/// A run: the address of the store that it is in, which stays there as long as the turn does, and its id.
-type Place = (usize, String);
+/// The address of the store, which stays valid as long as the [`LocalRun`], and the id of the run.
+type RunKey = (usize, String);
 
-/// The turn to take a run up or to let go of it, within this process.
-pub(super) struct Turn {
-    /// Held while that is done.
-    doing: tokio::sync::Mutex<()>,
-    /// Its holds so far. The last of them is the one that counts.
-    holds: Mutex<Holds>,
+/// Serializes acquisition and release of one run within this process.
+pub(super) struct LocalRun {
+    transition: tokio::sync::Mutex<()>,
+    leases: Mutex<Leases>,
 }
 
+/// The leases of one run. Only the lease with the latest generation is valid.
 #[derive(Default)]
-struct Holds {
-    count: u64,
-    is_held: bool,
+struct Leases {
+    generation: u64,
+    is_leased: bool,
 }
 
-impl Turn {
+impl LocalRun {
     pub(super) fn of(runs: &Arc<dyn RunStore>, run: &str) -> Arc<Self> {
-        let mut turns = lock(&TURNS);
-        let turns = turns.get_or_insert_default();
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let place = (Arc::as_ptr(runs).cast::<()>().addr(), run.to_owned());
-        if let Some(turn) = turns.get(&place).and_then(Weak::upgrade) {
-            return turn;
+        let mut local_runs = lock(&LOCAL_RUNS);
+        let local_runs = local_runs.get_or_insert_default();
+        local_runs.retain(|_, local| local.strong_count() > 0);
+        let key = (Arc::as_ptr(runs).cast::<()>().addr(), run.to_owned());
+        if let Some(local) = local_runs.get(&key).and_then(Weak::upgrade) {
+            return local;
         }
-        let turn = Arc::new(Self {
-            doing: tokio::sync::Mutex::default(),
-            holds: Mutex::default(),
+        let local = Arc::new(Self {
+            transition: tokio::sync::Mutex::default(),
+            leases: Mutex::default(),
         });
-        turns.insert(place, Arc::downgrade(&turn));
-        turn
+        local_runs.insert(key, Arc::downgrade(&local));
+        local
     }
 
-    /// Waits until nobody else of this process takes the run up or lets go of it.
-    pub(super) async fn begin(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.doing.lock().await
+    /// Waits until no other task acquires or releases the run.
+    pub(super) async fn begin_transition(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.transition.lock().await
     }
 
-    /// Whether somebody of this process has the run.
-    pub(super) fn is_held(&self) -> bool {
-        lock(&self.holds).is_held
+    /// Returns whether a task of this process has the lease.
+    pub(super) fn is_leased(&self) -> bool {
+        lock(&self.leases).is_leased
     }
 }
 
@@ -61,169 +59,177 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A run of this process. Dropped, it lets go of the run, so that somebody can go on with it.
-pub(super) struct Hold {
+/// The exclusive right to execute a run. Dropping it releases the run, so that another task or
+/// process can acquire it.
+pub(super) struct RunLease {
     runs: Arc<dyn RunStore>,
-    /// `None` once it is another's, or over.
-    of: Option<Held>,
+    /// `None` after the release, or if the run belongs to another process.
+    leased: Option<Leased>,
 }
 
-struct Held {
+struct Leased {
     runs: Arc<dyn RunStore>,
     run: String,
-    /// How many messages its session holds; while a run is not over, nobody adds to them.
-    after: u64,
-    /// What it is when it is let go of.
-    state: RunState,
-    turn: Arc<Turn>,
-    /// The how manieth hold of the run this is.
-    number: u64,
+    /// Number of messages in the session. It does not change before the end of the run.
+    session_messages: u64,
+    /// State of the run after a release without result.
+    release_state: RunState,
+    local: Arc<LocalRun>,
+    generation: u64,
 }
 
-impl Hold {
-    /// `after` is how many messages its session holds.
-    pub(super) fn new(runs: Arc<dyn RunStore>, run: String, after: u64) -> Self {
-        let turn = Turn::of(&runs, &run);
-        let number = {
-            let mut holds = lock(&turn.holds);
-            holds.count += 1;
-            holds.is_held = true;
-            holds.count
+impl RunLease {
+    /// Creates a lease with the next generation. `session_messages` is the number of messages in the
+    /// session.
+    pub(super) fn new(runs: Arc<dyn RunStore>, run: String, session_messages: u64) -> Self {
+        let local = LocalRun::of(&runs, &run);
+        let generation = {
+            let mut leases = lock(&local.leases);
+            leases.generation += 1;
+            leases.is_leased = true;
+            leases.generation
         };
-        let of = Held {
+        let leased = Leased {
             runs: Arc::clone(&runs),
             run,
-            after,
-            state: RunState::Interrupted,
-            turn,
-            number,
+            session_messages,
+            release_state: RunState::Interrupted,
+            local,
+            generation,
         };
-        Self { runs, of: Some(of) }
+        Self {
+            runs,
+            leased: Some(leased),
+        }
     }
 
-    /// The store that it is in.
+    /// Returns the store of the run.
     pub(super) fn runs(&self) -> Arc<dyn RunStore> {
         Arc::clone(&self.runs)
     }
 
-    /// Let go of untouched, it is what it was.
-    pub(super) fn falls_back_to(&mut self, state: RunState) {
-        if let Some(held) = &mut self.of {
-            held.state = state;
+    /// Sets the state of the run after a release without result.
+    pub(super) fn set_release_state(&mut self, state: RunState) {
+        if let Some(leased) = &mut self.leased {
+            leased.release_state = state;
         }
     }
 
-    /// It is another's, or there is none.
+    /// Drops the lease without a release, because the run does not exist or has another owner.
     pub(super) fn forget(mut self) {
-        self.of = None;
+        self.leased = None;
     }
 
-    /// The run waits for somebody; these are its last events.
-    pub(super) async fn wait(self, events: &[StoredEvent]) -> Result<(), SessionStoreError> {
-        self.release(events, RunState::Waiting, None, &[]).await
+    /// Stores the last events of a run that waits for a person, and releases it.
+    pub(super) async fn release_waiting(
+        self,
+        events: &[StoredEvent],
+    ) -> Result<(), SessionStoreError> {
+        self.release_with(events, RunState::Waiting, None, &[])
+            .await
     }
 
-    /// The run is over; these are its last events.
+    /// Stores the last events and the messages of a finished run, and releases it.
     pub(super) async fn finish(
         self,
         events: &[StoredEvent],
         outcome: Option<String>,
         messages: &[Arc<Message>],
     ) -> Result<(), SessionStoreError> {
-        self.release(events, RunState::Finished, outcome, messages)
+        self.release_with(events, RunState::Finished, outcome, messages)
             .await
     }
 
-    async fn release(
+    async fn release_with(
         mut self,
         events: &[StoredEvent],
         state: RunState,
         outcome: Option<String>,
         messages: &[Arc<Message>],
     ) -> Result<(), SessionStoreError> {
-        let Some(held) = &self.of else {
+        let Some(leased) = &self.leased else {
             return Ok(());
         };
-        let (runs, run, after) = (&held.runs, &held.run, held.after);
+        let (runs, run, after) = (&leased.runs, &leased.run, leased.session_messages);
         let released = until_available(|| {
             runs.release_with(run, events, state, outcome.clone(), after, messages)
         });
         let released = released.await;
-        let held = self.of.take();
+        let leased = self.leased.take();
         if released.is_err()
-            && let Some(held) = held
+            && let Some(leased) = leased
         {
-            // It is let go of as it is, which may go well where more did not, and before anybody hears of the failure:
-            // whoever goes on with the run then finds it free.
-            held.let_go().await;
+            // A plain release may succeed where the larger write failed. It happens before the error is
+            // returned, so that the caller finds the run free.
+            leased.release().await;
         }
         released
     }
 
-    /// Lets go of it now, as far as that goes.
-    pub(super) async fn let_go(mut self) {
-        if let Some(held) = self.of.take() {
-            held.let_go().await;
+    /// Releases the run now.
+    pub(super) async fn release(mut self) {
+        if let Some(leased) = self.leased.take() {
+            leased.release().await;
         }
     }
 }
 
-impl Held {
-    async fn let_go(self) {
-        let turn = Arc::clone(&self.turn);
-        let _turn = turn.begin().await;
-        if lock(&turn.holds).count != self.number {
-            // It was released, although that could not be heard, and another task of this process has taken it since.
+impl Leased {
+    async fn release(self) {
+        let local = Arc::clone(&self.local);
+        let _transition = local.begin_transition().await;
+        if lock(&local.leases).generation != self.generation {
+            // An earlier release succeeded without a reply, and another task has acquired the run.
             return;
         }
-        let released = until_available(|| {
+        let (run, state) = (&self.run, self.release_state);
+        let release = || {
             self.runs
-                .release(&self.run, self.state, None, self.after, &[])
-        });
-        match released.await {
-            // It may never have begun, or be another process's by now, that took this one for dead.
+                .release(run, state, None, self.session_messages, &[])
+        };
+        match until_available(release).await {
+            // The run may not exist, or another process took it over from this one.
             Ok(())
             | Err(SessionStoreError::NoSuchRun { .. } | SessionStoreError::RunConflict { .. }) => {}
-            Err(error) => {
-                let run = &self.run;
-                tracing::warn!(run, %error, "a run that nobody drives could not be let go of");
-            }
+            Err(error) => tracing::warn!(run, %error, "failed to release a run"),
         }
     }
 }
 
-/// How often a run that is under way tries a write. Each try of SQLite waits for three seconds.
-const TRIES: u32 = 6;
+/// Number of attempts of a write. SQLite waits for three seconds in each.
+const MAX_ATTEMPTS: u32 = 6;
 
-/// Repeats a write of a run that is under way while the store is unavailable. The run has done
-/// work that would be lost, so it waits longer than the request of a client.
+/// Repeats a write while the store is unavailable. A failure would lose work of the run, so it waits
+/// longer than a client's request.
 pub(super) async fn until_available<'w>(
     write: impl Fn() -> BoxFuture<'w, Result<(), SessionStoreError>>,
 ) -> Result<(), SessionStoreError> {
-    for _ in 1..TRIES {
+    for _ in 1..MAX_ATTEMPTS {
         match write().await {
             Err(SessionStoreError::Unavailable { .. }) => {}
-            done => return done,
+            result => return result,
         }
     }
     write().await
 }
 
-impl Drop for Held {
+impl Drop for Leased {
     fn drop(&mut self) {
-        let mut holds = lock(&self.turn.holds);
-        if holds.count == self.number {
-            holds.is_held = false;
+        let mut leases = lock(&self.local.leases);
+        if leases.generation == self.generation {
+            leases.is_leased = false;
         }
     }
 }
 
-impl Drop for Hold {
+impl Drop for RunLease {
     fn drop(&mut self) {
-        let Some(held) = self.of.take() else { return };
-        // Outside a runtime nobody is there to do it: the run is this process's as long as it lives.
+        let Some(leased) = self.leased.take() else {
+            return;
+        };
+        // Without a runtime the run stays with this process until the process ends.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(held.let_go());
+            runtime.spawn(leased.release());
         }
     }
 }

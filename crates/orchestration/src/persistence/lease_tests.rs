@@ -23,15 +23,15 @@ async fn a_run_that_was_taken_again_is_not_let_go_of_by_who_had_it_before() {
     let said = Arc::default();
     let (runs, other) = (store(&said), store(&said));
     // Its release was done, and nobody heard of that.
-    let before = Hold::new(Arc::clone(&runs), "r".into(), 1);
-    let elsewhere = Hold::new(other, "r".into(), 7);
-    let now = Hold::new(Arc::clone(&runs), "r".into(), 1);
-    before.let_go().await;
+    let before = RunLease::new(Arc::clone(&runs), "r".into(), 1);
+    let elsewhere = RunLease::new(other, "r".into(), 7);
+    let now = RunLease::new(Arc::clone(&runs), "r".into(), 1);
+    before.release().await;
     assert!(said.lock().unwrap().is_empty());
-    assert!(Turn::of(&runs, "r").is_held());
-    elsewhere.let_go().await;
-    now.let_go().await;
-    assert!(!Turn::of(&runs, "r").is_held());
+    assert!(LocalRun::of(&runs, "r").is_leased());
+    elsewhere.release().await;
+    now.release().await;
+    assert!(!LocalRun::of(&runs, "r").is_leased());
     let released = ["r Interrupted behind 7", "r Interrupted behind 1"];
     assert_eq!(*said.lock().unwrap(), released);
 }
@@ -40,12 +40,12 @@ async fn a_run_that_was_taken_again_is_not_let_go_of_by_who_had_it_before() {
 async fn one_waits_until_the_other_has_done_what_it_does() {
     let said = Arc::default();
     let runs = store(&said);
-    let before = Hold::new(Arc::clone(&runs), "r".into(), 1);
-    let turn = Turn::of(&runs, "r");
-    let taking = turn.begin().await;
-    let mut letting_go = Box::pin(before.let_go());
+    let before = RunLease::new(Arc::clone(&runs), "r".into(), 1);
+    let turn = LocalRun::of(&runs, "r");
+    let taking = turn.begin_transition().await;
+    let mut letting_go = Box::pin(before.release());
     assert!(letting_go.as_mut().now_or_never().is_none());
-    let now = Hold::new(Arc::clone(&runs), "r".into(), 1);
+    let now = RunLease::new(Arc::clone(&runs), "r".into(), 1);
     drop(taking);
     letting_go.await;
     assert!(said.lock().unwrap().is_empty());
@@ -74,16 +74,16 @@ async fn a_write_is_repeated_only_while_the_store_is_unavailable() {
             .boxed()
         })
     };
-    write(TRIES - 1).await.unwrap();
-    assert_eq!(*tries.lock().unwrap(), TRIES);
-    let error = write(TRIES).await.unwrap_err();
+    write(MAX_ATTEMPTS - 1).await.unwrap();
+    assert_eq!(*tries.lock().unwrap(), MAX_ATTEMPTS);
+    let error = write(MAX_ATTEMPTS).await.unwrap_err();
     assert!(matches!(error, SessionStoreError::Unavailable { .. }));
-    assert_eq!(*tries.lock().unwrap(), TRIES);
+    assert_eq!(*tries.lock().unwrap(), MAX_ATTEMPTS);
     let refused = until_available(|| {
         *tries.lock().unwrap() += 1;
         let run = "r".to_owned();
         async { Err(SessionStoreError::NoSuchRun { run }) }.boxed()
     });
     assert!(refused.await.is_err());
-    assert_eq!(*tries.lock().unwrap(), TRIES + 1, "it is tried once");
+    assert_eq!(*tries.lock().unwrap(), MAX_ATTEMPTS + 1, "it is tried once");
 }

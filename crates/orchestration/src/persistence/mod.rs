@@ -1,18 +1,19 @@
-//! Runs that are kept: everything that is told of them is in a store before anybody sees it, and whatever ends
-//! their process, they go on in another.
+//! Durable runs: every event is stored before it is published, and another process can resume a run
+//! after a crash.
 //!
-//! A [`Journal`] joins an [`Agent`] and the two stores. [`Journal::begin`] answers a message in a session;
-//! what it gives, a [`KeptRun`], is a stream of events that are stored. [`Journal::take`] and
-//! [`Journal::go_on`] take up a run that waits for somebody or whose process ended, and [`Journal::abandon`]
-//! ends one.
+//! A [`Journal`] connects an [`Agent`] with the session store and the run store. [`Journal::begin`]
+//! answers a message in a session and returns a [`KeptRun`], a stream of stored events.
+//! [`Journal::take`] and [`Journal::go_on`] resume a run that waits for a person or whose process
+//! ended. [`Journal::abandon`] ends such a run.
 //!
-//! What holds, whenever the process ends:
-//! - Nobody saw an event that is not stored, and their numbers have no gap.
-//! - A call that was seen to finish does not run again; an answer that was seen to end is not asked for again.
-//! - Whoever saw `run_finished` finds the run's messages in its session.
-//! - The messages of a session have exactly one result for each tool use. A run adds its own at its end, all
-//!   at once; until then they are part of its state.
-//! - At most what was on its way to the store is lost, and nobody was shown that.
+//! Guarantees, whenever the process ends:
+//! - Every published event is stored, and event numbers have no gaps.
+//! - A call whose end was published does not run again. A response whose end was published is not
+//! requested again.
+//! - After `run_finished` the messages of the run are in its session.
+//! - In a session, every tool use has exactly one result. A run adds its messages at its end,
+//! together; until then they are part of its state.
+//! - Only events whose write was in progress are lost. None of them was published.
 
 pub mod checkpoint;
 mod checkpoint_channel;
@@ -31,7 +32,7 @@ use switchboard_domain::{
 };
 use uuid::Uuid;
 
-use self::lease::Hold;
+use self::lease::RunLease;
 pub use self::{
     parameters::BegunWith,
     persisted_run::{Kept, KeptEnd, KeptRun},
@@ -39,7 +40,7 @@ pub use self::{
 };
 use crate::{Agent, Outcome, RestoreError, Run, SnapshotMark};
 
-/// The sessions and runs of somebody. Cheap to clone.
+/// The sessions and durable runs of one principal. Cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
     sessions: Arc<dyn SessionStore>,
@@ -47,15 +48,15 @@ pub struct Journal {
     owner: Principal,
 }
 
-/// A run cannot be kept, or cannot go on.
+/// A durable run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// The store says no, or failed.
+    /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] SessionStoreError),
-    /// What is stored of a run is not what this version can go on with. It can be ended: [`Journal::abandon`].
-    #[error("run `{run}` cannot be taken up by this version; it can be abandoned")]
+    /// The stored form of a run cannot be read. [`Journal::abandon`] can end the run.
+    #[error("run `{run}` cannot be resumed by this version; abandon it or use another version")]
     Unreadable {
         /// The run.
         run: String,
@@ -63,8 +64,8 @@ pub enum JournalError {
         #[source]
         source: RestoreError,
     },
-    /// Something of a run has no form in which it could be stored: a fault of this program.
-    #[error("run `{run}` cannot be written down")]
+    /// A run cannot be serialized, which is a defect of this program.
+    #[error("run `{run}` cannot be serialized")]
     Unwritable {
         /// The run.
         run: String,
@@ -75,7 +76,7 @@ pub enum JournalError {
 }
 
 impl Journal {
-    /// The sessions and runs of `owner`, who has no others.
+    /// Creates a journal for the sessions and runs of `owner`.
     pub fn new(sessions: Arc<dyn SessionStore>, runs: Arc<dyn RunStore>, owner: Principal) -> Self {
         Self {
             sessions,
@@ -84,17 +85,17 @@ impl Journal {
         }
     }
 
-    /// On whose behalf it works.
+    /// Returns the principal.
     pub fn owner(&self) -> &Principal {
         &self.owner
     }
 
-    /// Answers `messages` in a session, behind what was said there before: mostly one message of the person.
-    /// They are in the session when this returns.
+    /// Answers `messages` in a session, after its earlier messages. Usually this is one message of
+    /// the person. The messages are in the session when this returns.
     ///
-    /// The agent brings models, tools, options and instructions; its own checkpoints, principal and session do
-    /// not count. Instructions and examples belong to it and not to the session. Fails with
-    /// [`SessionStoreError::Busy`] while the session has a run that is not over.
+    /// The agent provides models, tools, options and instructions. Its checkpoints, principal and
+    /// session are ignored. Instructions and examples do not become part of the session. Returns
+    /// [`SessionStoreError::Busy`] while the session has an unfinished run.
     pub async fn begin(
         &self,
         agent: &Agent,
@@ -104,10 +105,10 @@ impl Journal {
         self.begin_with(agent, session, messages, None).await
     }
 
-    /// The same, and `wish` is stored with the run ([`RunRecord::wish`]): what it is begun with, for whoever makes
-    /// the agent that goes on with it in another process. It is the caller's matter, and at most
-    /// [`MOST_WISH_BYTES`](switchboard_domain::MOST_WISH_BYTES) of JSON; beyond that nothing begins, with
-    /// [`SessionStoreError::TooLarge`].
+    /// Starts a run like [`Journal::begin`] and stores `wish` with it ([`RunRecord::wish`]): the
+    /// parameters by which another process creates the agent that resumes the run. Values above
+    /// [`MOST_WISH_BYTES`](switchboard_domain::MOST_WISH_BYTES) of JSON return
+    /// [`SessionStoreError::TooLarge`], and nothing starts.
     pub async fn begin_with(
         &self,
         agent: &Agent,
@@ -115,12 +116,11 @@ impl Journal {
         messages: Vec<Arc<Message>>,
         wish: Option<Value>,
     ) -> Result<KeptRun, JournalError> {
-        self.begin_behind(agent, session, None, messages, wish)
-            .await
+        self.begin_after(agent, session, None, messages, wish).await
     }
 
-    /// The same in a session that is made for it, in one with the beginning of the run: there are both or neither.
-    /// Fails with [`SessionStoreError::Exists`] if there is one of this id, whosever it is.
+    /// Creates a session and starts a run in it, in one transaction. Returns
+    /// [`SessionStoreError::Exists`] if the id is in use.
     pub async fn begin_session(
         &self,
         agent: &Agent,
@@ -130,17 +130,17 @@ impl Journal {
     ) -> Result<KeptRun, JournalError> {
         let new = messages.clone();
         let (run, record) = self.prepared(agent, &session.id, messages, wish);
-        let hold = self.hold(&record.id, count(new.len()));
+        let lease = self.lease(&record.id, count(new.len()));
         let begun = self
             .runs
             .begin_session(&self.owner, session, &record, &new)
             .await;
-        begun_with(agent, run, begun, hold).await
+        drive_if_recorded(agent, run, begun, lease).await
     }
 
-    /// The same, behind the first `keep` messages of the session: what was said after them is set aside, as if it had not
-    /// been said. The runs that said it stay, with their events. Fails with [`SessionStoreError::Conflict`] if there are
-    /// fewer.
+    /// Starts a run after the first `keep` messages of a session. Later messages are removed from
+    /// the session; the runs that wrote them stay, with their events. Returns
+    /// [`SessionStoreError::Conflict`] if the session has fewer messages.
     pub async fn begin_again(
         &self,
         agent: &Agent,
@@ -149,11 +149,11 @@ impl Journal {
         messages: Vec<Arc<Message>>,
         wish: Option<Value>,
     ) -> Result<KeptRun, JournalError> {
-        self.begin_behind(agent, session, Some(keep), messages, wish)
+        self.begin_after(agent, session, Some(keep), messages, wish)
             .await
     }
 
-    async fn begin_behind(
+    async fn begin_after(
         &self,
         agent: &Agent,
         session: &SessionId,
@@ -169,8 +169,9 @@ impl Journal {
             .take(usize::try_from(keep).unwrap_or(usize::MAX));
         let conversation = kept.chain(messages).collect();
         let (run, record) = self.prepared(agent, session, conversation, wish);
-        // Also if the future is dropped in the middle of it: then it may have begun.
-        let hold = self.hold(&record.id, keep.saturating_add(count(new.len())));
+        // Created before the write: if this future is dropped during it, the run may exist and must
+        // be released.
+        let lease = self.lease(&record.id, keep.saturating_add(count(new.len())));
         let (runs, owner) = (&self.runs, &self.owner);
         let begun = if keep == before_count {
             runs.begin(owner, &record, before_count, &new).await
@@ -178,10 +179,10 @@ impl Journal {
             runs.begin_again(owner, &record, keep, before_count, &new)
                 .await
         };
-        begun_with(agent, run, begun, hold).await
+        drive_if_recorded(agent, run, begun, lease).await
     }
 
-    /// A run with a new id, and what the store is told of it.
+    /// Returns a run with a new id, and its record for the store.
     fn prepared(
         &self,
         agent: &Agent,
@@ -190,8 +191,8 @@ impl Journal {
         wish: Option<Value>,
     ) -> (Box<Run>, RunRecord) {
         let id = Uuid::now_v7().to_string();
-        let (owner, of_session) = (self.owner.clone(), Some(session.0.clone()));
-        let run = Box::new(agent.prepare(id.clone(), conversation, owner, of_session));
+        let (owner, session_id) = (self.owner.clone(), Some(session.0.clone()));
+        let run = Box::new(agent.prepare(id.clone(), conversation, owner, session_id));
         let now = agent.now().to_string();
         let record = RunRecord {
             id,
@@ -208,9 +209,9 @@ impl Journal {
         (run, record)
     }
 
-    /// The stored events of a run with numbers above `after`, at most `limit` of them. The end of a run that is
-    /// not over is left out: its process ended in the middle of its last words, and who goes on with it says
-    /// them again, or what it says instead.
+    /// Returns at most `limit` stored events of a run with numbers above `after`. The end event of
+    /// an unfinished run is omitted: its process ended before the end was stored, and the process
+    /// that resumes the run emits it again.
     pub async fn events(
         &self,
         run: &str,
@@ -235,8 +236,8 @@ impl Journal {
         Ok(stored)
     }
 
-    fn hold(&self, run: &str, after: u64) -> Hold {
-        Hold::new(Arc::clone(&self.runs), run.to_owned(), after)
+    fn lease(&self, run: &str, after: u64) -> RunLease {
+        RunLease::new(Arc::clone(&self.runs), run.to_owned(), after)
     }
 }
 
@@ -248,27 +249,27 @@ impl std::fmt::Debug for Journal {
     }
 }
 
-/// Drives a run if the store says that it has begun.
-async fn begun_with(
+/// Drives a run after the store has recorded its start.
+async fn drive_if_recorded(
     agent: &Agent,
     run: Box<Run>,
     begun: Result<RunRecord, SessionStoreError>,
-    hold: Hold,
+    lease: RunLease,
 ) -> Result<KeptRun, JournalError> {
     let record = match begun {
         Ok(record) => record,
         Err(error @ SessionStoreError::Storage { .. }) => {
-            // It may have begun all the same, and nobody would drive it.
-            hold.let_go().await;
+            // The run may have started, and no task would drive it.
+            lease.release().await;
             return Err(error.into());
         }
         Err(error) => {
-            hold.forget();
+            lease.forget();
             return Err(error.into());
         }
     };
     let mark = SnapshotMark::default();
-    Ok(KeptRun::begin(agent, record, *run, mark, false, hold))
+    Ok(KeptRun::begin(agent, record, *run, mark, false, lease))
 }
 
 fn no_such_run(run: &str) -> SessionStoreError {
@@ -277,8 +278,8 @@ fn no_such_run(run: &str) -> SessionStoreError {
     }
 }
 
-/// How a run ended, in the words of its report.
-fn outcome_word(outcome: Outcome) -> String {
+/// Returns the name of an outcome in reports.
+fn outcome_name(outcome: Outcome) -> String {
     match outcome {
         Outcome::Completed => "completed",
         Outcome::Limited => "limited",

@@ -1,4 +1,4 @@
-//! What a run was begun with.
+//! The parameters that a run was started with.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,29 +6,30 @@ use switchboard_domain::{MOST_WISH_BYTES, check_depth};
 
 use crate::{Agent, RunOptions};
 
-/// What a run was begun with, for whoever goes on with it in another process: what its stored state does not say, and,
-/// while nothing of that is stored, all of it. Kept with the run as its [wish](switchboard_domain::RunRecord::wish).
+/// The parameters that a run was started with, for a process that resumes it: values that the
+/// stored state does not have, and all values before the first checkpoint. Stored as the
+/// [wish](switchboard_domain::RunRecord::wish) of the run.
 ///
-/// Nothing secret belongs here: it is stored, and exported with the run.
+/// It must not contain secrets: it is stored, and exported with the run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BegunWith {
-    /// The recipe that was chosen, by its name or its file.
+    /// Name or file of the recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
-    /// It is offered no tools.
+    /// Whether the run has no tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub without_tools: bool,
-    /// What else was asked for, in the words of the surface that began it.
+    /// Further parameters, in the form of the surface that started the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
-    /// Its options, which stand in its state as soon as there is one.
+    /// The options. After the first checkpoint the stored state has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     options: Option<Value>,
 }
 
 impl BegunWith {
-    /// What runs of this agent begin with.
+    /// Returns the parameters of runs of this agent.
     pub fn of(agent: &Agent) -> Self {
         Self {
             options: serde_json::to_value(agent.options()).ok(),
@@ -36,8 +37,8 @@ impl BegunWith {
         }
     }
 
-    /// As it is stored: an object. Of options that are more than a store keeps nothing is stored; `None` if
-    /// the rest is as well.
+    /// Returns the stored form, an object. The options are omitted if they exceed the size limit of
+    /// a store. Returns `None` if the rest exceeds it too.
     pub fn stored(mut self) -> Option<Value> {
         let fits = |value: &Value| {
             let text = serde_json::to_vec(value);
@@ -51,13 +52,13 @@ impl BegunWith {
         serde_json::to_value(&self).ok().filter(fits)
     }
 
-    /// What is stored with a run; `None` if that is nothing, or nothing that this version can read.
+    /// Reads the stored form. Returns `None` if there is none or if this version cannot read it.
     pub fn read(stored: Option<&Value>) -> Option<Self> {
         Self::deserialize(stored?).ok()
     }
 
-    /// The options that the run began with; `None` if they are not known. Without them a run whose state was never
-    /// stored cannot begin anew: its approvals and limits might be others.
+    /// Returns the options; `None` if they are unknown. Without them a run without a stored state
+    /// cannot start again, because its approvals and limits might differ.
     pub fn options(&self) -> Option<RunOptions> {
         RunOptions::deserialize(self.options.as_ref()?).ok()
     }

@@ -1,4 +1,4 @@
-//! A run that is kept, as a stream of its stored events.
+//! A durable run as a stream of its stored events.
 
 use std::{
     collections::VecDeque,
@@ -17,23 +17,23 @@ use tokio::sync::oneshot;
 
 use super::{
     JournalError,
-    checkpoint_channel::{Desk, Order},
-    lease::{Hold, until_available},
-    outcome_word,
+    checkpoint_channel::{CheckpointChannel, PendingCheckpoint},
+    lease::{RunLease, until_available},
+    outcome_name,
 };
 use crate::{Agent, CancelHandle, Run, RunEvent, RunEventKind, RunReport, RunStream, SnapshotMark};
 
-/// Events that the driver may be ahead of the store.
-const AHEAD: usize = 512;
-/// Bytes that it may be.
-const AHEAD_BYTES: usize = 1 << 20;
+/// Maximum number of events that the driver may be ahead of the store.
+const MAX_AHEAD: usize = 512;
+/// Maximum size of these events in bytes.
+const MAX_AHEAD_BYTES: usize = 1 << 20;
 
-/// An event of a run that is stored. Cheap to clone.
+/// A stored event of a run. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
     /// The event.
     pub event: Arc<RunEvent>,
-    /// The same as it is stored: one JSON object, as `--output jsonl` prints it.
+    /// The stored JSON object, as `--output jsonl` prints it.
     pub json: Arc<str>,
 }
 
@@ -59,49 +59,48 @@ impl Kept {
     }
 }
 
-/// How a kept run came to its end, as far as this process is concerned.
+/// The end of a durable run in this process.
 #[derive(Debug)]
 pub enum KeptEnd {
-    /// It is over, and what it said is in the session.
+    /// The run finished, and its messages are in the session.
     Finished(Box<RunReport>),
-    /// It waits for somebody's word on these; whoever has it goes on with it.
+    /// The run waits for these approvals. Another process can resume it.
     Waiting(Vec<ApprovalRequest>),
-    /// It could not be stored any further and was stopped where it was: its model and its tools were cancelled.
-    /// What is stored of it can be gone on with.
+    /// The run could not be stored and was stopped. It can be resumed from its stored state.
     Failed(JournalError),
 }
 
-/// A run that is kept, as it happens. Polling the stream drives the run and stores it; nothing is spawned. What
-/// the stream gives is stored. What is told together is stored together, and while that is on its way, the run
-/// goes on, 512 events ahead at most.
+/// A durable run that executes. Polling the stream drives the run and stores its events; nothing is
+/// spawned. The stream returns stored events only. While a write is in progress, the run continues
+/// for up to 512 events.
 ///
-/// Dropping it stops everything at once, as with [`RunStream`], and lets go of the run: it is
-/// [`RunState::Interrupted`] and can be taken up. What was on its way to the store may be in it or not.
-/// [`KeptRun::cancel_handle`] brings the run to a proper end instead.
+/// Dropping it stops the run and releases its lease, as with [`RunStream`]: the run is
+/// [`RunState::Interrupted`] and can be resumed. A write in progress may or may not succeed.
+/// [`KeptRun::cancel_handle`] ends the run properly instead.
 pub struct KeptRun {
     record: RunRecord,
     cancel: CancelHandle,
     runs: Arc<dyn RunStore>,
-    desk: Desk,
-    /// `None` when it is over, or was stopped.
+    channel: CheckpointChannel,
+    /// `None` after the end of the run.
     stream: Option<RunStream>,
-    /// What was told and is not yet on its way to the store.
-    told: Vec<Kept>,
-    told_bytes: usize,
-    /// Its last event, which is shown when the run is let go of.
+    /// Emitted events that are not yet being written.
+    unsaved: Vec<Kept>,
+    unsaved_bytes: usize,
+    /// The last event, which is stored with the release of the run.
     last: Option<Kept>,
-    /// How it ended, once it did.
+    /// The end of the run that is not stored yet.
     ended: Option<Ended>,
     writing: Option<Writing>,
-    /// The number of the last event that is stored.
+    /// Number of the last stored event.
     stored: u64,
-    /// What is stored and was not yet shown.
+    /// Stored events that the stream has not returned yet.
     ready: VecDeque<Kept>,
-    hold: Option<Hold>,
+    lease: Option<RunLease>,
     end: Option<KeptEnd>,
 }
 
-/// How a run ended, before the store knows.
+/// The end of a run that is not stored yet.
 enum Ended {
     Over {
         report: Box<RunReport>,
@@ -114,148 +113,153 @@ enum Ended {
 
 type Write = BoxFuture<'static, Result<(), SessionStoreError>>;
 
-/// What is on its way to the store.
+/// A write in progress.
 enum Writing {
     Events(Write, Vec<Kept>),
-    /// The state, with the events before it.
+    /// A snapshot, with the events before it.
     Snapshot(Write, Vec<Kept>, oneshot::Sender<()>),
-    /// The last events, and that it is over.
+    /// The last events and the end of the run.
     End(Write, Vec<Kept>, KeptEnd),
-    /// After the store failed.
-    LetGo(BoxFuture<'static, ()>, JournalError),
+    /// The release of the run after a store error.
+    Release(BoxFuture<'static, ()>, JournalError),
 }
 
 impl KeptRun {
-    /// Drives a run that belongs to this process.
+    /// Drives a run that this process has leased.
     pub(super) fn begin(
         agent: &Agent,
         record: RunRecord,
         run: Run,
         mark: SnapshotMark,
         resumed: bool,
-        mut hold: Hold,
+        mut lease: RunLease,
     ) -> Self {
-        let desk = Desk::new(mark);
-        let agent = agent.clone().with_checkpoints(Arc::new(desk.clone()));
+        let channel = CheckpointChannel::new(mark);
+        let agent = agent.clone().with_checkpoints(Arc::new(channel.clone()));
         let stream = if resumed {
             agent.resume(run)
         } else {
             agent.drive(run)
         };
-        hold.falls_back_to(RunState::Interrupted);
-        let mut kept = Self::of(record, desk, hold);
+        lease.set_release_state(RunState::Interrupted);
+        let mut kept = Self::of(record, channel, lease);
         kept.cancel = stream.cancel_handle();
         kept.stream = Some(stream);
         kept
     }
 
-    /// A run whose last event is stored already.
-    pub(super) fn end_of(record: RunRecord, run: &Run, report: Box<RunReport>, hold: Hold) -> Self {
-        let mut kept = Self::of(record, Desk::new(run.mark()), hold);
+    /// Creates a run whose last event is stored but whose end is not.
+    pub(super) fn end_of(
+        record: RunRecord,
+        run: &Run,
+        report: Box<RunReport>,
+        lease: RunLease,
+    ) -> Self {
+        let mut kept = Self::of(record, CheckpointChannel::new(run.mark()), lease);
         kept.ended = Some(Ended::Over {
-            outcome: Some(outcome_word(report.outcome)),
+            outcome: Some(outcome_name(report.outcome)),
             messages: run.session_messages(),
             report,
         });
         kept
     }
 
-    fn of(record: RunRecord, desk: Desk, hold: Hold) -> Self {
+    fn of(record: RunRecord, channel: CheckpointChannel, lease: RunLease) -> Self {
         Self {
             cancel: CancelHandle::of_nothing(),
-            runs: hold.runs(),
-            desk,
+            runs: lease.runs(),
+            channel,
             stream: None,
-            told: Vec::new(),
-            told_bytes: 0,
+            unsaved: Vec::new(),
+            unsaved_bytes: 0,
             last: None,
             ended: None,
             writing: None,
             stored: record.last_event,
             ready: VecDeque::new(),
-            hold: Some(hold),
+            lease: Some(lease),
             end: None,
             record,
         }
     }
 
-    /// Its id.
+    /// Returns the id of the run.
     pub fn id(&self) -> &str {
         &self.record.id
     }
 
-    /// The session it belongs to.
+    /// Returns the session of the run.
     pub fn session(&self) -> &SessionId {
         &self.record.session
     }
 
-    /// What the store said of it when it was begun or taken up.
+    /// Returns the record of the run at its start or resumption.
     pub fn record(&self) -> &RunRecord {
         &self.record
     }
 
-    /// Brings it to a proper end, from elsewhere: every call has its result, the report says that it was
-    /// cancelled, and all of that is stored.
+    /// Returns a handle that cancels the run: every call gets its result, and the report with the
+    /// cancellation is stored.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()
     }
 
-    /// How it ended, once the stream has.
+    /// Returns the end of the run after the end of the stream.
     pub fn end(&self) -> Option<&KeptEnd> {
         self.end.as_ref()
     }
 
-    /// Drives it to its end, events unseen.
+    /// Drives the run to its end and discards the events.
     pub async fn finish(mut self) -> KeptEnd {
         loop {
             while self.next().await.is_some() {}
-            // The stream ends exactly when this is there.
+            // The stream ends only when this value exists.
             if let Some(end) = self.end.take() {
                 return end;
             }
         }
     }
 
-    /// Stops it where it is, as dropping it does, and is done once it is let go of.
+    /// Stops the run, as dropping it does, and waits for its release.
     pub async fn leave(mut self) {
-        if let Some(letting_go) = self.letting_go() {
-            letting_go.await;
+        if let Some(releasing) = self.releasing() {
+            releasing.await;
         }
     }
 
-    /// What is to be done for somebody else to go on with it, once; `None` if that is nothing.
-    fn letting_go(&mut self) -> Option<BoxFuture<'static, ()>> {
-        // First of all what is under way is stopped.
+    /// Returns the release of the run; `None` if there is nothing to do.
+    fn releasing(&mut self) -> Option<BoxFuture<'static, ()>> {
+        // This stops the driver first.
         self.stream = None;
-        let hold = self.hold.take();
+        let lease = self.lease.take();
         let writing = match self.writing.take() {
-            // The last of these has the hold.
+            // The last of these owns the lease.
             Some(
                 Writing::Events(future, _)
                 | Writing::Snapshot(future, _, _)
                 | Writing::End(future, _, _),
             ) => Some(future),
-            Some(Writing::LetGo(future, _)) => Some(future.map(Ok).boxed()),
+            Some(Writing::Release(future, _)) => Some(future.map(Ok).boxed()),
             None => None,
         };
-        if writing.is_none() && hold.is_none() {
+        if writing.is_none() && lease.is_none() {
             return None;
         }
-        // What is on its way is not broken off in the middle, and the run is let go of behind it.
-        let letting_go = async move {
+        // A write in progress is completed before the release.
+        let releasing = async move {
             if let Some(writing) = writing
                 && let Err(error) = writing.await
             {
-                tracing::debug!(%error, "the last of a run that was dropped was not stored");
+                tracing::debug!(%error, "failed to store the last events of a dropped run");
             }
-            if let Some(hold) = hold {
-                hold.let_go().await;
+            if let Some(lease) = lease {
+                lease.release().await;
             }
         };
-        Some(letting_go.boxed())
+        Some(releasing.boxed())
     }
 
-    /// The same, with all events.
+    /// Drives the run to its end and returns its events.
     pub(super) async fn collect_all(mut self) -> Result<Vec<Kept>, JournalError> {
         let mut all = Vec::new();
         while let Some(kept) = self.next().await {
@@ -267,12 +271,12 @@ impl KeptRun {
         }
     }
 
-    /// Takes what the driver has to tell, until it has to wait or is too far ahead.
+    /// Takes events from the driver until it waits or is too far ahead.
     fn drive(&mut self, context: &mut Context<'_>) {
         while let Some(stream) = &mut self.stream
-            // What is told at the end waits for the end.
-            && (self.told.len() < AHEAD && self.told_bytes < AHEAD_BYTES
-                || self.desk.ending().is_some())
+            // Events of the end are stored with the end, so they do not count.
+            && (self.unsaved.len() < MAX_AHEAD && self.unsaved_bytes < MAX_AHEAD_BYTES
+                || self.channel.first_end_event().is_some())
         {
             match stream.poll_next_unpin(context) {
                 Poll::Pending => return,
@@ -296,42 +300,50 @@ impl KeptRun {
         if is_last {
             self.last = Some(kept);
         } else {
-            self.told_bytes += kept.json.len();
-            self.told.push(kept);
+            self.unsaved_bytes += kept.json.len();
+            self.unsaved.push(kept);
         }
     }
 
-    /// What is to be written next.
+    /// Returns the next write.
     fn next_write(&mut self) -> Option<Writing> {
-        if let Some(source) = self.desk.fault() {
+        if let Some(source) = self.channel.take_error() {
             let run = self.record.id.clone();
             self.fail(JournalError::Unwritable { run, source });
         }
-        // A last event is stored with the end, and is no reason to wait.
-        let last = self.told.last().map_or(self.stored, |kept| kept.event.seq);
-        let order = self.desk.order(last + u64::from(self.last.is_some()));
-        if let Some(Order { snapshot, done, .. }) = order {
-            let (kept, events) = self.take_told();
+        // The last event is stored with the end, so the snapshot need not wait for it.
+        let last = self
+            .unsaved
+            .last()
+            .map_or(self.stored, |kept| kept.event.seq);
+        let order = self
+            .channel
+            .take_pending(last + u64::from(self.last.is_some()));
+        if let Some(PendingCheckpoint {
+            snapshot, stored, ..
+        }) = order
+        {
+            let (kept, events) = self.take_unsaved();
             let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
             let saved =
                 async move { until_available(|| runs.save_with(&run, &events, &snapshot)).await };
-            return Some(Writing::Snapshot(saved.boxed(), kept, done));
+            return Some(Writing::Snapshot(saved.boxed(), kept, stored));
         }
         if let Some(ended) = self.ended.take() {
-            self.told.extend(self.last.take());
-            let (kept, events) = self.take_told();
-            return Some(ended.write(events, kept, self.hold.take()));
+            self.unsaved.extend(self.last.take());
+            let (kept, events) = self.take_unsaved();
+            return Some(ended.write(events, kept, self.lease.take()));
         }
-        let at_the_end = match self.desk.ending() {
+        let end_events = match self.channel.first_end_event() {
             None => Vec::new(),
             Some(first) => {
-                let before = self.told.partition_point(|kept| kept.event.seq < first);
-                self.told.split_off(before)
+                let before = self.unsaved.partition_point(|kept| kept.event.seq < first);
+                self.unsaved.split_off(before)
             }
         };
-        let (kept, events) = self.take_told();
-        self.told_bytes = at_the_end.iter().map(|kept| kept.json.len()).sum();
-        self.told = at_the_end;
+        let (kept, events) = self.take_unsaved();
+        self.unsaved_bytes = end_events.iter().map(|kept| kept.json.len()).sum();
+        self.unsaved = end_events;
         if kept.is_empty() {
             return None;
         }
@@ -340,32 +352,32 @@ impl KeptRun {
         Some(Writing::Events(appended.boxed(), kept))
     }
 
-    /// What was told, and the same for the store.
-    fn take_told(&mut self) -> (Vec<Kept>, Vec<StoredEvent>) {
-        self.told_bytes = 0;
-        let kept = mem::take(&mut self.told);
+    /// Takes the unsaved events, in both forms.
+    fn take_unsaved(&mut self) -> (Vec<Kept>, Vec<StoredEvent>) {
+        self.unsaved_bytes = 0;
+        let kept = mem::take(&mut self.unsaved);
         let events = kept.iter().map(Kept::stored).collect();
         (kept, events)
     }
 
-    /// These are stored.
-    fn show(&mut self, kept: Vec<Kept>) {
+    /// Makes stored events available to the stream.
+    fn make_available(&mut self, kept: Vec<Kept>) {
         self.stored = kept.last().map_or(self.stored, |last| last.event.seq);
         self.ready.extend(kept);
     }
 
-    /// Nothing goes on unrecorded.
+    /// Stops the run after a store error.
     fn fail(&mut self, error: JournalError) {
         let run = &self.record.id;
-        tracing::error!(run, %error, "a run could not be stored and was stopped");
+        tracing::error!(run, %error, "failed to store a run; the run was stopped");
         self.stream = None;
-        self.desk.close();
-        self.told.clear();
+        self.channel.close();
+        self.unsaved.clear();
         self.last = None;
         self.ended = Some(Ended::Failed(error));
     }
 
-    /// Polls what is being written. Whether it is done.
+    /// Polls the write in progress. Returns whether it finished.
     fn write(&mut self, context: &mut Context<'_>) -> bool {
         let Some(writing) = &mut self.writing else {
             return false;
@@ -374,23 +386,23 @@ impl KeptRun {
             Writing::Events(future, _)
             | Writing::Snapshot(future, _, _)
             | Writing::End(future, _, _) => future.poll_unpin(context),
-            Writing::LetGo(future, _) => future.poll_unpin(context).map(Ok),
+            Writing::Release(future, _) => future.poll_unpin(context).map(Ok),
         };
         let Poll::Ready(done) = done else {
             return false;
         };
         match (self.writing.take(), done) {
             (None, _) => {}
-            (Some(Writing::LetGo(_, error)), _) => self.end = Some(KeptEnd::Failed(error)),
+            (Some(Writing::Release(_, error)), _) => self.end = Some(KeptEnd::Failed(error)),
             (Some(_), Err(error)) => self.fail(error.into()),
-            (Some(Writing::Events(_, kept)), Ok(())) => self.show(kept),
+            (Some(Writing::Events(_, kept)), Ok(())) => self.make_available(kept),
             (Some(Writing::Snapshot(_, kept, done)), Ok(())) => {
-                self.show(kept);
-                // Fails when the driver does not wait any more, since it was cancelled.
+                self.make_available(kept);
+                // Fails if the driver was cancelled and no longer waits.
                 let _ = done.send(());
             }
             (Some(Writing::End(_, kept, end)), Ok(())) => {
-                self.show(kept);
+                self.make_available(kept);
                 self.end = Some(end);
             }
         }
@@ -402,7 +414,7 @@ impl Ended {
     fn of(run: &Run) -> Self {
         match run.report() {
             Some(report) => Self::Over {
-                outcome: Some(outcome_word(report.outcome)),
+                outcome: Some(outcome_name(report.outcome)),
                 messages: run.session_messages(),
                 report: Box::new(report),
             },
@@ -410,10 +422,11 @@ impl Ended {
         }
     }
 
-    /// The last events are stored and the run is let go of, in one: only then are they shown.
-    fn write(self, events: Vec<StoredEvent>, kept: Vec<Kept>, hold: Option<Hold>) -> Writing {
+    /// Stores the last events and releases the run in one transaction. The events are returned
+    /// after that.
+    fn write(self, events: Vec<StoredEvent>, kept: Vec<Kept>, lease: Option<RunLease>) -> Writing {
         let (messages, outcome, end) = match self {
-            Self::Failed(error) => return Writing::LetGo(let_go(hold), error),
+            Self::Failed(error) => return Writing::Release(release(lease), error),
             Self::Waits(waiting) => (Vec::new(), None, KeptEnd::Waiting(waiting)),
             Self::Over {
                 report,
@@ -423,9 +436,9 @@ impl Ended {
         };
         let is_over = matches!(end, KeptEnd::Finished(_));
         let written = async move {
-            match hold {
-                Some(hold) if is_over => hold.finish(&events, outcome, &messages).await,
-                Some(hold) => hold.wait(&events).await,
+            match lease {
+                Some(lease) if is_over => lease.finish(&events, outcome, &messages).await,
+                Some(lease) => lease.release_waiting(&events).await,
                 None => Ok(()),
             }
         };
@@ -433,10 +446,10 @@ impl Ended {
     }
 }
 
-fn let_go(hold: Option<Hold>) -> BoxFuture<'static, ()> {
+fn release(lease: Option<RunLease>) -> BoxFuture<'static, ()> {
     async move {
-        if let Some(hold) = hold {
-            hold.let_go().await;
+        if let Some(lease) = lease {
+            lease.release().await;
         }
     }
     .boxed()
@@ -467,11 +480,11 @@ impl Stream for KeptRun {
 
 impl Drop for KeptRun {
     fn drop(&mut self) {
-        let Some(letting_go) = self.letting_go() else {
+        let Some(releasing) = self.releasing() else {
             return;
         };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(letting_go);
+            runtime.spawn(releasing);
         }
     }
 }

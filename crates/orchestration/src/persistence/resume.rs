@@ -1,4 +1,4 @@
-//! Runs that there are already: taken up, gone on with, and ended.
+//! Resumption and end of stored runs.
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
@@ -6,124 +6,126 @@ use switchboard_domain::{ModelId, RunRecord, RunState, SessionStoreError, Stored
 
 use super::{
     Journal, JournalError,
-    lease::{Hold, Turn},
-    no_such_run, outcome_word,
+    lease::{LocalRun, RunLease},
+    no_such_run, outcome_name,
     persisted_run::{Kept, KeptRun},
 };
 use crate::{
     Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, RunReport, SnapshotMark,
 };
 
-/// Stored events that are read at once.
+/// Number of stored events per read.
 const PAGE: u32 = 1_000;
 
-/// A run that was taken up, to go on with it: [`Journal::go_on`]. It belongs to this process until it is dropped,
-/// which lets go of it again.
+/// A stored run that this process has leased in order to resume it with [`Journal::go_on`].
+/// Dropping it releases the run.
 pub struct TakenRun {
     record: RunRecord,
     stored: Restored,
-    hold: Hold,
+    lease: RunLease,
 }
 
-/// What the store has of a run.
+/// The stored data of a run.
 struct Restored {
     run: Box<Run>,
-    /// What the store has of its conversation.
+    /// The conversation in the store.
     mark: SnapshotMark,
-    /// Its state was never stored: it begins anew, with the agent that goes on with it.
-    is_new: bool,
-    /// Its last event is stored, and what comes behind that is not.
+    /// Whether the state was never stored. The run then starts again, with the agent that resumes
+    /// it.
+    is_stateless: bool,
+    /// The report, if the last event is stored and the end of the run is not.
     finished: Option<Box<RunReport>>,
-    /// What was shown of an answer of which nothing else is known.
-    words: String,
+    /// The published text of an interrupted response.
+    partial_text: String,
 }
 
 impl Restored {
-    /// Nothing but that there was such a run: what is stored of it is not what this version reads.
+    /// Returns data for a run whose stored form cannot be read.
     fn unreadable(journal: &Journal, record: &RunRecord) -> Self {
         let mut run = journal.run_with(record, Vec::new());
         run.continue_events_after(record.last_event, []);
         Self {
             run,
             mark: SnapshotMark::default(),
-            is_new: true,
+            is_stateless: true,
             finished: None,
-            words: String::new(),
+            partial_text: String::new(),
         }
     }
 }
 
 impl TakenRun {
-    /// What the store says of it.
+    /// Returns the record of the run.
     pub fn record(&self) -> &RunRecord {
         &self.record
     }
 
-    /// The run: its model, recipe and options, and the questions that are open. Where its process ended before
-    /// anything but its beginning was stored, nothing is known but its model and conversation.
+    /// Returns the run with its model, recipe, options and open approval requests. If the process
+    /// ended before the first checkpoint, only the model and the conversation are known.
     pub fn run(&self) -> &Run {
         &self.stored.run
     }
 
-    /// The same, to change what holds for it from now on. What is set here holds also where nothing is known of it,
-    /// and it is otherwise as the agent says that goes on with it.
+    /// Returns the run in order to change its settings. The changes also apply if the state was
+    /// never stored; all other settings then come from the agent that resumes the run.
     pub fn run_mut(&mut self) -> &mut Run {
         &mut self.stored.run
     }
 
-    /// Nobody goes on with it after all. When this returns it is what it was, as far as the store can be reached.
+    /// Releases the run unchanged, as far as the store is reachable.
     pub async fn leave(self) {
-        self.hold.let_go().await;
+        self.lease.release().await;
     }
 
-    /// Whether nothing is known of it but its model and its conversation: what it was to be like, its approvals and limits
-    /// among that, was lost with its process.
+    /// Returns whether only the model and the conversation are known. Approvals and limits of the
+    /// run were lost with its process.
     pub fn is_bare(&self) -> bool {
-        self.stored.is_new
+        self.stored.is_stateless
     }
 
-    /// Whether only its end is missing in the store: no model is asked and no tool called.
+    /// Returns whether only the end of the run is missing in the store. Resuming it calls no model
+    /// and no tool.
     pub fn is_over(&self) -> bool {
         self.stored.finished.is_some() || self.stored.run.outcome().is_some()
     }
 }
 
 impl Journal {
-    /// Takes up a run that waits for somebody or whose process ended, so that nobody else does. Whoever goes on
-    /// with it can make an agent that fits: [`TakenRun::run`] says with what it began.
+    /// Leases a run that waits for a person or whose process ended. [`TakenRun::run`] describes the
+    /// run, so that the caller can create a fitting agent.
     pub async fn take(&self, run: &str) -> Result<TakenRun, JournalError> {
-        let (record, hold) = self.take_up(run).await?;
+        let (record, lease) = self.acquire(run).await?;
         match self.restored(&record).await {
             Ok(stored) => Ok(TakenRun {
                 record,
                 stored,
-                hold,
+                lease,
             }),
             Err(error) => {
-                hold.let_go().await;
+                lease.release().await;
                 Err(error)
             }
         }
     }
 
-    /// Goes on with a run that was taken up.
+    /// Resumes a leased run.
     pub fn go_on(&self, agent: &Agent, taken: TakenRun) -> KeptRun {
         let TakenRun {
             record,
             stored,
-            hold,
+            lease,
         } = taken;
         let Restored {
             mut run,
             mark,
-            is_new,
+            is_stateless,
             finished,
-            words: _,
+            partial_text: _,
         } = stored;
         if let Some(report) = finished {
-            return KeptRun::end_of(record, &run, report, hold);
+            return KeptRun::end_of(record, &run, report, lease);
         }
-        if is_new {
+        if is_stateless {
             let (owner, session) = (self.owner.clone(), Some(record.session.0.clone()));
             let (next_event, changes) = (run.next_event(), run.take_overrides());
             let messages = run.messages().to_vec();
@@ -131,89 +133,93 @@ impl Journal {
             run.set_next_event(next_event);
             run.apply_overrides(changes);
         }
-        let resumed = !is_new || record.last_event > 0;
-        KeptRun::begin(agent, record, *run, mark, resumed, hold)
+        let resumed = !is_stateless || record.last_event > 0;
+        KeptRun::begin(agent, record, *run, mark, resumed, lease)
     }
 
-    /// Ends a run that waits or was interrupted, without going on with it: calls that have no result get one
-    /// that says so, what was said goes into the session, and its last events are stored, which this gives.
-    /// Also of a run that this version cannot read; of such a one nothing but its end is left.
+    /// Ends a waiting or interrupted run. Open calls get a result that states the end, the messages
+    /// go into the session, and the last events are stored and returned. A run whose stored form
+    /// cannot be read only gets its end.
     pub async fn abandon(&self, run: &str) -> Result<Vec<Kept>, JournalError> {
-        let (record, hold) = self.take_up(run).await?;
+        let (record, lease) = self.acquire(run).await?;
         let stored = match self.restored(&record).await {
             Ok(stored) => stored,
             Err(JournalError::Unreadable { source, .. }) => {
                 let error = &source as &dyn std::error::Error;
-                tracing::warn!(run, error, "an unreadable run is abandoned");
+                tracing::warn!(
+                    run,
+                    error,
+                    "abandoning a run whose stored form cannot be read"
+                );
                 Restored::unreadable(self, &record)
             }
             Err(error) => {
-                hold.let_go().await;
+                lease.release().await;
                 return Err(error);
             }
         };
         if let Some(report) = stored.finished {
-            return KeptRun::end_of(record, &stored.run, report, hold)
+            return KeptRun::end_of(record, &stored.run, report, lease)
                 .collect_all()
                 .await;
         }
-        self.end_now(record, stored, hold).await
+        self.end_run(record, stored, lease).await
     }
 
-    async fn take_up(&self, run: &str) -> Result<(RunRecord, Hold), JournalError> {
+    async fn acquire(&self, run: &str) -> Result<(RunRecord, RunLease), JournalError> {
         let before = self.runs.run(&self.owner, run).await?;
         let before = before.ok_or_else(|| no_such_run(run))?;
-        // It cannot grow before the run is over.
+        // The session does not change before the end of the run.
         let session = self.sessions.get(&self.owner, &before.session).await?;
         let session = session.ok_or_else(|| SessionStoreError::NotFound {
             id: before.session.clone(),
         })?;
         let (journal, run) = (self.clone(), run.to_owned());
-        let falls_back_to = match before.state {
+        let release_state = match before.state {
             RunState::Waiting => RunState::Waiting,
             _ => RunState::Interrupted,
         };
         let taking = async move {
-            let turn = Turn::of(&journal.runs, &run);
-            let _turn = turn.begin().await;
+            let local = LocalRun::of(&journal.runs, &run);
+            let _transition = local.begin_transition().await;
             let taken = journal.runs.take(&journal.owner, &run).await;
-            // Somebody of this process may have it, and then it was not taken.
-            let may_be_ours = !turn.is_held();
+            // If a task of this process has the lease, the failed attempt did not acquire the run.
+            let is_unleased = !local.is_leased();
             match taken {
-                Err(error @ SessionStoreError::Storage { .. }) if may_be_ours => {
-                    // It may be taken all the same, and nobody would drive it: it is let go of, if it is ours.
-                    let mut hold = journal.hold(&run, session.messages);
-                    hold.falls_back_to(falls_back_to);
+                Err(error @ SessionStoreError::Storage { .. }) if is_unleased => {
+                    // The run may be acquired despite the error. The lease releases it then.
+                    let mut lease = journal.lease(&run, session.messages);
+                    lease.set_release_state(release_state);
                     Err(error.into())
                 }
                 Err(error) => Err(error.into()),
                 Ok(record) => {
-                    let mut hold = journal.hold(&run, session.messages);
-                    hold.falls_back_to(falls_back_to);
-                    Ok((record, hold))
+                    let mut lease = journal.lease(&run, session.messages);
+                    lease.set_release_state(release_state);
+                    Ok((record, lease))
                 }
             }
         };
-        // To its end, whether or not somebody waits for it: a run that is taken and that nobody holds would be this
-        // process's for as long as it lives.
+        // Spawned so that it completes even if the caller is dropped. Otherwise the run could stay
+        // acquired by this process without a lease.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return taking.await;
         };
         match runtime.spawn(taking).await {
             Ok(taken) => taken,
             Err(error) => Err(SessionStoreError::Storage {
-                operation: "take up a run",
+                operation: "acquire a run",
                 source: Box::new(error),
             }
             .into()),
         }
     }
 
-    /// What the store has of a run that was taken up.
+    /// Reads the stored data of a leased run.
     async fn restored(&self, record: &RunRecord) -> Result<Restored, JournalError> {
         let restored = self.restored_as_stored(record).await;
         restored.map_err(|error| match error {
-            // It is no use to try it again.
+            // A repetition would fail in the same way.
             JournalError::Store(error @ SessionStoreError::Unreadable { .. }) => {
                 unreadable(&record.id, RestoreError::Stored(error))
             }
@@ -223,12 +229,12 @@ impl Journal {
 
     async fn restored_as_stored(&self, record: &RunRecord) -> Result<Restored, JournalError> {
         let snapshot = self.runs.snapshot(&self.owner, &record.id).await?;
-        let is_new = snapshot.is_none();
+        let is_stateless = snapshot.is_none();
         let (mut run, mark) = if let Some(snapshot) = snapshot {
             let run = Run::restore(snapshot).and_then(|run| run.with_id(&record.id));
             let run = run.map_err(|source| unreadable(&record.id, source))?;
             let mark = run.mark();
-            // Whose it is says the store, not what was stored.
+            // The store decides the owner, not the stored state.
             let session = Some(record.session.0.clone());
             let run = run.with_principal(self.owner.clone(), session);
             (Box::new(run), mark)
@@ -243,19 +249,19 @@ impl Journal {
             RunEventKind::RunFinished { report } => Some(report.clone()),
             _ => None,
         });
-        let words = last_words(&stored);
+        let partial_text = interrupted_text(&stored);
         let stored = stored.iter().map(|event| &event.kind);
         run.continue_events_after(record.last_event, stored);
         Ok(Restored {
             run,
             mark,
-            is_new,
+            is_stateless,
             finished,
-            words,
+            partial_text,
         })
     }
 
-    /// A run of which nothing is stored but that it began behind these messages.
+    /// Returns a run of which only the start is stored.
     fn run_with(
         &self,
         record: &RunRecord,
@@ -268,7 +274,7 @@ impl Journal {
         Box::new(run.with_principal(self.owner.clone(), session))
     }
 
-    /// The stored events of a run with numbers above `after`.
+    /// Reads the stored events of a run with numbers above `after`.
     async fn read_events(
         &self,
         record: &RunRecord,
@@ -291,18 +297,22 @@ impl Journal {
         Ok(events)
     }
 
-    /// Ends a run here and now.
-    async fn end_now(
+    /// Ends a run without resuming it.
+    async fn end_run(
         &self,
         record: RunRecord,
         stored: Restored,
-        hold: Hold,
+        lease: RunLease,
     ) -> Result<Vec<Kept>, JournalError> {
-        let Restored { mut run, words, .. } = stored;
+        let Restored {
+            mut run,
+            partial_text,
+            ..
+        } = stored;
         let time = jiff::Timestamp::now();
         let mut kinds = run.take_replayed_events();
-        // Somebody has read them.
-        run.set_partial_answer(words);
+        // A person may have read this text.
+        run.set_partial_answer(partial_text);
         kinds.extend(run.cancel(None, &HashMap::new()));
         let report = run.report().map(Box::new);
         kinds.extend(report.map(|report| RunEventKind::RunFinished { report }));
@@ -316,8 +326,9 @@ impl Journal {
         let kept: Result<Vec<Kept>, _> = events.map(Kept::new).collect();
         let kept = kept?;
         let stored: Vec<StoredEvent> = kept.iter().map(Kept::stored).collect();
-        let outcome = run.outcome().map(outcome_word);
-        hold.finish(&stored, outcome, &run.session_messages())
+        let outcome = run.outcome().map(outcome_name);
+        lease
+            .finish(&stored, outcome, &run.session_messages())
             .await?;
         Ok(kept)
     }
@@ -330,19 +341,19 @@ fn unreadable(run: &str, source: RestoreError) -> JournalError {
     }
 }
 
-/// The words of the model call that was under way at the end of these events.
-fn last_words(events: &[RunEvent]) -> String {
-    let mut words = String::new();
+/// Returns the text of the model call that was in progress at the end of these events.
+fn interrupted_text(events: &[RunEvent]) -> String {
+    let mut partial_text = String::new();
     for event in events {
         match &event.kind {
             RunEventKind::RunStarted { .. }
             | RunEventKind::ModelCallStarted { .. }
-            | RunEventKind::ModelCallFinished { .. } => words.clear(),
-            RunEventKind::TextDelta { text } => words.push_str(text),
+            | RunEventKind::ModelCallFinished { .. } => partial_text.clear(),
+            RunEventKind::TextDelta { text } => partial_text.push_str(text),
             _ => {}
         }
     }
-    words
+    partial_text
 }
 
 impl fmt::Debug for TakenRun {
