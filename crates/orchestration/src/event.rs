@@ -13,14 +13,14 @@ use switchboard_domain::{
 
 use crate::{RunReport, ToolFailure};
 
-/// One thing that happened. `--output jsonl` prints each as one line.
+/// An event of a run. `--output jsonl` prints each event as one line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEvent {
     /// The run.
     pub run_id: Arc<str>,
-    /// Its number within the run: 1, 2, 3, … without gaps, also across a resume.
+    /// Number within the run: 1, 2, 3, … without gaps, also across a resumption.
     pub seq: u64,
-    /// When it happened (RFC 3339, UTC).
+    /// Time of the event (RFC 3339, UTC).
     pub time: Timestamp,
     /// What happened.
     #[serde(flatten)]
@@ -32,51 +32,51 @@ pub struct RunEvent {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunEventKind {
-    /// The run began, or goes on in another process.
+    /// The run started, or was resumed in another process.
     RunStarted {
-        /// The model that will be asked.
+        /// The model of the next call.
         model: ModelId,
-        /// The run was stored and goes on.
+        /// Whether the run was resumed.
         resumed: bool,
     },
-    /// A server or tool is missing; the run goes on without.
+    /// A server or tool is unavailable. The run continues without it.
     ToolsUnavailable {
-        /// Which and why.
+        /// The server and the reason.
         #[serde(flatten)]
         problem: ServerProblem,
     },
-    /// A server came up, went away, or its tools changed.
+    /// A server started, stopped, or changed its tools.
     ServerChanged {
-        /// What changed.
+        /// The change.
         change: Box<ToolHostChange>,
     },
-    /// The run enters a phase of its strategy. A plain loop has none.
+    /// A phase of the strategy started. The plain loop has no phases.
     PhaseStarted {
         /// Which.
         phase: RunPhase,
-        /// By which means, where there are several: how the formatter is brought about.
+        /// The formatting mode, if there are several.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<String>,
     },
-    /// The conversation grew too long for one request; older groups of it are not sent. They stay
-    /// in the history of the run.
+    /// The conversation is too long for one request, so that older messages are not sent. They stay
+    /// in the conversation of the run.
     HistoryTrimmed {
-        /// How many messages are left out.
+        /// Number of omitted messages.
         left_out: usize,
         /// Estimated tokens of the whole history.
         tokens_before: u64,
-        /// Estimated tokens of what is sent.
+        /// Estimated tokens of the request.
         tokens_after: u64,
-        /// A summary by the model stands in for what is left out.
+        /// Whether a summary by the model replaces the omitted messages.
         summarised: bool,
     },
-    /// The model was asked for a summary of what is left out, and this is how that ended. It is no step.
+    /// A model call for a summary of omitted messages ended. It does not count as a step.
     HistorySummarised {
-        /// The step before which it was asked.
+        /// The step that follows the summary.
         step: u32,
         /// The model.
         model: ModelId,
-        /// The model that answered, in the provider's words.
+        /// The model as named by the provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered_by: Option<String>,
         /// Why it stopped.
@@ -84,99 +84,98 @@ pub enum RunEventKind {
         finish_reason: Option<FinishReason>,
         /// What it cost.
         usage: Box<Usage>,
-        /// Why there is none; the run goes on without.
+        /// The error of the call. The run continues without a summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Box<crate::RunError>>,
     },
-    /// Another model goes on, because the one before failed and had shown nothing yet.
+    /// Another model continues, because the previous one failed before it showed output.
     ModelSwitched {
-        /// The one that failed.
+        /// The previous model.
         from: ModelId,
-        /// The one that goes on.
+        /// The new model.
         to: ModelId,
         /// Why.
         reason: String,
     },
-    /// The model is asked without tools from here on.
+    /// Tools are no longer offered to the model.
     ToolsDropped {
         /// Why.
         reason: String,
     },
-    /// The answer was of no use and the model is asked again.
+    /// The response was unusable, and the model is called again.
     AskedAgain {
-        /// How often this was done in the run: 1 for the first time.
+        /// Number of such calls in the run, starting at 1.
         attempt: u32,
-        /// What was wrong with the answer.
+        /// The fault of the response.
         reason: String,
     },
-    /// The model's formatted answer was mended before it was read.
+    /// The formatted answer was repaired.
     FormatRepaired {
         /// What was done, in words.
         repairs: Vec<String>,
     },
-    /// A model is asked.
+    /// A model call started.
     ModelCallStarted {
-        /// 1 for the first call of the run.
+        /// Number of the call, starting at 1.
         step: u32,
         /// The model.
         model: ModelId,
-        /// How many tools it was offered.
+        /// Number of offered tools.
         tools: usize,
-        /// Which of them it may or must use. What became of that is told when it has answered.
+        /// The requested tool choice. The end of the call reports its effect.
         #[serde(default)]
         tool_choice: ToolChoice,
     },
-    /// More of the answer's text.
+    /// More text of the answer.
     TextDelta {
         /// The text to append.
         text: String,
     },
-    /// More of the model's thinking.
+    /// More reasoning of the model.
     ReasoningDelta {
         /// The text to append.
         text: String,
     },
-    /// The model begins to write a tool call.
+    /// The model started to write a tool call.
     ToolInputStarted {
         /// The tool use.
         id: String,
         /// The tool's name as declared.
         name: String,
     },
-    /// More of a tool call's input, as JSON text.
+    /// More input of a tool call, as JSON text.
     ToolInputDelta {
         /// The tool use.
         id: String,
         /// The text to append.
         json: String,
     },
-    /// The provider did something on its own side, such as a web search or running code, or said
-    /// something that only it understands. Nothing of it runs here; the block itself is kept in the
-    /// history for the provider.
+    /// A block of the provider, such as a web search, a code execution or opaque data. Nothing of
+    /// it runs here. The conversation keeps the block for the provider.
     ProviderBlock {
-        /// The provider's own word for it, such as `web_search_tool_result`.
+        /// The type of the block at the provider, such as `web_search_tool_result`.
         kind: String,
-        /// What a person can read of it: what was searched, which pages were found, what code printed.
+        /// The readable content: the query, the pages, the output of code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    /// The model has answered.
+    /// A model call ended with a response.
     ModelCallFinished {
         /// Which call.
         step: u32,
-        /// The model, in the provider's words.
+        /// The model as named by the provider.
         model: Option<String>,
         /// Why it stopped.
         finish_reason: FinishReason,
-        /// The provider's own word for it.
+        /// The finish reason as written by the provider.
         finish_raw: Option<String>,
         /// What it cost.
         usage: Box<Usage>,
-        /// What became of the tool choice.
+        /// The effect of the tool choice.
         tool_choice: ToolChoiceOutcome,
     },
-    /// An attempt of a model call failed before it showed anything, and the model is asked again after a
-    /// pause. The event comes before the pause. Tool inputs that this call has begun are void.
+    /// An attempt of a model call failed before it showed output, and is repeated after a pause.
+    /// The event precedes the pause. Tool inputs that the attempt started are void.
     ModelCallRetried {
         /// Which call.
         step: u32,
@@ -187,20 +186,20 @@ pub enum RunEventKind {
         /// Why the attempt before it failed.
         reason: String,
     },
-    /// The model could not be asked or broke off. Tool inputs that this call has begun are void.
+    /// A model call failed or was interrupted. Tool inputs that it started are void.
     ModelCallFailed {
         /// Which call.
         step: u32,
         /// Why.
         error: Box<crate::RunError>,
     },
-    /// Something was not done as asked.
+    /// A warning.
     Warning {
         /// What.
         #[serde(flatten)]
         warning: Warning,
     },
-    /// The model asked for a tool.
+    /// The model requested a tool call.
     ToolPlanned {
         /// The tool use.
         id: String,
@@ -208,119 +207,119 @@ pub enum RunEventKind {
         server: Option<String>,
         /// The tool's own name.
         tool: String,
-        /// Its input, or what the model wrote if that was no object.
+        /// The input, or the text of the model if it is not an object.
         input: Arc<Value>,
     },
-    /// The model's input did not fit and was mended, or a person changed it. Nothing is mended
-    /// silently.
+    /// The input of the model was repaired, or a person edited it. Every repair is reported.
     ToolInputRepaired {
         /// The tool use.
         id: String,
         /// What was done, in words.
         repairs: Vec<String>,
-        /// The input as it is now.
+        /// The changed input.
         input: Arc<Value>,
     },
-    /// A person is asked whether the tool may run.
+    /// The call waits for the approval of a person.
     ToolAwaitingApproval {
         /// The tool use.
         id: String,
     },
-    /// The tool may run.
+    /// The call was approved.
     ToolApproved {
         /// The tool use.
         id: String,
-        /// For how long the answer holds.
+        /// The scope of the decision.
         scope: ApprovalScope,
-        /// The input was changed by whoever decided.
+        /// Whether the person edited the input.
         edited: bool,
-        /// Nobody was asked: an earlier answer holds.
+        /// Whether an earlier decision applied, so that nobody was asked.
         remembered: bool,
     },
-    /// The tool will not run; the model is told why.
+    /// The call was denied. The model reads the reason.
     ToolDenied {
         /// The tool use.
         id: String,
         /// Why.
         reason: String,
     },
-    /// The tool runs.
+    /// The call started.
     ToolStarted {
         /// The tool use.
         id: String,
     },
-    /// The tool says how far it is.
+    /// Progress of the call.
     ToolProgressed {
         /// The tool use.
         id: String,
-        /// How far.
+        /// The progress.
         #[serde(flatten)]
         progress: ToolProgress,
     },
-    /// The call did not get through and is made again, which does no harm.
+    /// The call failed in a way that is safe to repeat, and is repeated.
     ToolRetried {
         /// The tool use.
         id: String,
-        /// Which attempt is coming and why.
+        /// The next attempt and the reason.
         #[serde(flatten)]
         retry: ToolRetry,
     },
-    /// A server wants to know something of the person in the middle of a call of this run. Exactly one
-    /// `question_answered` follows, before the call's `tool_finished`, unless the program ends in between.
+    /// A server requests input from the person during a call of this run. Exactly one
+    /// `question_answered` follows, before the `tool_finished` of the call, unless the program ends
+    /// in between.
     QuestionAsked {
-        /// The question, by which it is answered.
+        /// Id of the question, for its answer.
         id: String,
-        /// What it wants to know, and within which call.
+        /// The question and its call.
         question: Box<Elicitation>,
     },
-    /// A question is over. What was answered is between the person and the server.
+    /// A question ended. The events do not contain the answer.
     QuestionAnswered {
         /// The question.
         id: String,
-        /// How it was answered, or that it was not.
+        /// The kind of the answer.
         action: QuestionAction,
     },
-    /// The tool use has its result, whether the tool ran or not.
+    /// The tool use has its result, whether or not the tool ran.
     ToolFinished {
         /// The tool use.
         id: String,
-        /// It did not run or says that it failed.
+        /// Whether the call did not run or returned an error.
         is_error: bool,
-        /// Why there is no proper result.
+        /// The reason for a missing result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<ToolFailure>,
-        /// The result came from the cache.
+        /// Whether the result came from the cache.
         cached: bool,
-        /// How often it was tried; 0 if it did not run.
+        /// Number of attempts; 0 if the tool did not run.
         attempts: u32,
-        /// How long it took, in milliseconds.
+        /// Duration in milliseconds.
         duration_ms: u64,
-        /// What the model reads.
+        /// The content that the model reads.
         content: Arc<[ToolContent]>,
         /// The same as data.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         structured: Option<Arc<Value>>,
     },
-    /// The run waits for approvals that nobody can give now. The last event of a run that is stored
-    /// to be continued later.
+    /// The run waits for approvals that nobody can give now. It is the last event of a run that is
+    /// stored for a later resumption.
     RunParked {
-        /// The tool uses that wait.
+        /// Ids of the waiting tool uses.
         waiting: Vec<String>,
     },
-    /// The run is over. The last event, unless it was parked.
+    /// The run finished. It is the last event of a run that is not parked.
     RunFinished {
         /// How it ended.
         report: Box<RunReport>,
     },
 }
 
-/// How a question of a server was answered.
+/// The kind of an answer to the question of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionAction {
-    /// The person agreed.
+    /// The person answered.
     Accept,
-    /// They would not say.
+    /// The person declined.
     Decline,
     /// Nobody answered in time, or the question was withdrawn.
     Cancel,
@@ -343,12 +342,13 @@ impl From<&ElicitationAnswer> for QuestionAction {
 pub enum RunPhase {
     /// The model gathers data with tools and does not answer yet.
     Gathering,
-    /// The model puts what was gathered into the form of the answer.
+    /// The model formats the answer.
     Formatting,
 }
 
 impl RunEventKind {
-    /// Whether it may be told at any time between those of the driver: tools and servers say it.
+    /// Returns whether tools or servers emit the event, at any position between events of the
+    /// driver.
     pub(crate) fn is_from_outside(&self) -> bool {
         match self {
             Self::ToolProgressed { .. }

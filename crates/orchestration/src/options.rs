@@ -1,4 +1,4 @@
-//! What a run may do and how it asks.
+//! Settings of a run.
 
 use std::time::Duration;
 
@@ -11,45 +11,44 @@ use crate::{
     tools::search::SearchPolicy,
 };
 
-/// Settings of one run. They are part of the run and travel with it.
+/// Settings of one run. They are stored with the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunOptions {
-    /// How the run comes to its answer.
+    /// The strategy.
     pub strategy: Strategy,
-    /// What ends a run early.
+    /// Limits of steps, calls, tokens, cost and time.
     pub limits: Limits,
-    /// Which tool calls need a person's word.
+    /// Approval rules for tool calls.
     pub approval: Approvals,
-    /// Which tools the model must use in its *first* step; later steps are
-    /// [`ToolChoice::Auto`], else a forced tool would be called for ever.
+    /// Tool choice of the *first* step. Later steps use [`ToolChoice::Auto`]; otherwise a forced
+    /// tool would be called forever.
     pub tool_choice: ToolChoice,
-    /// Whether several tool uses in one answer are welcome; `None` leaves it to the provider.
+    /// Whether a response may have several tool uses; `None` leaves it to the provider.
     pub parallel_tool_use: Option<bool>,
-    /// How tokens are drawn.
+    /// Sampling parameters.
     pub sampling: Sampling,
-    /// Tokens of one answer at most.
+    /// Maximum number of tokens of one response.
     pub max_output_tokens: Option<u32>,
-    /// How much thinking is wanted.
+    /// Reasoning effort.
     pub reasoning: Option<ReasoningEffort>,
-    /// Whether answers are wanted as they are written, or once they are complete.
+    /// Whether responses are streamed or delivered complete.
     pub delivery: Delivery,
-    /// Tool calls that may be under way at once.
+    /// Maximum number of concurrent tool calls.
     pub max_concurrent_tools: usize,
-    /// How long one tool call may take; `None` leaves it to the tool host.
+    /// Time limit of one tool call; `None` leaves it to the tool host.
     pub tool_timeout: Option<Duration>,
-    /// After a call that a person or a rule declined, those behind it in the same answer are not
-    /// executed.
+    /// Whether the later calls of a response are skipped after a denied call.
     pub stop_after_denial: bool,
-    /// Results after which those behind are not executed.
+    /// Guards: results after which the later calls of a response are skipped.
     pub guards: Vec<Guard>,
-    /// How much of a result the model reads at once.
+    /// Size limit of tool results.
     pub results: ResultLimit,
-    /// How long the conversation may grow.
+    /// Size limit of the conversation.
     pub history: HistoryPolicy,
-    /// How tools are offered where they are many.
+    /// Selection of tools when there are too many for one request.
     pub search: SearchPolicy,
-    /// What is done about answers of no use.
+    /// Retries after unusable responses.
     pub recovery: Recovery,
 }
 
@@ -77,19 +76,19 @@ impl Default for RunOptions {
     }
 }
 
-/// What is done about answers of no use: how often a run asks again for which reason.
+/// Retries after unusable responses, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Recovery {
-    /// After an answer without anything in it.
+    /// Maximum number of retries after empty responses.
     pub empty_answer: u32,
-    /// After a tool call that the provider itself could not read.
+    /// Maximum number of retries after tool calls that the provider could not read.
     pub malformed_call: u32,
-    /// After an answer that the model's own output limit cut off, which is then continued. A limit
-    /// that the options set is kept.
+    /// Maximum number of continuations of responses that the output limit of the model cut off. A
+    /// limit of the options is not continued.
     pub cut_off: u32,
-    /// A model that declined before it showed anything is replaced by the next one, if there is one.
+    /// Whether the fallback model is used after a refusal without content.
     pub switch_after_refusal: bool,
 }
 
@@ -105,7 +104,7 @@ impl Default for Recovery {
 }
 
 impl Recovery {
-    /// Never asks again.
+    /// Returns settings without retries.
     pub fn none() -> Self {
         Self {
             empty_answer: 0,

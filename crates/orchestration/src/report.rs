@@ -10,32 +10,32 @@ use switchboard_domain::{
 
 use crate::{ToolFailure, policy::limits::LimitHit};
 
-/// How a run ended and what it did: the object that `--output json` prints and `POST /chat` gives.
+/// The result of a run: the object that `--output json` prints and `POST /chat` returns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// The run.
     pub run_id: String,
-    /// The session it belongs to, if any.
+    /// The session, if any.
     pub session_id: Option<String>,
-    /// The model that was asked.
+    /// The model of the last call.
     pub model: ModelId,
-    /// The answer as text; what there is of it if the run ended early.
+    /// The answer as text. It may be incomplete if the run ended early.
     pub answer: String,
-    /// The answer in its items.
+    /// The items of the answer.
     pub content: Vec<AnswerItem>,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why the model stopped last.
+    /// The last finish reason.
     pub finish_reason: Option<FinishReason>,
-    /// Calls of the model.
+    /// Number of model calls.
     pub steps: u32,
-    /// Tokens of all steps together.
+    /// Tokens of all model calls.
     pub usage: Usage,
-    /// The tool calls, in the order in which the model asked.
+    /// The tool calls, in the order of the model.
     pub tool_calls: Vec<ToolCallRecord>,
-    /// What was not done as asked.
+    /// The warnings.
     pub warnings: Vec<Warning>,
-    /// Why it failed or which limit it met.
+    /// The error or the reached limit.
     pub error: Option<RunError>,
 }
 
@@ -49,10 +49,10 @@ pub enum AnswerItem {
         /// The text.
         text: String,
     },
-    /// Something that stands for itself: a table, a diagram, a program, a page.
+    /// A self-contained artifact: a table, a diagram, a program, a page.
     #[serde(rename_all = "camelCase")]
     Artifact {
-        /// What it is, in the model's words: `table`, `mermaid`, `code`, `html`…
+        /// The kind as named by the model: `table`, `mermaid`, `code`, `html`…
         artifact_type: String,
         /// Its title.
         title: String,
@@ -68,24 +68,24 @@ pub enum AnswerItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// With an answer.
+    /// The run has an answer.
     Completed,
-    /// At a limit; what there is was kept.
+    /// A limit ended the run. Partial results are kept.
     Limited,
-    /// With an error.
+    /// An error ended the run.
     Failed,
-    /// Somebody stopped it.
+    /// The run was cancelled.
     Cancelled,
 }
 
-/// Why a run has no proper answer.
+/// The error of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunError {
-    /// What sort of thing.
+    /// The kind of the error.
     pub kind: RunErrorKind,
-    /// What happened and what to do.
+    /// A message with the cause and the remedy.
     pub message: String,
-    /// The provider that said so.
+    /// The provider that reported the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// The HTTP status.
@@ -96,7 +96,7 @@ pub struct RunError {
     pub request_id: Option<String>,
 }
 
-/// What sort of thing ended a run. A plain string in JSON.
+/// The kind of an error. A plain string in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -107,38 +107,38 @@ pub enum RunErrorKind {
     ToolCallLimit,
     /// A limit of tokens was reached.
     TokenLimit,
-    /// The cost limit was reached, or nobody knows what the model costs.
+    /// The cost limit was reached, or the price of the model is unknown.
     CostLimit,
-    /// The run's time is up.
+    /// The wall-time limit was reached.
     TimeLimit,
     /// The answer reached the model's output limit, or
     /// [`Limits::max_answer_bytes`](crate::policy::limits::Limits::max_answer_bytes), and is cut off.
     OutputLimit,
     /// The conversation no longer fits the model's context window.
     ContextOverflow,
-    /// The model declined.
+    /// The model declined to answer.
     Refusal,
     /// The provider's filter withheld the answer.
     ContentFilter,
     /// The provider could not read the tool call that its model wrote.
     MalformedToolCall,
-    /// The model said nothing.
+    /// The answer is empty.
     EmptyAnswer,
-    /// The answer does not fit the schema that was asked for. The report keeps its text.
+    /// The answer does not fit the requested schema. The report keeps its text.
     MalformedAnswer,
-    /// The schema that the answer must fit is not a usable JSON Schema.
+    /// The requested schema is not a usable JSON Schema.
     InvalidSchema,
-    /// A server that is required did not come up.
+    /// A required server did not start.
     ServerUnavailable,
-    /// A fault of this program.
+    /// A defect of this program.
     Internal,
-    /// The model could not be asked or did not answer: the name of the [`ModelErrorKind`].
+    /// The model call failed. The value is the name of the [`ModelErrorKind`].
     #[serde(untagged)]
     Model(String),
 }
 
 impl RunErrorKind {
-    /// The outcome of a run that ended so.
+    /// Returns the outcome of a run with this error.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::StepLimit
@@ -203,7 +203,7 @@ impl From<&ModelErrorKind> for RunErrorKind {
     }
 }
 
-/// One tool call of a run, for people and scripts.
+/// A tool call of a run, for people and scripts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallRecord {
     /// The tool use it belongs to.
@@ -212,29 +212,29 @@ pub struct ToolCallRecord {
     pub server: Option<String>,
     /// The tool's own name.
     pub tool: String,
-    /// The input with which it ran, or what the model wrote if that was no object.
+    /// The input of the call, or the text of the model if it is not an object.
     pub input: Arc<Value>,
-    /// The tool did not run or says that it failed.
+    /// Whether the tool did not run or returned an error.
     pub is_error: bool,
-    /// Why there is no proper result.
+    /// The reason for a missing result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ToolFailure>,
-    /// The result came from the cache.
+    /// Whether the result came from the cache.
     pub cached: bool,
-    /// How often it was tried; 0 if it did not run.
+    /// Number of attempts; 0 if the tool did not run.
     pub attempts: u32,
-    /// How long it took, in milliseconds, all attempts together.
+    /// Duration of all attempts in milliseconds.
     pub duration_ms: u64,
-    /// What it gave.
+    /// The result.
     pub result: RecordedResult,
 }
 
-/// What a tool gave.
+/// The result of a tool call as the model reads it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecordedResult {
-    /// What the model read.
+    /// The content.
     pub content: Arc<[ToolContent]>,
-    /// The same as data.
+    /// The structured content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Arc<Value>>,
 }

@@ -1,4 +1,4 @@
-//! Drives a run with the ports.
+//! The driver: executes the steps of a run with the ports.
 
 mod drive;
 mod model_calls;
@@ -31,23 +31,23 @@ use crate::{
 pub(crate) use publish::Publisher;
 pub use stream::{CancelHandle, RunStream};
 
-/// Tells the time for the events of a run.
+/// A source of time for the events of a run.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Says what a model costs, if that is known.
+/// A source of model prices.
 pub type Prices = Arc<dyn Fn(&ModelId) -> Option<Pricing> + Send + Sync>;
 
-/// A model with tools: everything that runs have in common. Cheap to clone.
+/// A model with tools: the parts that runs have in common. Cheap to clone.
 #[derive(Clone)]
 pub struct Agent {
     settings: Arc<Settings>,
 }
 
-/// What an agent is made of. Every run of it shares it.
+/// The settings of an agent, shared by its runs.
 #[derive(Clone)]
 struct Settings {
     name: Option<Arc<str>>,
-    /// The first is asked; the others stand in for those before them.
+    /// The first is called. The others are fallbacks.
     models: Vec<Arc<dyn ChatModel>>,
     prices: Option<Prices>,
     tools: Option<Arc<dyn ToolHost>>,
@@ -66,13 +66,13 @@ struct Settings {
     clock: Clock,
     steady: SteadyClock,
     validators: Validators,
-    /// The tokens of each tool definition.
+    /// Estimated tokens of each tool definition.
     weights: Arc<PerDefinition<u64>>,
     outputs: OutputSchemas,
 }
 
 impl Agent {
-    /// An agent that has no tools yet.
+    /// Creates an agent without tools.
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         let settings = Settings {
             name: None,
@@ -102,25 +102,25 @@ impl Agent {
         }
     }
 
-    /// Changes this agent, and none that it was cloned from.
+    /// Changes the settings of this agent only, not of its clones.
     fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self
     }
 
-    /// Names it, for traces.
+    /// Sets the name for traces.
     #[must_use]
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with(|settings| settings.name = Some(name.into()))
     }
 
-    /// Adds a model that goes on when those before it fail before they showed anything.
+    /// Adds a fallback model. It is used if the models before it fail before they show output.
     #[must_use]
     pub fn with_fallback(self, model: Arc<dyn ChatModel>) -> Self {
         self.with(|settings| settings.models.push(model))
     }
 
-    /// Puts something in the place of each of its models, such as what writes down what they say.
+    /// Wraps each model, for example to record its traffic.
     #[must_use]
     pub fn with_each_model(
         self,
@@ -132,7 +132,7 @@ impl Agent {
         })
     }
 
-    /// Says what models cost, for limits of cost.
+    /// Sets the model prices, for cost limits.
     #[must_use]
     pub fn with_prices(
         self,
@@ -141,50 +141,51 @@ impl Agent {
         self.with(|settings| settings.prices = Some(Arc::new(prices)))
     }
 
-    /// Shares what people decided before, so that they are not asked again.
+    /// Shares earlier approval decisions, so that people are not asked again.
     #[must_use]
     pub fn with_decisions(self, decisions: SharedDecisions) -> Self {
         self.with(|settings| settings.decisions = Some(decisions))
     }
 
-    /// Names tools whose definition is not what it was when somebody last looked at it.
+    /// Marks tools whose definition changed after a person last saw it.
     #[must_use]
     pub fn with_redefined_tools(self, names: impl IntoIterator<Item = String>) -> Self {
         self.with(|settings| settings.redefined = names.into_iter().collect())
     }
 
-    /// Stores runs while they go on.
+    /// Sets the store of checkpoints.
     #[must_use]
     pub fn with_checkpoints(self, checkpoints: Arc<dyn Checkpoints>) -> Self {
         self.with(|settings| settings.checkpoints = Some(checkpoints))
     }
 
-    /// Tells what servers ask of the person in the middle of its calls as events of its runs. The same value
-    /// is to be the host's elicitor.
+    /// Publishes questions of servers as events of the run. The tool host needs the same value as
+    /// its elicitor.
     #[must_use]
     pub fn with_questions(self, questions: Questions) -> Self {
         self.with(|settings| settings.questions = Some(questions))
     }
 
-    /// Gives tools values that the model neither sees nor writes. Placeholders in them are filled for each run.
+    /// Sets the input values that the model neither sees nor writes. Placeholders are filled for
+    /// each run.
     #[must_use]
     pub fn with_context(self, context: ContextInjection) -> Self {
         self.with(|settings| settings.context = context)
     }
 
-    /// What tools are given that the model neither sees nor writes.
+    /// Returns the injected input values.
     pub fn context(&self) -> &ContextInjection {
         &self.settings.context
     }
 
-    /// Gives results of read-only tools again without calling them.
+    /// Sets the cache for results of read-only tools.
     #[must_use]
     pub fn with_cache(self, cache: Arc<ResultCache>) -> Self {
         self.with(|settings| settings.cache = Some(cache))
     }
 
-    /// Follows a recipe in the tools it offers, in its instructions and with its examples. What else a
-    /// recipe says (model, limits, approvals, strategy) is a matter of options.
+    /// Applies the tools, instructions and examples of a recipe. The other parts of a recipe
+    /// (model, limits, approvals, strategy) are options.
     #[must_use]
     pub fn with_recipe(self, recipe: Arc<Recipe>) -> Self {
         self.with(|settings| {
@@ -195,7 +196,7 @@ impl Agent {
         })
     }
 
-    /// Works on behalf of somebody, in a session.
+    /// Sets the principal and the session.
     #[must_use]
     pub fn on_behalf_of(self, principal: Principal, session: Option<String>) -> Self {
         self.with(|settings| {
@@ -204,20 +205,19 @@ impl Agent {
         })
     }
 
-    /// Gives it tools.
+    /// Sets the tool host.
     #[must_use]
     pub fn with_tools(self, tools: Arc<dyn ToolHost>) -> Self {
         self.with(|settings| settings.tools = Some(tools))
     }
 
-    /// What offers its tools, where it has some.
+    /// Returns the tool host.
     pub fn tools(&self) -> Option<&Arc<dyn ToolHost>> {
         self.settings.tools.as_ref()
     }
 
-    /// Gives it the tools of one more server, beside those it has. Whatever else is configured, each of their calls
-    /// waits for somebody's word before it is made: what was answered before is no answer to it. The tools get
-    /// nothing from the context.
+    /// Adds the tools of another server. Each of their calls needs an approval, whatever the rules
+    /// and earlier decisions are. The tools get no injected input values.
     #[must_use]
     pub fn with_asked_tools(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
         self.with(|settings| {
@@ -231,7 +231,8 @@ impl Agent {
         })
     }
 
-    /// Has its runs gather first and answer in this form then, whatever form a recipe or the options have for it.
+    /// Uses the gather-format strategy with this answer form, whatever the recipe or the options
+    /// say.
     #[must_use]
     pub fn with_answer_form(self, form: &Form) -> Self {
         self.with(|settings| {
@@ -246,48 +247,48 @@ impl Agent {
         })
     }
 
-    /// Gives it somebody to ask. Without, a call that needs approval is not executed.
+    /// Sets the approver. Without one, calls that need an approval are not executed.
     #[must_use]
     pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
         self.with(|settings| settings.approver = Some(approver))
     }
 
-    /// Puts instructions before every conversation that does not begin with some.
+    /// Sets the instructions for conversations without system messages.
     #[must_use]
     pub fn with_instructions(self, text: impl Into<String>) -> Self {
         self.with(|settings| settings.instructions = Some(Arc::new(Message::system(text))))
     }
 
-    /// Sets what its runs may do.
+    /// Sets the options of runs.
     #[must_use]
     pub fn with_options(self, options: RunOptions) -> Self {
         self.with(|settings| settings.options = Arc::new(options))
     }
 
-    /// What its runs may do.
+    /// Returns the options of runs.
     pub fn options(&self) -> &RunOptions {
         &self.settings.options
     }
 
-    /// Takes the time of its events from elsewhere than the system.
+    /// Sets the clock of events. The default is the system clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         self.with(|settings| settings.clock = clock)
     }
 
-    /// Measures how long approval requests wait by this clock. Agents of one process share it, so that a run that
-    /// one of them stores expires in another one as it would have.
+    /// Sets the clock of approval requests. The agents of a process share it, so that a run that
+    /// one of them stores keeps its expiry in another one.
     #[must_use]
     pub fn with_steady_clock(self, clock: SteadyClock) -> Self {
         self.with(|settings| settings.steady = clock)
     }
 
-    /// Answers a question.
+    /// Starts a run that answers a question.
     pub fn ask(&self, question: impl Into<String>) -> RunStream {
         self.run(vec![Arc::new(Message::user(question))])
     }
 
-    /// Answers the last message of a conversation.
+    /// Starts a run that answers the last message of a conversation.
     pub fn run(&self, messages: Vec<Arc<Message>>) -> RunStream {
         let id = Uuid::now_v7().to_string();
         let (principal, session) = (&self.settings.principal, &self.settings.session);
@@ -295,7 +296,7 @@ impl Agent {
         self.start(run, false)
     }
 
-    /// A run that answers the last message of a conversation, on somebody's behalf.
+    /// Creates a run for the last message of a conversation.
     pub(crate) fn prepare(
         &self,
         id: String,
@@ -315,12 +316,12 @@ impl Agent {
         Run::new(id, self.first_model(), messages, options).with_principal(principal, session)
     }
 
-    /// What time it is for its runs.
+    /// Returns the current time of runs.
     pub(crate) fn now(&self) -> Timestamp {
         (self.settings.clock)()
     }
 
-    /// The model that is asked first.
+    /// Returns the first model.
     fn first_model(&self) -> ModelId {
         match self.settings.models.first() {
             Some(model) => model.id().clone(),
@@ -328,12 +329,12 @@ impl Agent {
         }
     }
 
-    /// Goes on with a run that was stored.
+    /// Resumes a stored run.
     pub fn resume(&self, run: Run) -> RunStream {
         self.start(run, true)
     }
 
-    /// Drives a run that was made by hand, with an id of the caller's choice.
+    /// Drives a run that the caller created.
     pub fn drive(&self, run: Run) -> RunStream {
         self.start(run, false)
     }
@@ -349,8 +350,7 @@ impl Agent {
         let span = traced.span();
         let driver = drive::Driver::new(Arc::clone(&self.settings), &run, publisher, traced);
         let (driver, run) = (Box::new(driver), Box::new(run));
-        // The box is there before the future: the compiler makes it in its place, where it else would move some
-        // kilobytes.
+        // Allocated before the future exists, so that the compiler does not move some kilobytes.
         let room = Box::new_uninit();
         let whole = Box::write(room, driver.drive(run, resumed).instrument(span));
         RunStream::new(events, Box::into_pin(whole))

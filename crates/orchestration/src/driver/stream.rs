@@ -1,4 +1,4 @@
-//! A run as a stream of its events.
+//! The event stream of a run.
 
 use std::{
     fmt,
@@ -12,24 +12,24 @@ use futures_util::StreamExt;
 use super::publish::{Listener, Publisher};
 use crate::{Run, RunEvent};
 
-/// A run as it happens. Polling the stream is what drives it; nothing is spawned. The run does
-/// nothing more until the events of what it did last were taken, so a reader that cancels at an event
-/// stops what would come after it. Words of the model that arrived together are told together, and what tools and
-/// servers say meanwhile comes with what the run does next.
+/// A run that executes. Polling the stream drives the run; nothing is spawned. The run continues
+/// only after the reader has taken the events of the last change, so a reader that cancels at an
+/// event prevents the following actions. Text that arrives together is emitted together. Events of
+/// tools and servers are emitted with the next events of the run.
 ///
-/// Dropping it stops everything at once: the model's HTTP request is aborted and servers are told
-/// to cancel. [`RunStream::cancel_handle`] stops it with a proper end instead: a `run_finished` event
-/// and a history in which every tool use has its result.
+/// Dropping it stops the run: the HTTP request of the model is aborted, and servers receive a
+/// cancellation. [`RunStream::cancel_handle`] ends the run properly: with a `run_finished` event,
+/// and with a result for every tool use.
 pub struct RunStream {
     events: Listener,
     driver: Option<BoxFuture<'static, Box<Run>>>,
     finished: Option<Box<Run>>,
-    /// Events that were handed out without a pause.
+    /// Number of events since the last pending poll.
     in_a_row: u32,
 }
 
-/// Events after which the reader's task gives way to others, as tokio's own channels do: a model that always has
-/// more would keep the one that stops it from its turn.
+/// Number of events after which the task yields, as in channels of tokio. A model with a constant
+/// stream would otherwise starve the task that cancels it.
 const IN_A_ROW: u32 = 128;
 
 impl RunStream {
@@ -42,23 +42,23 @@ impl RunStream {
         }
     }
 
-    /// Stops the run from elsewhere.
+    /// Returns a handle that cancels the run.
     pub fn cancel_handle(&self) -> CancelHandle {
         CancelHandle(Some(self.events.publisher()))
     }
 
-    /// Drives the run to its end, events unseen, and gives it: history, report and all.
+    /// Drives the run to its end and returns it. The events are discarded.
     pub async fn finish(mut self) -> Run {
         loop {
             while self.next().await.is_some() {}
-            // The stream ends exactly when the driver has handed the run over.
+            // The stream ends only when the driver has returned the run.
             if let Some(run) = self.finished.take() {
                 return *run;
             }
         }
     }
 
-    /// The run, once the stream has ended.
+    /// Returns the run after the end of the stream.
     pub fn into_run(self) -> Option<Run> {
         self.finished.map(|run| *run)
     }
@@ -75,7 +75,7 @@ impl Stream for RunStream {
             return Poll::Pending;
         }
         this.in_a_row += 1;
-        // What was told since the last look is taken with what the driver tells now: one look for both.
+        // Events since the last poll are taken first.
         if let Some(event) = this.events.seen() {
             return Poll::Ready(Some(event));
         }
@@ -88,8 +88,8 @@ impl Stream for RunStream {
                     this.driver = None;
                     this.finished = Some(run);
                 }
-                // The driver waits for something, or gives way because it said something. Progress
-                // may be told from another thread, so that must wake us too.
+                // The driver waits, or yields after an event. Tools may emit progress from other
+                // threads, which must wake this task too.
                 Poll::Pending => {
                     let Some(event) = this.events.next_or_wake(cx) else {
                         this.in_a_row = 0;
@@ -110,17 +110,17 @@ impl fmt::Debug for RunStream {
     }
 }
 
-/// Stops a run from elsewhere.
+/// A handle that cancels a run.
 #[derive(Debug, Clone)]
 pub struct CancelHandle(Option<Publisher>);
 
 impl CancelHandle {
-    /// Of a run that is over.
+    /// Creates a handle without a run.
     pub(crate) fn of_nothing() -> Self {
         Self(None)
     }
 
-    /// Stops it. Doing so twice, or after its end, changes nothing.
+    /// Cancels the run. Has no effect after the first call or after the end of the run.
     pub fn cancel(&self) {
         if let Some(run) = &self.0 {
             run.cancel();

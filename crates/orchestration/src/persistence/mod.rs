@@ -9,10 +9,10 @@
 //! Guarantees, whenever the process ends:
 //! - Every published event is stored, and event numbers have no gaps.
 //! - A call whose end was published does not run again. A response whose end was published is not
-//! requested again.
+//!   requested again.
 //! - After `run_finished` the messages of the run are in its session.
 //! - In a session, every tool use has exactly one result. A run adds its messages at its end,
-//! together; until then they are part of its state.
+//!   together; until then they are part of its state.
 //! - Only events whose write was in progress are lost. None of them was published.
 
 pub mod checkpoint;

@@ -1,4 +1,4 @@
-//! Time that a change of the system's clock does not touch.
+//! A clock that is independent of changes of the system clock.
 
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -8,12 +8,13 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-/// A clock that only goes forward while its process lives. Clones are the same clock.
+/// A monotonic clock of one process. Clones are the same clock.
 ///
-/// Approval requests expire by it, so that a change of the system's clock neither ends nor prolongs them. A process
-/// shares one clock between its agents ([`Agent::with_steady_clock`](crate::Agent::with_steady_clock)): a run that
-/// one agent stores and another one resumes then keeps its time. In another process the time stamp of the request
-/// counts.
+/// Approval requests expire by it, so that a change of the system clock has no effect on them. The
+/// agents of a process share one clock
+/// ([`Agent::with_steady_clock`](crate::Agent::with_steady_clock)), so that a run that one agent
+/// stores and another one resumes keeps its expiry. In another process the time stamp of the
+/// request decides.
 #[derive(Debug, Clone)]
 pub struct SteadyClock {
     id: u64,
@@ -24,12 +25,12 @@ pub struct SteadyClock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SteadyTime {
     clock: u64,
-    /// Milliseconds since the clock was made.
+    /// Milliseconds since the creation of the clock.
     ms: u64,
 }
 
 impl SteadyClock {
-    /// Returns a new clock, whose moments cannot be compared with those of any other one.
+    /// Returns a new clock. Its moments cannot be compared with those of another clock.
     pub fn new() -> Self {
         Self {
             id: RandomState::new().hash_one(0),
@@ -53,7 +54,7 @@ impl Default for SteadyClock {
 }
 
 impl SteadyTime {
-    /// Returns the moment after a span.
+    /// Returns the moment after a duration.
     pub(crate) fn after(self, span: Duration) -> Self {
         Self {
             ms: self.ms.saturating_add(milliseconds(span)),
@@ -61,7 +62,7 @@ impl SteadyTime {
         }
     }
 
-    /// Returns the time until `end`, zero if it is over. `None` if `end` is a moment of another clock.
+    /// Returns the time until `end`, or zero after it. `None` if `end` belongs to another clock.
     pub(crate) fn until(self, end: Self) -> Option<Duration> {
         let left = Duration::from_millis(end.ms.saturating_sub(self.ms));
         (self.clock == end.clock).then_some(left)

@@ -1,55 +1,55 @@
-//! Why a tool use has no proper result.
+//! Reasons why a tool use has no proper result.
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::ToolCallError;
 
-/// Why a tool use has no proper result, in a word that programs can count.
+/// The reason why a tool use has no proper result.
 ///
-/// The model reads the text of the result; surfaces, metrics and the audit read this.
+/// Surfaces, metrics and the audit use it. The model reads the text of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolFailure {
-    /// The model asked for a tool that does not exist.
+    /// The tool does not exist.
     UnknownTool,
-    /// The model wrote no JSON object, or one that was cut off.
+    /// The input is not a JSON object, or is cut off.
     MalformedInput,
     /// The input does not fit the tool's schema.
     InvalidInput,
-    /// A person or a rule said no.
+    /// A person or a rule denied the call.
     Denied,
-    /// Approval was needed and nobody was there, or nobody answered in time.
+    /// The call needs an approval, and nobody is there to ask or nobody answered in time.
     NotApproved,
-    /// An earlier call of the same answer was declined or a guard stopped those after it.
+    /// An earlier call of the response was denied, or a guard stopped the later calls.
     Skipped,
     /// A limit on tool calls was reached.
     LimitReached,
-    /// The same call was made before; its earlier result stands in for it.
+    /// An equal call was made before. Its result is repeated.
     Repeated,
-    /// The answer that asked for it is not to be acted on: refused, filtered or broken off.
+    /// The response was refused, filtered or interrupted, so its calls do not run.
     Withheld,
-    /// The server could not be reached; the call did not leave.
+    /// The server is not reachable. The call was not sent.
     Unavailable,
-    /// The server turned the call away; the tool did not run.
+    /// The server rejected the call. The tool did not run.
     Refused,
-    /// No answer in time; whether the tool did its work is not known.
+    /// The call timed out. Its effect is unknown.
     Timeout,
-    /// The connection broke in the call; whether the tool did its work is not known.
+    /// The connection failed during the call. Its effect is unknown.
     Broken,
-    /// The run could not be stored before the call, which might then have been made twice; it did not leave.
+    /// The run could not be stored before a call that is not safe to repeat. The call was not sent.
     NotStored,
-    /// The program ended in the call; whether the tool did its work is not known.
+    /// The program ended during the call. Its effect is unknown.
     Interrupted,
-    /// The run was cancelled before or in the call.
+    /// The run was cancelled before or during the call.
     Cancelled,
-    /// The tool ran and says that it failed.
+    /// The tool ran and returned an error.
     ToolError,
-    /// The tool's answer cannot be used, or its structured result does not fit the schema that it declares.
+    /// The output of the tool is unusable, or its structured content violates the output schema.
     InvalidOutput,
 }
 
 impl ToolFailure {
-    /// Its name in JSON.
+    /// Returns the name in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UnknownTool => "unknown_tool",
@@ -73,7 +73,7 @@ impl ToolFailure {
         }
     }
 
-    /// Whether the model invented something: a tool, or arguments that do not fit.
+    /// Returns whether the model invented a tool or wrote invalid arguments.
     pub fn is_hallucination(self) -> bool {
         matches!(
             self,
@@ -81,7 +81,7 @@ impl ToolFailure {
         )
     }
 
-    /// Whether the tool certainly did not run.
+    /// Returns whether the tool certainly did not run.
     pub fn did_not_run(self) -> bool {
         match self {
             Self::UnknownTool
@@ -114,7 +114,7 @@ impl From<&ToolCallError> for ToolFailure {
             ToolCallError::Timeout { .. } => Self::Timeout,
             ToolCallError::Refused { .. } => Self::Refused,
             ToolCallError::InvalidAnswer { .. } => Self::InvalidOutput,
-            // New kinds of the domain are taken for the worst until they have a word here.
+            // Unknown kinds count as the worst case.
             _ => Self::Broken,
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// for itself, and capitals count. There is no way to write a literal star; no tool's name has one.
 ///
 /// ```
-/// use switchboard_orchestration::pattern::Pattern;
+/// use switchboard_orchestration::tools::pattern::Pattern;
 ///
 /// let reading = Pattern::new("get_*");
 /// assert!(reading.matches("get_customer"));

@@ -1,4 +1,4 @@
-//! What people decided before, shared between runs.
+//! Approval decisions that runs share.
 
 use std::{
     fmt,
@@ -9,29 +9,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::policy::approval::Decisions;
 
-/// What people decided before about tool calls, shared between the runs of a program. Cheap to clone.
+/// Earlier approval decisions, shared between the runs of a program. Cheap to clone.
 ///
-/// Whoever keeps it between two starts of the program stores what [`SharedDecisions::snapshot`] gives.
+/// [`SharedDecisions::snapshot`] returns the data that must be stored between two starts of the
+/// program.
 #[derive(Clone, Default)]
 pub struct SharedDecisions(Arc<Mutex<Decisions>>);
 
 impl SharedDecisions {
-    /// Begins with what was stored.
+    /// Creates shared decisions from stored ones.
     pub fn new(decisions: Decisions) -> Self {
         Self(Arc::new(Mutex::new(decisions)))
     }
 
-    /// What there is now.
+    /// Returns a copy of the decisions.
     pub fn snapshot(&self) -> Decisions {
         self.lock().clone()
     }
 
-    /// Looks at it or changes it. Not to be held across anything that waits.
+    /// Locks the decisions. The guard must not be held across an await.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Decisions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes it, such as to take an answer back.
+    /// Changes the decisions, for example to revoke one.
     pub fn change<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> T {
         change(&mut self.lock())
     }
@@ -45,7 +46,7 @@ impl fmt::Debug for SharedDecisions {
     }
 }
 
-/// Stored as what it holds at the moment.
+/// Serialized as the current decisions.
 impl Serialize for SharedDecisions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.lock().serialize(serializer)

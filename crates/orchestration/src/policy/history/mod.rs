@@ -1,30 +1,27 @@
-//! How much of a conversation goes to the model.
+//! The size limit of a conversation.
 //!
-//! [`History`] says which messages of a growing conversation are left out of a request, by their indices:
-//! nothing is copied, and a step costs what its new messages cost. What is left out goes in whole turns (a
-//! person's message, everything the model answered to it, and all calls with their results), so that no
-//! call is parted from its result, and no thought from what it led to: providers refuse a turn that lost
-//! the beginning of its signed thinking. Never left out are
+//! [`History`] selects the messages of a request by index, so nothing is copied and a step costs only
+//! its new messages. It omits whole turns: a message of the person, all responses to it, and all calls
+//! with their results. No call loses its result, and no signed reasoning loses the start of its turn,
+//! which providers reject. These messages are always sent:
 //!
 //! - system messages,
 //! - the first message of the person,
-//! - the current turn: everything from the last message of the person on,
-//! - what is [pinned](History::pin).
+//! - the current turn, which starts at the last message of the person,
+//! - [pinned](History::pin) messages.
 //!
-//! When the current turn alone is too long, its oldest tool results are shortened, with a marker that the
-//! model sees. When that is not enough either, [`Fit::over`] says so, and the request goes out too long or
-//! not at all: that is the caller's to decide.
+//! If the current turn alone is too long, its oldest tool results are shortened, with a marker for the
+//! model. If the request is still too long, [`Fit::over`] is set and the caller decides.
 //!
-//! A trim goes down to a low-water mark, not just below the limit. So the messages before the new ones stay
-//! the same for many steps, and the provider's prompt cache holds.
+//! A trim reduces the request to a low-water mark below the limit. The first messages then stay equal
+//! for many steps, so that the prompt cache of the provider is effective.
 //!
-//! What a provider attached for itself stays on the messages as it is; after a switch of the model its
-//! adapter leaves it out, trimmed or not.
+//! Data of a provider stays on the messages. The adapter of another provider omits it.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use switchboard_domain::Message;
-//! use switchboard_orchestration::history::{History, HistoryPolicy};
+//! use switchboard_orchestration::policy::history::{History, HistoryPolicy};
 //!
 //! let policy = HistoryPolicy { max_tokens: Some(100), ..HistoryPolicy::default() };
 //! let long = "word ".repeat(100);
@@ -54,20 +51,20 @@ use serde::{Deserialize, Serialize};
 pub use state::History;
 pub use summary::summary_request;
 
-/// How long a conversation may be.
+/// The size limit of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HistoryPolicy {
-    /// The tokens of a request at most, tools included, by [estimate](crate::tools::tokens). `None` never trims.
-    /// Leave room for the answer below the model's context window.
+    /// Maximum number of [estimated](crate::tools::tokens) tokens of a request, including tools.
+    /// `None` never trims. Set it below the context window of the model, so that the answer fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Down to how many percent of that a trim goes, if it can. More than 100 is 100.
+    /// Share of the maximum that a trim reduces the request to, in percent. Values above 100 count
+    /// as 100.
     pub low_water_percent: u8,
-    /// What a shortened tool result keeps, in tokens; nothing if that is still too much.
+    /// Size of a shortened tool result in tokens. A second pass reduces it to nothing.
     pub shortened_tokens: u64,
-    /// The model is asked for a summary of what is left out. This costs a call of the model for each
-    /// trim.
+    /// Whether the model summarises the omitted messages. Each trim then costs a model call.
     pub summarise: bool,
 }
 
@@ -82,42 +79,43 @@ impl Default for HistoryPolicy {
     }
 }
 
-/// How a conversation fits the policy.
+/// The result of fitting a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fit {
-    /// Tokens of the request, estimated.
+    /// Estimated tokens of the request.
     pub tokens: u64,
-    /// What was just left out or shortened; `None` if nothing was.
+    /// The trim; `None` if nothing was omitted or shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trimmed: Option<Trimmed>,
-    /// It is too long although all is left out that may be.
+    /// Set if the request is still too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<OverBudget>,
 }
 
-/// What a trim did.
+/// The effect of a trim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trimmed {
-    /// Messages that are left out now and were not before.
+    /// Number of messages that this trim omitted.
     pub messages: usize,
-    /// Messages of tool results that were shortened; twice if one was shortened further at once.
+    /// Number of tool result messages that were shortened, counted twice if a second pass shortened
+    /// one again.
     pub shortened: usize,
-    /// Tokens of the request before.
+    /// Estimated tokens of the request before the trim.
     pub tokens_before: u64,
-    /// Tokens of the request now.
+    /// Estimated tokens of the request after the trim.
     pub tokens_after: u64,
 }
 
-/// Why a conversation is too long.
+/// A conversation that exceeds its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverBudget {
-    /// Tokens of the request.
+    /// Estimated tokens of the request.
     pub tokens: u64,
-    /// Tokens that it may have.
+    /// Maximum number of tokens.
     pub max_tokens: u64,
-    /// Of them, tools and what else is not a message.
+    /// Estimated tokens of tools and other parts that are not messages.
     pub overhead_tokens: u64,
-    /// Of them, the current turn.
+    /// Estimated tokens of the current turn.
     pub current_turn_tokens: u64,
 }
 

@@ -1,14 +1,14 @@
-//! Tool results that keep their beginning only.
+//! Shortening of tool results.
 
 use switchboard_domain::{Message, Part, ToolContent, ToolResult};
 
 use crate::tools::tokens::{estimate, estimate_content, prefix_of};
 
-/// A result that is longer by less than this stays whole: the marker would eat what is saved.
+/// Minimum reduction in tokens. The marker would use up a smaller one.
 const WORTHWHILE: u64 = 60;
 
-/// The message with each of its tool results cut down to about `keep` tokens; `None` if none of them is
-/// long enough. The same message and number give the same result, to the byte.
+/// Returns the message with each tool result cut to about `keep` tokens; `None` if no result is
+/// longer. Equal arguments give equal bytes.
 pub(super) fn shortened(message: &Message, keep: u64) -> Option<Message> {
     let mut changed = false;
     let parts = message
@@ -31,7 +31,7 @@ pub(super) fn shortened(message: &Message, keep: u64) -> Option<Message> {
 fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
     let structured;
     let content = match &result.structured {
-        // The data is what the model reads if there is nothing else.
+        // The model reads the structured content if there is no other content.
         Some(data) if result.content.is_empty() => {
             structured = [ToolContent::text(data.to_string())];
             &structured[..]
@@ -75,7 +75,7 @@ fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
     })
 }
 
-/// The beginning of a text, of at most `tokens` tokens, with an ellipsis where it was cut.
+/// Returns the start of a text with at most `tokens` tokens, and an ellipsis after a cut.
 pub(super) fn beginning(text: &str, tokens: u64) -> String {
     if estimate(text) <= tokens {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! What is left out of a growing conversation.
+//! The omitted and shortened messages of a growing conversation.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,18 +14,18 @@ use super::{
 };
 use crate::tools::tokens::estimate_message;
 
-/// Which messages of a conversation are left out, and which are shortened. It belongs to one
-/// conversation, which may only grow at its end, and is stored beside it.
+/// The omitted and shortened messages of one conversation. The conversation may only grow at its
+/// end. The history is stored beside it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct History {
-    /// Indices of messages, in order, none twice.
+    /// Indices of omitted messages, in order and without duplicates.
     left_out: Vec<Range<usize>>,
-    /// Messages of tool results, with the tokens that each of their results keeps.
+    /// Shortened tool result messages, with the tokens that each result keeps.
     shortened: BTreeMap<usize, u64>,
     pinned: BTreeSet<usize>,
     summary: Option<Summary>,
-    /// Made anew from the messages where a stored history is taken up.
+    /// Rebuilt from the messages of a restored run.
     #[serde(skip)]
     seen: Seen,
 }
@@ -33,44 +33,44 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Summary {
     text: String,
-    /// It covers what is left out before this index.
+    /// The summary covers the omitted messages before this index.
     covers: usize,
 }
 
-/// What is known of the messages so far.
+/// Data about the observed messages.
 #[derive(Debug, Clone, Default)]
 struct Seen {
-    /// Tokens of each message as it is sent if it is.
+    /// Estimated tokens of each message, shortened or not.
     tokens: Vec<u64>,
-    /// Tokens of those that are not left out.
+    /// Estimated tokens of the messages that are sent.
     kept: u64,
-    /// Where the turns begin. What stands before the first message of the person is a turn too.
+    /// First indices of the turns. Messages before the first message of the person form a turn too.
     turns: Vec<usize>,
-    /// The first message of the person.
+    /// Index of the first message of the person.
     first: Option<usize>,
-    /// The last message that is not the system's is one of the person.
+    /// Whether the last message, without system messages, is from the person.
     asking: bool,
-    /// The turn that is left out next, if it may be.
+    /// The next turn that may be omitted.
     next_turn: usize,
-    /// The message that is shortened next, if it can be; and the one that is shortened to nothing.
+    /// The next message to shorten, for each of the two passes.
     next_result: [usize; 2],
-    /// Shortened messages.
+    /// The shortened messages.
     replaced: BTreeMap<usize, Arc<Message>>,
     summary: Option<Arc<Message>>,
 }
 
 impl History {
-    /// Keeps a message for good. A pinned message of the model or of tools keeps its whole turn. What
-    /// has been left out already stays out.
+    /// Pins a message, so that it is always sent. A pinned message of the model or of tools pins
+    /// its whole turn. Messages that are already omitted stay omitted.
     pub fn pin(&mut self, index: usize) {
         self.pinned.insert(index);
     }
 
-    /// Makes the conversation fit, before each call of the model. `overhead_tokens` is what else is in
-    /// the request, such as the tools.
+    /// Fits the conversation before a model call. `overhead_tokens` is the size of the other parts
+    /// of the request, such as tools.
     ///
-    /// The time it takes is that of the messages that it has not seen before. If there are fewer than it
-    /// has seen, it is another conversation, and all is forgotten but the pins.
+    /// The cost is proportional to the new messages. Fewer messages than before mean another
+    /// conversation: everything but the pins is reset.
     pub fn fit(
         &mut self,
         policy: &HistoryPolicy,
@@ -124,8 +124,8 @@ impl History {
         }
     }
 
-    /// The messages of the request, as [`History::fit`] left them: the same `Arc`s but for shortened
-    /// results and the summary. Messages behind those that it has seen are all in it.
+    /// Returns the messages of the request after [`History::fit`]: the same `Arc`s except for
+    /// shortened results and the summary. Messages that were not observed yet are included.
     pub fn messages(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let mut sent = Vec::with_capacity(messages.len() + 1);
         let mut from = 0;
@@ -152,24 +152,24 @@ impl History {
         sent.extend_from_slice(&messages[from..range.end.max(from)]);
     }
 
-    /// Tokens of what [`History::messages`] gives, as far as [`History::fit`] has seen it.
+    /// Returns the estimated tokens of the observed messages of the request.
     pub fn tokens(&self) -> u64 {
         let summary = self.seen.summary.as_deref().map_or(0, estimate_message);
         self.seen.kept.saturating_add(summary)
     }
 
-    /// The messages that are left out, by their indices, in order.
+    /// Returns the indices of omitted messages, in order.
     pub fn left_out(&self) -> &[Range<usize>] {
         &self.left_out
     }
 
-    /// The messages whose tool results are shortened, by their indices, in order.
+    /// Returns the indices of messages with shortened tool results, in order.
     pub fn shortened(&self) -> impl Iterator<Item = usize> {
         self.shortened.keys().copied()
     }
 
-    /// What a summary has to cover that is made now: the summary there is, and what was left out since.
-    /// Empty if nothing was, so that there is nothing to summarise. For [`summary_request`](super::summary_request).
+    /// Returns the messages for a new summary: the earlier summary, and the messages omitted since.
+    /// Empty if there are none. Input of [`summary_request`](super::summary_request).
     pub fn summary_source(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let covered = self.summary.as_ref().map_or(0, |summary| summary.covers);
         let new: Vec<Arc<Message>> = self
@@ -184,8 +184,8 @@ impl History {
         self.summary_now().into_iter().chain(new).collect()
     }
 
-    /// A summary that stands, as a marked message of the person, where messages are left out: in the
-    /// place of all of them and of an earlier summary. Without anything left out it is not used.
+    /// Sets the summary. It is sent as a marked message of the person in the place of the omitted
+    /// messages and of an earlier summary. It has no effect if nothing is omitted.
     pub fn with_summary(&mut self, text: impl Into<String>) {
         let Some(last) = self.left_out.last() else {
             return;
@@ -252,7 +252,7 @@ impl History {
         turns.last().copied().unwrap_or(self.seen.tokens.len())
     }
 
-    /// Leaves the next turn out, but for what is kept of it; returns how many messages that are.
+    /// Omits the next turn except for its pinned messages. Returns the number of omitted messages.
     fn leave_out_next_turn(&mut self, messages: &[Arc<Message>]) -> usize {
         let (Some(&start), Some(&end)) = (
             self.seen.turns.get(self.seen.next_turn),
@@ -275,7 +275,7 @@ impl History {
             }
             count += 1;
             self.seen.kept = self.seen.kept.saturating_sub(self.seen.tokens[at]);
-            // A turn is left out as it was said.
+            // An omitted turn is counted without shortening.
             self.shortened.remove(&at);
             self.seen.replaced.remove(&at);
             match self.left_out.last_mut() {
@@ -286,9 +286,9 @@ impl History {
         count
     }
 
-    /// Shortens the results of the current turn, the oldest first and the last ones not at all, to `keep`
-    /// tokens, as long as `more` says so; returns how many messages were. `pass` counts from 0 and is for
-    /// knowing where the last time ended.
+    /// Shortens results of the current turn to `keep` tokens while `more` returns `true`, oldest
+    /// first and without the last results. Returns the number of shortened messages. `pass` counts
+    /// from 0 and selects the position of the previous call.
     fn shorten_results(
         &mut self,
         pass: usize,
@@ -307,7 +307,7 @@ impl History {
         count
     }
 
-    /// Shortens the last results as much as the limit makes it necessary.
+    /// Shortens the last results as far as the limit requires.
     fn shorten_last(
         &mut self,
         policy: &HistoryPolicy,
@@ -324,7 +324,7 @@ impl History {
         self.shorten(messages, at, share.max(policy.shortened_tokens))
     }
 
-    /// The last message with tool results, of the current turn.
+    /// Returns the last message with tool results of the current turn.
     fn last_results(&self, messages: &[Arc<Message>]) -> Option<usize> {
         let start = self.current_turn();
         messages[start..]
@@ -354,19 +354,19 @@ impl History {
     }
 }
 
-/// Room for the marker and what else a result has beside its content, in tokens.
+/// Tokens for the marker and for the parts of a result beside its content.
 const MARKER: u64 = 60;
 
 impl Seen {
-    /// Sees in which turn a message is.
+    /// Records the turn of a message.
     fn place(&mut self, at: usize, message: &Message) {
         if message.role == Role::System {
             return;
         }
-        // Results that stand in a message of the person belong to the calls before them.
+        // Tool results in a message of the person belong to the calls before them.
         let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
         let asks = message.role == Role::User && !message.parts.iter().any(is_result);
-        // Who says two things in a row has said one.
+        // Consecutive messages of the person form one turn.
         let begins = asks && !self.asking;
         if begins || self.turns.is_empty() {
             self.turns.push(at);
