@@ -1,4 +1,4 @@
-//! Asks the model.
+//! Model calls of the driver.
 
 use std::{
     future::{Future as _, poll_fn},
@@ -26,45 +26,45 @@ use crate::{
     strategy::formatter::{FormatterMode, PartialFormatter},
 };
 
-/// Events of an answer that are told together at most. A stream that always has more must not keep the reader
-/// waiting.
+/// Maximum number of response events that are published together, so that a constant stream does
+/// not delay the reader.
 pub(super) const TOLD_TOGETHER: usize = 16;
 
-/// What came of asking.
+/// The result of a model call.
 enum Answer {
     Whole(ChatResponse),
     Failed(ModelError, Option<ChatResponse>),
     Stopped(Stopped, Option<ChatResponse>),
-    /// An answer that exceeded a limit while it streamed.
+    /// A response that reached a limit while it streamed.
     Limited(LimitHit, Option<ChatResponse>),
 }
 
-/// What was told of an answer since its reader had the time to take it.
+/// Output since the reader could last take events.
 #[derive(Default)]
 struct Told {
-    /// Events of the model.
+    /// Number of events of the model.
     heard: usize,
-    /// Events that were told of them.
+    /// Number of published events.
     count: usize,
-    /// When the first of it came.
+    /// Time of the first event.
     since: Option<Timestamp>,
 }
 
-/// How the events of a model are shown.
+/// The conversion of model events to run events.
 struct Shown {
-    /// Tool uses that may still be written, by their part, under the ids that they have in the run.
+    /// Tool uses that may still receive input, by part index, with their ids in the run.
     open_tools: Vec<(u32, String)>,
-    /// Once a tool use came: to know the ids of a long conversation takes a look at all of it.
+    /// Created at the first tool use, because it reads the whole conversation.
     ids: Option<UniqueIds>,
-    /// Whether the reader has seen text or reasoning of this answer, or a block of the provider.
+    /// Whether text, reasoning or a provider block of this response was published.
     has_output: bool,
-    /// Text of this answer is work in progress, not the answer.
+    /// Whether the text of this response is not the answer.
     gathers: bool,
-    /// Reads the answer out of its form. In a box, for it is big and few runs have one.
+    /// Reads the text of a formatted answer. Boxed, because it is large and rare.
     formatter: Option<Box<(FormatterMode, PartialFormatter)>>,
 }
 
-/// A question on its way to the model, with what is known of it meanwhile. In a box: it stays while the driver waits.
+/// A model call in progress. Boxed, because it lives while the driver waits.
 struct Asked {
     request: Box<ChatRequest>,
     shown: Shown,
@@ -93,12 +93,12 @@ impl Driver {
         };
         match call.purpose {
             CallPurpose::Answer => self.answer(run, &*model, call.request).await,
-            // Boxed, like all that is rare and waits.
+            // Boxed, because it is rare.
             CallPurpose::Summary => Box::pin(self.summary(run, &*model, &call.request)).await,
         }
     }
 
-    /// What is to be asked with the tools there are now.
+    /// Prepares the request with the current tools.
     async fn next_call(&mut self, run: &mut Run) -> Result<ModelCall, Stopped> {
         let catalog = match self.agent.tools.clone() {
             None => ToolCatalog::default(),
@@ -123,7 +123,7 @@ impl Driver {
         Ok(run.begin_model_call(tools))
     }
 
-    /// Says which servers are missing, without what is injected.
+    /// Publishes unavailable servers, without injected values.
     fn unavailable(&self, mut problems: Vec<ServerProblem>, run: &mut Run) -> Vec<RunEventKind> {
         for problem in &mut problems {
             problem.message = self.context.scrub_text(&problem.message).into_owned();
@@ -160,7 +160,7 @@ impl Driver {
         Ok(Flow::Go)
     }
 
-    /// What came of an answer.
+    /// Applies the result of a model call to the run.
     fn answered(
         &self,
         run: &mut Run,
@@ -178,7 +178,7 @@ impl Driver {
                     run.set_pricing(self.price_of(run.model()));
                     events.extend(switched);
                 }
-                // Also of one that was cut off: what is told and what is reported are the same.
+                // Also for a response that was cut off: the events and the report must agree.
                 if let Some((_, formatter)) = shown.formatter.as_deref()
                     && let Some(report) = run.report()
                     && let Some(rest) = formatter.rest(&report.answer)
@@ -237,8 +237,8 @@ impl Driver {
         Ok(Flow::Go)
     }
 
-    /// Lets the reader take what was told. Whoever heard it may have stopped the run, and a stream that never
-    /// makes us wait takes time too.
+    /// Yields to the reader. The reader may cancel the run, and the wall time must be checked for
+    /// streams that are always ready.
     async fn heard(&self, told: usize) -> Option<Stopped> {
         if told > 0 {
             handover().await;
@@ -252,7 +252,7 @@ impl Driver {
             shown,
             traced,
         } = asked;
-        // The reader took its time to hear that it begins.
+        // The reader may have taken long for the start event.
         if let Some(why) = self.is_stopped() {
             return Answer::Stopped(why, None);
         }
@@ -267,17 +267,17 @@ impl Driver {
         let max_bytes = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
         let partial =
             |answer: ResponseAccumulator| answer.has_output().then(|| answer.interrupted());
-        // An answer of which nothing was shown has no part to keep: another model may answer instead.
+        // A response without published output has no partial answer; a fallback model may answer.
         let failed = |error, shown: &Shown, answer: ResponseAccumulator| {
             Answer::Failed(error, shown.has_output.then(|| answer.interrupted()))
         };
         let mut stopped = pin!(self.stopped());
-        // Events that the reader was not given the time to take.
+        // Events that the reader could not take yet.
         let mut told = Told::default();
         loop {
             let next = poll_fn(|context| match stream.poll_next_unpin(context) {
                 Poll::Ready(next) => Poll::Ready(Some(Ok(next))),
-                // What came together is taken together, and before anything is waited for.
+                // Available events are taken together before the driver waits.
                 Poll::Pending if told.count > 0 => Poll::Ready(None),
                 Poll::Pending => stopped.as_mut().poll(context).map(|why| Some(Err(why))),
             });
@@ -291,7 +291,7 @@ impl Driver {
                     }
                     return failed(error, shown, answer);
                 }
-                // The model does not know what of its answer the run shows, such as a form.
+                // The model does not report what the run publishes, such as a formatted answer.
                 Some(Ok(Some(Ok(ModelEvent::Retrying { retry })))) if shown.has_output => {
                     if let Some(why) = self.heard(told.count).await {
                         return Answer::Stopped(why, partial(answer));
@@ -324,7 +324,7 @@ impl Driver {
                         self.publisher.publish_at(kind, time);
                         told.count += 1;
                     });
-                    // Also of what nobody is shown there must not be more without a look at the clock.
+                    // Events without output also need a check of the clock.
                     if told.heard < TOLD_TOGETHER {
                         continue;
                     }
@@ -355,7 +355,7 @@ impl Driver {
 }
 
 impl Shown {
-    /// Returns the state before the first event of an answer.
+    /// Returns the state before the first event of a response.
     fn new(run: &Run) -> Self {
         Self {
             open_tools: Vec::new(),
@@ -366,7 +366,7 @@ impl Shown {
         }
     }
 
-    /// Says what of a model's event whoever watches the run gets to see.
+    /// Publishes the visible part of a model event.
     fn of(&mut self, event: ModelEvent, run: &Run, say: &mut impl FnMut(RunEventKind)) {
         let mut has_output = self.has_output;
         self.emit(event, run, &mut |kind| {
@@ -379,7 +379,7 @@ impl Shown {
     fn emit(&mut self, event: ModelEvent, run: &Run, say: &mut impl FnMut(RunEventKind)) {
         match event {
             ModelEvent::Retrying { retry } => {
-                // The calls of the next attempt get the ids that they would have had in this one.
+                // The calls of the next attempt get the same ids.
                 *self = Self::new(run);
                 say(RunEventKind::ModelCallRetried {
                     step: run.steps(),
@@ -390,7 +390,7 @@ impl Shown {
             }
             ModelEvent::TextDelta { text, .. } => match self.formatter.as_deref_mut() {
                 Some((FormatterMode::Native, formatter)) => read(formatter, &text, say),
-                // Words beside the form are no part of the answer.
+                // Text beside the formatted answer is not part of the answer.
                 Some(_) => say(RunEventKind::ReasoningDelta { text }),
                 None if self.gathers => say(RunEventKind::ReasoningDelta { text }),
                 None => say(RunEventKind::TextDelta { text }),
@@ -432,8 +432,8 @@ impl Shown {
     }
 }
 
-/// Returns whether a reader sees output of the model in this event. Input of a call does not count: it
-/// can be taken back.
+/// Returns whether the event has visible output. Input of a call does not count, because it can be
+/// withdrawn.
 fn is_output(kind: &RunEventKind) -> bool {
     match kind {
         RunEventKind::TextDelta { text } | RunEventKind::ReasoningDelta { text } => {

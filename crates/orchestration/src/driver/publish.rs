@@ -1,4 +1,4 @@
-//! Numbers the events and hands them to whoever listens.
+//! Numbering of events and their delivery to the reader.
 
 use std::{
     collections::VecDeque,
@@ -21,21 +21,21 @@ use tokio::time::{Instant, Sleep};
 
 use crate::{Clock, Run, RunEvent, RunEventKind, observe::trace::RunLog};
 
-/// The one source of a run's events. Shared with progress listeners, which may speak from another
-/// thread and too late: number, order and what may still be said are decided under one lock.
+/// The source of the events of a run. Progress callbacks use it from other threads and possibly too
+/// late, so number, order and admission of events are decided under one lock.
 #[derive(Clone)]
 pub(crate) struct Publisher {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// Whether somebody wants the run to stop. Looked at after everything that is waited for, so it is no lock.
+    /// Whether the run is cancelled. Atomic, because it is checked after every await.
     cancelled: AtomicBool,
-    /// Somebody cancelled, and the driver was not polled for it yet.
+    /// Whether the driver still has to be polled for a cancellation.
     is_poked: AtomicBool,
-    /// Who waits for more. A channel would do the same, but counts every event against the time slice of its
-    /// task: tokio then takes a reader of many words for one that never gives way. Under no lock: under that of the events other people's
-    /// code runs (the clock, what observes the log), and that may cancel.
+    /// The task of the reader. A channel of tokio would count every event against the budget of the
+    /// task, so that a reader of many small events is treated as one that never yields. Outside the
+    /// event lock, because foreign code (clock, log) runs under that lock and may cancel.
     reader: AtomicWaker,
     inner: Mutex<Inner>,
 }
@@ -44,37 +44,37 @@ struct Inner {
     run_id: Arc<str>,
     next: u64,
     clock: Clock,
-    /// Tool calls that may still tell progress.
+    /// Tool calls that may still emit progress.
     running: Speakers,
-    /// How many of them have progress that was not told yet.
+    /// Number of calls with delayed progress.
     holding: usize,
-    /// What the reader has not taken. The driver is polled only when the reader has all that the driver said, and gives way
-    /// after what it says; what tools and servers say from other threads has bounds of its own.
+    /// Events that the reader has not taken. The driver yields after its events, and the driver is
+    /// polled only when the reader has them all. Events of tools and servers have their own limits.
     told: VecDeque<RunEvent>,
-    /// Whether nobody reads any more: the driver is about to be dropped with its stream.
+    /// Whether the stream was dropped.
     unread: bool,
     log: RunLog,
 }
 
-/// How often a call may tell its progress within [`SPELL`], and how often its server may ask something. Each is stored
-/// for good, and no person reads more.
+/// Maximum number of progress events of a call, and of questions of its server, within [`SPELL`].
+/// Each event is stored permanently.
 const OFTEN: u32 = 10;
 const SPELL: Duration = Duration::from_secs(1);
 
-/// Beyond so many events that nobody has taken, such as while the store is slow, progress is held back and nothing is
-/// asked.
+/// Number of unread events, for example during slow writes, above which progress is delayed and
+/// questions are refused.
 const UNREAD: usize = 256;
 
-/// A call under way, as far as it and its server say something.
+/// Progress and questions of a running call.
 #[derive(Default)]
 struct Speaker {
     progress: Pace,
     questions: Pace,
-    /// The newest progress, while there is no room for it.
+    /// The latest delayed progress.
     held: Option<ToolProgress>,
 }
 
-/// Those that speak, by the id of their call. There are as many as run at once, mostly one.
+/// The running calls by id. Usually there is one.
 #[derive(Default)]
 struct Speakers(Vec<(String, Speaker)>);
 
@@ -97,7 +97,7 @@ impl Speakers {
     }
 }
 
-/// How often something was told lately.
+/// A rate limit.
 #[derive(Default)]
 struct Pace {
     since: Option<Instant>,
@@ -105,7 +105,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Whether it may be told once more, and then it counts as told.
+    /// Counts an event. Returns whether it is within the limit.
     fn admits(&mut self, now: Instant) -> bool {
         if self.is_open(now) {
             self.since = Some(now);
@@ -120,20 +120,19 @@ impl Pace {
         opens_at.is_none_or(|at| at <= now)
     }
 
-    /// From when on there is room again in any case; `None` if nothing was told yet.
+    /// Returns the time at which the limit is reset; `None` before the first event.
     fn opens_at(&self) -> Option<Instant> {
         self.since.and_then(|since| since.checked_add(SPELL))
     }
 }
 
-/// The one reader of a run's events.
+/// The reader of the events of a run.
 pub(super) struct Listener {
     shared: Arc<Shared>,
-    /// How many of the events that were told may be handed out before the driver goes on. They stay where they are:
-    /// a second queue is ten lines of memory more that are in no cache when the run goes on, and taking one of a lock that nobody
-    /// else wants costs less.
+    /// Number of events that may be taken before the driver continues. They stay in the shared
+    /// queue, because a second queue costs more than the uncontended lock.
     seen: usize,
-    /// Until there is room for progress that is held back.
+    /// Timer for delayed progress.
     room: Option<Pin<Box<Sleep>>>,
 }
 
@@ -163,13 +162,14 @@ impl Publisher {
         (Self { shared }, listener)
     }
 
-    /// Has the run stopped. Doing so twice, or after its end, changes nothing.
+    /// Cancels the run. Has no effect after the first call or after the end of the run.
     pub(super) fn cancel(&self) {
-        // `Release` for whoever sees it: what was done before is seen too, as with a lock.
+        // The reader of the flag also sees earlier writes, as with a lock.
         if self.shared.cancelled.swap(true, Ordering::AcqRel) {
             return;
         }
-        // The driver may just have looked, and its reader be about to wait, in a task that is not yet known here.
+        // The driver may have checked the flag just before, while its reader is about to register
+        // its task.
         self.shared.is_poked.store(true, Ordering::Release);
         self.shared.reader.wake();
     }
@@ -179,9 +179,9 @@ impl Publisher {
         self.shared.cancelled.load(Ordering::Acquire)
     }
 
-    /// Waits until somebody wants the run to stop. Only to be awaited by the driver itself, and by nothing that
-    /// is polled only if it was woken, such as one of several: no waker is kept, for whoever cancels wakes the reader of the
-    /// events, and that polls the driver.
+    /// Waits for the cancellation. For the driver itself only, and not for a future that is polled
+    /// only after a wake-up: no waker is stored, because a cancellation wakes the reader, which
+    /// polls the driver.
     pub(super) fn cancelled(&self) -> impl Future<Output = ()> {
         poll_fn(|_| {
             if self.is_cancelled() {
@@ -192,20 +192,20 @@ impl Publisher {
         })
     }
 
-    /// Says something. Only the driver does, and what is polled within it: its reader looks for events behind each poll of it, so
-    /// nobody is woken.
+    /// Publishes an event of the driver. The reader takes events after each poll of the driver, so
+    /// no wake-up is needed.
     pub(super) fn publish(&self, kind: RunEventKind) {
         let inner = &mut *self.shared.lock();
         let time = (inner.clock)();
         inner.say(kind, time);
     }
 
-    /// The same of what happened at a time that is known.
+    /// Publishes an event with a known time.
     pub(super) fn publish_at(&self, kind: RunEventKind, time: Timestamp) {
         self.shared.lock().say(kind, time);
     }
 
-    /// The same of things that happened together. Whether there was anything to say.
+    /// Publishes events with one time. Returns whether there were any.
     pub(super) fn publish_all(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> bool {
         let mut kinds = kinds.into_iter();
         let Some(first) = kinds.next() else {
@@ -220,8 +220,8 @@ impl Publisher {
         true
     }
 
-    /// Tells progress of a call, unless the call is over. Of more than there is room for, the newest is told when there
-    /// is room, and at the end of the call at the latest.
+    /// Publishes progress of a running call. Above the rate limit, the latest progress is delayed
+    /// until the limit allows it or the call ends.
     pub(super) fn progress(&self, id: &str, progress: ToolProgress) {
         self.with(|inner| {
             let has_room = inner.told.len() < UNREAD;
@@ -238,7 +238,7 @@ impl Publisher {
         });
     }
 
-    /// Tells that a call is made again, unless it is over.
+    /// Publishes a repeated attempt of a running call.
     pub(super) fn retry(&self, id: &str, retry: ToolRetry) {
         self.with(|inner| {
             if inner.running.get_mut(id).is_some() {
@@ -249,8 +249,8 @@ impl Publisher {
         });
     }
 
-    /// Tells of a question within a call, unless the call is over or its server asks too much; whether it was told. The
-    /// end of one that was told always is.
+    /// Publishes a question within a running call, unless its server exceeds the rate limit.
+    /// Returns whether it was published. The end of a published question is always published.
     pub(crate) fn question(&self, call: &str, kind: RunEventKind) -> bool {
         self.with(|inner| {
             if inner.unread {
@@ -270,7 +270,7 @@ impl Publisher {
         })
     }
 
-    /// The run whose events it numbers.
+    /// Returns the id of the run.
     pub(crate) fn run_id(&self) -> Arc<str> {
         Arc::clone(&self.shared.lock().run_id)
     }
@@ -279,15 +279,15 @@ impl Publisher {
         self.shared.lock().next
     }
 
-    /// Does what comes from outside the driver, and wakes the reader for it.
+    /// Applies an event from outside the driver and wakes the reader.
     fn with<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
         let mut inner = self.shared.lock();
         let held = inner.holding;
         let done = act(&mut inner);
-        // Whoever waits also waits for the time of what is held back.
+        // Delayed progress needs a wake-up too, for its timer.
         let is_news = !inner.told.is_empty() || inner.holding > held;
         drop(inner);
-        // Not under the lock: whoever is woken may come for the events at once.
+        // Outside the lock, because the woken task may take the events immediately.
         if is_news {
             self.shared.reader.wake();
         }
@@ -302,49 +302,49 @@ impl Shared {
 }
 
 impl Listener {
-    /// Who speaks to it.
+    /// Returns the publisher.
     pub(super) fn publisher(&self) -> Publisher {
         Publisher {
             shared: Arc::clone(&self.shared),
         }
     }
 
-    /// The next of the events that were seen together.
+    /// Returns the next event of the current group.
     pub(super) fn seen(&mut self) -> Option<RunEvent> {
         self.seen = self.seen.checked_sub(1)?;
         self.shared.lock().take()
     }
 
-    /// The next event, if one was told.
+    /// Returns the next event, if there is one.
     pub(super) fn next(&mut self) -> Option<RunEvent> {
         self.seen().or_else(|| self.look(None))
     }
 
-    /// The same; if there is none, the task is woken by the next one.
+    /// Returns the next event, or registers the task for it.
     pub(super) fn next_or_wake(&mut self, context: &mut Context<'_>) -> Option<RunEvent> {
         let next = self.seen();
         next.or_else(|| self.look(Some(context)))
     }
 
-    /// Sees everything that was told, and gives the first of it.
+    /// Starts a group of all published events and returns its first.
     fn look(&mut self, context: Option<&mut Context<'_>>) -> Option<RunEvent> {
         let mut inner = self.shared.lock();
         let opens_at = inner.tell_held();
         let first = inner.take();
         self.seen = inner.told.len();
-        // Who asks need not be woken, unless there is nothing.
+        // The task is registered only if there is no event.
         let context = context.filter(|_| first.is_none());
         let before = context.as_ref().and_then(|context| {
             let before = self.shared.reader.take();
-            // Still under the lock, so that what is told behind it finds whom to wake.
+            // Registered under the lock, so that later events find the task.
             self.shared.reader.register(context.waker());
             before
         });
         drop(inner);
-        // With the task of the poll before, if that has gone, all that it holds.
+        // Dropped outside the lock with the data of the previous task.
         drop(before);
         if let Some(context) = context {
-            // Whoever cancels after the driver has looked finds this task registered, or is found here.
+            // A later cancellation finds the registered task; an earlier one is found here.
             let poked = &self.shared.is_poked;
             if poked.load(Ordering::Acquire) && poked.swap(false, Ordering::AcqRel) {
                 context.waker().wake_by_ref();
@@ -354,9 +354,9 @@ impl Listener {
         first
     }
 
-    /// Has the task woken when there is room for what is held back.
+    /// Sets the timer for delayed progress.
     fn wait_for_room(&mut self, opens_at: Option<Instant>, context: &mut Context<'_>) {
-        // Without a runtime there is no time; what is held back is told behind what comes next.
+        // Without a runtime there are no timers. Delayed progress then follows with the next event.
         let Some(opens_at) = opens_at.filter(|_| tokio::runtime::Handle::try_current().is_ok())
         else {
             self.room = None;
@@ -382,7 +382,7 @@ impl Drop for Listener {
         let told = mem::take(&mut inner.told);
         let log = mem::take(&mut inner.log);
         drop(inner);
-        // Outside of the lock: there may be much of it. Whoever can cancel the run keeps the rest, but no task and no input of calls.
+        // Outside the lock, because it may be large. Cancel handles keep the rest alive.
         drop((told, log, self.shared.reader.take()));
     }
 }
@@ -391,8 +391,7 @@ impl Inner {
     fn take(&mut self) -> Option<RunEvent> {
         let next = self.told.pop_front();
         if self.told.is_empty() {
-            // From its first place on again. Else every event is written to the place behind the one before it, which is in no
-            // cache any more where many runs wait.
+            // Restarts the queue at its first slot, which is still in the cache.
             self.told.clear();
         }
         next
@@ -405,7 +404,7 @@ impl Inner {
             }
             RunEventKind::ToolFinished { id, .. } => {
                 let speaker = self.running.remove(id);
-                // How far it was last is told in any case.
+                // The last progress is always published.
                 if let Some(progress) = speaker.and_then(|speaker| speaker.held) {
                     self.holding -= 1;
                     self.tell_progress(id.clone(), progress, time);
@@ -420,7 +419,7 @@ impl Inner {
         self.send(RunEventKind::ToolProgressed { id, progress }, time);
     }
 
-    /// Tells the progress that was held back and for which there is room now. From when on there is room for the rest.
+    /// Publishes delayed progress that the limit allows now. Returns the time for the rest.
     fn tell_held(&mut self) -> Option<Instant> {
         if self.holding == 0 || self.told.len() >= UNREAD {
             return None;
@@ -472,23 +471,21 @@ impl fmt::Debug for Publisher {
     }
 }
 
-/// Gives way to the reader of the events, once. Only to be awaited by the driver itself, after it
-/// published something.
+/// Yields to the reader once. Awaited by the driver after it published events.
 ///
-/// No waker is kept: the stream of events polls the driver only when the reader has all that was told when the
-/// driver gave way, so the next poll is the reader asking for more, and there is nothing to wait for before.
+/// No waker is stored: the next poll of the driver is the reader asking for more.
 pub(super) fn handover() -> Handover {
     Handover { gives_way: true }
 }
 
-/// What [`handover`] gives.
+/// The future of [`handover`].
 #[must_use]
 pub(super) struct Handover {
     gives_way: bool,
 }
 
 impl Handover {
-    /// If this said anything.
+    /// Yields if events were published.
     pub(super) fn of(said: bool) -> Self {
         Self { gives_way: said }
     }
@@ -506,7 +503,7 @@ impl Future for Handover {
     }
 }
 
-/// The time of day.
+/// Returns the system clock.
 pub(super) fn system_clock() -> Clock {
     Arc::new(Timestamp::now)
 }

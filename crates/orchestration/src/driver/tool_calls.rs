@@ -1,4 +1,4 @@
-//! Runs the tools.
+//! Tool calls of the driver.
 
 use std::{
     sync::{
@@ -26,29 +26,28 @@ use crate::{
     tools::results::{CacheKey, ResultCache},
 };
 
-/// A tool host keeps deadlines itself and knows more about a time-out than we do; this much later
-/// the call is dropped even if the host does not.
+/// Delay after the deadline of a call. The tool host keeps the deadline and knows more about a
+/// time-out; the driver drops the call after this delay.
 const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
-/// A call on its way to its host. In a box: it is big, and goes from hand to hand.
+/// A call to its host. Boxed, because it is large.
 struct Outgoing {
     planned: PlannedCall,
-    /// The tool as its host declares it, where anything depends on that.
+    /// The tool as declared by its host, if needed.
     original: Option<Arc<ToolDefinition>>,
-    /// What the host gets in place of what is told: the input with what is injected. An error if the tool
-    /// requires what has no value.
+    /// The input with injected values, or an error if a required value is missing.
     injected: Result<Option<SharedObject>, MissingContext>,
     key: Option<CacheKey>,
-    /// Whose the run is, where a server may ask them something.
+    /// The principal, if servers may ask questions.
     person: Option<Principal>,
 }
 
-/// A call that does no harm twice needs no word of its intent.
+/// Calls that are safe to repeat need no stored intent.
 fn may_harm(call: &PlannedCall) -> bool {
     !only_reads(call.annotations) && call.annotations.idempotent != Some(true)
 }
 
-/// Whether what comes next stores the run before it does anything else.
+/// Returns whether the next step stores the run first.
 fn stores_next(run: &mut Run) -> bool {
     match run.next_step() {
         Step::AskApproval(_) => true,
@@ -57,7 +56,7 @@ fn stores_next(run: &mut Run) -> bool {
     }
 }
 
-/// A call that may change what its server says is under way. What is read meanwhile is not kept.
+/// Marks a running call that may change data of its server. Results read meanwhile are not cached.
 struct Change<'a> {
     cache: &'a ResultCache,
     server: &'a str,
@@ -83,7 +82,8 @@ impl Driver {
         calls: Vec<PlannedCall>,
     ) -> Result<Flow, UnexpectedInput> {
         if calls.is_empty() {
-            // A stored run that was not recovered: its calls have left and nobody waits for them.
+            // The run was stored and not recovered: its calls were sent, and no task waits for
+            // them.
             return Err(UnexpectedInput {
                 method: "next_step",
                 reason: "calls are under way that this driver did not start".to_owned(),
@@ -95,7 +95,7 @@ impl Driver {
         let mut running = stream::FuturesUnordered::new();
         let mut started: Vec<(String, Instant)> = Vec::new();
         let run_id = run.id().to_owned();
-        // Words about the calls behind these may be given while these run.
+        // Decisions about later calls may arrive while these run.
         let ahead = self.not_asked(run, |_| false);
         let stopped = 'calls: loop {
             let mut leaving = Vec::new();
@@ -154,7 +154,7 @@ impl Driver {
                 }
                 return Ok(Flow::Go);
             }
-            // Calls that ended together are stored and told together, and make room together.
+            // Calls that ended together are stored and published together.
             let mut ended = Vec::new();
             while let Some((id, answer)) = next {
                 run.tick((self.agent.clock)());
@@ -166,8 +166,7 @@ impl Driver {
                 break 'calls why;
             }
         };
-        // Dropping what is running cancels it at its servers, which need not wait until the reader
-        // has heard of it.
+        // Dropping the calls cancels them at their servers without waiting for the reader.
         drop(running);
         let elapsed = started
             .into_iter()
@@ -181,7 +180,7 @@ impl Driver {
     fn outgoing(&self, run: &Run, planned: PlannedCall) -> Box<Outgoing> {
         let original = self.original(&planned.name).cloned();
         let injected = match &original {
-            // What is told of a call is told of the input without what is injected.
+            // Events have the input without injected values.
             Some(original) if self.context.concerns(original) => {
                 let input = planned.input.clone().into_object();
                 let injected = self.context.inject(original, input);
@@ -234,7 +233,7 @@ impl Driver {
             ..
         } = planned;
         if original.is_none() && self.agent.tools.is_some() {
-            // It went away after it was planned: what it would be given and may do is not known any more.
+            // The tool disappeared after planning, so its injected values and rights are unknown.
             let available = self.originals.iter().map(|tool| tool.name.clone());
             let gone = ToolCallError::UnknownTool {
                 name,
@@ -253,7 +252,7 @@ impl Driver {
             }
         };
         let traced = ToolTrace::begin(&id, server.as_deref(), &name, &told);
-        // Until it is over: what its server asks within it is asked in this run.
+        // Registered until the end of the call, for questions of its server.
         let questions = self.agent.questions.as_ref().zip(person);
         let _asked = questions.map(|(questions, person)| {
             let (publisher, context) = (&self.publisher, &self.context);
@@ -291,7 +290,7 @@ impl Driver {
             }
             Err(error) => Err(self.scrubbed(error)),
         };
-        // After what is injected was taken out: a server may say what it was given.
+        // After the removal of injected values, which a server may echo.
         traced.ended(&result, attempts);
         drop(forgets);
         let answer = ToolCallOutcome {
@@ -302,7 +301,7 @@ impl Driver {
         (id, answer)
     }
 
-    /// What changes something may change what was read before it, beside it and also if it failed.
+    /// A changing call invalidates cached results, also if it failed.
     fn forgets_what_was_read<'a>(
         &'a self,
         server: Option<&'a str>,
@@ -359,7 +358,7 @@ impl Driver {
         }
     }
 
-    /// A server may say what it was given in its error, too.
+    /// An error may echo injected values too.
     fn scrubbed(&self, error: ToolCallError) -> ToolCallError {
         if self.context.is_empty() {
             return error;
