@@ -19,7 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     Engine, Problem, ServerOptions,
-    counts::Counts,
+    counts::ServerMetrics,
     document,
     hub::Hub,
     page,
@@ -38,7 +38,7 @@ pub(crate) struct App {
 
 struct Shared {
     hub: Hub,
-    counts: Counts,
+    metrics: ServerMetrics,
     places: Places,
     store_check: StoreCheck,
     document: OnceLock<String>,
@@ -48,8 +48,8 @@ impl App {
     pub(crate) fn new(hub: Hub) -> Self {
         let shared = Shared {
             places: Places::new(hub.options()),
+            metrics: ServerMetrics::new(hub.metrics()),
             hub,
-            counts: Counts::default(),
             store_check: StoreCheck::default(),
             document: OnceLock::new(),
         };
@@ -70,8 +70,8 @@ impl App {
         self.hub().options()
     }
 
-    pub(crate) fn counts(&self) -> &Counts {
-        &self.shared.counts
+    pub(crate) fn metrics(&self) -> &ServerMetrics {
+        &self.shared.metrics
     }
 
     /// Returns whether the session store can be read and written.
@@ -176,7 +176,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
         http.response.status_code = tracing::field::Empty,
     );
     // A client that goes away in the middle ends this at any of its waits.
-    let open = app.counts().open_requests.one_more();
+    let open = app.metrics().open_requests.open();
     let mut response = next.run(request).instrument(span.clone()).await;
     let route = response.extensions_mut().remove::<Route>();
     if let Some(problem) = response.extensions_mut().remove::<Problem>()
@@ -196,8 +196,8 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     // A stream goes on behind this.
     tracing::debug!(parent: &span, "answered");
     let route = route.map_or_else(|| "other".to_owned(), |route| route.0);
-    app.counts()
-        .answered(method.as_str(), &route, status.as_u16(), began.elapsed());
+    app.metrics()
+        .responded(method.as_str(), &route, status.as_u16(), began.elapsed());
     let headers = response.headers_mut();
     if !prefix.is_empty()
         && let Some(location) = headers

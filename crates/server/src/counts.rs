@@ -1,152 +1,124 @@
-//! What is counted of requests, in Prometheus' text form beside what is counted of runs.
+//! Metrics of the server, in a registry that it owns.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::{sync::atomic::AtomicI64, time::Duration};
+
+use prometheus_client::{
+    encoding::text::encode,
+    metrics::{family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
 };
+use switchboard_orchestration::observe::metrics::MetricsCollector;
 
 use crate::hub::Hub;
 
-/// Upper bounds of the histogram of times to the first byte, in seconds.
+/// Upper bounds of the histogram of response times, in seconds.
 const BOUNDS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
 
-/// Requests and connections, counted.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    requests: Mutex<BTreeMap<Sort, Tally>>,
-    pub(crate) open_requests: Gauge,
-    pub(crate) connections: Gauge,
+/// Labels of a response: method, route and status. The route is the pattern, not the path.
+type ResponseLabels = [(&'static str, String); 3];
+
+/// Metrics of runs, requests and connections.
+pub(crate) struct ServerMetrics {
+    registry: Registry,
+    responses: Family<ResponseLabels, Histogram, fn() -> Histogram>,
+    active_runs: Gauge,
+    asking_runs: Gauge,
+    pub(crate) open_requests: OpenCount,
+    pub(crate) connections: OpenCount,
 }
 
-/// How many there are of something now.
-#[derive(Debug, Default)]
-pub(crate) struct Gauge(Arc<AtomicUsize>);
+/// The current number of open requests or connections.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct OpenCount(Gauge<i64, AtomicI64>);
 
-/// One of them, until it is dropped, however that comes.
+/// Counts one open request or connection until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Counted(Arc<AtomicUsize>);
+pub(crate) struct OpenGuard(OpenCount);
 
-impl Gauge {
-    pub(crate) fn one_more(&self) -> Counted {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(&self.0))
-    }
-
-    fn now(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+impl OpenCount {
+    pub(crate) fn open(&self) -> OpenGuard {
+        self.0.inc();
+        OpenGuard(self.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.0.dec();
     }
 }
 
-/// What is counted together. The route is the pattern, not the address: there are few.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Sort {
-    method: &'static str,
-    route: String,
-    status: u16,
-}
-
-#[derive(Debug, Default)]
-struct Tally {
-    count: u64,
-    seconds: f64,
-    within: [u64; BOUNDS.len()],
-}
-
-/// A client may send any word as a method; these are few.
-fn known(method: &str) -> &'static str {
-    const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-    let found = KNOWN.into_iter().find(|known| *known == method);
-    found.unwrap_or("other")
-}
-
-impl Counts {
-    /// A request that was answered: when its answer began.
-    pub(crate) fn answered(&self, method: &str, route: &str, status: u16, after: Duration) {
-        let sort = Sort {
-            method: known(method),
-            route: route.to_owned(),
-            status,
+impl ServerMetrics {
+    pub(crate) fn new(runs: MetricsCollector) -> Self {
+        let new_histogram: fn() -> Histogram = || Histogram::new(BOUNDS);
+        let mut metrics = Self {
+            registry: Registry::with_prefix("switchboard"),
+            responses: Family::new_with_constructor(new_histogram),
+            active_runs: Gauge::default(),
+            asking_runs: Gauge::default(),
+            open_requests: OpenCount::default(),
+            connections: OpenCount::default(),
         };
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let tally = requests.entry(sort).or_default();
-        tally.count += 1;
-        let seconds = after.as_secs_f64();
-        tally.seconds += seconds;
-        for (within, bound) in tally.within.iter_mut().zip(BOUNDS) {
-            *within += u64::from(seconds <= bound);
-        }
+        let registry = &mut metrics.registry;
+        registry.register_collector(Box::new(runs));
+        registry.register(
+            "runs_active",
+            "Active runs of this process",
+            metrics.active_runs.clone(),
+        );
+        registry.register(
+            "runs_asking",
+            "Active runs that wait for a person",
+            metrics.asking_runs.clone(),
+        );
+        registry.register(
+            "http_requests_open",
+            "Open requests, including streams",
+            metrics.open_requests.0.clone(),
+        );
+        registry.register(
+            "http_connections_open",
+            "Open connections",
+            metrics.connections.0.clone(),
+        );
+        registry.register(
+            "http_response_seconds",
+            "Time until a response started",
+            metrics.responses.clone(),
+        );
+        metrics
     }
 
-    /// Everything, in Prometheus' text form.
+    /// Records a response when it starts.
+    pub(crate) fn responded(&self, method: &str, route: &str, status: u16, after: Duration) {
+        let labels = [
+            ("method", known_method(method).to_owned()),
+            ("route", route.to_owned()),
+            ("status", status.to_string()),
+        ];
+        let histogram = self.responses.get_or_create(&labels);
+        histogram.observe(after.as_secs_f64());
+    }
+
+    /// Returns all metrics in the OpenMetrics text format, version 1.0.0.
     pub(crate) fn text(&self, hub: &Hub) -> String {
-        let mut text = hub.counts().prometheus();
-        let (under_way, asking) = hub.under_way();
-        gauge(
-            &mut text,
-            "runs_active",
-            "Runs that are under way in this process.",
-            under_way,
-        );
-        gauge(
-            &mut text,
-            "runs_asking",
-            "Of these, runs that wait for a person.",
-            asking,
-        );
-        gauge(
-            &mut text,
-            "http_requests_open",
-            "Requests that are open, streams among them.",
-            self.open_requests.now(),
-        );
-        gauge(
-            &mut text,
-            "http_connections_open",
-            "Connections that are open.",
-            self.connections.now(),
-        );
-        let name = "switchboard_http_response_seconds";
-        let _ = writeln!(
-            text,
-            "# HELP {name} Time until an answer began.\n# TYPE {name} histogram"
-        );
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        for (sort, tally) in &*requests {
-            let Sort {
-                method,
-                route,
-                status,
-            } = sort;
-            let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
-            for (bound, within) in BOUNDS.iter().zip(tally.within) {
-                let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {within}");
-            }
-            let Tally { count, seconds, .. } = tally;
-            let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
-            let _ = writeln!(text, "{name}_sum{{{labels}}} {seconds}");
-            let _ = writeln!(text, "{name}_count{{{labels}}} {count}");
+        let (active, asking) = hub.under_way();
+        let count = |runs: usize| i64::try_from(runs).unwrap_or(i64::MAX);
+        self.active_runs.set(count(active));
+        self.asking_runs.set(count(asking));
+        let mut text = String::new();
+        if let Err(error) = encode(&mut text, &self.registry) {
+            tracing::warn!(%error, "failed to encode the metrics");
         }
         text
     }
 }
 
-fn gauge(text: &mut String, name: &str, help: &str, value: usize) {
-    let name = format!("switchboard_{name}");
-    let _ = writeln!(
-        text,
-        "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}"
-    );
+/// Clients can send any method; unknown ones share a label.
+fn known_method(method: &str) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    let found = KNOWN.into_iter().find(|known| *known == method);
+    found.unwrap_or("other")
 }
 
 #[cfg(test)]
@@ -154,16 +126,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_clients_make_up_are_counted_together() {
-        let counts = Counts::default();
+    fn unknown_methods_share_a_label() {
+        let metrics = ServerMetrics::new(MetricsCollector::default());
         for method in ["GET", "M1", "M2", "get"] {
-            counts.answered(method, "/recipes", 200, Duration::ZERO);
+            metrics.responded(method, "/recipes", 200, Duration::ZERO);
         }
-        let requests = counts.requests.lock().unwrap();
-        let counted: Vec<_> = requests
-            .iter()
-            .map(|(sort, tally)| (sort.method, tally.count))
-            .collect();
-        assert_eq!(counted, [("GET", 1), ("other", 3)]);
+        let mut text = String::new();
+        encode(&mut text, &metrics.registry).unwrap();
+        for (method, count) in [("GET", 1), ("other", 3)] {
+            let sample = format!(
+                "switchboard_http_response_seconds_count{{method=\"{method}\",\
+                 route=\"/recipes\",status=\"200\"}} {count}\n"
+            );
+            assert!(text.contains(&sample), "{text}");
+        }
     }
 }

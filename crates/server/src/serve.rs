@@ -198,7 +198,7 @@ impl Connections {
         let stream = TokioIo::new(Patient::new(stream, options.write_time));
         let connection = builder.serve_connection(stream, TowerToHyperService::new(router));
         let (ending, cut) = (self.ending.clone(), self.cut.clone());
-        let counted = self.app.counts().connections.one_more();
+        let counted = self.app.metrics().connections.open();
         self.open.spawn(async move {
             // Whatever ends this, it is none any more.
             let _held = (place, counted);

@@ -14,9 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use switchboard_orchestration::{
     observe::audit::AuditRecord,
-    observe::metrics::{
-        CallCounts, Histogram, RecordedMetrics, RequestCounts, Snapshot, TokenCounts,
-    },
+    observe::metrics::{CallCounts, Histogram, Metrics, RequestCounts, Snapshot, TokenCounts},
 };
 
 use super::{Code, Failure, Global, ListOutput, context::Context, output};
@@ -74,7 +72,7 @@ impl Since {
 /// What was read, and what it adds up to.
 #[derive(Debug, Default)]
 struct Read {
-    metrics: RecordedMetrics,
+    metrics: Metrics,
     files: Vec<PathBuf>,
     records: u64,
     /// Lines that are no records of this version.
@@ -165,7 +163,7 @@ impl Read {
         let time = record.time;
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
         self.last = Some(self.last.map_or(time, |last| last.max(time)));
-        self.metrics.observe(&record);
+        self.metrics.observe_record(&record);
     }
 
     fn text(&self) -> String {

@@ -13,7 +13,10 @@ use std::{
 use switchboard_domain::{Principal, Usage};
 use switchboard_orchestration::{
     RunEvent,
-    observe::audit::{AuditOptions, AuditProjection, CostOf, Redactor},
+    observe::{
+        CostFunction,
+        audit::{AuditOptions, AuditTrail, Redactor},
+    },
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -97,7 +100,7 @@ impl AuditLog {
             cost: Some(list_prices()),
         };
         Recorder {
-            projection: AuditProjection::new(options),
+            trail: AuditTrail::new(options),
             lines: self.file.as_ref().map(|file| file.lines.clone()),
         }
     }
@@ -118,7 +121,7 @@ impl AuditLog {
 /// Keeps what there is to keep of one run.
 #[derive(Debug)]
 pub struct Recorder {
-    projection: AuditProjection,
+    trail: AuditTrail,
     lines: Option<mpsc::Sender<Work>>,
 }
 
@@ -126,7 +129,7 @@ impl Recorder {
     /// Takes an event in. Waits only for a disk that lags thousands of records behind.
     pub async fn observe(&mut self, event: &RunEvent) {
         let Some(lines) = &self.lines else { return };
-        for record in self.projection.observe(event) {
+        for record in self.trail.observe(event) {
             let mut line = match serde_json::to_vec(&record) {
                 Ok(line) => line,
                 Err(error) => {
@@ -143,7 +146,7 @@ impl Recorder {
 
 /// What calls of models cost by the prices of the catalogue. What a provider calls otherwise has none,
 /// and neither have the requests of its own tools.
-pub fn list_prices() -> CostOf {
+pub fn list_prices() -> CostFunction {
     Arc::new(|model, usage: &Usage| {
         let pricing = list_price(model)?;
         // What was not reported would count as free.

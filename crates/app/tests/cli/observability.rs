@@ -255,14 +255,14 @@ async fn the_log_says_why_a_run_went_as_it_did() {
     assert!(!done.stderr.contains("switchboard::run"), "{done}");
     let log = std::fs::read_to_string(place.path().join("run.log")).unwrap();
     for expected in [
-        "the model is asked",
+        "model call started",
         "tool_choice=\"auto\"",
-        "the model answered",
+        "model call finished",
         "tool_choice=\"native\"",
         "parts=\"tool call ",
-        "the tool is called",
+        "tool call started",
         "server=\"customer-service\" tool=\"calculate_account_value\" input=\"{\\\"customer_id\\\":42}\"",
-        "the run is over",
+        "run finished",
     ] {
         assert!(log.contains(expected), "{expected} is not in\n{log}");
     }

@@ -11,8 +11,11 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
     ToolFailure,
-    observe::audit::{AuditKind, AuditOptions, AuditProjection, CostOf, ModelCall, ModelCallEnd},
-    observe::metrics::{Metrics, RecordedMetrics, Snapshot},
+    observe::metrics::{Metrics, Snapshot},
+    observe::{
+        CostFunction,
+        audit::{AuditKind, AuditOptions, AuditTrail, ModelCall, ModelCallEnd},
+    },
     recipe::Recipe,
     strategy::{GatherFormat, Strategy},
     tools::arguments::ContextInjection,
@@ -98,21 +101,21 @@ async fn what_is_left_out_is_summarised_by_the_model() {
 
 /// What the audit and the counters make of the events of a run.
 fn recorded(events: &[RunEvent]) -> (Vec<ModelCall>, Snapshot) {
-    let cost: CostOf = Arc::new(|_, usage| {
+    let cost: CostFunction = Arc::new(|_, usage| {
         let tokens = u32::try_from(usage.output_tokens?).ok()?;
         Some(f64::from(tokens))
     });
-    let mut audit = AuditProjection::new(AuditOptions {
+    let mut audit = AuditTrail::new(AuditOptions {
         cost: Some(cost.clone()),
         ..AuditOptions::default()
     });
     let mut metrics = Metrics::default().with_cost(cost);
     let mut calls = Vec::new();
-    let mut recorded = RecordedMetrics::default();
+    let mut recorded = Metrics::default();
     for event in events {
         metrics.observe(event);
         for record in audit.observe(event) {
-            recorded.observe(&record);
+            recorded.observe_record(&record);
             if let AuditKind::ModelCall(call) = record.kind {
                 calls.push(call);
             }

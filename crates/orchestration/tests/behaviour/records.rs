@@ -9,7 +9,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunEvent, RunOptions,
-    observe::audit::{AuditKind, AuditOptions, AuditProjection},
+    observe::audit::{AuditKind, AuditOptions, AuditTrail},
     observe::metrics::Metrics,
     tools::results::{CacheOptions, ResultCache},
 };
@@ -123,11 +123,11 @@ async fn the_counters_of_a_whole_run() {
 
 #[tokio::test]
 async fn the_audit_of_a_whole_run() {
-    let mut projection = AuditProjection::new(AuditOptions::default());
+    let mut trail = AuditTrail::new(AuditOptions::default());
     let events = eventful().await;
     let records: Vec<_> = events
         .iter()
-        .flat_map(|event| projection.observe(event))
+        .flat_map(|event| trail.observe(event))
         .collect();
     let lines: Vec<_> = records
         .iter()

@@ -20,7 +20,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, CancelHandle, RunReport,
-    observe::metrics::{Metrics, Snapshot},
+    observe::metrics::{Metrics, MetricsCollector},
     persistence::Journal,
 };
 use tokio::{
@@ -53,7 +53,7 @@ struct Shared {
     /// Runs that somebody is about to take up: one at a time.
     taking: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     places: Arc<Places>,
-    metrics: Mutex<Metrics>,
+    metrics: Arc<Mutex<Metrics>>,
     tasks: TaskTracker,
     /// Nothing new begins, and what waits is put away.
     stopping: CancellationToken,
@@ -217,7 +217,7 @@ impl Hub {
             doors: Mutex::default(),
             taking: Mutex::default(),
             places,
-            metrics: Mutex::new(metrics),
+            metrics: Arc::new(Mutex::new(metrics)),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
             cut: CancellationToken::new(),
@@ -247,9 +247,9 @@ impl Hub {
         Journal::new(sessions, runs, owner.clone())
     }
 
-    /// What runs did, counted.
-    pub(crate) fn counts(&self) -> Snapshot {
-        lock(&self.shared.metrics).snapshot()
+    /// Returns the metrics of the runs, for a registry.
+    pub(crate) fn metrics(&self) -> MetricsCollector {
+        MetricsCollector(Arc::clone(&self.shared.metrics))
     }
 
     /// How many runs are under way, and how many of them wait for a person.

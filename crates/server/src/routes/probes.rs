@@ -57,14 +57,15 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
 
 /// Count what was done
 ///
-/// Prometheus' text form. Needs a token, where there are tokens: it names models and tools.
+/// The OpenMetrics text format. Needs a token, where there are tokens: it names models and tools.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "operation",
-    responses((status = 200, description = "Counters and gauges.", body = String, content_type = "text/plain"))
+    responses((status = 200, description = "Counters and gauges.", body = String, content_type = "application/openmetrics-text"))
 )]
 pub(super) async fn metrics(State(app): State<App>) -> Response {
-    let text = app.counts().text(app.hub());
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    let text = app.metrics().text(app.hub());
+    let kind =
+        HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 

@@ -1,21 +1,20 @@
-//! What models and tools were asked and did, for whoever must account for it.
+//! Audit records of runs: who did what, when and with which result.
 //!
-//! [`AuditProjection`] makes [`AuditRecord`]s of a run's events: one JSON line each, in the order in
-//! which things happened, never changed afterwards. Where they are kept is decided outside. No record
-//! holds what the person or the model said; inputs of tools are in it without what [`Redactor`] takes
-//! for a secret, and cut to a size.
+//! [`AuditTrail`] converts the events of a run to [`AuditRecord`]s, one JSON line each, in order. The
+//! caller stores them. Records hold no text of the conversation. Tool inputs are redacted by a
+//! [`Redactor`] and limited in size.
 
 mod known;
 mod names;
-mod projection;
 mod record;
 mod redact;
 mod secrets;
+mod trail;
 
 pub use known::KnownSecrets;
-pub use projection::{AuditOptions, AuditProjection, CostOf};
 pub use record::{
     Approval, AuditKind, AuditRecord, Decider, Decision, ModelCall, ModelCallEnd, QuestionEntry,
     QuestionMoment, RunEntry, RunMoment, ToolCallEntry, ToolCallMoment,
 };
 pub use redact::{Redactor, SizeLimits};
+pub use trail::{AuditOptions, AuditTrail};

@@ -1,4 +1,4 @@
-//! One line of the audit.
+//! The record format of the audit.
 
 use std::sync::Arc;
 
@@ -11,127 +11,140 @@ use switchboard_domain::{
 
 use crate::{CallPurpose, Outcome, QuestionAction, ToolFailure};
 
-/// One thing that a model, a tool or a person did, as one line of JSON.
+/// One action of a model, a tool or a person. One line of JSON in an audit file.
 ///
-/// `kind` says what: `run`, `model_call`, `tool_call`, `approval` or `question`.
+/// The field `kind` is `run`, `model_call`, `tool_call`, `approval` or `question`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditRecord {
-    /// When (RFC 3339, UTC).
+    /// Time of the action (RFC 3339, UTC).
     pub time: Timestamp,
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
-    /// The number of the run's event that told it. Several records may come of one event.
+    /// Sequence number of the run event. One event can produce several records.
     pub seq: u64,
-    /// The session, if there is one.
+    /// Session of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// On whose behalf, if that is known.
+    /// Principal of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
-    /// What.
+    /// The action.
     #[serde(flatten)]
     pub kind: AuditKind,
 }
 
-/// What a record is about.
+/// The action of an audit record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AuditKind {
-    /// A run began or ended.
+    /// A run started, was parked or finished.
     Run(RunEntry),
-    /// A model was asked, and how that ended.
+    /// A model call ended.
     ModelCall(ModelCall),
-    /// A tool is about to run, or has its result.
+    /// A tool call started or finished.
     ToolCall(ToolCallEntry),
-    /// Whether a tool may run.
+    /// An approval decision was requested or made.
     Approval(Approval),
-    /// A server asked the person something in the middle of a call, or was answered.
+    /// A server asked the person a question during a call, or got the answer.
     Question(QuestionEntry),
 }
 
-/// A run began or ended.
+/// A change of a run's state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
-    /// Which of these.
+    /// The change.
     pub moment: RunMoment,
-    /// The model.
+    /// Model of the run.
     pub model: ModelId,
-    /// How it ended.
+    /// Outcome of a finished run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Calls of the model.
+    /// Number of model calls of a finished run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
-    /// Tokens of all steps together.
+    /// Tokens of all model calls together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What the model calls of this run that were seen here cost in US dollars; `None` if the price
-    /// of one of them is not known.
+    /// Cost of the observed model calls in US dollars. `None` if a price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// What sort of error it ended with.
+    /// Kind of the error that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A moment of a run.
+impl RunEntry {
+    pub(crate) fn new(moment: RunMoment, model: ModelId) -> Self {
+        Self {
+            moment,
+            model,
+            outcome: None,
+            steps: None,
+            usage: None,
+            cost_usd: None,
+            error: None,
+        }
+    }
+}
+
+/// The state that a run reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunMoment {
-    /// It began.
+    /// The run started.
     Started,
-    /// It was stored and goes on.
+    /// The run was loaded from a store and continues.
     Resumed,
-    /// It waits for approvals and is stored.
+    /// The run is stored and waits for approval decisions.
     Parked,
-    /// It is over.
+    /// The run ended.
     Finished,
 }
 
-/// A model was asked.
+/// A model call that ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCall {
-    /// How it ended.
+    /// How the call ended.
     pub end: ModelCallEnd,
-    /// What it was asked for.
+    /// Purpose of the call.
     #[serde(default, skip_serializing_if = "CallPurpose::is_answer")]
     pub purpose: CallPurpose,
-    /// Which call of the run, from 1 on. A summary is none, and is told with the one that comes after it.
+    /// Number of the call within the run, starting at 1. A summary has the number of the next call.
     pub step: u32,
-    /// The provider's name in the configuration.
+    /// Configured name of the provider.
     pub provider: Arc<str>,
-    /// The model that was asked for.
+    /// Requested model.
     pub model: Arc<str>,
-    /// The model that answered, in the provider's words.
+    /// Model that answered, as the provider names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
-    /// How many tools it was offered.
+    /// Number of offered tools.
     pub tools: usize,
-    /// Why it stopped.
+    /// Finish reason of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReason>,
-    /// The provider's own word for it.
+    /// Finish reason as the provider wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_raw: Option<String>,
-    /// What it cost in tokens, as far as the provider said.
+    /// Token usage that the provider reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What it cost in US dollars, if the price is known.
+    /// Cost in US dollars, if the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Which tools it might or had to use.
+    /// Requested tool choice.
     #[serde(default)]
     pub tool_choice_asked: ToolChoice,
-    /// What became of the tool choice.
+    /// Effective tool choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoiceOutcome>,
-    /// From the request to the end of the answer, in milliseconds.
+    /// Time from the request to the end of the answer, in milliseconds.
     pub duration_ms: u64,
-    /// What sort of error it was.
+    /// Kind of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The HTTP status of a failed call.
+    /// HTTP status of a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The provider's id of a failed request.
@@ -139,137 +152,138 @@ pub struct ModelCall {
     pub request_id: Option<String>,
 }
 
-/// How a call of a model ended.
+/// The end of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelCallEnd {
-    /// With an answer.
+    /// The model answered.
     Answered,
-    /// With an error.
+    /// The call returned an error.
     Failed,
-    /// The run ended before it.
+    /// The run ended first.
     Cancelled,
 }
 
-/// A tool is about to run, or has its result.
+/// A tool call that started or finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallEntry {
-    /// Which of these. A `started` without its `finished` was interrupted, and what the tool did is not
-    /// known.
+    /// The state. A call with `started` and without `finished` was interrupted; its effect is
+    /// unknown.
     pub moment: ToolCallMoment,
-    /// The tool use, unique within the run.
+    /// Id of the tool use, unique within the run.
     pub id: String,
-    /// The server; `None` for a tool of the program itself, and for one that does not exist.
+    /// Server of the tool. `None` for a built-in tool and for a tool that does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The tool's own name.
+    /// Name of the tool on its server.
     pub tool: String,
-    /// The input as it ran, or would have, without secrets and cut to size.
-    pub input: Value,
-    /// It did not run or says that it failed.
+    /// Effective input, redacted and limited in size.
+    pub input: Arc<Value>,
+    /// Whether the result is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Why there is no proper result.
+    /// Reason for a missing result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ToolFailure>,
-    /// How often it was tried; 0 if it did not run.
+    /// Number of attempts. 0 if the tool did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// The result came from the cache.
+    /// Whether the result came from the cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<bool>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// How much the model was given to read, in bytes of JSON.
+    /// Length of the result as JSON, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_bytes: Option<u64>,
-    /// The result, without secrets and cut to size; only where that is wanted.
+    /// The result, redacted and limited in size. Only with [`AuditOptions::results`].
+    ///
+    /// [`AuditOptions::results`]: super::AuditOptions::results
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
 }
 
-/// A moment of a tool call.
+/// The state of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCallMoment {
-    /// The call is about to leave.
+    /// The call is about to be sent.
     Started,
-    /// It has its result, whether it ran or not.
+    /// The call has its result, whether it ran or not.
     Finished,
 }
 
-/// Whether a tool may run.
+/// An approval request or its decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
-    /// The tool use.
+    /// Id of the tool use.
     pub id: String,
-    /// The server.
+    /// Server of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The tool's own name.
+    /// Name of the tool on its server.
     pub tool: String,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// By whom.
+    /// Origin of the decision.
     pub by: Decider,
-    /// Why it may not.
+    /// Reason of a denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// For how long a yes holds.
+    /// Scope of an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<ApprovalScope>,
-    /// The input was changed by whoever decided.
+    /// Whether the approver changed the input.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
 }
 
-/// What was decided.
+/// A decision about a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// It is being asked for.
+    /// Approval was requested.
     Asked,
-    /// It may run.
+    /// The call is allowed.
     Allowed,
-    /// It may not.
+    /// The call is denied.
     Denied,
 }
 
-/// Who decided.
+/// The origin of an approval decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decider {
-    /// The rules of the run, which ask, or refuse without asking.
+    /// The rules of the run.
     Policy,
-    /// An earlier answer that still holds.
+    /// An earlier decision that still applies.
     Remembered,
-    /// Whoever was asked. Also a time that ran out, or nobody being there.
+    /// The approver, or its time-out or absence.
     Approver,
 }
 
-/// A server's question to the person, on whose behalf the run is. What is asked and what is answered is between them:
-/// neither is kept.
+/// A question from a server to the person, without its text and without the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionEntry {
-    /// Which of these.
+    /// The state of the question.
     pub moment: QuestionMoment,
-    /// The question, unique within the run.
+    /// Id of the question, unique within the run.
     pub id: String,
-    /// The server; `None` for a question that was asked where nobody of us saw it.
+    /// Server that asked. `None` if another process observed the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// How it was answered. `cancel` also where nobody answered in time, or the call ended before.
+    /// The answer. `cancel` also stands for a time-out and for a call that ended first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<QuestionAction>,
 }
 
-/// A moment of a question.
+/// The state of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionMoment {
-    /// The person is asked.
+    /// The person was asked.
     Asked,
-    /// It is over.
+    /// The question has its answer.
     Answered,
 }

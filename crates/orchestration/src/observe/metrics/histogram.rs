@@ -1,31 +1,30 @@
-//! How long things took, in a fixed number of buckets.
+//! A histogram of durations.
 
 use serde::{Deserialize, Serialize};
 
-/// The upper bounds of the buckets in milliseconds; one more holds what is above. They grow by steps
-/// of about two, from a local tool's five milliseconds to a model's ten minutes.
+/// Upper bounds of the buckets in milliseconds. One further bucket holds longer durations.
 pub const BOUNDS_MS: [u64; 17] = [
     5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000,
     300_000, 600_000,
 ];
 
-/// Durations in milliseconds. Its size does not grow with their number.
+/// A histogram of durations in milliseconds, of constant size.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Histogram {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
-    /// All together.
+    /// Sum of the durations.
     pub sum_ms: u64,
-    /// The shortest; 0 if there is none.
+    /// Shortest duration. 0 if the histogram is empty.
     pub min_ms: u64,
-    /// The longest; 0 if there is none.
+    /// Longest duration. 0 if the histogram is empty.
     pub max_ms: u64,
-    /// How many are in each bucket: those up to each of [`BOUNDS_MS`], then the rest.
+    /// Number of durations in each bucket: one bucket per bound in [`BOUNDS_MS`], then the rest.
     pub buckets: [u64; BOUNDS_MS.len() + 1],
 }
 
 impl Histogram {
-    /// Takes one duration in.
+    /// Adds a duration.
     pub fn record(&mut self, duration_ms: u64) {
         self.min_ms = if self.count == 0 {
             duration_ms
@@ -39,18 +38,20 @@ impl Histogram {
         self.buckets[bucket] += 1;
     }
 
-    /// The mean; `None` if there is none.
+    /// Returns the mean, or `None` if the histogram is empty.
     pub fn mean_ms(&self) -> Option<u64> {
         self.sum_ms.checked_div(self.count)
     }
 
-    /// The duration that `share` (0 to 1) of all do not exceed, estimated within its bucket; `None` if
-    /// there is none. Never outside of the shortest and the longest.
+    /// Returns the quantile `share` (0 to 1), or `None` if the histogram is empty.
+    ///
+    /// The value is interpolated within its bucket and lies between the shortest and the longest
+    /// duration.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "an estimate, of numbers far below 2^52"
+        reason = "an estimate from numbers far below 2^52"
     )]
     pub fn quantile_ms(&self, share: f64) -> Option<u64> {
         if self.count == 0 {

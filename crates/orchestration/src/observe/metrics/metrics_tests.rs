@@ -2,47 +2,61 @@ use serde_json::json;
 use switchboard_domain::{FinishReason, ToolChoiceOutcome, Usage};
 
 use super::*;
-use crate::{RunError, RunErrorKind, RunReport};
+use crate::{
+    RunEventKind, RunReport,
+    observe::audit::{AuditOptions, AuditTrail},
+};
 
-/// Feeds the events of one run, a hundred milliseconds apart.
+fn cost() -> CostFunction {
+    Arc::new(|model, usage| {
+        (&*model.name == "large" && usage.output_tokens == Some(50)).then_some(0.5)
+    })
+}
+
+/// Feeds events to metrics and records them. The events are 100 ms apart.
 struct Feed {
     metrics: Metrics,
-    seq: u64,
+    events: Vec<RunEvent>,
+    run_id: &'static str,
 }
 
 impl Feed {
     fn new() -> Self {
-        let cost: CostOf = Arc::new(|model, usage| {
-            (&*model.name == "large" && usage.output_tokens == Some(50)).then_some(0.5)
-        });
         Self {
-            metrics: Metrics::default().with_cost(cost),
-            seq: 0,
+            metrics: Metrics::default().with_cost(cost()),
+            events: Vec::new(),
+            run_id: "run-1",
         }
     }
 
-    fn of(&mut self, run_id: &str, kind: RunEventKind) {
-        self.seq += 1;
+    fn emit(&mut self, kind: RunEventKind) {
+        let seq = self.events.len() as u64 + 1;
         let start: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
-        self.metrics.observe(&RunEvent {
-            run_id: run_id.into(),
-            seq: self.seq,
-            time: start + jiff::SignedDuration::from_millis(100 * i64::try_from(self.seq).unwrap()),
+        let event = RunEvent {
+            run_id: self.run_id.into(),
+            seq,
+            time: start + jiff::SignedDuration::from_millis(100 * i64::try_from(seq).unwrap()),
             kind,
+        };
+        self.metrics.observe(&event);
+        self.events.push(event);
+    }
+
+    fn start(&mut self, resumed: bool) {
+        self.emit(RunEventKind::RunStarted {
+            model: ModelId::new("acme", "large"),
+            resumed,
         });
     }
 
-    fn tell(&mut self, kind: RunEventKind) {
-        self.of("run-1", kind);
+    fn start_model_call(&mut self, model: &str) {
+        let model = format!("acme/{model}");
+        let event = json!({"type": "model_call_started", "step": 1, "model": model, "tools": 2});
+        self.emit(serde_json::from_value(event).unwrap());
     }
 
-    fn ask(&mut self, model: &str) {
-        let event = json!({"type": "model_call_started", "step": 1, "model": format!("acme/{model}"), "tools": 2});
-        self.tell(serde_json::from_value(event).unwrap());
-    }
-
-    fn answer(&mut self) {
-        self.tell(RunEventKind::ModelCallFinished {
+    fn finish_model_call(&mut self) {
+        self.emit(RunEventKind::ModelCallFinished {
             step: 1,
             model: None,
             finish_reason: FinishReason::ToolUse,
@@ -57,8 +71,20 @@ impl Feed {
         });
     }
 
+    fn fail_model_call(&mut self, model: &str) {
+        self.start_model_call(model);
+        let error = json!({"kind": "internal", "message": "no"});
+        let event = json!({"type": "model_call_failed", "step": 1, "error": error});
+        self.emit(serde_json::from_value(event).unwrap());
+    }
+
+    fn call_model(&mut self, model: &str) {
+        self.start_model_call(model);
+        self.finish_model_call();
+    }
+
     fn plan(&mut self, id: &str, tool: &str, input: Value) {
-        self.tell(RunEventKind::ToolPlanned {
+        self.emit(RunEventKind::ToolPlanned {
             id: id.into(),
             server: Some("crm".into()),
             tool: tool.into(),
@@ -66,29 +92,32 @@ impl Feed {
         });
     }
 
-    fn end(&mut self, id: &str, failure: Option<ToolFailure>) {
-        let did_not_run = failure.is_some_and(ToolFailure::did_not_run);
-        self.tell(RunEventKind::ToolFinished {
+    fn finish_tool_call(&mut self, id: &str, failure: Option<ToolFailure>) {
+        let has_run = !failure.is_some_and(ToolFailure::did_not_run);
+        if has_run {
+            self.emit(RunEventKind::ToolStarted { id: id.into() });
+        }
+        self.emit(RunEventKind::ToolFinished {
             id: id.into(),
             is_error: failure.is_some_and(|failure| failure != ToolFailure::Repeated),
             failure,
             cached: false,
-            attempts: u32::from(!did_not_run),
+            attempts: u32::from(has_run),
             duration_ms: 30,
             content: Vec::new().into(),
             structured: None,
         });
     }
 
-    fn call(&mut self, tool: &str, input: Value, failure: Option<ToolFailure>) {
-        let id = format!("c{}", self.seq);
+    fn call_tool(&mut self, tool: &str, input: Value, failure: Option<ToolFailure>) {
+        let id = format!("c{}", self.events.len());
         self.plan(&id, tool, input);
-        self.end(&id, failure);
+        self.finish_tool_call(&id, failure);
     }
 
     fn finish(&mut self, outcome: Outcome) {
         let report = RunReport {
-            run_id: "run-1".into(),
+            run_id: self.run_id.into(),
             session_id: None,
             model: ModelId::new("acme", "large"),
             answer: String::new(),
@@ -101,55 +130,62 @@ impl Feed {
             warnings: Vec::new(),
             error: None,
         };
-        self.tell(RunEventKind::RunFinished {
+        self.emit(RunEventKind::RunFinished {
             report: Box::new(report),
         });
     }
+
+    fn calls(&self, tool: &str) -> CallCounts {
+        let tools = self.metrics.snapshot().tools;
+        tools.iter().find(|it| it.tool == tool).unwrap().calls
+    }
+
+    /// Returns the audit records of the events, as they are read from a file.
+    fn records(&self) -> Vec<AuditRecord> {
+        let mut trail = AuditTrail::new(AuditOptions {
+            cost: Some(cost()),
+            ..AuditOptions::default()
+        });
+        let records = self.events.iter().flat_map(|event| trail.observe(event));
+        records
+            .map(|record| serde_json::to_string(&record).unwrap())
+            .map(|line| serde_json::from_str(&line).unwrap())
+            .collect()
+    }
 }
 
-/// A run in which everything happens once.
-fn eventful() -> Feed {
+fn recorded(feeds: &[&Feed]) -> Metrics {
+    let mut metrics = Metrics::default();
+    for record in feeds.iter().flat_map(|feed| feed.records()) {
+        metrics.observe_record(&record);
+    }
+    metrics
+}
+
+/// A run with every kind of tool call and model call.
+fn complete_run() -> Feed {
     let mut feed = Feed::new();
-    feed.tell(RunEventKind::RunStarted {
-        model: ModelId::new("acme", "large"),
-        resumed: false,
-    });
-    feed.ask("large");
-    feed.answer();
-    feed.call("get", json!({"id": 1, "all": true}), None);
-    feed.call("get", json!({"all": true, "id": 1.0}), None);
-    feed.call("get", json!({"id": 2}), Some(ToolFailure::ToolError));
-    feed.call("get", json!({"id": "x"}), Some(ToolFailure::InvalidInput));
-    feed.call("delete", json!({}), Some(ToolFailure::Denied));
-    feed.call("imagined_1", json!({}), Some(ToolFailure::UnknownTool));
-    feed.call("imagined_2", json!({}), Some(ToolFailure::UnknownTool));
-    feed.ask("small");
-    let error = RunError {
-        kind: RunErrorKind::Internal,
-        message: "no".into(),
-        provider: None,
-        status: None,
-        request_id: None,
-    };
-    feed.tell(RunEventKind::ModelCallFailed {
-        step: 2,
-        error: Box::new(error),
-    });
-    feed.ask("small");
-    feed.answer();
+    feed.start(false);
+    feed.call_model("large");
+    feed.call_tool("get", json!({"id": 1, "all": true}), None);
+    feed.call_tool("get", json!({"id": 2}), Some(ToolFailure::ToolError));
+    feed.call_tool("get", json!({"id": "x"}), Some(ToolFailure::InvalidInput));
+    feed.call_tool("delete", json!({}), Some(ToolFailure::Denied));
+    feed.call_tool("imagined_1", json!({}), Some(ToolFailure::UnknownTool));
+    feed.call_tool("imagined_2", json!({}), Some(ToolFailure::UnknownTool));
+    feed.fail_model_call("small");
+    feed.call_model("small");
+    feed.call_tool("get", json!({"all": true, "id": 1.0}), None);
     feed.finish(Outcome::Completed);
     feed
 }
 
 #[test]
-fn every_call_is_counted_once_for_its_tool_and_once_for_its_model() {
-    let snapshot = eventful().metrics.snapshot();
-    let names: Vec<_> = snapshot
-        .tools
-        .iter()
-        .map(|tool| tool.tool.as_str())
-        .collect();
-    assert_eq!(names, ["(unknown)", "delete", "get"]);
+fn every_call_is_counted_once_per_tool_and_once_per_model() {
+    let feed = complete_run();
+    let snapshot = feed.metrics.snapshot();
+    let names = snapshot.tools.iter().map(|tool| tool.tool.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["(unknown)", "delete", "get"]);
     let get = &snapshot.tools[2];
     assert_eq!(
         get.calls,
@@ -165,79 +201,84 @@ fn every_call_is_counted_once_for_its_tool_and_once_for_its_model() {
         }
     );
     assert_eq!(get.calls.accuracy(), Some(0.25));
-    // The one that was never executed took no time.
+    // The call that was not executed has no duration.
     assert_eq!((get.latency.count, get.latency.sum_ms), (3, 90));
     assert_eq!(snapshot.tools[0].calls.hallucinated, 2);
     assert_eq!(snapshot.tools[1].calls.not_executed, 1);
 
-    let large = &snapshot.models[0];
+    let [large, small] = &snapshot.models[..] else {
+        panic!("{snapshot:?}");
+    };
     assert_eq!(large.model.to_string(), "acme/large");
-    assert_eq!(large.tool_calls.total, 7);
+    assert_eq!(large.tool_calls.total, 6);
     assert_eq!(large.tool_calls.hallucinated, 3);
     assert_eq!(large.requests.total, 1);
     assert_eq!(large.tokens.cache_read, 40);
     assert!((large.cost_usd - 0.5).abs() < 1e-9);
     assert_eq!(large.latency.sum_ms, 100);
-    let small = &snapshot.models[1];
+    let requests = small.requests;
     assert_eq!(
-        (
-            small.requests.total,
-            small.requests.failed,
-            small.requests.successful
-        ),
+        (requests.total, requests.failed, requests.successful),
         (2, 1, 1)
     );
-    assert_eq!(small.unpriced, 1);
     assert_eq!((snapshot.runs_started, snapshot.runs_completed), (1, 1));
 }
 
 #[test]
-fn a_repeat_is_unnecessary_only_when_the_result_was_there_already() {
+fn audit_records_give_the_same_counts_as_events() {
+    let mut live = Metrics::default().with_cost(cost());
+    let feeds = ["run-1", "run-2", "run-3"].map(|run_id| {
+        let mut feed = complete_run();
+        for event in &mut feed.events {
+            event.run_id = run_id.into();
+            live.observe(event);
+        }
+        feed
+    });
+    let recorded = recorded(&feeds.each_ref());
+    assert_eq!(recorded.snapshot(), live.snapshot());
+    assert_eq!(recorded.snapshot().runs_completed, 3);
+    assert_eq!(recorded.unfinished_runs(), 0);
+    assert_eq!(recorded.unfinished_calls(), 0);
+}
+
+#[test]
+fn a_repeated_call_is_unnecessary_only_if_an_earlier_answer_had_its_result() {
     let mut feed = Feed::new();
-    // Both are asked for before either has its result.
+    feed.call_model("large");
+    // The model requested both calls in one answer.
     feed.plan("a", "get", json!({"id": 1}));
     feed.plan("b", "get", json!({"id": 1}));
-    feed.end("a", None);
-    feed.end("b", None);
-    // What failed may be tried again.
-    feed.call("get", json!({"id": 2}), Some(ToolFailure::Timeout));
-    feed.call("get", json!({"id": 2}), None);
-    // In another run it is another question.
-    feed.of(
-        "run-2",
-        RunEventKind::ToolPlanned {
-            id: "a".into(),
-            server: Some("crm".into()),
-            tool: "get".into(),
-            input: Arc::new(json!({"id": 1})),
-        },
-    );
-    let calls = feed.metrics.snapshot().tools[0].calls;
-    assert_eq!((calls.total, calls.unnecessary), (4, 0));
-    feed.call("get", json!({"id": 1}), None);
-    let calls = feed.metrics.snapshot().tools[0].calls;
-    assert_eq!((calls.total, calls.unnecessary), (5, 1));
+    feed.finish_tool_call("a", None);
+    feed.finish_tool_call("b", None);
+    feed.call_tool("get", json!({"id": 2}), Some(ToolFailure::Timeout));
+    feed.call_model("large");
+    // A failed call may be repeated.
+    feed.call_tool("get", json!({"id": 2}), None);
+    // Another run has its own calls.
+    feed.run_id = "run-2";
+    feed.call_model("large");
+    feed.call_tool("get", json!({"id": 1}), None);
+    let calls = feed.calls("get");
+    assert_eq!((calls.total, calls.unnecessary), (5, 0));
+    feed.run_id = "run-1";
+    feed.call_tool("get", json!({"id": 1}), None);
+    let calls = feed.calls("get");
+    assert_eq!((calls.total, calls.unnecessary), (6, 1));
 }
 
 #[test]
-fn a_repeat_that_the_loop_stopped_is_unnecessary_and_no_failure() {
+fn a_repetition_that_the_loop_stopped_is_unnecessary_and_successful() {
     let mut feed = Feed::new();
-    feed.call("get", json!({"id": 1}), None);
-    feed.call("get", json!({"id": 1}), Some(ToolFailure::Repeated));
-    let calls = feed.metrics.snapshot().tools[0].calls;
-    assert_eq!(
-        (
-            calls.successful,
-            calls.unnecessary,
-            calls.useful,
-            calls.failed
-        ),
-        (2, 1, 1, 0)
-    );
+    feed.call_tool("get", json!({"id": 1}), None);
+    feed.call_tool("get", json!({"id": 1}), Some(ToolFailure::Repeated));
+    let calls = feed.calls("get");
+    assert_eq!((calls.successful, calls.failed), (2, 0));
+    assert_eq!((calls.unnecessary, calls.useful), (1, 1));
 }
 
 #[test]
-fn every_way_to_fail_is_in_exactly_one_class() {
+fn every_failure_is_in_exactly_one_class() {
     for failure in [
         ToolFailure::UnknownTool,
         ToolFailure::MalformedInput,
@@ -258,27 +299,25 @@ fn every_way_to_fail_is_in_exactly_one_class() {
         ToolFailure::InvalidOutput,
     ] {
         let mut feed = Feed::new();
-        feed.call("get", json!({}), Some(failure));
+        feed.call_tool("get", json!({}), Some(failure));
         let calls = feed.metrics.snapshot().tools[0].calls;
         assert_eq!(calls.total, 1);
-        assert_eq!(
-            calls.successful + calls.failed + calls.hallucinated + calls.not_executed,
-            1,
-            "{failure:?}"
-        );
-        assert_eq!(
-            calls.hallucinated == 1,
-            failure.is_hallucination(),
-            "{failure:?}"
-        );
+        let classes = [
+            calls.successful,
+            calls.failed,
+            calls.hallucinated,
+            calls.not_executed,
+        ];
+        assert_eq!(classes.iter().sum::<u64>(), 1, "{failure:?}");
+        assert_eq!(calls.hallucinated == 1, failure.is_hallucination());
         assert_eq!(calls.useful, 0, "{failure:?}");
     }
 }
 
 #[test]
-fn a_model_call_that_nobody_waited_for_is_counted_as_cancelled() {
+fn a_model_call_without_an_end_is_counted_as_cancelled() {
     let mut feed = Feed::new();
-    feed.ask("large");
+    feed.start_model_call("large");
     feed.finish(Outcome::Cancelled);
     let snapshot = feed.metrics.snapshot();
     assert_eq!(snapshot.models[0].requests.cancelled, 1);
@@ -287,101 +326,139 @@ fn a_model_call_that_nobody_waited_for_is_counted_as_cancelled() {
 }
 
 #[test]
-fn what_counts_does_not_grow_without_end() {
+fn the_number_of_names_and_runs_is_limited() {
     let mut feed = Feed::new();
     for n in 0..MAX_NAMES + 50 {
-        feed.call(&format!("tool-{n:04}"), json!({}), None);
+        feed.call_tool(&format!("tool-{n:04}"), json!({}), None);
     }
+    assert_eq!(feed.metrics.snapshot().tools.len(), MAX_NAMES + 1);
+    assert_eq!(feed.calls("(other)").total, 50);
     for n in 0..MAX_RUNS + 50 {
-        let started = RunEventKind::RunStarted {
-            model: ModelId::new("acme", "large"),
-            resumed: false,
-        };
-        feed.of(&format!("run-{n}"), started);
+        let mut event = feed.events[0].clone();
+        event.run_id = format!("run-{n}").into();
+        feed.metrics.observe(&event);
     }
-    let snapshot = feed.metrics.snapshot();
-    assert_eq!(snapshot.tools.len(), MAX_NAMES + 1);
-    let other = snapshot.tools.iter().find(|tool| tool.tool == "(other)");
-    assert_eq!(other.unwrap().calls.total, 50);
     assert_eq!(feed.metrics.runs.len(), MAX_RUNS);
     feed.metrics.forget("run-10049");
     assert_eq!(feed.metrics.runs.len(), MAX_RUNS - 1);
 }
 
 #[test]
-fn names_of_models_that_somebody_makes_up_push_no_other_out() {
+fn invented_model_names_do_not_displace_known_models() {
     let mut feed = Feed::new();
-    let known: KnownModel = Arc::new(|model| model.name.starts_with("known"));
-    feed.metrics = std::mem::take(&mut feed.metrics).with_known_models(known);
-    let fail = |feed: &mut Feed, model: &str| {
-        feed.ask(model);
-        let failed = json!({"type": "model_call_failed", "step": 1, "error": {"kind": "internal", "message": "no"}});
-        feed.tell(serde_json::from_value(failed).unwrap());
-    };
+    let is_known: KnownModelPredicate = Arc::new(|model| model.name.starts_with("known"));
+    feed.metrics = std::mem::take(&mut feed.metrics).with_known_models(is_known);
     for n in 0..3 * MAX_NAMES {
-        fail(&mut feed, &format!("made-up-{n}"));
+        feed.fail_model_call(&format!("invented-{n}"));
     }
-    // A server that answers whatever it is called.
-    for n in 0..MAX_STRANGERS + 20 {
-        feed.ask(&format!("answers-{n:03}"));
-        feed.answer();
+    // A server that answers under every name.
+    for n in 0..MAX_UNKNOWN_MODELS + 20 {
+        feed.call_model(&format!("answers-{n:03}"));
     }
-    fail(&mut feed, "known-1");
-    feed.ask("known-2");
-    feed.answer();
-    let counted = |feed: &Feed, name: &str| {
-        let models = feed.metrics.snapshot().models;
+    feed.fail_model_call("known-1");
+    feed.call_model("known-2");
+    let models = feed.metrics.snapshot().models;
+    let counted = |name: &str| {
         let found = models.iter().find(|model| &*model.model.name == name);
         found.map(|model| (model.requests.successful, model.requests.failed))
     };
-    assert_eq!(counted(&feed, "known-1"), Some((0, 1)));
-    assert_eq!(counted(&feed, "known-2"), Some((1, 0)));
-    assert_eq!(counted(&feed, "made-up-0"), None);
-    assert_eq!(counted(&feed, "answers-099"), Some((1, 0)));
-    assert_eq!(counted(&feed, "answers-100"), None);
-    assert_eq!(
-        counted(&feed, "(other)"),
-        Some((20, 3_000)),
-        "nothing is lost"
-    );
-    assert_eq!(feed.metrics.snapshot().models.len(), MAX_STRANGERS + 3);
+    assert_eq!(counted("known-1"), Some((0, 1)));
+    assert_eq!(counted("known-2"), Some((1, 0)));
+    assert_eq!(counted("invented-0"), None);
+    assert_eq!(counted("answers-099"), Some((1, 0)));
+    assert_eq!(counted("answers-100"), None);
+    assert_eq!(counted("(other)"), Some((20, 3_000)));
+    assert_eq!(models.len(), MAX_UNKNOWN_MODELS + 3);
 }
 
 #[test]
-fn a_snapshot_can_be_stored_and_read() {
-    let snapshot = eventful().metrics.snapshot();
+fn calls_and_runs_without_an_end_are_not_counted() {
+    let mut feed = complete_run();
+    let is_start = |event: &RunEvent| matches!(event.kind, RunEventKind::ToolStarted { .. });
+    let last = feed.events.iter().rposition(is_start);
+    feed.events.truncate(last.unwrap() + 1);
+    let metrics = recorded(&[&feed]);
+    assert_eq!(metrics.unfinished_calls(), 1);
+    assert_eq!(metrics.unfinished_runs(), 1);
+    let snapshot = metrics.snapshot();
+    assert_eq!((snapshot.runs_started, snapshot.runs_completed), (1, 0));
+    assert_eq!(snapshot.tools[2].calls.total, 3);
+}
+
+#[test]
+fn a_parked_run_continues_as_the_same_run() {
+    let mut first = Feed::new();
+    first.start(false);
+    first.call_model("large");
+    first.call_tool("get", json!({"id": 1}), None);
+    first.emit(RunEventKind::RunParked {
+        waiting: vec!["c".into()],
+    });
+    let metrics = recorded(&[&first]);
+    assert_eq!((metrics.parked_runs(), metrics.unfinished_runs()), (1, 0));
+    // Another process has its own audit trail.
+    let mut second = Feed::new();
+    second.start(true);
+    second.call_model("large");
+    second.call_tool("get", json!({"id": 1}), None);
+    second.finish(Outcome::Completed);
+    let metrics = recorded(&[&first, &second]);
+    let snapshot = metrics.snapshot();
+    assert_eq!((metrics.parked_runs(), metrics.unfinished_runs()), (0, 0));
+    assert_eq!((snapshot.runs_started, snapshot.runs_completed), (1, 1));
+    assert_eq!(snapshot.tools[0].calls.unnecessary, 1);
+    // A run whose start is not recorded is counted as well.
+    let snapshot = recorded(&[&second]).snapshot();
+    assert_eq!((snapshot.runs_started, snapshot.runs_completed), (1, 1));
+}
+
+#[test]
+fn an_unknown_price_is_not_a_price_of_zero() {
+    let snapshot = complete_run().metrics.snapshot();
+    let [large, small] = &snapshot.models[..] else {
+        panic!("{snapshot:?}");
+    };
+    assert!((large.cost_usd - 0.5).abs() < 1e-9);
+    assert_eq!((large.unpriced, small.unpriced), (0, 1));
+    assert_eq!(small.tokens.input, 100);
+}
+
+#[test]
+fn a_snapshot_is_serialized_and_deserialized() {
+    let snapshot = complete_run().metrics.snapshot();
     let text = serde_json::to_string(&snapshot).unwrap();
     assert_eq!(serde_json::from_str::<Snapshot>(&text).unwrap(), snapshot);
 }
 
 #[test]
-fn people_read_a_table() {
+fn the_table_lists_tools_and_models() {
     assert_eq!(Metrics::default().snapshot().table(), "");
-    insta::assert_snapshot!("table", eventful().metrics.snapshot().table());
+    insta::assert_snapshot!("table", complete_run().metrics.snapshot().table());
 }
 
+#[cfg(feature = "prometheus")]
 #[test]
-fn prometheus_reads_text() {
-    let mut feed = eventful();
-    feed.call("quote\"back\\slash\nline", json!({}), None);
-    let text = feed.metrics.snapshot().prometheus();
-    // Every sample belongs to the family before it, and every family is told once.
-    let mut families = Vec::new();
-    for line in text.lines() {
-        if let Some(rest) = line.strip_prefix("# TYPE ") {
-            let name = rest.split(' ').next().unwrap();
-            assert!(!families.contains(&name), "{name} twice");
-            families.push(name);
-        } else if !line.starts_with('#') {
-            let family = families.last().unwrap();
-            assert!(line.starts_with(family), "{line} after {family}");
-            let value = line.rsplit(' ').next().unwrap();
-            assert!(value.parse::<f64>().is_ok(), "{line}");
-        }
-    }
+fn the_registry_encodes_every_metric() {
+    use std::sync::Mutex;
+
+    use prometheus_client::{encoding::text::encode, registry::Registry};
+
+    use crate::observe::metrics::MetricsCollector;
+
+    let encoded = |metrics: Metrics| {
+        let mut registry = Registry::with_prefix("switchboard");
+        let metrics = Arc::new(Mutex::new(metrics));
+        registry.register_collector(Box::new(MetricsCollector(metrics)));
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        text
+    };
+    insta::assert_snapshot!("prometheus", encoded(complete_run().metrics));
+    let mut feed = Feed::new();
+    feed.call_tool("quote\"back\\slash\nline", json!({}), None);
+    let text = encoded(feed.metrics);
     assert!(
         text.contains(r#"tool="quote\"back\\slash\nline""#),
         "{text}"
     );
-    insta::assert_snapshot!("prometheus", eventful().metrics.snapshot().prometheus());
 }

@@ -1,24 +1,25 @@
-//! What is counted of runs: how often tools and models were called, how well, how fast, at what cost.
+//! Metrics of runs: number, quality, duration and cost of tool calls and model calls.
 //!
-//! [`Metrics`] takes the events of any number of runs at once, [`RecordedMetrics`] the audit records of runs
-//! that are over; [`Snapshot`] is what they add up to, as JSON, as a table for people and in Prometheus'
-//! text form.
+//! [`Metrics`] counts the events of any number of runs, or the audit records of earlier runs.
+//! [`Snapshot`] is the result: JSON, a table, or metrics for a Prometheus registry (feature
+//! `prometheus`).
 //!
-//! A tool call ends in exactly one of four ways: it is **successful**, it **failed** (the tool or its
-//! server said so, or did not answer), it was **hallucinated** (the model asked for a tool that does not
-//! exist, or with arguments that do not fit), or it was **not executed** (denied, skipped, over a
-//! limit, cancelled before it began). Beside that it may be **unnecessary**: the same tool was called
-//! with the same input in the same run before, and its result was there already. The **accuracy** of a
-//! tool or model is the share of its calls that were successful and necessary.
+//! A tool call ends in exactly one of four ways. It is **successful**, it **failed** (an error from
+//! the tool or its server, or no answer), it was **hallucinated** (the tool does not exist, or the
+//! arguments are invalid), or it was **not executed** (denied, skipped, over a limit, cancelled
+//! before its start). It is also **unnecessary** if the same run already had a result for the same
+//! tool and input. The **accuracy** of a tool or model is the share of its calls that were
+//! successful and necessary.
 
-mod collect;
+mod count;
 mod histogram;
+#[cfg(feature = "prometheus")]
 mod prometheus;
-mod recorded;
 mod snapshot;
 mod table;
 
-pub use collect::{KnownModel, Metrics};
+pub use count::{KnownModelPredicate, Metrics};
 pub use histogram::{BOUNDS_MS, Histogram};
-pub use recorded::RecordedMetrics;
+#[cfg(feature = "prometheus")]
+pub use prometheus::MetricsCollector;
 pub use snapshot::{CallCounts, ModelMetrics, RequestCounts, Snapshot, TokenCounts, ToolMetrics};

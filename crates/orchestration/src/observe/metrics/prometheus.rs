@@ -1,268 +1,223 @@
-//! Prometheus' text form, version 0.0.4.
+//! Metrics for a Prometheus registry.
 
-use std::fmt::{self, Display, Write as _};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use super::{BOUNDS_MS, CallCounts, Histogram, Snapshot};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeCounterValue, EncodeLabelSet, NoLabelSet},
+    metrics::MetricType,
+};
 
-impl Snapshot {
-    /// What was counted in the text form that Prometheus reads (version 0.0.4, served as
-    /// `text/plain; version=0.0.4`). Times are in seconds, cost in US dollars.
-    pub fn prometheus(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        let _ = self.write(&mut text);
-        text
-    }
+use super::{BOUNDS_MS, CallCounts, Histogram, Metrics, Snapshot};
 
-    fn write(&self, text: &mut String) -> fmt::Result {
-        family(
-            text,
-            "switchboard_runs_started_total",
-            "counter",
-            "Runs that began or were taken up.",
-        )?;
-        sample(
-            text,
-            "switchboard_runs_started_total",
-            &[],
-            self.runs_started,
-        )?;
-        family(
-            text,
-            "switchboard_runs_total",
-            "counter",
-            "Runs that ended, by outcome.",
-        )?;
-        for (outcome, count) in [
-            ("completed", self.runs_completed),
-            ("limited", self.runs_limited),
-            ("failed", self.runs_failed),
-            ("cancelled", self.runs_cancelled),
-        ] {
-            sample(
-                text,
-                "switchboard_runs_total",
-                &[("outcome", outcome)],
-                count,
-            )?;
-        }
-        self.write_tools(text)?;
-        self.write_models(text)
-    }
+type Labels<'a> = [(&'static str, &'a str); 2];
+/// Name, description and count of a subset of tool calls.
+type Subset = (&'static str, &'static str, fn(&CallCounts) -> u64);
 
-    fn write_tools(&self, text: &mut String) -> fmt::Result {
-        let labels: Vec<_> = self
-            .tools
-            .iter()
-            .map(|tool| {
-                let server = tool.server.as_deref().unwrap_or_default();
-                [("server", server), ("tool", tool.tool.as_str())]
-            })
-            .collect();
-        let counts: Vec<_> = self.tools.iter().map(|tool| &tool.calls).collect();
-        write_calls(
-            text,
-            "switchboard_tool_calls",
-            "Calls of tools",
-            &labels,
-            &counts,
-        )?;
-        let latencies = self.tools.iter().map(|tool| &tool.latency);
-        histograms(
-            text,
-            "switchboard_tool_call_duration_seconds",
-            "How long calls took that ran.",
-            labels.iter().map(<[Label<'_>; 2]>::as_slice).zip(latencies),
-        )
-    }
+/// A collector that encodes the current counts of [`Metrics`].
+///
+/// The metric names have no prefix; the registry adds one. Durations are in seconds and costs in US
+/// dollars.
+#[derive(Debug, Clone, Default)]
+pub struct MetricsCollector(pub Arc<Mutex<Metrics>>);
 
-    fn write_models(&self, text: &mut String) -> fmt::Result {
-        let labels: Vec<_> = self
-            .models
-            .iter()
-            .map(|model| {
-                let id = &model.model;
-                [
-                    ("provider", id.provider.as_ref()),
-                    ("model", id.name.as_ref()),
-                ]
-            })
-            .collect();
-        let name = "switchboard_model_requests_total";
-        family(text, name, "counter", "Calls of models, by how they ended.")?;
-        for (model, labels) in self.models.iter().zip(&labels) {
-            for (result, count) in [
-                ("successful", model.requests.successful),
-                ("failed", model.requests.failed),
-                ("cancelled", model.requests.cancelled),
-            ] {
-                sample(text, name, &with(labels, "result", result), count)?;
-            }
-        }
-        let name = "switchboard_model_tokens_total";
-        family(
-            text,
-            name,
-            "counter",
-            "Tokens; those of caches are part of the input, reasoning of the output.",
-        )?;
-        for (model, labels) in self.models.iter().zip(&labels) {
-            for (kind, count) in [
-                ("input", model.tokens.input),
-                ("output", model.tokens.output),
-                ("cache_read", model.tokens.cache_read),
-                ("cache_write", model.tokens.cache_write),
-                ("reasoning", model.tokens.reasoning),
-            ] {
-                sample(text, name, &with(labels, "type", kind), count)?;
-            }
-        }
-        let name = "switchboard_model_cost_dollars_total";
-        family(
-            text,
-            name,
-            "counter",
-            "What calls cost whose price is known, in US dollars.",
-        )?;
-        for (model, labels) in self.models.iter().zip(&labels) {
-            sample(text, name, labels, model.cost_usd)?;
-        }
-        let name = "switchboard_model_unpriced_requests_total";
-        family(text, name, "counter", "Answers whose price is not known.")?;
-        for (model, labels) in self.models.iter().zip(&labels) {
-            sample(text, name, labels, model.unpriced)?;
-        }
-        let counts: Vec<_> = self.models.iter().map(|model| &model.tool_calls).collect();
-        write_calls(
-            text,
-            "switchboard_model_tool_calls",
-            "Calls of tools that models asked for",
-            &labels,
-            &counts,
-        )?;
-        let latencies = self.models.iter().map(|model| &model.latency);
-        histograms(
-            text,
-            "switchboard_model_request_duration_seconds",
-            "How long answers took, from the request to their end.",
-            labels.iter().map(<[Label<'_>; 2]>::as_slice).zip(latencies),
-        )
+impl Collector for MetricsCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let metrics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = metrics.snapshot();
+        drop(metrics);
+        encode_runs(&mut encoder, &snapshot)?;
+        encode_tools(&mut encoder, &snapshot)?;
+        encode_models(&mut encoder, &snapshot)
     }
 }
 
-type Label<'a> = (&'a str, &'a str);
-
-fn with<'a>(labels: &[Label<'a>], name: &'a str, value: &'a str) -> Vec<Label<'a>> {
-    let mut all = labels.to_vec();
-    all.push((name, value));
-    all
+fn encode_runs(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot) -> fmt::Result {
+    encoder
+        .encode_descriptor("runs_started", "Started runs.", None, MetricType::Counter)?
+        .encode_counter::<NoLabelSet, _, f64>(&snapshot.runs_started, None)?;
+    let counts = [
+        ("completed", snapshot.runs_completed),
+        ("limited", snapshot.runs_limited),
+        ("failed", snapshot.runs_failed),
+        ("cancelled", snapshot.runs_cancelled),
+    ];
+    let samples = counts.map(|(outcome, count)| ([("outcome", outcome)], count));
+    encode_counters(encoder, "runs", "Ended runs by outcome.", samples)
 }
 
-/// Which of the counts.
-type Count = fn(&CallCounts) -> u64;
-
-fn write_calls(
-    text: &mut String,
-    prefix: &str,
-    what: &str,
-    labels: &[[Label<'_>; 2]],
-    counts: &[&CallCounts],
-) -> fmt::Result {
-    let name = format!("{prefix}_total");
-    family(
-        text,
-        &name,
-        "counter",
-        &format!("{what}, by how they ended."),
+fn encode_tools(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot) -> fmt::Result {
+    let tools = snapshot.tools.iter().map(|tool| {
+        let server = tool.server.as_deref().unwrap_or_default();
+        ([("server", server), ("tool", tool.tool.as_str())], tool)
+    });
+    let tools: Vec<_> = tools.collect();
+    let calls = tools.iter().map(|(labels, tool)| (*labels, &tool.calls));
+    encode_calls(
+        encoder,
+        "tool_calls",
+        "Tool calls",
+        &calls.collect::<Vec<_>>(),
     )?;
-    for (labels, calls) in labels.iter().zip(counts) {
-        for (result, count) in [
+    let latencies = tools.iter().map(|(labels, tool)| (*labels, &tool.latency));
+    encode_histograms(
+        encoder,
+        "tool_call_duration_seconds",
+        "Duration of executed tool calls.",
+        latencies,
+    )
+}
+
+fn encode_models(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot) -> fmt::Result {
+    let models = snapshot.models.iter().map(|model| {
+        let id = &model.model;
+        ([("provider", &*id.provider), ("model", &*id.name)], model)
+    });
+    let models: Vec<(Labels<'_>, _)> = models.collect();
+    let requests = models.iter().flat_map(|(labels, model)| {
+        let counts = [
+            ("successful", model.requests.successful),
+            ("failed", model.requests.failed),
+            ("cancelled", model.requests.cancelled),
+        ];
+        counts.map(|(result, count)| ((*labels, [("result", result)]), count))
+    });
+    encode_counters(
+        encoder,
+        "model_requests",
+        "Model calls by result.",
+        requests,
+    )?;
+    let tokens = models.iter().flat_map(|(labels, model)| {
+        let counts = [
+            ("input", model.tokens.input),
+            ("output", model.tokens.output),
+            ("cache_read", model.tokens.cache_read),
+            ("cache_write", model.tokens.cache_write),
+            ("reasoning", model.tokens.reasoning),
+        ];
+        counts.map(|(kind, count)| ((*labels, [("type", kind)]), count))
+    });
+    encode_counters(
+        encoder,
+        "model_tokens",
+        "Tokens. Input includes cache tokens, output includes reasoning tokens.",
+        tokens,
+    )?;
+    let costs = models
+        .iter()
+        .map(|(labels, model)| (*labels, model.cost_usd));
+    encode_counters(
+        encoder,
+        "model_cost_dollars",
+        "Cost of model calls with a known price, in US dollars.",
+        costs,
+    )?;
+    let unpriced = models
+        .iter()
+        .map(|(labels, model)| (*labels, model.unpriced));
+    encode_counters(
+        encoder,
+        "model_unpriced_requests",
+        "Model answers with an unknown price.",
+        unpriced,
+    )?;
+    let calls = models
+        .iter()
+        .map(|(labels, model)| (*labels, &model.tool_calls));
+    encode_calls(
+        encoder,
+        "model_tool_calls",
+        "Tool calls that the model requested",
+        &calls.collect::<Vec<_>>(),
+    )?;
+    let latencies = models
+        .iter()
+        .map(|(labels, model)| (*labels, &model.latency));
+    encode_histograms(
+        encoder,
+        "model_request_duration_seconds",
+        "Time from a model request to the end of its answer.",
+        latencies,
+    )
+}
+
+/// Encodes the counts of tool calls as four metric families that share the prefix `name`.
+fn encode_calls<'a>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    calls: &[(Labels<'a>, &'a CallCounts)],
+) -> fmt::Result {
+    let results = calls.iter().flat_map(|(labels, calls)| {
+        let counts = [
             ("successful", calls.successful),
             ("failed", calls.failed),
             ("hallucinated", calls.hallucinated),
             ("not_executed", calls.not_executed),
-        ] {
-            sample(text, &name, &with(labels, "result", result), count)?;
-        }
-    }
-    let further: [(&str, &str, Count); 3] = [
-        ("unnecessary", "whose result was there already", |calls| {
+        ];
+        counts.map(|(result, count)| ((*labels, [("result", result)]), count))
+    });
+    encode_counters(encoder, name, &format!("{help} by result."), results)?;
+    let subsets: [Subset; 3] = [
+        ("unnecessary", "that repeated an earlier call", |calls| {
             calls.unnecessary
         }),
-        (
-            "useful",
-            "that were successful and necessary; divided by all it is the accuracy",
-            |calls| calls.useful,
-        ),
-        ("cached", "that were answered from a cache", |calls| {
-            calls.cached
+        ("useful", "that were successful and necessary", |calls| {
+            calls.useful
         }),
+        ("cached", "with a cached result", |calls| calls.cached),
     ];
-    for (word, meaning, count) in further {
-        let name = format!("{prefix}_{word}_total");
-        family(text, &name, "counter", &format!("{what} {meaning}."))?;
-        for (labels, calls) in labels.iter().zip(counts) {
-            sample(text, &name, labels, count(calls))?;
-        }
+    for (subset, description, count) in subsets {
+        let samples = calls.iter().map(|(labels, calls)| (*labels, count(calls)));
+        let name = format!("{name}_{subset}");
+        encode_counters(encoder, &name, &format!("{help} {description}."), samples)?;
     }
     Ok(())
 }
 
-fn family(text: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
-    writeln!(text, "# HELP {name} {help}")?;
-    writeln!(text, "# TYPE {name} {kind}")
-}
-
-fn sample(text: &mut String, name: &str, labels: &[Label<'_>], value: impl Display) -> fmt::Result {
-    text.push_str(name);
-    for (position, (label, value)) in labels.iter().enumerate() {
-        text.push(if position == 0 { '{' } else { ',' });
-        write!(text, "{label}=\"")?;
-        for c in value.chars() {
-            match c {
-                '\\' => text.push_str("\\\\"),
-                '"' => text.push_str("\\\""),
-                '\n' => text.push_str("\\n"),
-                other => text.push(other),
-            }
-        }
-        text.push('"');
-    }
-    if !labels.is_empty() {
-        text.push('}');
-    }
-    writeln!(text, " {value}")
-}
-
-fn histograms<'a>(
-    text: &mut String,
+fn encode_counters<L: EncodeLabelSet, V: EncodeCounterValue>(
+    encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    all: impl Iterator<Item = (&'a [Label<'a>], &'a Histogram)>,
+    samples: impl IntoIterator<Item = (L, V)>,
 ) -> fmt::Result {
-    family(text, name, "histogram", help)?;
-    let (bucket, sum, count) = (
-        format!("{name}_bucket"),
-        format!("{name}_sum"),
-        format!("{name}_count"),
-    );
-    for (labels, histogram) in all {
-        let mut up_to = 0;
-        for (bound, in_bucket) in BOUNDS_MS.iter().zip(histogram.buckets) {
-            up_to += in_bucket;
-            let bound = seconds(*bound);
-            sample(text, &bucket, &with(labels, "le", &bound), up_to)?;
-        }
-        sample(text, &bucket, &with(labels, "le", "+Inf"), histogram.count)?;
-        sample(text, &sum, labels, seconds(histogram.sum_ms))?;
-        sample(text, &count, labels, histogram.count)?;
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in samples {
+        family
+            .encode_family(&labels)?
+            .encode_counter::<NoLabelSet, _, f64>(&value, None)?;
     }
     Ok(())
 }
 
-/// Milliseconds as seconds, exactly.
-fn seconds(milliseconds: u64) -> String {
-    let (whole, rest) = (milliseconds / 1_000, milliseconds % 1_000);
-    let text = format!("{whole}.{rest:03}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "milliseconds are far below 2^52"
+)]
+fn encode_histograms<'a>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    histograms: impl Iterator<Item = (Labels<'a>, &'a Histogram)>,
+) -> fmt::Result {
+    let seconds = |ms: u64| ms as f64 / 1_000.0;
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for (labels, histogram) in histograms {
+        let bounds = BOUNDS_MS.iter().map(|bound| seconds(*bound));
+        let bounds = bounds.chain([f64::INFINITY]);
+        let buckets: Vec<_> = bounds.zip(histogram.buckets).collect();
+        family
+            .encode_family(&labels)?
+            .encode_histogram::<NoLabelSet>(
+                seconds(histogram.sum_ms),
+                histogram.count,
+                &buckets,
+                None,
+            )?;
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What was counted, at one moment.
+//! The counts at one moment.
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
@@ -6,64 +6,64 @@ use switchboard_domain::{ModelId, Usage};
 use super::Histogram;
 use crate::ToolFailure;
 
-/// What was counted, at one moment. Tools and models stand in the order of their names.
+/// The counts at one moment. Tools and models are sorted by name.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Runs that began, those that were taken up again included.
+    /// Number of started runs.
     pub runs_started: u64,
-    /// Runs by how they ended.
+    /// Number of completed runs.
     pub runs_completed: u64,
-    /// At a limit.
+    /// Number of runs that ended at a limit.
     pub runs_limited: u64,
-    /// With an error.
+    /// Number of failed runs.
     pub runs_failed: u64,
-    /// Stopped by somebody.
+    /// Number of cancelled runs.
     pub runs_cancelled: u64,
-    /// The tools.
+    /// Counts per tool.
     pub tools: Vec<ToolMetrics>,
-    /// The models.
+    /// Counts per model.
     pub models: Vec<ModelMetrics>,
 }
 
-/// What was counted of one tool.
+/// The counts of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolMetrics {
-    /// The server; `None` for a tool of the program itself.
+    /// Server of the tool. `None` for a built-in tool.
     pub server: Option<String>,
-    /// Its own name. All that do not exist are one: `(unknown)`.
+    /// Name of the tool on its server. All tools that do not exist are `(unknown)`.
     pub tool: String,
-    /// How its calls ended.
+    /// Results of its calls.
     #[serde(flatten)]
     pub calls: CallCounts,
-    /// How long those took that ran.
+    /// Durations of the executed calls.
     pub latency: Histogram,
 }
 
-/// How tool calls ended. See the [module](super) for what the words mean.
+/// Numbers of tool calls by result. The [module](super) defines the terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CallCounts {
-    /// All: the sum of the next four.
+    /// All calls: the sum of the next four.
     pub total: u64,
-    /// Those with a proper result, also from a cache.
+    /// Calls with a result, also from the cache.
     pub successful: u64,
-    /// Those that failed.
+    /// Calls that failed.
     pub failed: u64,
-    /// Those for a tool that does not exist or with arguments that do not fit.
+    /// Calls of a tool that does not exist, or with invalid arguments.
     pub hallucinated: u64,
-    /// Those that were not let run.
+    /// Calls that were not executed.
     pub not_executed: u64,
-    /// Those that asked for what was there already; they are among the others too.
+    /// Calls that repeated an earlier call. They are also part of the other counts.
     pub unnecessary: u64,
-    /// Those that were successful and not unnecessary.
+    /// Calls that were successful and necessary.
     pub useful: u64,
-    /// Those whose result came from a cache; they are among the others too.
+    /// Calls with a cached result. They are also part of the other counts.
     pub cached: u64,
 }
 
 impl CallCounts {
-    /// The share of calls that were successful and necessary; `None` if there was none.
+    /// Returns the share of calls that were successful and necessary, or `None` without calls.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a share, of counts far below 2^52"
@@ -76,7 +76,7 @@ impl CallCounts {
         self.total += 1;
         let unnecessary = call.repeated || call.failure == Some(ToolFailure::Repeated);
         let end = match call.failure {
-            // Its earlier result stands in for it, so there is one.
+            // The earlier result is its result.
             Some(ToolFailure::Repeated) if !call.is_error => &mut self.successful,
             Some(failure) if failure.is_hallucination() => &mut self.hallucinated,
             Some(failure) if is_not_executed(failure, call.attempts) => &mut self.not_executed,
@@ -95,18 +95,18 @@ impl CallCounts {
     }
 }
 
-/// What counts of a tool call that has its result.
+/// The properties of a finished tool call that are counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FinishedCall {
     pub(super) is_error: bool,
     pub(super) failure: Option<ToolFailure>,
     pub(super) cached: bool,
     pub(super) attempts: u32,
-    /// The same call had its result already.
+    /// An earlier model answer already had the result of the same call.
     pub(super) repeated: bool,
 }
 
-/// Nobody's fault: it was decided that the call is not made.
+/// Returns whether the run decided not to execute the call.
 fn is_not_executed(failure: ToolFailure, attempts: u32) -> bool {
     match failure {
         ToolFailure::Denied
@@ -120,23 +120,23 @@ fn is_not_executed(failure: ToolFailure, attempts: u32) -> bool {
     }
 }
 
-/// What was counted of one model.
+/// The counts of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelMetrics {
-    /// The model, as it was asked for.
+    /// The requested model.
     pub model: ModelId,
-    /// How its calls ended.
+    /// Results of its calls.
     pub requests: RequestCounts,
-    /// How long its answers took, from the request to their end.
+    /// Durations from the request to the end of the answer.
     pub latency: Histogram,
-    /// What it cost in tokens.
+    /// Token counts.
     pub tokens: TokenCounts,
-    /// What the calls cost in US dollars whose price is known.
+    /// Cost of the calls with a known price, in US dollars.
     pub cost_usd: f64,
-    /// Answers whose price is not known.
+    /// Number of answers with an unknown price.
     pub unpriced: u64,
-    /// How the tool calls ended that it asked for.
+    /// Results of the tool calls that the model requested.
     pub tool_calls: CallCounts,
 }
 
@@ -154,31 +154,31 @@ impl ModelMetrics {
     }
 }
 
-/// How calls of a model ended.
+/// Numbers of model calls by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RequestCounts {
-    /// All that ended.
+    /// All ended calls.
     pub total: u64,
-    /// With an answer, whatever its finish reason.
+    /// Calls with an answer of any finish reason.
     pub successful: u64,
-    /// With an error.
+    /// Calls with an error.
     pub failed: u64,
-    /// Not waited for, because the run was cancelled.
+    /// Calls that were cancelled with their run.
     pub cancelled: u64,
 }
 
-/// Tokens, as far as the providers said.
+/// Token counts that the providers reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TokenCounts {
-    /// Of prompts, those from and to caches included.
+    /// Input tokens, including cached ones.
     pub input: u64,
-    /// Written, reasoning included.
+    /// Output tokens, including reasoning.
     pub output: u64,
-    /// Of the input, read from a cache.
+    /// Input tokens read from a cache.
     pub cache_read: u64,
-    /// Of the input, written to a cache.
+    /// Input tokens written to a cache.
     pub cache_write: u64,
-    /// Of the output, reasoning.
+    /// Output tokens for reasoning.
     pub reasoning: u64,
 }
 

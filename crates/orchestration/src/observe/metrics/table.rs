@@ -1,10 +1,10 @@
-//! A table for people.
+//! A text table of the counts.
 
 use super::{CallCounts, Histogram, Snapshot};
 
 impl Snapshot {
-    /// What was counted, as a table of fixed-width text: tools, then models. Empty if nothing was.
-    /// Names come from servers: characters that could act on a terminal are shown as `?`.
+    /// Returns the counts as a text table with fixed columns: tools, then models. The table is empty
+    /// without counts. Control characters in names are replaced by `?`.
     pub fn table(&self) -> String {
         let mut text = String::new();
         if !self.tools.is_empty() {
@@ -90,11 +90,15 @@ fn times(latency: &Histogram) -> [String; 2] {
     [shown(0.5), shown(0.95)]
 }
 
-/// The first column to the left, the numbers to the right.
+/// Aligns the first column to the left and the others to the right.
 fn aligned(text: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
     let head = head.iter().map(|&cell| cell.to_owned()).collect();
     let mut all: Vec<Vec<String>> = vec![head];
-    all.extend(rows.map(|row| row.iter().map(|cell| harmless(cell)).collect()));
+    all.extend(rows.map(|row| {
+        row.iter()
+            .map(|cell| without_control_characters(cell))
+            .collect()
+    }));
     let columns = all.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = all.iter().filter_map(|row: &Vec<String>| row.get(column));
@@ -119,7 +123,7 @@ fn aligned(text: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<Stri
     }
 }
 
-fn harmless(cell: &str) -> String {
+fn without_control_characters(cell: &str) -> String {
     cell.chars()
         .map(|c| if c.is_control() { '?' } else { c })
         .collect()

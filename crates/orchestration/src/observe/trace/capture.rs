@@ -1,4 +1,4 @@
-//! A subscriber for tests that keeps what it is told.
+//! A subscriber for tests that records spans and events.
 
 use std::{
     collections::BTreeMap,
@@ -18,35 +18,35 @@ use tracing_subscriber::{
 };
 
 pub(super) type Fields = BTreeMap<&'static str, String>;
-/// A span by its parent's name and its own fields.
+/// The name of the parent and the fields of an ended span.
 type Ended = (Option<String>, Fields);
 
-/// What was told: spans when they ended, events as they came.
+/// The recorded spans, in the order in which they ended, and events.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Told {
+pub(super) struct CapturedTrace {
     pub(super) spans: Arc<Mutex<Vec<Ended>>>,
     pub(super) events: Arc<Mutex<Vec<(&'static str, Fields)>>>,
 }
 
 struct Capture {
-    told: Told,
+    captured: CapturedTrace,
     content: bool,
 }
 
-impl Told {
-    /// Does `work` with a subscriber of its own.
+impl CapturedTrace {
+    /// Runs `work` with its own subscriber.
     pub(super) fn of(content: bool, work: impl FnOnce()) -> Self {
-        let told = Self::default();
+        let captured = Self::default();
         let layer = Capture {
-            told: told.clone(),
+            captured: captured.clone(),
             content,
         };
         let subscriber = tracing_subscriber::registry().with(layer);
         tracing::subscriber::with_default(subscriber, work);
-        told
+        captured
     }
 
-    /// The span of this name, once it ended.
+    /// Returns the ended span with this name.
     pub(super) fn span(&self, name: &str) -> Ended {
         let spans = self.spans.lock().unwrap();
         let found = spans.iter().find(|(_, fields)| fields["otel.name"] == name);
@@ -55,7 +55,7 @@ impl Told {
             .clone()
     }
 
-    /// The events of a target as lines.
+    /// Returns the events of a target as lines.
     pub(super) fn lines(&self, target: &str) -> Vec<String> {
         let events = self.events.lock().unwrap();
         let ours = events.iter().filter(|(of, _)| *of == target);
@@ -103,7 +103,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Capture {
         let mut fields = Fields::new();
         event.record(&mut Recorded(&mut fields));
         let target = event.metadata().target();
-        self.told.events.lock().unwrap().push((target, fields));
+        self.captured.events.lock().unwrap().push((target, fields));
     }
 
     fn on_close(&self, id: span::Id, ctx: Context<'_, S>) {
@@ -113,6 +113,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Capture {
             extensions.get::<Fields>()?.get("otel.name").cloned()
         });
         let fields = span.extensions_mut().remove().unwrap();
-        self.told.spans.lock().unwrap().push((parent, fields));
+        self.captured.spans.lock().unwrap().push((parent, fields));
     }
 }

@@ -1,4 +1,4 @@
-//! What was said, in the form that the conventions give it. Made only if somebody listens.
+//! Span events with message and tool content, in the form of the semantic conventions.
 
 use std::sync::Arc;
 
@@ -9,96 +9,84 @@ use tracing::{Level, Span};
 use super::CONTENT;
 use crate::observe::audit::{Redactor, SizeLimits};
 
-/// More than in a log, and still no megabytes.
+/// Larger than the limits of log lines.
 const LIMITS: SizeLimits = SizeLimits {
     text: 16_000,
     items: 200,
     total: 64_000,
 };
 
-fn is_wanted() -> bool {
-    tracing::enabled!(target: CONTENT, Level::TRACE)
+fn is_enabled(span: &Span) -> bool {
+    !span.is_disabled() && tracing::enabled!(target: CONTENT, Level::TRACE)
 }
 
-fn shown(value: &Value) -> String {
-    Redactor::default()
-        .with_limits(LIMITS)
-        .value(value)
-        .to_string()
+fn redactor() -> Redactor {
+    Redactor::default().with_limits(LIMITS)
 }
 
-/// The conversation that a model is sent.
-pub(super) fn asked(span: &Span, messages: &[Arc<Message>]) {
-    if span.is_disabled() || !is_wanted() {
-        return;
+/// Emits the messages of a model request.
+pub(super) fn emit_input_messages(span: &Span, messages: &[Arc<Message>]) {
+    if is_enabled(span) {
+        let messages: Value = messages.iter().map(|it| message_json(it)).collect();
+        let text = redactor().value(&messages).to_string();
+        tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.input.messages = text);
     }
-    let text = shown(&messages.iter().map(|message| in_words(message)).collect());
-    tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.input.messages = text);
 }
 
-/// What a model answered.
-pub(super) fn answered(span: &Span, message: &Message, finish: &str) {
-    if span.is_disabled() || !is_wanted() {
-        return;
+/// Emits the message of a model answer.
+pub(super) fn emit_output_message(span: &Span, message: &Message, finish: &str) {
+    if is_enabled(span) {
+        let mut message = message_json(message);
+        message["finish_reason"] = finish.into();
+        let text = redactor().value(&json!([message])).to_string();
+        tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.output.messages = text);
     }
-    let mut message = in_words(message);
-    if let Value::Object(fields) = &mut message {
-        fields.insert("finish_reason".to_owned(), finish.into());
-    }
-    let text = shown(&json!([message]));
-    tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.output.messages = text);
 }
 
-/// What a tool is given.
-pub(super) fn called(span: &Span, input: &JsonObject) {
-    if span.is_disabled() || !is_wanted() {
-        return;
+/// Emits the input of a tool call.
+pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
+    if is_enabled(span) {
+        let text = redactor().value(&Value::Object(input.clone())).to_string();
+        tracing::event!(
+            target: CONTENT, parent: span, Level::TRACE, gen_ai.tool.call.arguments = text
+        );
     }
-    let text = shown(&Value::Object(input.clone()));
-    tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.tool.call.arguments = text);
 }
 
-/// What a tool gave.
-pub(super) fn gave(span: &Span, output: &ToolOutput) {
-    if span.is_disabled() || !is_wanted() {
-        return;
+/// Emits the output of a tool call.
+pub(super) fn emit_tool_output(span: &Span, output: &ToolOutput) {
+    if is_enabled(span) {
+        let value = match &output.structured {
+            Some(structured) => redactor().value(structured),
+            None => redactor().content(&output.content),
+        };
+        let text = value.to_string();
+        tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.tool.call.result = text);
     }
-    let redactor = Redactor::default().with_limits(LIMITS);
-    let value = match &output.structured {
-        Some(structured) => redactor.value(structured),
-        None => redactor.content(&output.content),
-    };
-    tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.tool.call.result = value.to_string());
 }
 
-/// A message as in the conventions' `gen-ai-input-messages.json`. Media are named, not carried.
-fn in_words(message: &Message) -> Value {
+/// Converts a message to the form of `gen-ai-input-messages.json`. Media are named only.
+fn message_json(message: &Message) -> Value {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
         Role::Assistant => "assistant",
         Role::Tool => "tool",
     };
-    let parts: Vec<Value> = message.parts.iter().map(part).collect();
+    let parts: Vec<Value> = message.parts.iter().map(part_json).collect();
     json!({"role": role, "parts": parts})
 }
 
-fn part(part: &Part) -> Value {
+fn part_json(part: &Part) -> Value {
     match part {
         Part::Text(text) => json!({"type": "text", "content": text.text}),
         Part::Reasoning(reasoning) => json!({"type": "reasoning", "content": reasoning.text}),
-        Part::ToolUse(tool_use) => {
-            let arguments = match tool_use.input.as_object() {
-                Some(object) => Value::Object(object.clone()),
-                None => Value::Null,
-            };
-            json!({
-                "type": "tool_call",
-                "id": tool_use.id,
-                "name": tool_use.name,
-                "arguments": arguments,
-            })
-        }
+        Part::ToolUse(tool_use) => json!({
+            "type": "tool_call",
+            "id": tool_use.id,
+            "name": tool_use.name,
+            "arguments": tool_use.input.as_object(),
+        }),
         Part::ToolResult(result) => json!({
             "type": "tool_call_response",
             "id": result.tool_use_id,

@@ -1,39 +1,49 @@
-//! What happens in a run, as log lines.
+//! The log lines of a run.
 
 use std::collections::HashMap;
 
 use switchboard_domain::{FinishReason, ToolContent, ToolHostChange};
+use tracing::debug;
 
 use super::{
     LOG,
-    spans::{choice, outcome, word},
+    spans::{tool_choice_outcome_text, tool_choice_text},
 };
-use crate::{RunEvent, RunEventKind, ToolFailure, observe::audit::Redactor};
+use crate::{
+    RunEvent, RunEventKind, ToolFailure,
+    observe::{audit::Redactor, fold::json_name},
+};
 
-/// Tells the events of one run as log lines (target [`LOG`], level `DEBUG`), for whoever asks why a run
-/// went as it did: which tool choice was sent and what became of it, which server and tool ran with
-/// which input (without secrets, cut to size), what an answer was made of, why a repeated call was
-/// stopped.
+/// Writes the events of one run as log lines (target [`LOG`], level `DEBUG`).
 ///
-/// Costs a look at a flag for each event while nobody listens.
+/// Tool inputs are redacted and limited in size. Texts of the conversation are not logged.
 #[derive(Debug, Default)]
 pub struct RunLog {
     redactor: Redactor,
-    answer: Answer,
-    calls: HashMap<String, (Option<String>, String, String)>,
+    answer: AnswerParts,
+    open_calls: HashMap<String, OpenCall>,
 }
 
-/// What an answer is made of so far.
+/// A tool call without a result. The input is redacted.
 #[derive(Debug, Default)]
-struct Answer {
+struct OpenCall {
+    server: Option<String>,
+    tool: String,
+    input: String,
+}
+
+/// The parts of the current model answer, with their sizes in bytes.
+#[derive(Debug, Default)]
+struct AnswerParts {
     text: usize,
     reasoning: usize,
-    tools: Vec<(String, String, usize)>,
-    blocks: Vec<String>,
+    /// Id, name and size of the input.
+    tool_calls: Vec<(String, String, usize)>,
+    provider_blocks: Vec<String>,
 }
 
 impl RunLog {
-    /// Lines without what `redactor` takes out.
+    /// Creates the log of one run.
     pub fn new(redactor: Redactor) -> Self {
         Self {
             redactor,
@@ -41,44 +51,40 @@ impl RunLog {
         }
     }
 
-    /// Tells an event. Those of one run must come in order.
+    /// Logs an event. The events of a run must be in order.
     pub fn observe(&mut self, event: &RunEvent) {
         if tracing::enabled!(target: LOG, tracing::Level::DEBUG) {
-            self.tell(&event.run_id, &event.kind);
+            self.observe_answer(&event.kind);
+            self.log_model_event(&event.run_id, &event.kind);
+            self.log_tool_event(&event.run_id, &event.kind);
+            self.log_run_event(&event.run_id, &event.kind);
         }
     }
 
-    fn tell(&mut self, run: &str, kind: &RunEventKind) {
+    fn observe_answer(&mut self, kind: &RunEventKind) {
         match kind {
+            RunEventKind::ModelCallStarted { .. } | RunEventKind::ModelCallRetried { .. } => {
+                self.answer = AnswerParts::default();
+            }
             RunEventKind::TextDelta { text } => self.answer.text += text.len(),
             RunEventKind::ReasoningDelta { text } => self.answer.reasoning += text.len(),
             RunEventKind::ToolInputStarted { id, name } => {
-                self.answer.tools.push((id.clone(), name.clone(), 0));
+                self.answer.tool_calls.push((id.clone(), name.clone(), 0));
             }
             RunEventKind::ToolInputDelta { id, json } => {
-                let mut tools = self.answer.tools.iter_mut().rev();
-                if let Some((_, _, bytes)) = tools.find(|(open, _, _)| open == id) {
+                let mut calls = self.answer.tool_calls.iter_mut().rev();
+                if let Some((_, _, bytes)) = calls.find(|(open, _, _)| open == id) {
                     *bytes += json.len();
                 }
             }
-            RunEventKind::ProviderBlock { kind, .. } => self.answer.blocks.push(kind.clone()),
-            RunEventKind::ModelCallStarted { .. }
-            | RunEventKind::ModelCallFinished { .. }
-            | RunEventKind::ModelCallRetried { .. }
-            | RunEventKind::ModelCallFailed { .. } => self.model(run, kind),
-            RunEventKind::ToolPlanned { .. }
-            | RunEventKind::ToolInputRepaired { .. }
-            | RunEventKind::ToolAwaitingApproval { .. }
-            | RunEventKind::ToolApproved { .. }
-            | RunEventKind::ToolDenied { .. }
-            | RunEventKind::ToolStarted { .. }
-            | RunEventKind::ToolRetried { .. }
-            | RunEventKind::ToolFinished { .. } => self.tool(run, kind),
-            other => self.rest(run, other),
+            RunEventKind::ProviderBlock { kind, .. } => {
+                self.answer.provider_blocks.push(kind.clone());
+            }
+            _ => {}
         }
     }
 
-    fn model(&mut self, run: &str, kind: &RunEventKind) {
+    fn log_model_event(&mut self, run: &str, kind: &RunEventKind) {
         match kind {
             RunEventKind::ModelCallStarted {
                 step,
@@ -86,9 +92,8 @@ impl RunLog {
                 tools,
                 tool_choice,
             } => {
-                self.answer = Answer::default();
-                let tool_choice = choice(tool_choice);
-                tracing::debug!(target: LOG, run, step, %model, tools, tool_choice, "the model is asked");
+                let tool_choice = tool_choice_text(tool_choice);
+                debug!(target: LOG, run, step, %model, tools, tool_choice, "model call started");
             }
             RunEventKind::ModelCallFinished {
                 step,
@@ -97,59 +102,44 @@ impl RunLog {
                 finish_raw,
                 usage,
                 tool_choice,
-            } => {
-                let parts = std::mem::take(&mut self.answer).in_words();
-                tracing::debug!(
-                    target: LOG,
-                    run,
-                    step,
-                    model,
-                    finish = finish_reason.as_str(),
-                    finish_raw,
-                    parts,
-                    tool_choice = outcome(tool_choice),
-                    input_tokens = usage.input_tokens,
-                    output_tokens = usage.output_tokens,
-                    "the model answered"
-                );
-            }
+            } => debug!(
+                target: LOG,
+                run,
+                step,
+                model,
+                finish = finish_reason.as_str(),
+                finish_raw,
+                parts = std::mem::take(&mut self.answer).describe(),
+                tool_choice = tool_choice_outcome_text(tool_choice),
+                input_tokens = usage.input_tokens,
+                output_tokens = usage.output_tokens,
+                "model call finished"
+            ),
             RunEventKind::ModelCallRetried {
                 step,
                 attempt,
                 delay_ms,
                 reason,
             } => {
-                self.answer = Answer::default();
                 let reason = self.redactor.text(reason);
-                tracing::debug!(
-                    target: LOG,
-                    run,
-                    step,
-                    attempt,
-                    delay_ms,
-                    reason,
-                    "the model call is repeated"
-                );
+                debug!(target: LOG, run, step, attempt, delay_ms, reason, "model call retried");
             }
-            RunEventKind::ModelCallFailed { step, error } => {
-                let parts = std::mem::take(&mut self.answer).in_words();
-                tracing::debug!(
-                    target: LOG,
-                    run,
-                    step,
-                    error = word(&error.kind),
-                    status = error.status,
-                    request_id = error.request_id,
-                    message = self.redactor.text(&error.message),
-                    parts,
-                    "the model gave no whole answer"
-                );
-            }
+            RunEventKind::ModelCallFailed { step, error } => debug!(
+                target: LOG,
+                run,
+                step,
+                error = json_name(&error.kind),
+                status = error.status,
+                request_id = error.request_id,
+                message = self.redactor.text(&error.message),
+                parts = std::mem::take(&mut self.answer).describe(),
+                "model call failed"
+            ),
             _ => {}
         }
     }
 
-    fn tool(&mut self, run: &str, kind: &RunEventKind) {
+    fn log_tool_event(&mut self, run: &str, kind: &RunEventKind) {
         match kind {
             RunEventKind::ToolPlanned {
                 id,
@@ -158,20 +148,22 @@ impl RunLog {
                 input,
             } => {
                 let input = self.redactor.value(input).to_string();
-                tracing::debug!(target: LOG, run, id, server, tool, input, "the model wants a tool");
-                let call = (server.clone(), tool.clone(), input);
-                self.calls.insert(id.clone(), call);
+                debug!(target: LOG, run, id, server, tool, input, "tool call planned");
+                let call = OpenCall {
+                    server: server.clone(),
+                    tool: tool.clone(),
+                    input,
+                };
+                self.open_calls.insert(id.clone(), call);
             }
             RunEventKind::ToolInputRepaired { id, repairs, input } => {
                 let input = self.redactor.value(input).to_string();
                 let repairs = self.redactor.text(&repairs.join("; "));
-                tracing::debug!(target: LOG, run, id, repairs, input, "the input was changed");
-                if let Some((_, _, kept)) = self.calls.get_mut(id) {
-                    *kept = input;
-                }
+                debug!(target: LOG, run, id, repairs, input, "tool input changed");
+                self.open_calls.entry(id.clone()).or_default().input = input;
             }
             RunEventKind::ToolAwaitingApproval { id } => {
-                tracing::debug!(target: LOG, run, id, "somebody is asked whether the tool may run");
+                debug!(target: LOG, run, id, "approval requested");
             }
             RunEventKind::ToolApproved {
                 id,
@@ -179,33 +171,43 @@ impl RunLog {
                 edited,
                 remembered,
             } => {
-                let scope = word(scope);
-                tracing::debug!(target: LOG, run, id, scope, edited, remembered, "the tool may run");
+                let scope = json_name(scope);
+                debug!(target: LOG, run, id, scope, edited, remembered, "tool call approved");
             }
             RunEventKind::ToolDenied { id, reason } => {
                 let reason = self.redactor.text(reason);
-                tracing::debug!(target: LOG, run, id, reason, "the tool may not run");
+                debug!(target: LOG, run, id, reason, "tool call denied");
             }
             RunEventKind::ToolStarted { id } => {
-                let call = self.calls.get(id);
-                let server = call.and_then(|(server, _, _)| server.as_deref());
-                let tool = call.map(|(_, tool, _)| tool.as_str());
-                let input = call.map(|(_, _, input)| input.as_str());
-                tracing::debug!(target: LOG, run, id, server, tool, input, "the tool is called");
+                let OpenCall {
+                    server,
+                    tool,
+                    input,
+                } = self.open_calls.entry(id.clone()).or_default();
+                debug!(target: LOG, run, id, server, tool, input, "tool call started");
             }
             RunEventKind::ToolRetried { id, retry } => {
                 let reason = self.redactor.text(&retry.reason);
                 let attempt = retry.attempt;
-                tracing::debug!(target: LOG, run, id, attempt, reason, "the tool is called again");
+                debug!(target: LOG, run, id, attempt, reason, "tool call retried");
             }
-            RunEventKind::ToolFinished { .. } => self.tool_finished(run, kind),
+            RunEventKind::ToolFinished { id, .. } => {
+                let call = self.open_calls.remove(id).unwrap_or_default();
+                self.log_tool_result(run, id, &call, kind);
+            }
+            RunEventKind::QuestionAsked { id, question } => {
+                let server = question.server.as_str();
+                debug!(target: LOG, run, id, server, "server question asked");
+            }
+            RunEventKind::QuestionAnswered { id, action } => {
+                debug!(target: LOG, run, id, action = json_name(action), "server question answered");
+            }
             _ => {}
         }
     }
 
-    fn tool_finished(&mut self, run: &str, kind: &RunEventKind) {
+    fn log_tool_result(&self, run: &str, id: &str, call: &OpenCall, kind: &RunEventKind) {
         let RunEventKind::ToolFinished {
-            id,
             is_error,
             failure,
             cached,
@@ -217,113 +219,107 @@ impl RunLog {
         else {
             return;
         };
-        let (server, tool, input) = self.calls.remove(id).unwrap_or_default();
+        let OpenCall {
+            server,
+            tool,
+            input,
+        } = call;
         if *failure == Some(ToolFailure::Repeated) {
-            tracing::debug!(
+            debug!(
                 target: LOG, run, id, server, tool, input,
-                "the call is not made again: its earlier result stands in for it"
+                "repeated tool call answered with its earlier result"
             );
             return;
         }
-        // Of a call that was not made, the result is our own words and says why.
+        // The result of a call that did not run is our own text with the reason.
         let why = failure
             .filter(|failure| failure.did_not_run())
             .map(|_| self.redactor.text(&text_of(content)));
-        tracing::debug!(
+        debug!(
             target: LOG,
             run,
             id,
             server,
             tool,
             is_error,
-            failure = failure.as_ref().map(word),
+            failure = failure.map(ToolFailure::as_str),
             why,
             attempts,
             cached,
             duration_ms,
-            result = sizes(content),
-            "the tool call has its result"
+            result = describe_content(content),
+            "tool call finished"
         );
     }
 
-    fn rest(&self, run: &str, kind: &RunEventKind) {
+    fn log_run_event(&self, run: &str, kind: &RunEventKind) {
         match kind {
             RunEventKind::RunStarted { model, resumed } => {
-                tracing::debug!(target: LOG, run, %model, resumed, "the run begins");
+                debug!(target: LOG, run, %model, resumed, "run started");
             }
             RunEventKind::ToolsUnavailable { problem } => {
                 let why = self.redactor.text(&problem.message);
-                tracing::debug!(target: LOG, run, server = problem.server, why, "tools are missing");
+                debug!(target: LOG, run, server = problem.server, why, "tools unavailable");
             }
-            RunEventKind::ServerChanged { change } => self.server_changed(run, change),
+            RunEventKind::ServerChanged { change } => self.log_server_change(run, change),
             RunEventKind::PhaseStarted { phase, mode } => {
-                let phase = word(phase);
-                tracing::debug!(target: LOG, run, phase, mode, "a phase begins");
+                debug!(target: LOG, run, phase = json_name(phase), mode, "phase started");
             }
             RunEventKind::HistoryTrimmed {
                 left_out,
                 tokens_before,
                 tokens_after,
                 summarised,
-            } => tracing::debug!(
+            } => debug!(
                 target: LOG, run, left_out, tokens_before, tokens_after, summarised,
-                "older messages are not sent"
+                "older messages omitted from the request"
             ),
-            RunEventKind::HistorySummarised { model, error, .. } => tracing::debug!(
+            RunEventKind::HistorySummarised { model, error, .. } => debug!(
                 target: LOG,
                 run,
                 %model,
-                error = error.as_ref().map(|error| word(&error.kind)),
-                "the model was asked for a summary"
+                error = error.as_ref().map(|error| json_name(&error.kind)),
+                "summary requested"
             ),
             RunEventKind::ModelSwitched { from, to, reason } => {
                 let reason = self.redactor.text(reason);
-                tracing::debug!(target: LOG, run, %from, %to, reason, "another model goes on");
+                debug!(target: LOG, run, %from, %to, reason, "switched to another model");
             }
             RunEventKind::ToolsDropped { reason } => {
                 let reason = self.redactor.text(reason);
-                tracing::debug!(target: LOG, run, reason, "the model is asked without tools");
+                debug!(target: LOG, run, reason, "tools removed from the request");
             }
             RunEventKind::AskedAgain { attempt, reason } => {
                 let reason = self.redactor.text(reason);
-                tracing::debug!(target: LOG, run, attempt, reason, "the model is asked again");
-            }
-            RunEventKind::QuestionAsked { id, question } => {
-                let server = question.server.as_str();
-                tracing::debug!(target: LOG, run, id, server, "a server asks the person");
-            }
-            RunEventKind::QuestionAnswered { id, action } => {
-                let action = word(action);
-                tracing::debug!(target: LOG, run, id, action, "a server's question is over");
+                debug!(target: LOG, run, attempt, reason, "model asked again");
             }
             RunEventKind::FormatRepaired { repairs } => {
                 let repairs = self.redactor.text(&repairs.join("; "));
-                tracing::debug!(target: LOG, run, repairs, "the formatted answer was mended");
+                debug!(target: LOG, run, repairs, "formatted answer repaired");
             }
             RunEventKind::Warning { warning } => {
-                let (kind, message) = (word(&warning.kind), self.redactor.text(&warning.message));
-                tracing::debug!(target: LOG, run, kind, message, "not done as asked");
+                let message = self.redactor.text(&warning.message);
+                debug!(target: LOG, run, kind = json_name(&warning.kind), message, "warning");
             }
             RunEventKind::RunParked { waiting } => {
-                let waiting = waiting.len();
-                tracing::debug!(target: LOG, run, waiting, "the run waits for approvals");
+                debug!(target: LOG, run, waiting = waiting.len(), "run waits for approval decisions");
             }
-            RunEventKind::RunFinished { report } => tracing::debug!(
+            RunEventKind::RunFinished { report } => debug!(
                 target: LOG,
                 run,
-                outcome = word(&report.outcome),
+                outcome = json_name(&report.outcome),
                 finish = report.finish_reason.as_ref().map(FinishReason::as_str),
                 steps = report.steps,
                 tool_calls = report.tool_calls.len(),
                 answer = report.answer.len(),
-                error = report.error.as_ref().map(|error| word(&error.kind)),
-                "the run is over"
+                error = report.error.as_ref().map(|error| json_name(&error.kind)),
+                "run finished"
             ),
             _ => {}
         }
     }
 
-    fn server_changed(&self, run: &str, change: &ToolHostChange) {
+    fn log_server_change(&self, run: &str, change: &ToolHostChange) {
         match change {
             ToolHostChange::ServerState {
                 server,
@@ -331,22 +327,22 @@ impl RunLog {
                 reason,
             } => {
                 let reason = reason.as_deref().map(|reason| self.redactor.text(reason));
-                tracing::debug!(target: LOG, run, server, state, reason, "a server changed its state");
+                debug!(target: LOG, run, server, state, reason, "server state changed");
             }
             ToolHostChange::ToolsChanged { server } => {
-                tracing::debug!(target: LOG, run, server, "a server's tools changed");
+                debug!(target: LOG, run, server, "server tools changed");
             }
             ToolHostChange::ToolRedefined { server, tool, .. } => {
-                tracing::debug!(target: LOG, run, server, tool, "a tool is not what it was");
+                debug!(target: LOG, run, server, tool, "tool definition changed");
             }
             _ => {}
         }
     }
 }
 
-impl Answer {
-    /// Such as `text 120 bytes, tool call get_customer 24 bytes`.
-    fn in_words(self) -> String {
+impl AnswerParts {
+    /// Describes the parts, such as `text 120 bytes, tool call get_customer 24 bytes`.
+    fn describe(self) -> String {
         let mut parts = Vec::new();
         if self.reasoning > 0 {
             parts.push(format!("reasoning {} bytes", self.reasoning));
@@ -354,15 +350,12 @@ impl Answer {
         if self.text > 0 {
             parts.push(format!("text {} bytes", self.text));
         }
-        for (_, name, bytes) in self.tools {
+        for (_, name, bytes) in self.tool_calls {
             parts.push(format!("tool call {name} {bytes} bytes"));
         }
-        parts.extend(self.blocks.into_iter().map(|kind| format!("block {kind}")));
-        if parts.is_empty() {
-            "nothing".to_owned()
-        } else {
-            parts.join(", ")
-        }
+        let blocks = self.provider_blocks.into_iter();
+        parts.extend(blocks.map(|kind| format!("block {kind}")));
+        joined_or_nothing(&parts)
     }
 }
 
@@ -371,19 +364,20 @@ fn text_of(content: &[ToolContent]) -> String {
     pieces.join("\n")
 }
 
-/// Such as `text 120 bytes, image`.
-fn sizes(content: &[ToolContent]) -> String {
-    let pieces: Vec<String> = content
-        .iter()
-        .map(|piece| match piece {
-            ToolContent::Text { text } => format!("text {} bytes", text.len()),
-            ToolContent::Image(_) => "image".to_owned(),
-            ToolContent::Audio(_) => "audio".to_owned(),
-            ToolContent::Resource { .. } => "resource".to_owned(),
-            ToolContent::ResourceLink { .. } => "resource link".to_owned(),
-            _ => "something unknown".to_owned(),
-        })
-        .collect();
+/// Describes a result, such as `text 120 bytes, image`.
+fn describe_content(content: &[ToolContent]) -> String {
+    let pieces = content.iter().map(|piece| match piece {
+        ToolContent::Text { text } => format!("text {} bytes", text.len()),
+        ToolContent::Image(_) => "image".to_owned(),
+        ToolContent::Audio(_) => "audio".to_owned(),
+        ToolContent::Resource { .. } => "resource".to_owned(),
+        ToolContent::ResourceLink { .. } => "resource link".to_owned(),
+        _ => "unknown".to_owned(),
+    });
+    joined_or_nothing(&pieces.collect::<Vec<_>>())
+}
+
+fn joined_or_nothing(pieces: &[String]) -> String {
     if pieces.is_empty() {
         "nothing".to_owned()
     } else {

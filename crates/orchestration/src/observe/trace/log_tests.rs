@@ -5,10 +5,10 @@ use serde_json::json;
 use switchboard_domain::{FinishReason, ModelId, ToolChoiceOutcome, Usage};
 
 use super::*;
-use crate::observe::trace::capture::Told;
+use crate::observe::trace::capture::CapturedTrace;
 
 fn lines(kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<String> {
-    let told = Told::of(false, || {
+    let captured = CapturedTrace::of(false, || {
         let mut log = RunLog::new(Redactor::default().with_secrets(["the-known-secret"]));
         for (seq, kind) in (1..).zip(kinds) {
             log.observe(&RunEvent {
@@ -19,7 +19,7 @@ fn lines(kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<String> {
             });
         }
     });
-    told.lines(LOG)
+    captured.lines(LOG)
 }
 
 fn planned(id: &str) -> RunEventKind {
@@ -45,7 +45,7 @@ fn finished(id: &str, failure: Option<ToolFailure>, text: &str) -> RunEventKind 
 }
 
 #[test]
-fn the_log_answers_the_questions_of_whoever_looks_for_a_fault() {
+fn log_lines_describe_model_calls_and_tool_calls() {
     let asked = json!({"type": "model_call_started", "step": 1, "model": "acme/large", "tools": 3, "tool_choice": "required"});
     let lines = lines([
         RunEventKind::RunStarted {
@@ -119,7 +119,7 @@ fn the_log_answers_the_questions_of_whoever_looks_for_a_fault() {
 }
 
 #[test]
-fn an_answer_without_anything_says_so() {
+fn an_empty_answer_is_logged_as_nothing() {
     let lines = lines([RunEventKind::ModelCallFinished {
         step: 1,
         model: None,

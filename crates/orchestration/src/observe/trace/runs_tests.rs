@@ -10,10 +10,10 @@ use switchboard_domain::{
     ModelId, ModelStream, PartStart, ToolCatalog, ToolDefinition, ToolHostChanges, ToolOutput,
 };
 
-use super::{LOG, capture::Told};
+use super::{LOG, capture::CapturedTrace};
 use crate::{Agent, RunEventKind};
 
-/// A model that answers from a list, and afterwards never.
+/// A model that returns the answers of a list and then never answers.
 struct Scripted {
     id: ModelId,
     capabilities: ModelCapabilities,
@@ -87,7 +87,7 @@ fn says(text: &str) -> Vec<ModelEvent> {
     ]
 }
 
-/// Runs on this thread, where the subscriber of the test is.
+/// Runs on this thread, which has the subscriber of the test.
 fn block_on(work: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -97,26 +97,26 @@ fn block_on(work: impl Future<Output = ()>) {
 }
 
 #[test]
-fn calls_at_once_are_spans_of_their_own_within_the_run() {
-    let told = Told::of(false, || {
+fn parallel_calls_have_separate_spans_inside_the_run() {
+    let captured = CapturedTrace::of(false, || {
         block_on(async {
             let first = calls(&[("a", r#"{"n": 1}"#), ("b", r#"{"n": 2}"#), ("c", "{}")]);
             let agent = agent([first, says("what the model said")]);
             agent.ask("what the person said").finish().await;
         });
     });
-    let spans = told.spans.lock().unwrap().clone();
+    let spans = captured.spans.lock().unwrap().clone();
     let run = spans.iter().position(|(parent, _)| parent.is_none());
     assert_eq!(
         run,
         Some(spans.len() - 1),
-        "the run ends last, and it alone has no parent"
+        "the span of the run ends last and has no parent"
     );
     let names: Vec<&str> = spans
         .iter()
         .map(|(_, fields)| fields["otel.name"].as_str())
         .collect();
-    // The third call did not fit the schema and never left.
+    // The third call is invalid and is not executed.
     assert_eq!(
         names,
         [
@@ -137,15 +137,15 @@ fn calls_at_once_are_spans_of_their_own_within_the_run() {
     );
     assert_eq!(spans[1].1["gen_ai.tool.call.id"], "a");
     assert_eq!(spans[2].1["gen_ai.tool.call.id"], "b");
-    let lines = told.lines(LOG).join("\n");
+    let lines = captured.lines(LOG).join("\n");
     assert!(lines.contains("failure=invalid_input"), "{lines}");
-    assert!(!format!("{told:?}").contains(" said"), "{told:?}");
+    assert!(!format!("{captured:?}").contains(" said"), "{captured:?}");
 }
 
 #[test]
-fn a_run_that_is_dropped_or_cancelled_leaves_no_span_open() {
+fn a_dropped_or_cancelled_run_closes_all_spans() {
     for dropped in [true, false] {
-        let told = Told::of(false, || {
+        let captured = CapturedTrace::of(false, || {
             block_on(async {
                 let mut run = agent([]).ask("anybody there?");
                 while let Some(event) = run.next().await {
@@ -161,7 +161,7 @@ fn a_run_that_is_dropped_or_cancelled_leaves_no_span_open() {
             });
         });
         for name in ["chat large", "invoke_agent switchboard"] {
-            let (_, span) = told.span(name);
+            let (_, span) = captured.span(name);
             assert_eq!(
                 span["error.type"], "cancelled",
                 "{name}, dropped: {dropped}"

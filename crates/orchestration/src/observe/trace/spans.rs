@@ -1,61 +1,55 @@
 //! The spans of a run.
 //!
-//! Each is a guard: one that is dropped before it is told how it ended was cancelled.
+//! Each span is a guard. A guard that is dropped without a result marks its span as cancelled.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
 };
 
-use serde::Serialize;
-use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ChatResponse, JsonObject, ModelError, ModelId, ToolCallError, ToolChoice,
     ToolChoiceOutcome, ToolOutput, Usage,
 };
-use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
+use tracing::{Span, field::Empty};
 
 use super::{SPANS, content};
-use crate::{Outcome, RunReport};
+use crate::{Outcome, RunReport, observe::fold::json_name};
 
-/// The agent of which no other name is known.
+/// Name of an agent without a configured name.
 const AGENT: &str = "switchboard";
 
-/// `error.type` of what was dropped before it ended.
+/// The `error.type` of a span that was dropped without a result.
 const CANCELLED: &str = "cancelled";
 
-/// Whether somebody may listen. It is the first thing that the macros ask too; but where nobody does, theirs is a
-/// span that `tracing` offers to the crate `log` at each of its fields and whenever it is entered, if any crate of
-/// the program switched that feature on.
-fn is_watched() -> bool {
-    LevelFilter::current() >= Level::INFO
-}
-
-/// A span that says `cancelled` if nothing else was said.
+/// An open span.
 #[derive(Debug)]
 struct Open {
     span: Span,
-    told: bool,
+    has_result: bool,
 }
 
 impl Open {
     fn new(span: Span) -> Self {
-        Self { span, told: false }
+        Self {
+            span,
+            has_result: false,
+        }
     }
 
     fn succeeded(mut self) {
-        self.told = true;
+        self.has_result = true;
     }
 
     fn failed(mut self, kind: &str) {
-        self.told = true;
+        self.has_result = true;
         mark_failed(&self.span, kind);
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if !self.told {
+        if !self.has_result {
             mark_failed(&self.span, CANCELLED);
         }
     }
@@ -66,24 +60,21 @@ fn mark_failed(span: &Span, kind: &str) {
     span.record("otel.status_code", "ERROR");
 }
 
-/// A run: `invoke_agent {name}`.
+/// The span of a run: `invoke_agent {name}`.
 #[derive(Debug)]
 pub struct AgentTrace(Open);
 
 impl AgentTrace {
-    /// Begins the span, within the current one. The driver of the run is instrumented with
-    /// [`span`](Self::span), so that what happens in it is within this span too.
+    /// Opens the span inside the current one. The driver of the run is instrumented with
+    /// [`span`](Self::span), so that other spans of the run are inside of it.
     ///
-    /// `agent_name` is the name of the agent or recipe; without one it is `switchboard`.
+    /// `agent_name` is the name of the agent or recipe, `switchboard` by default.
     pub fn begin(
         agent_name: Option<&str>,
         run_id: &str,
         model: &ModelId,
         session_id: Option<&str>,
     ) -> Self {
-        if !is_watched() {
-            return Self(Open::new(Span::none()));
-        }
         let name = agent_name.unwrap_or(AGENT);
         let span = tracing::info_span!(
             target: SPANS,
@@ -111,12 +102,12 @@ impl AgentTrace {
         Self(Open::new(span))
     }
 
-    /// The span.
+    /// Returns the span.
     pub fn span(&self) -> Span {
         self.0.span.clone()
     }
 
-    /// The run is over.
+    /// Closes the span with the report of the run.
     pub fn ended(self, report: &RunReport) {
         let span = &self.0.span;
         if span.is_disabled() {
@@ -126,39 +117,38 @@ impl AgentTrace {
             span.record("gen_ai.response.finish_reasons", finish.as_str());
         }
         record_usage(span, &report.usage);
-        span.record("switchboard.run.outcome", word(&report.outcome).as_str());
+        span.record(
+            "switchboard.run.outcome",
+            json_name(&report.outcome).as_str(),
+        );
         span.record("switchboard.run.steps", report.steps);
         span.record("switchboard.run.tool_calls", report.tool_calls.len());
         match (report.outcome, &report.error) {
-            // At a limit there is what there is: no error of the run.
+            // A reached limit is not an error of the run.
             (Outcome::Completed | Outcome::Limited, _) => self.0.succeeded(),
-            (_, Some(error)) => self.0.failed(&word(&error.kind)),
+            (_, Some(error)) => self.0.failed(&json_name(&error.kind)),
             (Outcome::Cancelled, None) => self.0.failed(CANCELLED),
             (Outcome::Failed, None) => self.0.failed("_OTHER"),
         }
     }
 }
 
-/// A call of a model: `chat {model}`.
+/// The span of a model call: `chat {model}`.
 #[derive(Debug)]
 pub struct ChatTrace {
     open: Open,
-    since: Instant,
-    silent: AtomicBool,
+    started: Instant,
+    is_waiting: AtomicBool,
 }
 
 impl ChatTrace {
-    /// Begins the span, within that of the run if the caller is in it. `step` is 1 for the first call
-    /// of the run.
+    /// Opens the span inside the current one. `step` is 1 for the first model call of the run.
     pub fn begin(
         step: u32,
         model: &ModelId,
         request: &ChatRequest,
         session_id: Option<&str>,
     ) -> Self {
-        if !is_watched() {
-            return Self::of(Span::none());
-        }
         let span = tracing::info_span!(
             target: SPANS,
             "chat",
@@ -186,48 +176,48 @@ impl ChatTrace {
             switchboard.step = step,
             switchboard.purpose = Empty,
             switchboard.tools.offered = request.tools.len(),
-            switchboard.tool_choice.asked = choice(&request.tool_choice),
+            switchboard.tool_choice.asked = tool_choice_text(&request.tool_choice),
             switchboard.tool_choice.outcome = Empty,
         );
-        content::asked(&span, &request.messages);
+        content::emit_input_messages(&span, &request.messages);
         Self::of(span)
     }
 
     fn of(span: Span) -> Self {
         Self {
             open: Open::new(span),
-            since: Instant::now(),
-            silent: AtomicBool::new(true),
+            started: Instant::now(),
+            is_waiting: AtomicBool::new(true),
         }
     }
 
-    /// The span.
+    /// Returns the span.
     pub fn span(&self) -> Span {
         self.open.span.clone()
     }
 
-    /// What is asked for is a summary of what no longer fits, before the step of that number.
+    /// Marks the call as a request for a summary.
     #[must_use]
     pub fn for_summary(self) -> Self {
         self.open.span.record("switchboard.purpose", "summary");
         self
     }
 
-    /// Something came. Only the first time counts.
+    /// Records the time of the first chunk. Later calls do nothing.
     pub fn first_chunk(&self) {
-        // Looked at first: to write takes longer, and this is said of every word.
-        if self.silent.load(Ordering::Relaxed)
-            && self.silent.swap(false, Ordering::Relaxed)
+        // A read is cheaper than a write, and there is one call per chunk.
+        if self.is_waiting.load(Ordering::Relaxed)
+            && self.is_waiting.swap(false, Ordering::Relaxed)
             && !self.open.span.is_disabled()
         {
-            let waited = self.since.elapsed().as_secs_f64();
+            let waited = self.started.elapsed().as_secs_f64();
             self.open
                 .span
                 .record("gen_ai.response.time_to_first_chunk", waited);
         }
     }
 
-    /// The answer is there.
+    /// Closes the span with an answer.
     pub fn answered(self, answer: &ChatResponse) {
         let span = &self.open.span;
         if span.is_disabled() {
@@ -243,13 +233,13 @@ impl ChatTrace {
         record_usage(span, &answer.usage);
         span.record(
             "switchboard.tool_choice.outcome",
-            outcome(&answer.tool_choice),
+            tool_choice_outcome_text(&answer.tool_choice),
         );
-        content::answered(span, &answer.message, answer.finish.as_str());
+        content::emit_output_message(span, &answer.message, answer.finish.as_str());
         self.open.succeeded();
     }
 
-    /// There is no answer, or only a part of one.
+    /// Closes the span of a call without a complete answer.
     pub fn failed(self, error: &ModelError) {
         if let Some(status) = error.status() {
             self.open
@@ -260,17 +250,13 @@ impl ChatTrace {
     }
 }
 
-/// An execution of a tool: `execute_tool {tool}`.
+/// The span of a tool execution: `execute_tool {tool}`.
 #[derive(Debug)]
 pub struct ToolTrace(Open);
 
 impl ToolTrace {
-    /// Begins the span, within that of the run if the caller is in it. `tool` is the tool's own name,
-    /// `server` where it lives.
+    /// Opens the span inside the current one. `tool` is the tool's name on `server`.
     pub fn begin(id: &str, server: Option<&str>, tool: &str, input: &JsonObject) -> Self {
-        if !is_watched() {
-            return Self(Open::new(Span::none()));
-        }
         let span = tracing::info_span!(
             target: SPANS,
             "execute_tool",
@@ -285,16 +271,16 @@ impl ToolTrace {
             switchboard.server = server,
             switchboard.tool.attempts = Empty,
         );
-        content::called(&span, input);
+        content::emit_tool_input(&span, input);
         Self(Open::new(span))
     }
 
-    /// The span.
+    /// Returns the span.
     pub fn span(&self) -> Span {
         self.0.span.clone()
     }
 
-    /// The tool answered, or there is no answer. `attempts` is how often it was tried.
+    /// Closes the span with the result of the call. `attempts` is the number of attempts.
     pub fn ended(self, result: &Result<ToolOutput, ToolCallError>, attempts: u32) {
         if self.0.span.is_disabled() {
             return;
@@ -302,7 +288,7 @@ impl ToolTrace {
         self.0.span.record("switchboard.tool.attempts", attempts);
         match result {
             Ok(output) => {
-                content::gave(&self.0.span, output);
+                content::emit_tool_output(&self.0.span, output);
                 if output.is_error {
                     self.0.failed("tool_error");
                 } else {
@@ -311,7 +297,7 @@ impl ToolTrace {
             }
             Err(error) => {
                 let failure = crate::ToolFailure::from(error);
-                self.0.failed(&word(&failure));
+                self.0.failed(&json_name(&failure));
             }
         }
     }
@@ -340,7 +326,7 @@ fn record_usage(span: &Span, usage: &Usage) {
     }
 }
 
-/// The conventions' name of a provider, where it is not ours.
+/// Returns the conventions' name of a provider.
 fn provider_name(provider: &str) -> &str {
     match provider {
         "gemini" => "gcp.gemini",
@@ -353,8 +339,8 @@ fn provider_name(provider: &str) -> &str {
     }
 }
 
-/// A tool choice in a few words.
-pub(super) fn choice(choice: &ToolChoice) -> String {
+/// Formats a tool choice.
+pub(super) fn tool_choice_text(choice: &ToolChoice) -> String {
     match choice {
         ToolChoice::Auto => "auto".to_owned(),
         ToolChoice::None => "none".to_owned(),
@@ -363,20 +349,12 @@ pub(super) fn choice(choice: &ToolChoice) -> String {
     }
 }
 
-/// What became of it.
-pub(super) fn outcome(outcome: &ToolChoiceOutcome) -> String {
+/// Formats the effective tool choice.
+pub(super) fn tool_choice_outcome_text(outcome: &ToolChoiceOutcome) -> String {
     match outcome {
         ToolChoiceOutcome::Native => "native".to_owned(),
         ToolChoiceOutcome::Emulated { how } => format!("emulated: {how}"),
         ToolChoiceOutcome::Relaxed { why } => format!("relaxed: {why}"),
-    }
-}
-
-/// The name of a value that is a plain string in JSON.
-pub(super) fn word(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
-        _ => "_OTHER".to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use switchboard_domain::{
 use super::*;
 use crate::{
     RunError, RunErrorKind,
-    observe::trace::{CONTENT, capture::Told},
+    observe::trace::{CONTENT, capture::CapturedTrace},
 };
 
 fn model() -> ModelId {
@@ -78,7 +78,7 @@ fn answer() -> ChatResponse {
     }
 }
 
-/// A run with one call of a model and one of a tool.
+/// Emits the spans of a run with one model call and one tool call.
 fn a_run() {
     let run = AgentTrace::begin(Some("support"), "run-1", &model(), Some("session-1"));
     run.span().in_scope(|| {
@@ -95,9 +95,9 @@ fn a_run() {
 }
 
 #[test]
-fn a_run_and_what_happens_in_it_are_spans_of_the_conventions() {
-    let told = Told::of(false, a_run);
-    let (parent, run) = told.span("invoke_agent support");
+fn runs_and_calls_are_spans_of_the_conventions() {
+    let captured = CapturedTrace::of(false, a_run);
+    let (parent, run) = captured.span("invoke_agent support");
     assert_eq!(parent, None);
     for (name, value) in [
         ("gen_ai.operation.name", "invoke_agent"),
@@ -117,7 +117,7 @@ fn a_run_and_what_happens_in_it_are_spans_of_the_conventions() {
     }
     assert!(!run.contains_key("error.type") && !run.contains_key("otel.status_code"));
 
-    let (parent, chat) = told.span("chat flash");
+    let (parent, chat) = captured.span("chat flash");
     assert_eq!(parent.as_deref(), Some("invoke_agent support"));
     for (name, value) in [
         ("gen_ai.operation.name", "chat"),
@@ -133,10 +133,10 @@ fn a_run_and_what_happens_in_it_are_spans_of_the_conventions() {
         assert_eq!(chat.get(name).map(String::as_str), Some(value), "{name}");
     }
     assert!(chat.contains_key("gen_ai.response.time_to_first_chunk"));
-    // What was not said is left out, not zero.
+    // Unreported counts are omitted.
     assert!(!chat.contains_key("gen_ai.usage.reasoning.output_tokens"));
 
-    let (parent, tool) = told.span("execute_tool add");
+    let (parent, tool) = captured.span("execute_tool add");
     assert_eq!(parent.as_deref(), Some("invoke_agent support"));
     for (name, value) in [
         ("gen_ai.operation.name", "execute_tool"),
@@ -151,29 +151,29 @@ fn a_run_and_what_happens_in_it_are_spans_of_the_conventions() {
 }
 
 #[test]
-fn nothing_that_was_said_is_told_unless_somebody_listens_to_it() {
-    let told = Told::of(false, a_run);
-    let all = format!("{told:?}");
+fn content_is_emitted_only_if_its_target_is_enabled() {
+    let captured = CapturedTrace::of(false, a_run);
+    let all = format!("{captured:?}");
     for said in ["be kind", "hunter22", "abc", "token=", "nothing that"] {
         assert!(!all.contains(said), "{said} in {all}");
     }
 
-    let told = Told::of(true, a_run);
-    let lines = told.lines(CONTENT);
+    let captured = CapturedTrace::of(true, a_run);
+    let lines = captured.lines(CONTENT);
     assert_eq!(lines.len(), 4, "{lines:?}");
     assert!(lines[0].contains("gen_ai.input.messages") && lines[0].contains("be kind"));
     assert!(lines[1].contains(r#""type":"tool_call""#) && lines[1].contains("finish_reason"));
     assert!(lines[2].contains("gen_ai.tool.call.arguments") && lines[2].contains(r#""n":1"#));
     assert!(lines[3].contains("gen_ai.tool.call.result"));
-    // Not even then are secrets.
+    // Secrets are redacted in any case.
     for secret in ["hunter22", "abc"] {
         assert!(!lines.join("\n").contains(secret), "{lines:?}");
     }
 }
 
 #[test]
-fn what_is_dropped_before_its_end_was_cancelled() {
-    let told = Told::of(false, || {
+fn a_dropped_span_is_marked_as_cancelled() {
+    let captured = CapturedTrace::of(false, || {
         let run = AgentTrace::begin(None, "run-1", &model(), None);
         run.span().in_scope(|| {
             drop(ChatTrace::begin(1, &model(), &request(), None));
@@ -181,7 +181,7 @@ fn what_is_dropped_before_its_end_was_cancelled() {
         });
     });
     for name in ["invoke_agent switchboard", "chat flash", "execute_tool add"] {
-        let (_, span) = told.span(name);
+        let (_, span) = captured.span(name);
         assert_eq!(span["error.type"], "cancelled", "{name}");
         assert_eq!(span["otel.status_code"], "ERROR", "{name}");
         assert!(!span.contains_key("gen_ai.conversation.id"));
@@ -189,8 +189,8 @@ fn what_is_dropped_before_its_end_was_cancelled() {
 }
 
 #[test]
-fn failures_have_a_type_of_few_values() {
-    let told = Told::of(false, || {
+fn failures_have_an_error_type() {
+    let captured = CapturedTrace::of(false, || {
         let chat = ChatTrace::begin(1, &model(), &request(), None);
         let kind = ModelErrorKind::RateLimited { retry_after: None };
         chat.failed(&ModelError::new("gemini", kind, "slow down, abc").with_status(429));
@@ -207,16 +207,22 @@ fn failures_have_a_type_of_few_values() {
         };
         ToolTrace::begin("c2", None, "bad", &JsonObject::new()).ended(&Ok(failed), 1);
     });
-    let (_, chat) = told.span("chat flash");
+    let (_, chat) = captured.span("chat flash");
     assert_eq!(chat["error.type"], "rate_limited");
     assert_eq!(chat["http.response.status_code"], "429");
-    assert_eq!(told.span("execute_tool late").1["error.type"], "timeout");
-    assert_eq!(told.span("execute_tool bad").1["error.type"], "tool_error");
-    assert!(!format!("{told:?}").contains("abc"));
+    assert_eq!(
+        captured.span("execute_tool late").1["error.type"],
+        "timeout"
+    );
+    assert_eq!(
+        captured.span("execute_tool bad").1["error.type"],
+        "tool_error"
+    );
+    assert!(!format!("{captured:?}").contains("abc"));
 }
 
 #[test]
-fn the_end_of_a_run_is_an_error_only_if_it_is_one() {
+fn completed_and_limited_runs_are_not_errors() {
     for (outcome, error, expected) in [
         (Outcome::Completed, None, None),
         (Outcome::Limited, Some(RunErrorKind::StepLimit), None),
@@ -233,10 +239,10 @@ fn the_end_of_a_run_is_an_error_only_if_it_is_one() {
         ),
         (Outcome::Failed, None, Some("_OTHER")),
     ] {
-        let told = Told::of(false, || {
+        let captured = CapturedTrace::of(false, || {
             AgentTrace::begin(None, "run-1", &model(), None).ended(&report(outcome, error));
         });
-        let (_, span) = told.span("invoke_agent switchboard");
+        let (_, span) = captured.span("invoke_agent switchboard");
         assert_eq!(
             span.get("error.type").map(String::as_str),
             expected,
@@ -246,27 +252,26 @@ fn the_end_of_a_run_is_an_error_only_if_it_is_one() {
 }
 
 #[test]
-fn without_anybody_who_listens_nothing_is_made() {
-    // No subscriber: every guard works and is silent.
+fn guards_work_without_a_subscriber() {
     let run = AgentTrace::begin(None, "run-1", &model(), None);
     assert!(run.span().is_disabled() || run.span().metadata().is_some());
     run.ended(&report(Outcome::Completed, None));
 }
 
 #[test]
-fn a_summary_is_a_chat_of_its_own() {
-    let told = Told::of(false, || {
+fn a_summary_call_has_a_purpose() {
+    let captured = CapturedTrace::of(false, || {
         let chat = ChatTrace::begin(2, &model(), &request(), None).for_summary();
         chat.answered(&answer());
     });
-    let (_, fields) = told.span("chat flash");
+    let (_, fields) = captured.span("chat flash");
     assert_eq!(fields["switchboard.purpose"], "summary");
     assert_eq!(fields["switchboard.step"], "2");
-    let told = Told::of(false, || {
+    let captured = CapturedTrace::of(false, || {
         ChatTrace::begin(2, &model(), &request(), None).answered(&answer());
     });
     assert!(
-        !told
+        !captured
             .span("chat flash")
             .1
             .contains_key("switchboard.purpose")

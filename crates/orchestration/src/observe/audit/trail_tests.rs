@@ -1,12 +1,14 @@
-use serde_json::json;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 use switchboard_domain::{
-    ApprovalScope, FinishReason, ToolChoiceOutcome, ToolContent, ToolProgress, Warning, WarningKind,
+    ApprovalScope, FinishReason, ModelId, ToolChoiceOutcome, ToolContent, ToolProgress, Usage,
+    Warning, WarningKind,
 };
 
 use super::*;
-use crate::{Outcome, QuestionAction, RunErrorKind, ToolFailure};
+use crate::{Outcome, QuestionAction, RunError, RunErrorKind, RunReport, ToolFailure};
 
-/// The events of a run, a hundred milliseconds apart.
+/// Returns events that are 100 ms apart.
 fn events(kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<RunEvent> {
     let start: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
     (1..)
@@ -21,14 +23,13 @@ fn events(kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<RunEvent> {
 }
 
 fn lines(options: AuditOptions, kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<Value> {
-    let mut projection = AuditProjection::new(options);
+    let mut trail = AuditTrail::new(options);
     let records = events(kinds)
         .iter()
-        .flat_map(|event| projection.observe(event))
+        .flat_map(|event| trail.observe(event))
         .collect::<Vec<_>>();
     let lines = records.iter().map(|record| {
         let line = serde_json::to_string(record).unwrap();
-        // One line each, and it can be read back.
         assert!(!line.contains('\n'));
         let back: AuditRecord = serde_json::from_str(&line).unwrap();
         assert_eq!(&back, record);
@@ -114,7 +115,7 @@ fn finished(error: Option<RunError>) -> RunEventKind {
 }
 
 #[test]
-fn a_run_leaves_one_line_for_each_thing_that_was_done() {
+fn a_run_gives_one_record_per_action() {
     let options = AuditOptions {
         session_id: Some("s-1".into()),
         principal: Some(Principal {
@@ -154,7 +155,7 @@ fn a_run_leaves_one_line_for_each_thing_that_was_done() {
 }
 
 #[test]
-fn approvals_say_who_decided_what_and_why() {
+fn approvals_have_a_decision_a_decider_and_a_reason() {
     let denied = |id: &str| RunEventKind::ToolDenied {
         id: id.into(),
         reason: "not with token=abc123".into(),
@@ -217,7 +218,7 @@ fn approvals_say_who_decided_what_and_why() {
 }
 
 #[test]
-fn failures_are_told_by_kind() {
+fn failures_have_a_kind() {
     let error = RunError {
         kind: RunErrorKind::Model("rate_limited".into()),
         message: "slow down".into(),
@@ -250,12 +251,12 @@ fn failures_are_told_by_kind() {
     assert_eq!(lines[3]["request_id"], "req-1");
     assert_eq!(lines[3]["duration_ms"], 100);
     assert_eq!(lines[4]["error"], "rate_limited");
-    // The price of the first call is not known.
+    // The price of the first call is unknown.
     assert_eq!(lines[4].get("cost_usd"), None);
 }
 
 #[test]
-fn a_model_call_that_the_run_did_not_wait_for_is_told_as_cancelled() {
+fn a_model_call_without_an_end_is_cancelled() {
     let lines = lines(
         AuditOptions::default(),
         [
@@ -272,7 +273,7 @@ fn a_model_call_that_the_run_did_not_wait_for_is_told_as_cancelled() {
 }
 
 #[test]
-fn results_are_kept_only_where_that_is_wanted_and_never_with_secrets() {
+fn results_are_recorded_only_on_request_and_redacted() {
     for results in [false, true] {
         let options = AuditOptions {
             results,
@@ -292,7 +293,7 @@ fn results_are_kept_only_where_that_is_wanted_and_never_with_secrets() {
 }
 
 #[test]
-fn a_run_that_was_planned_elsewhere_can_be_followed_from_here() {
+fn a_resumed_run_has_records_without_its_earlier_events() {
     let resumed = RunEventKind::RunStarted {
         model: model(),
         resumed: true,
@@ -315,7 +316,7 @@ fn a_run_that_was_planned_elsewhere_can_be_followed_from_here() {
 }
 
 #[test]
-fn nothing_that_was_said_is_kept() {
+fn records_hold_no_text_of_the_conversation() {
     let said = "what the person and the model said";
     let warning = Warning::new(WarningKind::PartDropped, said);
     let lines = lines(
@@ -339,7 +340,7 @@ fn nothing_that_was_said_is_kept() {
 }
 
 #[test]
-fn who_answered_a_servers_question_how_is_kept_and_nothing_of_what_was_said() {
+fn questions_are_recorded_without_their_text_and_answer() {
     let question = json!({
         "server": "crm", "message": "What is your pet's name?", "form": "fields",
         "schema": {"type": "object", "properties": {"pet": {"type": "string"}}},

@@ -1,0 +1,305 @@
+//! Counting of audit records and run events.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fmt,
+    hash::{DefaultHasher, Hash as _, Hasher},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use switchboard_domain::ModelId;
+
+use super::{CallCounts, Histogram, ModelMetrics, Snapshot, ToolMetrics, snapshot::FinishedCall};
+use crate::{
+    Outcome, RunEvent, ToolFailure,
+    observe::{
+        CostFunction,
+        audit::{
+            AuditKind, AuditRecord, ModelCall, ModelCallEnd, RunEntry, RunMoment, ToolCallEntry,
+            ToolCallMoment,
+        },
+        fold::RunFold,
+    },
+    tools::arguments::canonical_value,
+};
+
+/// Maximum number of tools and of models that are counted separately. Further names are counted as
+/// `(other)`, because names come from servers and configurations.
+const MAX_NAMES: usize = 1_000;
+
+/// Maximum number of unknown models that are counted separately.
+const MAX_UNKNOWN_MODELS: usize = 100;
+
+/// Maximum number of observed runs. A further run replaces the one with the oldest event.
+const MAX_RUNS: usize = 10_000;
+
+/// Returns whether a model is configured or in the catalogue.
+pub type KnownModelPredicate = Arc<dyn Fn(&ModelId) -> bool + Send + Sync>;
+
+type ToolKey = (Option<String>, String);
+
+/// Counts runs, tool calls and model calls.
+#[derive(Default)]
+pub struct Metrics {
+    run_counts: Snapshot,
+    tools: BTreeMap<ToolKey, (CallCounts, Histogram)>,
+    models: BTreeMap<String, ModelMetrics>,
+    /// Number of unknown models in `models`.
+    unknown_models: usize,
+    runs: HashMap<Arc<str>, OpenRun>,
+    cost: Option<CostFunction>,
+    is_known: Option<KnownModelPredicate>,
+}
+
+/// A run without an end.
+#[derive(Default)]
+struct OpenRun {
+    /// The events of the run, if they are observed.
+    fold: RunFold,
+    last_event: Timestamp,
+    is_parked: bool,
+    model: Option<ModelId>,
+    /// Ids of the tool calls without a result.
+    open_calls: HashSet<String>,
+    /// Keys of the calls that had a result before the latest model call.
+    answered: HashSet<u64>,
+    /// Keys of the calls that got a result since. Calls of the same model answer do not repeat
+    /// each other.
+    newly_answered: Vec<u64>,
+}
+
+impl Metrics {
+    /// Sets the function that computes the costs of observed model calls.
+    #[must_use]
+    pub fn with_cost(mut self, cost: CostFunction) -> Self {
+        self.cost = Some(cost);
+        self
+    }
+
+    /// Sets which models are known, for programs whose clients choose the model name.
+    ///
+    /// An unknown model is counted separately after its first answer, up to a limit of 100 models.
+    /// Otherwise it is counted as `(other)`. Without a predicate, every model is known.
+    #[must_use]
+    pub fn with_known_models(mut self, is_known: KnownModelPredicate) -> Self {
+        self.is_known = Some(is_known);
+        self
+    }
+
+    /// Counts a run event. The events of one run must be in order.
+    pub fn observe(&mut self, event: &RunEvent) {
+        if self.runs.len() >= MAX_RUNS && !self.runs.contains_key(&event.run_id) {
+            let oldest = self.runs.iter().min_by_key(|(_, run)| run.last_event);
+            if let Some(id) = oldest.map(|(id, _)| Arc::clone(id)) {
+                self.runs.remove(&id);
+            }
+        }
+        let cost = &self.cost;
+        let run = self.runs.entry(Arc::clone(&event.run_id));
+        let run = run.or_insert_with(|| OpenRun {
+            fold: RunFold::with_cost(cost.clone()),
+            ..OpenRun::default()
+        });
+        run.last_event = event.time;
+        for fact in run.fold.observe(event) {
+            self.count(&event.run_id, &fact);
+        }
+    }
+
+    /// Counts an audit record of another process. The records of one run must be in order.
+    ///
+    /// Records hold redacted inputs of limited size. Two calls whose inputs differ only in the
+    /// removed parts count as a call and its unnecessary repetition.
+    pub fn observe_record(&mut self, record: &AuditRecord) {
+        self.count(&record.run_id, &record.kind);
+    }
+
+    /// Forgets a run that was dropped before its end.
+    pub fn forget(&mut self, run_id: &str) {
+        self.runs.remove(run_id);
+    }
+
+    /// Returns the current counts.
+    pub fn snapshot(&self) -> Snapshot {
+        let tools = self.tools.iter();
+        let tools = tools.map(|((server, tool), (calls, latency))| ToolMetrics {
+            server: server.clone(),
+            tool: tool.clone(),
+            calls: *calls,
+            latency: latency.clone(),
+        });
+        Snapshot {
+            tools: tools.collect(),
+            models: self.models.values().cloned().collect(),
+            ..self.run_counts.clone()
+        }
+    }
+
+    /// Returns the number of tool calls that started and have no result. They are not counted.
+    pub fn unfinished_calls(&self) -> usize {
+        self.runs.values().map(|run| run.open_calls.len()).sum()
+    }
+
+    /// Returns the number of runs that started and neither ended nor were parked.
+    pub fn unfinished_runs(&self) -> usize {
+        self.runs.values().filter(|run| !run.is_parked).count()
+    }
+
+    /// Returns the number of runs that are stored and wait for an approval decision.
+    pub fn parked_runs(&self) -> usize {
+        self.runs.values().filter(|run| run.is_parked).count()
+    }
+
+    fn count(&mut self, run_id: &str, fact: &AuditKind) {
+        match fact {
+            AuditKind::Run(entry) => self.count_run(run_id, entry),
+            AuditKind::ModelCall(call) => self.count_model_call(run_id, call),
+            AuditKind::ToolCall(call) => self.count_tool_call(run_id, call),
+            AuditKind::Approval(_) | AuditKind::Question(_) => {}
+        }
+    }
+
+    fn run(&mut self, run_id: &str) -> &mut OpenRun {
+        self.runs.entry(run_id.into()).or_default()
+    }
+
+    fn count_run(&mut self, run_id: &str, entry: &RunEntry) {
+        match entry.moment {
+            RunMoment::Started | RunMoment::Resumed => {
+                let run = self.run(run_id);
+                // A resumed run is a new one only if its start was not observed.
+                let is_new = entry.moment == RunMoment::Started || run.model.is_none();
+                run.is_parked = false;
+                run.model.get_or_insert_with(|| entry.model.clone());
+                self.run_counts.runs_started += u64::from(is_new);
+            }
+            RunMoment::Parked => self.run(run_id).is_parked = true,
+            RunMoment::Finished => {
+                let count = match entry.outcome {
+                    Some(Outcome::Completed) => &mut self.run_counts.runs_completed,
+                    Some(Outcome::Limited) => &mut self.run_counts.runs_limited,
+                    Some(Outcome::Cancelled) => &mut self.run_counts.runs_cancelled,
+                    Some(Outcome::Failed) | None => &mut self.run_counts.runs_failed,
+                };
+                *count += 1;
+                self.runs.remove(run_id);
+            }
+        }
+    }
+
+    fn count_model_call(&mut self, run_id: &str, call: &ModelCall) {
+        let model = ModelId::new(call.provider.clone(), call.model.clone());
+        let run = self.run(run_id);
+        run.model = Some(model.clone());
+        run.answered.extend(run.newly_answered.drain(..));
+        let counts = self.model(&model, call.end == ModelCallEnd::Answered);
+        counts.requests.total += 1;
+        match call.end {
+            ModelCallEnd::Failed => counts.requests.failed += 1,
+            ModelCallEnd::Cancelled => counts.requests.cancelled += 1,
+            ModelCallEnd::Answered => {
+                counts.requests.successful += 1;
+                counts.latency.record(call.duration_ms);
+                if let Some(usage) = &call.usage {
+                    counts.tokens.add(usage);
+                }
+                match call.cost_usd {
+                    Some(usd) => counts.cost_usd += usd,
+                    None => counts.unpriced += 1,
+                }
+            }
+        }
+    }
+
+    fn count_tool_call(&mut self, run_id: &str, call: &ToolCallEntry) {
+        let run = self.run(run_id);
+        if call.moment == ToolCallMoment::Started {
+            run.open_calls.insert(call.id.clone());
+            return;
+        }
+        run.open_calls.remove(&call.id);
+        let is_error = call.is_error.unwrap_or(false);
+        let mut tool = (call.server.clone(), call.tool.clone());
+        let key = call_key(&tool, &call.input);
+        let finished = FinishedCall {
+            is_error,
+            failure: call.failure,
+            cached: call.cached.unwrap_or(false),
+            attempts: call.attempts.unwrap_or(0),
+            repeated: run.answered.contains(&key),
+        };
+        if !is_error {
+            run.newly_answered.push(key);
+        }
+        let model = run.model.clone();
+        if call.failure == Some(ToolFailure::UnknownTool) {
+            // The model invented the name.
+            tool = (None, "(unknown)".to_owned());
+        } else if self.tools.len() >= MAX_NAMES && !self.tools.contains_key(&tool) {
+            tool = (None, "(other)".to_owned());
+        }
+        let (calls, latency) = self.tools.entry(tool).or_default();
+        calls.add(finished);
+        if finished.attempts > 0 && !finished.cached {
+            latency.record(call.duration_ms.unwrap_or(0));
+        }
+        if let Some(model) = model {
+            self.model(&model, true).tool_calls.add(finished);
+        }
+    }
+
+    /// Returns the counts of a model, or those of `(other)`.
+    fn model(&mut self, model: &ModelId, has_answered: bool) -> &mut ModelMetrics {
+        let mut name = model.to_string();
+        let mut model = model.clone();
+        if !self.models.contains_key(&name) && !self.add_model(&model, has_answered) {
+            model = ModelId::new("(other)", "(other)");
+            name = model.to_string();
+        }
+        self.models
+            .entry(name)
+            .or_insert_with(|| ModelMetrics::new(model))
+    }
+
+    /// Returns whether a new model is counted separately.
+    fn add_model(&mut self, model: &ModelId, has_answered: bool) -> bool {
+        if self.models.len() >= MAX_NAMES {
+            return false;
+        }
+        if self
+            .is_known
+            .as_ref()
+            .is_none_or(|is_known| is_known(model))
+        {
+            return true;
+        }
+        let is_separate = has_answered && self.unknown_models < MAX_UNKNOWN_MODELS;
+        self.unknown_models += usize::from(is_separate);
+        is_separate
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics")
+            .field("tools", &self.tools.len())
+            .field("models", &self.models.len())
+            .field("runs", &self.runs.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns a hash that is equal for calls of one tool with equal input. The order of object keys
+/// does not matter.
+fn call_key(tool: &ToolKey, input: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    tool.hash(&mut hasher);
+    canonical_value(input).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;
