@@ -465,7 +465,7 @@ impl There {
         // As the model saw it.
         let visible = agent.context().visible(definition);
         self.validators
-            .mended_but_for(&visible, &call.input, &may_have_fitted)
+            .examine_recorded(&visible, &call.input, &may_have_fitted)
     }
 
     /// What a turn speaks of and no tool is called, one sentence each: a call that is needed can never be made then,

@@ -155,7 +155,7 @@ fn a_call_that_the_tool_refuses_whatever_was_struck_out_is_hallucinated() {
     let validators = switchboard_orchestration::tools::arguments::Validators::default();
     let fits = |input: &Value| {
         let may_have_fitted = &crate::suite::may_have_fitted;
-        let mended = validators.mended_but_for(&definition, input, may_have_fitted);
+        let mended = validators.examine_recorded(&definition, input, may_have_fitted);
         mended.is_some()
     };
     for (input, expected) in [
@@ -202,11 +202,11 @@ fn a_call_that_the_tool_refuses_whatever_was_struck_out_is_hallucinated() {
     }
     let mended = |input: Value| {
         let may_have_fitted = &crate::suite::may_have_fitted;
-        let mended = validators.mended_but_for(&definition, &input, may_have_fitted);
+        let mended = validators.examine_recorded(&definition, &input, may_have_fitted);
         mended.map(Value::Object)
     };
     assert_eq!(
-        mended(json!({"sum": "5", "unit": "EUR", "to": null, "pin": "[redacted]", "keys": "a"})),
+        mended(json!({"sum": "5", "unit": "eur", "to": null, "pin": "[redacted]", "keys": ["a"]})),
         Some(json!({"sum": 5, "unit": "eur", "pin": "[redacted]", "keys": ["a"]}))
     );
     let turn = turn(json!({"calls": [{"tool": "pay", "input": {"to": 5}}]}));

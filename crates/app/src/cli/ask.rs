@@ -21,7 +21,6 @@ use switchboard_orchestration::{
     Agent, BegunWith, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
     ToolFailure,
     persistence::{KeptEnd, TakenRun},
-    tools::arguments::Validators,
 };
 use uuid::Uuid;
 
@@ -224,7 +223,6 @@ async fn carry_out(
     // Now, and not when something is first waited for.
     tokio::task::yield_now().await;
     let model = plan.chosen.model.id().clone();
-    prepare();
     let (audit, decisions) = match remembered(context) {
         Ok(read) => read,
         Err(failure) => {
@@ -274,25 +272,6 @@ fn remembered(context: &Context) -> Result<(AuditLog, KeptDecisions), Failure> {
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
     let decisions = KeptDecisions::load(&context.environment).map_err(Failure::usage)?;
     Ok((audit, decisions))
-}
-
-/// Does what the first call of a model and a tool would wait for, while the servers start and nothing else is to be done.
-fn prepare() {
-    // No thread of the runtime, which would wait for it at the end. Where there can be none, it is done when it is needed.
-    let _ = thread::Builder::new()
-        .name("prepare".to_owned())
-        .spawn(move || {
-            #[cfg(target_os = "linux")]
-            let_servers_go_first();
-            Validators::prepare();
-        });
-}
-
-/// The servers that start meanwhile are what is waited for: on a machine of two CPUs they else come up some milliseconds later.
-#[cfg(target_os = "linux")]
-fn let_servers_go_first() {
-    // Of this thread alone, on Linux only. What may not be had is no loss.
-    let _ = rustix::process::setpriority_process(None, 10);
 }
 
 async fn begin(

@@ -1,7 +1,7 @@
 //! What can be said of an argument out of which a secret was struck.
 
 use serde_json::Value;
-use switchboard_orchestration::tools::arguments::Demand;
+use switchboard_orchestration::tools::arguments::Requirement;
 
 use super::matcher::{Matcher, same};
 use crate::recording::{REDACTED, Scrubber, same_text};
@@ -143,19 +143,19 @@ fn may_be_data(text: &str, wanted: &str) -> bool {
 }
 
 /// Whether a value that does not fit its schema may have fitted before something was struck out of it.
-pub(crate) fn may_have_fitted(value: &Value, demand: Demand<'_>) -> bool {
+pub(crate) fn may_have_fitted(value: &Value, requirement: Requirement<'_>) -> bool {
     if !Scrubber::was_at(value) {
         return false;
     }
-    match demand {
-        Demand::OneOf(options) => options.iter().any(|option| may_be(value, option)),
-        Demand::Type => may_be_number(value),
-        Demand::Form => value.is_string(),
-        Demand::AtMost(most) => value.as_str().is_some_and(|text| {
+    match requirement {
+        Requirement::OneOf(options) => options.iter().any(|option| may_be(value, option)),
+        Requirement::Type => may_be_number(value),
+        Requirement::Format => value.is_string(),
+        Requirement::MaxLength(most) => value.as_str().is_some_and(|text| {
             let left = text.replace(REDACTED, "").chars().count();
             u64::try_from(left).is_ok_and(|left| left <= most)
         }),
-        Demand::Inside => true,
+        Requirement::Contents => true,
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! One text for equal inputs.
+//! Canonical JSON of tool input.
 
 use std::fmt::Write as _;
 
@@ -6,32 +6,28 @@ use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use switchboard_domain::JsonObject;
 
-/// The input as compact JSON with the keys of every object in order of their bytes and each number in
-/// one form: `1.0`, `1e0` and `1` are the same. Two inputs have the same text if and only if they are
-/// equal as JSON.
+/// Returns the input as compact JSON with sorted keys. Equal numbers have one form: `1.0`, `1e0` and
+/// `1` are the same. Two inputs have the same text if and only if they are equal as JSON.
 pub fn canonical(input: &JsonObject) -> String {
     let mut out = String::new();
     write_object(input, &mut out);
     out
 }
 
-/// SHA-256 of [`canonical`], as 64 hexadecimal digits.
+/// Returns the SHA-256 of [`canonical`] as 64 hexadecimal digits.
 pub fn digest(input: &JsonObject) -> String {
-    hex(&Sha256::digest(canonical(input)))
+    let digest = Sha256::digest(canonical(input));
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 pub(crate) fn canonical_value(value: &Value) -> String {
     let mut out = String::new();
     write_value(value, &mut out);
     out
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
-        .collect()
 }
 
 fn write_value(value: &Value, out: &mut String) {
@@ -71,23 +67,11 @@ fn write_object(object: &JsonObject, out: &mut String) {
 }
 
 fn write_string(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            control if control < ' ' => {
-                // Writing to a string cannot fail.
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{}", Value::from(text));
 }
 
-/// A number that has no fraction and fits an integer is written as one, so that it does not matter how
-/// it came.
+/// Writes a number without a fraction as an integer, if it fits.
 fn write_number(number: &Number, out: &mut String) {
     let _ = match number.as_f64() {
         Some(float) if number.is_f64() => match whole(float) {
@@ -103,7 +87,7 @@ fn write_number(number: &Number, out: &mut String) {
     reason = "the number has no fraction and is in the range"
 )]
 fn whole(float: f64) -> Option<i128> {
-    // Beyond 64 bits no integer of JSON text is kept exactly.
+    // JSON text keeps integers exactly up to 64 bits only.
     const END: f64 = 18_446_744_073_709_551_616.0;
     let fits = float.fract() == 0.0 && float.abs() < END;
     fits.then_some(float as i128)
@@ -124,10 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_keys_and_the_form_of_numbers_do_not_count() {
+    fn the_order_of_keys_and_the_form_of_numbers_do_not_matter() {
         assert_eq!(
             text(json!({"b": {"y": 1.0, "x": [2, {"d": 0, "c": -0.0}]}, "a": "\n"})),
-            r#"{"a":"\u000a","b":{"x":[2,{"c":0,"d":0}],"y":1}}"#
+            r#"{"a":"\n","b":{"x":[2,{"c":0,"d":0}],"y":1}}"#
         );
         assert_eq!(text(json!({"n": 1e3})), text(json!({"n": 1000})));
         assert_eq!(
@@ -137,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_stays_different() {
+    fn different_inputs_have_different_texts() {
         let different = [
             json!({"a": 1}),
             json!({"a": "1"}),
@@ -161,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_json_and_reads_back_to_itself(object in json_object()) {
+        fn the_text_is_json_of_the_same_input(object in json_object()) {
             let once = canonical(&object);
             let back: JsonObject = serde_json::from_str(&once).unwrap();
             prop_assert_eq!(canonical(&back), once);

@@ -1,8 +1,9 @@
-//! Values that the host gives to tools and the model never sees.
+//! Values from the host for tool inputs, which the model does not see.
 //!
-//! A server may want to know the conversation, an address to call back, an access token. Such a value has
-//! a name, under which tools ask for it in their schema (`databaseContext`). The model is shown the tool
-//! without that property; at call time the value goes in; and what comes back loses it again.
+//! A server can require values of the host, such as a conversation id, a callback address or an
+//! access token. The server's schema requests such a value by name (`databaseContext`). The model sees
+//! the tool without this property, the value is injected at call time, and it is redacted from the
+//! result.
 
 use std::{
     borrow::Cow,
@@ -22,17 +23,17 @@ use super::{
 };
 use crate::tools::per_definition::PerDefinition;
 
-/// Something that prints as `[hidden]` and cannot be serialized.
+/// A value that is formatted as `[hidden]` and cannot be serialized.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Hidden<T>(T);
 
 impl<T> Hidden<T> {
-    /// Hides a value.
+    /// Creates a hidden value.
     pub fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// The value, for the place that it is meant for.
+    /// Returns the value.
     pub fn expose(&self) -> &T {
         &self.0
     }
@@ -88,7 +89,7 @@ impl fmt::Debug for ClientContext {
     }
 }
 
-/// Why a value of a client is refused.
+/// Error about a value of a client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientContextError {
@@ -104,7 +105,7 @@ pub enum ClientContextError {
         /// The names that clients may send.
         allowed: Vec<String>,
     },
-    /// The value is a list or an object.
+    /// The value is an array or an object.
     #[error("the context value `{name}` is not a text, a number, true or false")]
     Compound {
         /// The name that the client sent.
@@ -127,20 +128,20 @@ impl ClientContextError {
     }
 }
 
-/// The run that placeholders are filled for.
+/// The run whose data fills placeholders.
 #[derive(Clone)]
 pub(super) struct ContextScope {
     pub(super) session: String,
     pub(super) principal: Principal,
 }
 
-/// An argument of the host without a value: the call cannot be made.
+/// An argument of the host without a value. The call cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.text())]
 pub struct MissingContext {
-    /// The tool's own name.
+    /// Name of the tool on its server.
     pub tool: String,
-    /// The argument.
+    /// Name of the argument.
     pub argument: String,
     /// The values that the client did not send. Empty if no value is configured.
     pub client: Vec<String>,
@@ -168,11 +169,11 @@ impl MissingContext {
     }
 }
 
-/// The values that tools get from the host, by the name of the property that asks for them.
+/// Values from the host for tool inputs, by property name.
 ///
-/// It belongs to whoever drives runs, not to the run: it is no part of a stored run, and a resumed one
-/// gets it again. Placeholders are filled from the run's own session and principal. Clones share what was
-/// found out about tool definitions.
+/// The driver of runs owns them. They are not part of a stored run and are injected again after a
+/// resume. Placeholders are filled with the session and principal of the run. Clones share a cache
+/// per tool definition.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -208,7 +209,7 @@ pub struct ContextInjection {
     declared: Arc<Declared>,
     /// Servers whose tools run at a client.
     excluded: Vec<String>,
-    /// The conversation of runs that are in no session.
+    /// Session id for runs without a session.
     conversation: Option<String>,
     client: ClientContext,
     scope: Option<Arc<ContextScope>>,
@@ -216,56 +217,55 @@ pub struct ContextInjection {
     plans: Arc<PerDefinition<Plan>>,
 }
 
-/// The values and names that hold for every run.
+/// The values and names for all runs.
 #[derive(Clone, Default)]
 struct Declared {
     servers: Option<Vec<String>>,
     values: BTreeMap<String, ContextTemplate>,
-    /// By server and argument.
+    /// Values by server and argument.
     defaults: BTreeMap<(String, String), ContextTemplate>,
-    /// Arguments that no model sees, with or without a value.
+    /// Arguments that models never see, with or without a value.
     reserved: BTreeSet<String>,
 }
 
-/// What the context is to one tool. It holds for every run.
+/// The effect of the context on one tool, for all runs.
 struct Plan {
-    /// The tool without what is hidden; `None` if nothing is.
+    /// The tool without the hidden properties. `None` if it has none.
     visible: Option<Arc<ToolDefinition>>,
     arguments: Vec<Argument>,
 }
 
-/// An argument that the host gives.
+/// An argument that the host sets.
 struct Argument {
     name: String,
-    /// The part of the value that the tool asks for; `None` if there is no value.
+    /// The part of the value that the schema names. `None` without a value.
     value: Option<ContextTemplate>,
-    /// The tool cannot be called without it.
+    /// Whether the tool requires the argument.
     required: bool,
-    /// Client values without which a required part has no value.
+    /// Client values that a required part needs.
     needed: BTreeSet<String>,
 }
 
 impl ContextInjection {
-    /// Nothing.
+    /// Creates a context without values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Also gives `value` to tools that ask for `name`. A text in it of eight characters or more (four, if
-    /// its key says that it is a token, key, secret or password) is struck out of results.
+    /// Sets the value for tools that request `name`. Texts of at least 8 characters are redacted from
+    /// results (4 if the key is the name of a token, key, secret or password).
     #[must_use]
     pub fn with(self, name: impl Into<String>, value: Value) -> Self {
         self.with_template(name, ContextTemplate::literal(value))
     }
 
-    /// Also gives the value of a template to tools that ask for `name`.
+    /// Sets the value of a template for tools that request `name`.
     #[must_use]
     pub fn with_template(self, name: impl Into<String>, value: ContextTemplate) -> Self {
         self.change(|declared| declared.values.insert(name.into(), value))
     }
 
-    /// Sets the value of an argument for the tools of one server where nothing else is set. Of two objects the
-    /// server gets the entries of both.
+    /// Sets the default of an argument for the tools of one server. Two objects are merged.
     #[must_use]
     pub fn with_default(
         self,
@@ -277,35 +277,34 @@ impl ContextInjection {
         self.change(|declared| declared.defaults.insert(place, value))
     }
 
-    /// Hides an argument from models even if it has no value. A call of a tool that requires it fails then.
+    /// Hides an argument from models even without a value. A call of a tool that requires it fails then.
     #[must_use]
     pub fn reserving(self, name: impl Into<String>) -> Self {
         self.change(|declared| declared.reserved.insert(name.into()))
     }
 
-    /// Gives them to tools of these servers alone. Without, every server whose tool asks for a name gets its
-    /// value.
+    /// Restricts the values to tools of these servers. By default, all servers get them.
     #[must_use]
     pub fn only_for(self, servers: impl IntoIterator<Item = String>) -> Self {
         let servers = servers.into_iter().collect();
         self.change(|declared| declared.servers.replace(servers))
     }
 
-    /// Leaves the tools of a server as they are: they run elsewhere.
+    /// Excludes the tools of a server, because they run elsewhere.
     #[must_use]
     pub(crate) fn without_server(mut self, server: &str) -> Self {
         self.excluded.push(server.to_owned());
         self
     }
 
-    /// Sets the conversation of runs that are in no session. Without, each of these runs has its own.
+    /// Sets the session id for runs without a session. By default, each of these runs has its own.
     #[must_use]
     pub fn in_conversation(mut self, id: impl Into<String>) -> Self {
         self.conversation = Some(id.into());
         self
     }
 
-    /// Takes the values that a client sent for one run. Returns an error for a name that no placeholder has.
+    /// Sets the values that a client sent for one run. Returns an error for an unknown name.
     pub fn with_client(mut self, client: ClientContext) -> Result<Self, ClientContextError> {
         for (name, value) in client.0.iter() {
             let allowed = self.client_names();
@@ -336,7 +335,7 @@ impl ContextInjection {
         templates.flat_map(ContextTemplate::client_names).collect()
     }
 
-    /// Returns the context of one run: placeholders have its session and its principal.
+    /// Returns the context of one run, with its session and principal.
     pub(crate) fn for_run(&self, run: &str, session: Option<&str>, principal: &Principal) -> Self {
         if self.is_empty() {
             return self.clone();
@@ -354,7 +353,7 @@ impl ContextInjection {
     fn change<T>(mut self, change: impl FnOnce(&mut Declared) -> T) -> Self {
         change(Arc::make_mut(&mut self.declared));
         self.scrubber = self.make_scrubber();
-        // What was found out holds for the values as they were.
+        // The cached plans belong to the previous values.
         self.plans = Arc::default();
         self
     }
@@ -367,7 +366,7 @@ impl ContextInjection {
         Scrubber::new(values.iter().chain(defaults), &self.client.0)
     }
 
-    /// Whether there is nothing to give and nothing to hide.
+    /// Returns whether there is no value and no hidden argument.
     pub fn is_empty(&self) -> bool {
         let Declared {
             servers: _,
@@ -378,8 +377,8 @@ impl ContextInjection {
         values.is_empty() && defaults.is_empty() && reserved.is_empty()
     }
 
-    /// The tool as the model sees it: without the properties that the host fills. The same `Arc` every
-    /// time, and the tool itself if nothing of it is hidden.
+    /// Returns the tool as the model sees it, without the properties that the host sets. Returns the
+    /// same `Arc` each time.
     pub fn visible(&self, original: &Arc<ToolDefinition>) -> Arc<ToolDefinition> {
         match self.plan(original) {
             Some(plan) => Arc::clone(plan.visible.as_ref().unwrap_or(original)),
@@ -387,14 +386,13 @@ impl ContextInjection {
         }
     }
 
-    /// Returns whether a call of this tool differs from what the model writes.
+    /// Returns whether the host sets an argument of this tool.
     pub(crate) fn concerns(&self, original: &Arc<ToolDefinition>) -> bool {
         self.plan(original)
             .is_some_and(|plan| !plan.arguments.is_empty())
     }
 
-    /// The input without what a model wrote in the place of a hidden value. It may know the name from
-    /// elsewhere, and a schema without the property may refuse it.
+    /// Returns the input without hidden arguments, which a model may know from elsewhere.
     pub fn without(&self, original: &Arc<ToolDefinition>, mut input: JsonObject) -> JsonObject {
         if let Some(plan) = self.plan(original) {
             for argument in &plan.arguments {
@@ -404,7 +402,7 @@ impl ContextInjection {
         input
     }
 
-    /// The input of a tool whose definition is not known, without any argument that the host may have filled.
+    /// Returns the input of an unknown tool without any argument that the host may set.
     pub fn without_any(&self, mut input: JsonObject) -> JsonObject {
         for name in self.names() {
             input.shift_remove(name);
@@ -412,11 +410,11 @@ impl ContextInjection {
         input
     }
 
-    /// The input with the host's values where the tool asks for them, over anything that stands there. Of
-    /// an object value a tool gets the properties that its schema names, or all if it names none or says
-    /// that it takes others. Returns an error if the tool requires a value and there is none.
+    /// Returns the input with the host's values, which replace values of the model. For an object value,
+    /// the tool gets the properties that its schema names, or all if the schema names none or allows
+    /// others. Returns an error if a required value is missing.
     ///
-    /// The result holds secrets: it is for the tool alone.
+    /// The result contains secrets; pass it to the tool only.
     pub fn inject(
         &self,
         original: &Arc<ToolDefinition>,
@@ -456,13 +454,13 @@ impl ContextInjection {
         Ok(input)
     }
 
-    /// Strikes the host's values out of what a tool gave back, as text and as data, and says whether there
-    /// were any. Bytes, such as images, are not looked into.
+    /// Redacts the host's values from a tool's output. Returns whether there were any. Binary data is
+    /// not searched.
     pub fn scrub(&self, output: &mut ToolOutput) -> bool {
         self.scrubber.output(output)
     }
 
-    /// The same for a text, such as an error's or a progress message.
+    /// Redacts the host's values from a text, such as an error or a progress message.
     pub fn scrub_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.scrubber
             .text(text)
@@ -477,7 +475,7 @@ impl ContextInjection {
         Some(self.plans.of(original, |original| self.make_plan(original)))
     }
 
-    /// Returns the value that the tools of a server get under `name`.
+    /// Returns the value of `name` for the tools of a server.
     fn value(&self, server: Option<&str>, name: &str) -> Option<ContextTemplate> {
         let Declared {
             servers,
@@ -496,7 +494,7 @@ impl ContextInjection {
         }
     }
 
-    /// Returns every argument that the host may fill or hides.
+    /// Returns every argument that the host may set or hides.
     fn names(&self) -> BTreeSet<&String> {
         let Declared {
             servers: _,
@@ -545,7 +543,7 @@ fn server_of(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 
-/// Returns what a schema asks for under `name` at its top; `None` if it does not ask.
+/// Returns the argument `name` that a schema requests at its top level.
 fn argument(root: &Value, name: &str, value: Option<ContextTemplate>) -> Option<Argument> {
     let mut properties = Vec::new();
     let (mut named, mut required) = (false, false);
@@ -578,7 +576,7 @@ fn argument(root: &Value, name: &str, value: Option<ContextTemplate>) -> Option<
     })
 }
 
-/// The schema without these properties at its top, nor the definitions that only they used.
+/// Returns the schema without these properties at its top level and without unused definitions.
 fn hide(root: &Value, names: &[&str]) -> Value {
     let mut shown = root.clone();
     for found in applied(root, "") {
@@ -645,7 +643,7 @@ fn hide_one(schema: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// The definitions that a schema refers to, through each other too.
+/// Returns the definitions that a schema refers to, directly or indirectly.
 fn used(root: &Value) -> HashSet<(&'static str, String)> {
     let mut used = HashSet::new();
     let mut open: Vec<&Value> = Vec::new();

@@ -36,7 +36,7 @@ fn injected(schema: Value) -> Value {
 }
 
 #[test]
-fn the_model_sees_the_same_tool_without_the_property() {
+fn the_model_sees_the_tool_without_the_property() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -78,7 +78,7 @@ fn the_model_sees_the_same_tool_without_the_property() {
 }
 
 #[test]
-fn it_is_hidden_behind_references_and_in_alternatives() {
+fn the_property_is_hidden_behind_references_and_in_branches() {
     let schema = json!({
         "$ref": "#/definitions/Args",
         "definitions": {"Args": {
@@ -99,9 +99,9 @@ fn it_is_hidden_behind_references_and_in_alternatives() {
 }
 
 #[test]
-fn a_tool_that_does_not_ask_is_left_alone() {
+fn a_tool_that_does_not_request_the_value_is_unchanged() {
     let context = context();
-    // The name deeper down is a property of the model's own.
+    // A nested property with the same name belongs to the model.
     let tool = tool(json!({"properties": {"a": {"properties": {"databaseContext": {}}}}}));
     assert!(Arc::ptr_eq(&context.visible(&tool), &tool));
     let input = object(json!({"databaseContext": "the model's own", "a": 1}));
@@ -112,7 +112,7 @@ fn a_tool_that_does_not_ask_is_left_alone() {
 }
 
 #[test]
-fn a_tool_gets_the_parts_that_it_names() {
+fn a_tool_gets_the_properties_that_its_schema_names() {
     let nothing = json!({});
     let named = json!({"conversationId": "conversation-17"});
     let all = json!({
@@ -166,7 +166,7 @@ fn a_tool_gets_the_parts_that_it_names() {
 }
 
 #[test]
-fn nested_parts_are_chosen_too() {
+fn nested_properties_are_selected() {
     let context = ContextInjection::new().with(
         "ctx",
         json!({"user": {"name": "Ada", "token": "t"}, "hosts": [{"url": "u", "key": "k"}]}),
@@ -183,7 +183,7 @@ fn nested_parts_are_chosen_too() {
 }
 
 #[test]
-fn what_the_model_wrote_there_never_reaches_the_tool() {
+fn values_of_the_model_never_replace_values_of_the_host() {
     let (context, tool) = (
         context(),
         tool(
@@ -201,7 +201,7 @@ fn what_the_model_wrote_there_never_reaches_the_tool() {
 }
 
 #[test]
-fn another_value_makes_another_plan() {
+fn a_changed_value_is_injected() {
     let tool = tool(json!({"properties": {"a": {}, "b": {}}}));
     let one = ContextInjection::new().with("a", json!(1));
     assert_eq!(one.inject(&tool, JsonObject::new()).unwrap().len(), 1);
@@ -211,7 +211,7 @@ fn another_value_makes_another_plan() {
 }
 
 #[test]
-fn nothing_of_it_is_printed() {
+fn values_are_not_formatted() {
     let context = context();
     let tool = tool(json!({"properties": {"databaseContext": {}}}));
     let _ = context.inject(&tool, JsonObject::new()).unwrap();
@@ -230,7 +230,7 @@ fn nothing_of_it_is_printed() {
 }
 
 #[test]
-fn a_tool_that_echoes_its_input_gives_nothing_away() {
+fn values_are_redacted_from_the_result() {
     let context = context();
     let tool = tool(json!({"properties": {"databaseContext": {}}}));
     let given = Value::Object(context.inject(&tool, JsonObject::new()).unwrap());
@@ -278,7 +278,7 @@ fn a_tool_that_echoes_its_input_gives_nothing_away() {
 }
 
 #[test]
-fn ordinary_words_are_not_struck_out_and_schemes_are_seen_through() {
+fn short_values_are_not_redacted_and_schemes_are_ignored() {
     let context = ContextInjection::new()
         .with("branch", json!("main"))
         .with("authorization", json!("Bearer abc1"))
@@ -293,7 +293,7 @@ fn ordinary_words_are_not_struck_out_and_schemes_are_seen_through() {
 
 proptest! {
     #[test]
-    fn what_is_valid_for_the_model_is_valid_for_the_tool_with_the_value(
+    fn input_that_is_valid_for_the_model_is_valid_for_the_tool(
         input in json_object(),
         required in prop::collection::vec("[a-e]", 0..2),
         behind_reference in any::<bool>(),
@@ -326,7 +326,7 @@ proptest! {
     }
 
     #[test]
-    fn no_secret_survives(before in ".{0,20}", secret in "[!-~é]{4,20}", after in ".{0,20}") {
+    fn no_secret_remains(before in ".{0,20}", secret in "[!-~é]{4,20}", after in ".{0,20}") {
         let context = ContextInjection::new().with("token", json!(secret.clone()));
         let text = format!("{before}{secret}{after}");
         let mut output = ToolOutput::text(Value::from(text.as_str()).to_string());
@@ -363,7 +363,7 @@ fn principal(user: &str) -> Principal {
 }
 
 #[test]
-fn each_run_gets_the_values_of_its_own_session_and_principal() {
+fn each_run_gets_the_values_of_its_session_and_principal() {
     let context = ContextInjection::new().with_template(
         "databaseContext",
         template(&json!({"conversationId": "${session.id}", "owner": "${principal.tenant}/${principal.user}"})),
@@ -381,7 +381,7 @@ fn each_run_gets_the_values_of_its_own_session_and_principal() {
             "bob",
             json!({"conversationId": "s-2", "owner": "acme/bob"}),
         ),
-        // A run that is in no session has a conversation of its own.
+        // A run without a session has its own conversation.
         (
             None,
             "ann",
@@ -392,7 +392,7 @@ fn each_run_gets_the_values_of_its_own_session_and_principal() {
         let of_run = context.for_run("run-1", *session, &principal(user));
         let given = of_run.inject(&tool, JsonObject::new()).unwrap();
         assert_eq!(given["databaseContext"], *expected);
-        // What the model sees does not depend on the run, and is made once.
+        // The visible tool does not depend on the run.
         assert!(Arc::ptr_eq(&of_run.visible(&tool), &visible));
     }
     let shared = context.in_conversation("c-1");
@@ -402,7 +402,7 @@ fn each_run_gets_the_values_of_its_own_session_and_principal() {
 }
 
 #[test]
-fn ids_are_not_struck_out_and_secrets_of_templates_are() {
+fn secrets_of_templates_are_redacted_and_ids_are_not() {
     let context = ContextInjection::new()
         .with_template(
             "a",
@@ -421,7 +421,7 @@ fn ids_are_not_struck_out_and_secrets_of_templates_are() {
 }
 
 #[test]
-fn a_client_sends_what_the_configuration_names_and_nothing_else() {
+fn a_client_can_send_only_configured_values() {
     let context = ContextInjection::new()
         .with("branch", json!("main"))
         .with_template(
@@ -459,7 +459,7 @@ fn a_client_sends_what_the_configuration_names_and_nothing_else() {
             .to_string()
             .contains("clients may send none")
     );
-    // A null is nothing.
+    // Null counts as not sent.
     let sent = of_client(json!({"x": null}));
     assert!(sent.is_empty());
     ContextInjection::new().with_client(sent).unwrap();
@@ -468,7 +468,7 @@ fn a_client_sends_what_the_configuration_names_and_nothing_else() {
 }
 
 #[test]
-fn a_reserved_argument_is_hidden_and_its_absence_is_explained() {
+fn a_reserved_argument_is_hidden_and_required() {
     let context = ContextInjection::new().reserving("databaseContext");
     let optional = tool(json!({"properties": {"databaseContext": {"type": "object"}, "a": {}}}));
     assert_eq!(
@@ -490,7 +490,7 @@ fn a_reserved_argument_is_hidden_and_its_absence_is_explained() {
     assert_eq!(missing.argument, "databaseContext");
     let text = missing.to_string();
     assert!(text.contains("set `context.databaseContext`"), "{text}");
-    // Other servers get no value, and no model writes one for them.
+    // Other servers get no value, neither from the host nor from the model.
     let context = context
         .with("databaseContext", json!({"conversationId": "c"}))
         .only_for(["graph".to_owned()]);
@@ -508,7 +508,7 @@ fn a_reserved_argument_is_hidden_and_its_absence_is_explained() {
 }
 
 #[test]
-fn a_value_that_the_client_did_not_send_is_named() {
+fn a_missing_client_value_is_named() {
     let context = ContextInjection::new().with_template(
         "databaseContext",
         template(
@@ -541,7 +541,7 @@ fn a_value_that_the_client_did_not_send_is_named() {
 }
 
 #[test]
-fn a_default_fills_what_is_not_configured_for_one_server() {
+fn a_default_applies_to_one_server() {
     let default = template(&json!({"conversationId": "${session.id}"}));
     let context = ContextInjection::new()
         .reserving("databaseContext")
@@ -577,7 +577,7 @@ fn a_default_fills_what_is_not_configured_for_one_server() {
 }
 
 #[test]
-fn tools_that_run_at_a_client_are_left_alone() {
+fn tools_of_an_excluded_server_are_unchanged() {
     let context = context().without_server("the client");
     let schema = json!({"properties": {"databaseContext": {"type": "object"}}});
     let tool = of_server("the client", schema.clone());

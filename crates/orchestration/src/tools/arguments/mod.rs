@@ -1,32 +1,31 @@
-//! A tool's arguments, from what a model wrote to what a tool gets.
+//! Arguments of tool calls, from the model's text to the tool's input.
 //!
-//! | module | does |
+//! | module | purpose |
 //! |---|---|
-//! | `validators` | checks input against the tool's schema, and asks for repairs if it does not fit |
-//! | `repair`, `text`, `fit` | small repairs, each told in words: of the text, then of the values |
-//! | `excused` | whether all that is wrong lies where somebody excuses it |
-//! | `canonical` | one text for equal inputs |
-//! | `context`, `template`, `scrub` | values that the host gives and the model never sees |
+//! | `validators` | validates input against the tool's schema and repairs it |
+//! | `repair`, `values` | repairs of malformed JSON and of values |
+//! | `exemption` | exemptions of values from the schema |
+//! | `canonical` | a canonical text for equal inputs |
+//! | `context`, `template` | values from the host that the model does not see |
 //!
-//! Everything here is a plain value: no I/O, no clock, no randomness.
+//! All of these are plain values without I/O, clock and randomness.
 
 mod canonical;
 mod context;
-mod excused;
-mod fit;
+mod exemption;
 mod repair;
 mod schema;
 mod scrub;
 mod template;
 #[cfg(test)]
 pub(crate) mod tests_support;
-mod text;
 mod validators;
+mod values;
 
 pub(crate) use canonical::canonical_value;
 pub use canonical::{canonical, digest};
 pub use context::{ClientContext, ClientContextError, ContextInjection, Hidden, MissingContext};
-pub use excused::Demand;
+pub use exemption::Requirement;
 pub use repair::Repair;
 pub use template::{ContextTemplate, UnknownPlaceholder};
 pub(crate) use validators::compile;

@@ -1,29 +1,29 @@
-//! Looks into JSON Schemas, as far as that can be done without validating anything.
+//! Queries of JSON Schemas without validation.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-/// Schemas looked at for one instance at most. Real ones have a few.
-const MOST: usize = 256;
+/// Maximum number of schemas that are visited for one instance.
+const MAX_SCHEMAS: usize = 256;
 
-/// A schema as an object, and where it stands in its document.
+/// A schema and its location.
 pub(super) struct Applied<'a> {
-    /// A JSON pointer into the document.
+    /// JSON pointer into the document.
     pub(super) pointer: String,
     pub(super) schema: &'a Map<String, Value>,
 }
 
-/// Every schema that says something of the same instance as the one at `pointer` of `root`: itself, and
-/// those of its `$ref`, `allOf`, `anyOf`, `oneOf`, `if`, `then`, `else` and `dependentSchemas`, through
-/// each other. References leave the document never, and each schema comes once.
+/// Returns all schemas that apply to the same instance as the one at `pointer` of `root`: itself and
+/// those of its `$ref`, `allOf`, `anyOf`, `oneOf`, `if`, `then`, `else` and `dependentSchemas`,
+/// recursively. References stay within the document. Each schema is returned once.
 pub(super) fn applied<'a>(root: &'a Value, pointer: &str) -> Vec<Applied<'a>> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     let mut open = vec![pointer.to_owned()];
     while let Some(pointer) = open.pop() {
         let schema = root.pointer(&pointer).and_then(Value::as_object);
-        let (Some(schema), true) = (schema, found.len() < MOST) else {
+        let (Some(schema), true) = (schema, found.len() < MAX_SCHEMAS) else {
             continue;
         };
         if !seen.insert(pointer.clone()) {
@@ -53,7 +53,7 @@ pub(super) fn applied<'a>(root: &'a Value, pointer: &str) -> Vec<Applied<'a>> {
     found
 }
 
-/// Whether a schema at the top of `root` names this property.
+/// Returns whether a schema at the top level of `root` names this property.
 pub(super) fn names_property(root: &Value, name: &str) -> bool {
     applied(root, "").iter().any(|applied| {
         let property = applied.schema.get("properties").and_then(|p| p.get(name));
@@ -66,7 +66,7 @@ pub(super) fn requires(schema: &Map<String, Value>, name: &str) -> bool {
     required.is_some_and(|required| required.iter().any(|key| key == name))
 }
 
-/// The JSON pointer of a reference within the document: `#` and `#/…`.
+/// Returns the JSON pointer of a reference within the document: `#` or `#/…`.
 pub(super) fn target(reference: &str) -> Option<String> {
     let fragment = reference.strip_prefix('#')?;
     if !fragment.is_empty() && !fragment.starts_with('/') {
@@ -75,12 +75,12 @@ pub(super) fn target(reference: &str) -> Option<String> {
     percent_decoded(fragment)
 }
 
-/// A key as a step of a JSON pointer (RFC 6901).
+/// Escapes a key for a JSON pointer (RFC 6901).
 pub(super) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// The key that a step of a JSON pointer stands for.
+/// Returns the key of a step in a JSON pointer.
 pub(super) fn unescaped(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }
@@ -111,7 +111,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn schemas_of_the_same_instance_are_found_once_and_cycles_end() {
+    fn schemas_of_one_instance_are_returned_once() {
         let root = json!({
             "allOf": [{"$ref": "#/$defs/My%20Args"}, {"$ref": "#"}],
             "if": {"required": ["seen"]},
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn references_out_of_the_document_lead_nowhere() {
+    fn references_outside_of_the_document_are_ignored() {
         assert_eq!(target("#/$defs/A").as_deref(), Some("/$defs/A"));
         assert_eq!(target("#").as_deref(), Some(""));
         for outside in [

@@ -26,7 +26,7 @@ const MAX_CLIENT_NAME: usize = 64;
 /// | `${principal.tenant}` | the tenant of the run; empty if there is only one |
 /// | `${client.NAME}` | the value that the client sends under `NAME` |
 ///
-/// `$$` is a literal `$`. A text with a placeholder that has no value is left out. `Debug` prints `[hidden]`.
+/// `$$` is a literal `$`. A text with a placeholder without a value is omitted. `Debug` prints `[hidden]`.
 #[derive(Clone, PartialEq)]
 pub struct ContextTemplate(Node);
 
@@ -230,7 +230,7 @@ fn text(
     scope: Option<&ContextScope>,
     client: &Map<String, Value>,
 ) -> Option<Value> {
-    // A client's number stays a number where nothing stands beside it.
+    // A client's number stays a number if it is the whole text.
     if let [Piece::Client(name)] = pieces {
         return client.get(name).cloned();
     }

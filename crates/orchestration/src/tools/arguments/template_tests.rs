@@ -48,13 +48,13 @@ fn placeholders_are_filled_once() {
 }
 
 #[test]
-fn an_object_with_the_session_is_made_without_parsing() {
+fn an_object_with_the_session_id_needs_no_parsing() {
     let parsed = ContextTemplate::parse(&json!({"conversationId": "${session.id}"})).unwrap();
     assert!(ContextTemplate::session_id_under("conversationId") == parsed);
 }
 
 #[test]
-fn a_text_without_its_value_is_left_out() {
+fn a_text_without_its_value_is_omitted() {
     assert_eq!(filled(&json!("${client.absent}")), None);
     assert_eq!(filled(&json!("Bearer ${client.absent}")), None);
     let nested = json!({"token": "${client.absent}", "ids": ["${client.absent}", "x"]});
