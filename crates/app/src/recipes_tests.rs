@@ -95,7 +95,7 @@ fn customer_service_fits_the_bundled_server() {
     };
     assert_eq!(patterns, &["create_support_ticket"]);
     let examples = recipe.examples(&selected.tools);
-    assert!(examples.left_out.is_empty());
+    assert!(examples.omitted.is_empty());
     assert_eq!(examples.messages.last().unwrap().role, Role::Assistant);
     let calls: Vec<_> = examples
         .messages
@@ -119,7 +119,7 @@ fn code_discussion_wants_approval_for_everything_that_changes_something() {
         .flatten()
         .map(|name| tool("workspace", name))
         .collect();
-    assert!(recipe.examples(&tools).left_out.is_empty());
+    assert!(recipe.examples(&tools).omitted.is_empty());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Examples of how it is done, as messages.
+//! Few-shot examples as messages.
 
 use std::sync::Arc;
 
@@ -10,65 +10,44 @@ use switchboard_domain::{
 
 use super::tools::matches;
 
-/// One example: what the person asks, what is called, and what is answered.
+/// A few-shot example: a question, tool calls and an answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Example {
-    /// What the person asks.
+    /// The question.
     pub user: String,
-    /// What is called, in steps; the calls of one step are made together.
+    /// Tool calls in steps. The calls of one step are parallel.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Vec<ExampleCall>>,
-    /// What is answered.
+    /// The answer.
     pub answer: String,
 }
 
-/// A call in an example.
+/// A tool call of an example.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ExampleCall {
-    /// The tool, by its own name or the one that the model knows.
+    /// Name of the tool on its server, or as the model sees it.
     pub tool: String,
     /// The input.
     pub input: JsonObject,
-    /// What the tool gave: text, or data.
+    /// The result: a text or structured content.
     pub result: Value,
-    /// The tool failed.
+    /// Whether the result is an error.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-}
-
-impl ExampleCall {
-    pub(super) fn new(tool: String, input: JsonObject, result: Value, is_error: bool) -> Self {
-        Self {
-            tool,
-            input,
-            result,
-            is_error,
-        }
-    }
-}
-
-impl Example {
-    pub(super) fn new(user: String, calls: Vec<Vec<ExampleCall>>, answer: String) -> Self {
-        Self {
-            user,
-            calls,
-            answer,
-        }
-    }
 }
 
 /// Examples as messages.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Examples {
-    /// The messages: every tool use has its result, and the last one is an answer.
+    /// The messages. Every tool use has its result, and the last message is an answer.
     pub messages: Vec<Message>,
-    /// Examples that were left out and why, in words.
-    pub left_out: Vec<String>,
+    /// Why examples are omitted.
+    pub omitted: Vec<String>,
 }
 
-/// See [`super::Recipe::examples`].
+/// Implements [`super::Recipe::examples`].
 pub(super) fn messages(examples: &[Example], tools: &[Arc<ToolDefinition>]) -> Examples {
     let mut made = Examples::default();
     for (index, example) in examples.iter().enumerate() {
@@ -79,8 +58,8 @@ pub(super) fn messages(examples: &[Example], tools: &[Arc<ToolDefinition>]) -> E
             .flatten()
             .find(|call| declared(call, tools).is_none());
         if let Some(call) = missing {
-            made.left_out.push(format!(
-                "example {number} of the recipe is left out: there is no tool `{}`",
+            made.omitted.push(format!(
+                "example {number} of the recipe is omitted because the tool `{}` does not exist",
                 call.tool
             ));
             continue;
@@ -109,7 +88,7 @@ pub(super) fn messages(examples: &[Example], tools: &[Arc<ToolDefinition>]) -> E
     made
 }
 
-/// The name under which the tool of a call is declared.
+/// Returns the name of a call's tool as the model sees it.
 fn declared<'a>(call: &ExampleCall, tools: &'a [Arc<ToolDefinition>]) -> Option<&'a str> {
     tools
         .iter()

@@ -1,9 +1,8 @@
-//! Recipes: everything that makes a model good at one sort of task, as a file.
+//! Recipes: settings of an agent for one kind of task, in a file.
 //!
-//! A recipe brings a prompt, the tools that count and better descriptions of them, what they may do,
-//! examples, how much is to be thought, and how the answer comes about. [`Recipe::from_value`] reads
-//! one from parsed YAML or JSON, in our form or in the form with `uniqueId` and `mcpTools` that other
-//! programs have; whatever a recipe says is a value here, and the run applies it.
+//! A recipe contains a system prompt, a selection and better descriptions of tools, their policy,
+//! few-shot examples, the reasoning style and the strategy. [`Recipe::from_value`] reads parsed YAML
+//! or JSON, in our form or in the form with `uniqueId` and `mcpTools` of other programs.
 //!
 //! ```
 //! use switchboard_orchestration::recipe::Recipe;
@@ -20,11 +19,11 @@
 
 mod error;
 mod examples;
-mod fields;
+mod instructions;
+mod messages;
 mod policy;
 mod read;
 mod tools;
-mod words;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
@@ -36,7 +35,7 @@ pub use examples::{Example, ExampleCall, Examples};
 pub use policy::{RecipeLimits, RequiresApproval, ToolPolicy};
 pub use tools::{RecipeTools, SelectedTools, ToolRules, matches};
 
-/// The recipes that ship, as their names and the YAML of their files.
+/// The built-in recipes: names and YAML.
 pub const SHIPPED: [(&str, &str); 3] = [
     (
         "general-chat",
@@ -52,96 +51,97 @@ pub const SHIPPED: [(&str, &str); 3] = [
     ),
 ];
 
-/// Everything that makes a model good at one sort of task.
+/// Settings of an agent for one kind of task.
 ///
-/// It is stored in the form in which it is read, with the keys of our own form.
+/// The serialized form is the file form with our keys.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Recipe {
-    /// Its name: letters, digits, `-`, `_` and `.`.
+    /// Name of letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Purpose of the recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The model that it was made for, `provider/model` or a provider alone.
+    /// Preferred model, `provider/model` or a provider alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The prompt as it was written. [`Recipe::instructions`] is what a model gets.
+    /// Prompt of the file. [`Recipe::instructions`] returns the complete system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Which tools are offered, and how they are described.
+    /// Selection and descriptions of tools.
     pub tools: ToolRules,
-    /// What the tools may do.
+    /// Restrictions of tool calls.
     #[serde(skip_serializing_if = "ToolPolicy::is_empty")]
     pub policy: ToolPolicy,
-    /// How it is done, shown.
+    /// Few-shot examples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Example>,
-    /// How much is to be thought, and how.
+    /// Reasoning style and effort.
     pub reasoning: Reasoning,
-    /// How the answer comes about; `None` leaves it to the configuration.
+    /// Strategy. `None` uses the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
-    /// How tokens are drawn.
+    /// Sampling temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Whether answers come piece by piece, as they are written; `None` leaves it to the configuration.
+    /// Whether answers are streamed. `None` uses the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
-    /// What ends a run early.
+    /// Limits of a run.
     #[serde(skip_serializing_if = "RecipeLimits::is_empty")]
     pub limits: RecipeLimits,
-    /// Keys of the other programs' form that mean nothing here.
+    /// Keys of other programs that have no meaning here.
     #[serde(skip)]
     pub ignored: Vec<String>,
 }
 
-/// How much is to be thought, and how.
+/// Reasoning style and effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Reasoning {
-    /// What the prompt says of it.
+    /// Instructions about reasoning in the system prompt.
     pub style: ReasoningStyle,
-    /// How much the provider is asked for; `None` leaves it to the configuration.
+    /// Effort for the provider. `None` uses the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<ReasoningEffort>,
 }
 
-/// What the prompt says of thinking.
+/// Instructions about reasoning in the system prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReasoningStyle {
-    /// Nothing.
+    /// No instructions.
     #[default]
     None,
-    /// One sentence before a tool call.
+    /// One sentence before each tool call.
     Brief,
-    /// The questions to go through before an answer.
+    /// A list of questions to consider before an answer.
     Structured,
 }
 
 impl Recipe {
     /// Reads a recipe from parsed YAML or JSON.
     ///
-    /// Keys may be written in `snake_case`, `camelCase` or `kebab-case`. A key that does not exist is
-    /// an error that names the nearest one. A document with `uniqueId` is one of another program:
-    /// there, keys that mean nothing here are listed in [`Recipe::ignored`].
+    /// Keys can be `snake_case`, `camelCase` or `kebab-case`. An unknown key is an error that names
+    /// the most similar key. A document with `uniqueId` is a recipe of another program: unknown keys
+    /// are then listed in [`Recipe::ignored`].
     pub fn from_value(value: &Value) -> Result<Self, RecipeError> {
         read::recipe(value)
     }
 
-    /// The system prompt: the recipe's own, how to think, and what the examples are.
+    /// Returns the system prompt: the prompt of the file, reasoning instructions and a note about the
+    /// examples.
     pub fn instructions(&self) -> Option<String> {
-        words::instructions(self)
+        instructions::instructions(self)
     }
 
-    /// The examples as messages, to stand between the system prompt and the conversation. Tools are
-    /// called by the names under which `tools` declares them; an example with a tool that is not there
-    /// is left out, as it would teach the model to call it.
+    /// Returns the examples as messages between the system prompt and the conversation. Tool calls use
+    /// the names in `tools`. An example with a missing tool is omitted, because the model would learn
+    /// to call that tool.
     pub fn examples(
         &self,
         tools: &[std::sync::Arc<switchboard_domain::ToolDefinition>],

@@ -1,41 +1,61 @@
-//! What a recipe's tools may do, and what ends its runs.
+//! Policy and limits of a recipe.
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
 
-use super::tools::{loose, loose_halves};
+use super::{
+    read::Names,
+    tools::{exact_pattern, server_and_tool_patterns},
+};
 use crate::{
     Limits,
     policy::approval::{ApprovalPolicy, Approvals, Rule},
 };
 
-/// What the tools may do. `None` leaves it to the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+/// Restrictions of tool calls. `None` uses the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolPolicy {
-    /// Calls in one answer; those beyond it are not executed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum number of calls in one model answer. Further calls are not executed.
+    #[serde(
+        alias = "max_tool_calls_per_response",
+        alias = "max_calls_per_response",
+        deserialize_with = "optional_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_tools_per_response: Option<u32>,
-    /// Calls within any sixty seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum number of calls within 60 seconds.
+    #[serde(
+        alias = "max_tool_calls_per_minute",
+        alias = "max_calls_per_minute",
+        deserialize_with = "optional_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_tools_per_minute: Option<u32>,
-    /// Calls in the whole run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum number of calls in the run.
+    #[serde(
+        alias = "max_tool_calls_per_run",
+        alias = "max_tool_calls",
+        deserialize_with = "optional_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_tools_per_run: Option<u32>,
-    /// Which calls a person has to agree to.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The calls that require approval.
+    #[serde(alias = "require_approval", skip_serializing_if = "Option::is_none")]
     pub requires_approval: Option<RequiresApproval>,
 }
 
-/// Which calls a person has to agree to.
+/// The calls that require approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiresApproval {
-    /// None beyond those that the configuration wants.
+    /// None beyond those of the configuration.
     Never,
-    /// Every call, also of tools that only read.
+    /// Every call, also of read-only tools.
     Always,
-    /// Calls of these tools, as [`matches()`](super::matches) has them.
+    /// Calls of these tools; see [`matches()`](super::matches) for the patterns.
     For(Vec<String>),
 }
 
@@ -49,16 +69,41 @@ impl Serialize for RequiresApproval {
     }
 }
 
+impl<'de> Deserialize<'de> for RequiresApproval {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let error = || de::Error::custom("expected true, false or a list of tools");
+        match Value::deserialize(deserializer)? {
+            Value::Bool(false) => Ok(Self::Never),
+            Value::Bool(true) => Ok(Self::Always),
+            // Such a word would otherwise be the name of a tool that does not exist.
+            Value::String(word) if is_yes_or_no(&word) => Err(error()),
+            names @ (Value::String(_) | Value::Array(_)) => {
+                let names = Names::deserialize(names).map_err(|_| error())?;
+                Ok(Self::For(names.into_vec()))
+            }
+            _ => Err(error()),
+        }
+    }
+}
+
+fn is_yes_or_no(word: &str) -> bool {
+    [
+        "always", "never", "all", "none", "yes", "no", "true", "false",
+    ]
+    .iter()
+    .any(|known| word.trim().eq_ignore_ascii_case(known))
+}
+
 impl ToolPolicy {
-    /// Whether it says nothing.
+    /// Returns whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds the calls that need a person's word to what is configured.
+    /// Adds the required approvals to the configured rules.
     ///
-    /// A recipe can only make it stricter: its rules come after those that are there, which decide
-    /// first, and where tools that change something are switched off they stay so.
+    /// A recipe can only add restrictions: the configured rules come first and decide, and a policy
+    /// that switches tools off still applies.
     pub fn tighten(&self, approvals: &mut Approvals) {
         let mut rules = Vec::new();
         match &self.requires_approval {
@@ -66,10 +111,12 @@ impl ToolPolicy {
             Some(RequiresApproval::Always) => rules.push(Rule::ask()),
             Some(RequiresApproval::For(patterns)) if patterns.is_empty() => {}
             Some(RequiresApproval::For(patterns)) => {
-                let names = patterns.iter().map(|pattern| loose(pattern));
+                let names = patterns.iter().map(|pattern| exact_pattern(pattern));
                 rules.push(names.fold(Rule::ask(), Rule::tool));
-                // A name for the model may be shortened; server and own name are not.
-                let halves = patterns.iter().filter_map(|pattern| loose_halves(pattern));
+                // The name for the model can be shortened; server and own name are not.
+                let halves = patterns
+                    .iter()
+                    .filter_map(|pattern| server_and_tool_patterns(pattern));
                 rules.extend(halves.map(|(server, tool)| Rule::ask().server(server).tool(tool)));
             }
         }
@@ -81,7 +128,7 @@ impl ToolPolicy {
         }
     }
 
-    /// Sets the limits that it names.
+    /// Lowers the limits that are set here.
     pub fn limit(&self, limits: &mut Limits) {
         set(
             &mut limits.max_calls_per_response,
@@ -92,37 +139,59 @@ impl ToolPolicy {
     }
 }
 
-/// What ends a run early. `None` leaves it to the configuration.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+/// Limits of a run. `None` uses the configuration.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RecipeLimits {
-    /// Calls of the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum number of model calls.
+    #[serde(
+        deserialize_with = "optional_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_steps: Option<u32>,
-    /// Tokens of all prompts together.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum number of input tokens.
+    #[serde(
+        deserialize_with = "optional_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_input_tokens: Option<u64>,
-    /// Tokens written, all together.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum number of output tokens.
+    #[serde(
+        deserialize_with = "optional_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_output_tokens: Option<u64>,
-    /// Both together.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum number of input and output tokens together.
+    #[serde(
+        alias = "max_tokens",
+        deserialize_with = "optional_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_total_tokens: Option<u64>,
-    /// US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum cost in US dollars.
+    #[serde(
+        alias = "max_cost",
+        deserialize_with = "optional_amount",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_cost_usd: Option<f64>,
-    /// Seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Maximum duration in seconds.
+    #[serde(
+        alias = "max_seconds",
+        deserialize_with = "optional_amount",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_wall_time: Option<f64>,
 }
 
 impl RecipeLimits {
-    /// Whether it says nothing.
+    /// Returns whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Sets the limits that it names.
+    /// Lowers the limits that are set here.
     pub fn limit(&self, limits: &mut Limits) {
         if let Some(steps) = self.max_steps {
             limits.max_steps = steps;
@@ -138,7 +207,31 @@ impl RecipeLimits {
     }
 }
 
-/// A recipe makes a limit lower and never higher.
+/// Reads a whole number of at least 1.
+pub(super) fn optional_count<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+{
+    let count = u64::deserialize(deserializer)?;
+    let count = T::try_from(count).ok().filter(|_| count > 0);
+    let error = || de::Error::custom("expected a whole number of at least 1");
+    count.map(Some).ok_or_else(error)
+}
+
+/// Reads a number of at least 0.
+pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<f64>, D::Error> {
+    let amount = f64::deserialize(deserializer)?;
+    if amount >= 0.0 {
+        Ok(Some(amount))
+    } else {
+        Err(de::Error::custom("expected a number of at least 0"))
+    }
+}
+
+/// Lowers a limit. A recipe never raises one.
 fn set<T: PartialOrd + Copy>(limit: &mut Option<T>, wanted: Option<T>) {
     if let Some(wanted) = wanted
         && limit.is_none_or(|limit| wanted < limit)
@@ -154,17 +247,17 @@ mod tests {
     use switchboard_domain::{Principal, ToolDefinition};
 
     use super::*;
-    use crate::policy::approval::{Asker, Call, Decisions, Verdict};
+    use crate::policy::approval::{Call, Decisions, Requester, Verdict};
 
     fn verdict(approvals: &Approvals, name: &str, read_only: bool) -> Verdict {
         let mut tool = ToolDefinition::new(name, "", json!({}));
         tool.annotations.read_only = Some(read_only);
-        let asker = Asker {
+        let requester = Requester {
             principal: &Principal::default(),
             session: "s",
         };
         let now = Timestamp::UNIX_EPOCH;
-        approvals.verdict(&Call::of(&tool), &asker, &Decisions::default(), now)
+        approvals.verdict(&Call::of(&tool), &requester, &Decisions::default(), now)
     }
 
     fn wants(requires_approval: RequiresApproval) -> ToolPolicy {
@@ -177,7 +270,7 @@ mod tests {
     const ASK: Verdict = Verdict::Ask { redefined: false };
 
     #[test]
-    fn a_recipe_asks_for_more_approvals() {
+    fn a_recipe_requires_more_approvals() {
         let mut approvals = Approvals::default();
         wants(RequiresApproval::For(vec![
             "file/save".into(),
@@ -193,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipe_never_loosens_what_is_configured() {
+    fn a_recipe_never_removes_a_restriction() {
         for wanted in [
             RequiresApproval::Never,
             RequiresApproval::Always,
@@ -222,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_are_named_are_set_and_others_stay() {
+    fn a_recipe_sets_its_limits_and_keeps_the_others() {
         let mut limits = Limits {
             max_tool_calls: Some(9),
             ..Limits::default()

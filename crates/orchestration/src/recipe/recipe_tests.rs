@@ -14,8 +14,8 @@ fn error(value: &Value) -> String {
     Recipe::from_value(value).unwrap_err().to_string()
 }
 
-/// A recipe that says everything.
-fn whole() -> Value {
+/// A recipe with every key.
+fn complete_recipe() -> Value {
     json!({
         "name": "orders",
         "title": "Orders",
@@ -56,9 +56,9 @@ fn whole() -> Value {
 }
 
 #[test]
-fn a_recipe_is_stored_in_the_form_in_which_it_is_read() {
-    let recipe = read(&whole());
-    assert_eq!(serde_json::to_value(&recipe).unwrap(), whole());
+fn a_recipe_is_serialized_in_the_form_of_its_file() {
+    let recipe = read(&complete_recipe());
+    assert_eq!(serde_json::to_value(&recipe).unwrap(), complete_recipe());
     let stored = serde_json::to_string(&recipe).unwrap();
     assert_eq!(serde_json::from_str::<Recipe>(&stored).unwrap(), recipe);
     let least = read(&json!({"name": "x"}));
@@ -70,7 +70,7 @@ fn a_recipe_is_stored_in_the_form_in_which_it_is_read() {
 }
 
 #[test]
-fn keys_may_be_written_in_every_usual_way() {
+fn keys_can_be_snake_case_camel_case_or_kebab_case() {
     let camel = read(&json!({
         "name": "r",
         "systemPrompt": "p",
@@ -98,9 +98,9 @@ fn keys_may_be_written_in_every_usual_way() {
     );
 }
 
-/// The form of the best-practice document, and what its program has besides.
+/// The form of the best-practice document, with further keys of its program.
 #[test]
-fn a_recipe_of_the_source_is_read() {
+fn a_recipe_of_another_program_is_converted() {
     let recipe = read(&json!({
         "uniqueId": "general-chat",
         "name": "General Chat (Human-Focused)",
@@ -143,39 +143,45 @@ fn a_recipe_of_the_source_is_read() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place_and_the_nearest_key() {
+fn errors_name_the_path_and_the_most_similar_key() {
     for (value, expected) in [
-        (json!([]), "`the recipe` must be a map of keys"),
-        (json!({}), "`name` is missing"),
-        (json!({"name": "a b"}), "`name` must be a name of letters"),
-        (json!({"name": "../x"}), "`name` must be a name of letters"),
+        (json!([]), "the recipe must be a map of keys"),
+        (json!({}), "missing field `name`"),
+        (
+            json!({"name": "a b"}),
+            "`name`: a name has at most 64 letters",
+        ),
+        (
+            json!({"name": "../x"}),
+            "`name`: a name has at most 64 letters",
+        ),
         (
             json!({"name": "r", "instrucions": "x"}),
             "(did you mean `instructions`?)",
         ),
         (
             json!({"name": "r", "tools": {"whitelst": []}}),
-            "`tools.whitelst` is no known key (did you mean `whitelist`?)",
+            "(did you mean `whitelist`?)",
         ),
         (
             json!({"name": "r", "tools": {"allow": [3]}}),
-            "`tools.allow` must be a list of names",
+            "`tools.allow[0]`: invalid type: integer `3`, expected a name or a map with `name`",
         ),
         (
             json!({"name": "r", "mcpTools": {"tools": [{"nam": "x"}]}}),
-            "`mcpTools.tools[0].nam` is no known key",
+            "`mcp_tools.tools[0].nam`: unknown field `nam`",
         ),
         (
             json!({"name": "r", "tools": [], "mcpTools": {}}),
-            "`tools` and `mcpTools` say the same thing",
+            "duplicate field `tools`",
         ),
         (
             json!({"name": "r", "policy": {"max_tools_per_run": 1}, "tools": {"policy": {"max_tools_per_run": 1}}}),
-            "said elsewhere",
+            "the policy is also set in `tools.policy`",
         ),
         (
             json!({"name": "r", "policy": {"max_tools_per_run": 0}}),
-            "`policy.max_tools_per_run` must be a whole number",
+            "`policy.max_tools_per_run`: expected a whole number of at least 1",
         ),
         (
             json!({"name": "r", "policy": {"requires_approval": "Always"}}),
@@ -187,15 +193,15 @@ fn what_is_wrong_is_named_with_its_place_and_the_nearest_key() {
         ),
         (
             json!({"name": "r", "reasoning": "deep"}),
-            "`reasoning` must be one of none, brief, structured",
+            "`reasoning.style`: unknown variant `deep`, expected one of `none`, `brief`, `structured`",
         ),
         (
             json!({"name": "r", "reasoning": {"effort": "max"}}),
-            "`reasoning.effort` must be one of none, low",
+            "`reasoning.effort`: unknown variant `max`, expected one of `none`, `low`",
         ),
         (
             json!({"name": "r", "strategy": "lop"}),
-            "there is no strategy `lop` (did you mean `loop`?)",
+            "(did you mean `loop`?)",
         ),
         (
             json!({"name": "r", "strategy": {"gather-format": {"maxThinkingStep": 3}}}),
@@ -203,7 +209,7 @@ fn what_is_wrong_is_named_with_its_place_and_the_nearest_key() {
         ),
         (
             json!({"name": "r", "strategy": {"mcpTools": {}}}),
-            "there is no strategy `mcp-tools`",
+            "unknown variant `mcp_tools`",
         ),
         (
             json!({"name": "r", "strategy": "loop", "formatter": {"type": "object"}}),
@@ -211,11 +217,11 @@ fn what_is_wrong_is_named_with_its_place_and_the_nearest_key() {
         ),
         (
             json!({"name": "r", "temperature": -1}),
-            "`temperature` must be a number from 0 on",
+            "`temperature`: expected a number of at least 0",
         ),
         (
             json!({"name": "r", "stream": "no"}),
-            "`stream` must be true or false",
+            "`stream`: invalid type: string \"no\", expected a boolean",
         ),
         (
             json!({"name": "r", "limits": {"max_step": 1}}),
@@ -223,15 +229,15 @@ fn what_is_wrong_is_named_with_its_place_and_the_nearest_key() {
         ),
         (
             json!({"name": "r", "examples": [{"user": "x"}]}),
-            "`examples[0].answer` is missing",
+            "`examples[0]`: missing field `answer`",
         ),
         (
             json!({"name": "r", "examples": [{"user": "x", "answer": "y", "calls": [{"tool": "t"}]}]}),
-            "`examples[0].calls[0].result` is missing",
+            "`examples[0].calls[0][0]`: missing field `result`",
         ),
         (
             json!({"name": "r", "examples": [{"user": "x", "answer": "y", "calls": [[{"tool": "t", "input": 3, "result": ""}]]}]}),
-            "`examples[0].calls[0][0].input` must be a map of arguments",
+            "`examples[0].calls[0][0].input`: expected a map of arguments",
         ),
     ] {
         let error = error(&value);
@@ -240,7 +246,7 @@ fn what_is_wrong_is_named_with_its_place_and_the_nearest_key() {
 }
 
 #[test]
-fn a_form_of_the_answer_brings_its_strategy() {
+fn a_schema_of_the_answer_selects_its_strategy() {
     let schema = json!({"type": "object", "properties": {}});
     for formatter in [schema.clone(), json!({"schema": schema})] {
         let recipe = read(&json!({"name": "r", "formatter": formatter}));
@@ -250,12 +256,12 @@ fn a_form_of_the_answer_brings_its_strategy() {
         assert_eq!(settings.schema, Some(schema.clone()));
     }
     let twice = json!({"name": "r", "formatter": schema, "strategy": {"gather_format": {"schema": schema}}});
-    assert!(error(&twice).contains("say the same thing"));
+    assert!(error(&twice).contains("the schema is also set"));
 }
 
 #[test]
-fn the_prompt_is_put_together() {
-    let recipe = read(&whole());
+fn the_prompt_contains_instructions_reasoning_and_examples() {
+    let recipe = read(&complete_recipe());
     insta::assert_snapshot!(recipe.instructions().unwrap());
     let brief = read(&json!({"name": "r", "reasoning": "brief"}))
         .instructions()
@@ -281,9 +287,9 @@ fn shop_tools() -> Vec<Arc<ToolDefinition>> {
 }
 
 #[test]
-fn examples_become_messages_in_which_every_use_has_its_result() {
-    let examples = read(&whole()).examples(&shop_tools());
-    assert!(examples.left_out.is_empty());
+fn examples_become_messages_with_a_result_for_every_tool_use() {
+    let examples = read(&complete_recipe()).examples(&shop_tools());
+    assert!(examples.omitted.is_empty());
     let messages = &examples.messages;
     let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
     assert_eq!(
@@ -326,17 +332,17 @@ fn examples_become_messages_in_which_every_use_has_its_result() {
 }
 
 #[test]
-fn an_example_with_a_tool_that_is_not_there_is_left_out() {
-    let examples = read(&whole()).examples(&shop_tools()[..1]);
+fn an_example_with_a_missing_tool_is_omitted() {
+    let examples = read(&complete_recipe()).examples(&shop_tools()[..1]);
     assert_eq!(examples.messages, []);
     assert_eq!(
-        examples.left_out,
-        ["example 1 of the recipe is left out: there is no tool `track`"]
+        examples.omitted,
+        ["example 1 of the recipe is omitted because the tool `track` does not exist"]
     );
 }
 
 #[test]
-fn examples_may_be_messages_of_the_openai_wire() {
+fn examples_can_be_openai_messages() {
     let call = |id: &str, name: &str| {
         json!({"id": id, "type": "function",
             "function": {"name": name, "arguments": "{\"limit\": 10}"}})
@@ -376,6 +382,6 @@ fn examples_may_be_messages_of_the_openai_wire() {
         json!([{"role": "system", "content": "x"}]),
     ] {
         let error = error(&json!({"name": "r", "examples": wrong}));
-        assert!(error.contains("must be"), "{error}");
+        assert!(error.contains("examples"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Which tools a recipe offers, and how it describes them.
+//! Selection and descriptions of tools in a recipe.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,20 +11,20 @@ use switchboard_domain::{
 use super::Recipe;
 use crate::tools::pattern::Pattern;
 
-/// Which tools are offered, and how they are described.
+/// Selection and descriptions of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolRules {
-    /// Whether there are tools at all.
+    /// Whether tools are offered.
     pub enabled: bool,
-    /// Only these, as [`matches()`] has them; `None` is all.
+    /// Patterns of the offered tools; see [`matches()`]. `None` offers all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
-    /// Not these.
+    /// Patterns of tools that are not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// Descriptions that stand for the tools' own, by name or pattern. An exact name goes before a
-    /// pattern, and an earlier one before a later.
+    /// Replaced descriptions by name or pattern. An exact name precedes a pattern, and an earlier entry
+    /// precedes a later one.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_map")]
     pub descriptions: Vec<(String, String)>,
 }
@@ -47,12 +47,12 @@ fn as_map<S: serde::Serializer>(
     serializer.collect_map(pairs.iter().map(|(name, text)| (name, text)))
 }
 
-/// Whether a tool is one of those that a recipe names so.
+/// Returns whether a pattern of a recipe matches a tool.
 ///
-/// Meant is the name under which the model knows it, its own name, or `server__tool`; `*` stands for
-/// any characters and `?` for one. Characters that no tool's name has on every provider are the same
-/// as `_`, so that `data/read` is `data_read`. An own name with `__` in it is not taken for a server's
-/// tool: any server could call one so.
+/// The pattern is compared with the name that the model sees, the own name, and `server__tool`. `*`
+/// matches any characters and `?` one character. Characters that some providers reject in names are
+/// equal to `_`, so `data/read` matches `data_read`. A pattern with `__` does not match an own name
+/// with `__`, because any server could choose such a name.
 ///
 /// ```
 /// use serde_json::json;
@@ -66,18 +66,17 @@ fn as_map<S: serde::Serializer>(
 /// ```
 pub fn matches(pattern: &str, tool: &ToolDefinition) -> bool {
     let plain_pattern = plain(pattern);
-    let of_a_server = plain_pattern.contains("__");
+    let names_server = plain_pattern.contains("__");
     let pattern = Pattern::new(plain_pattern);
     let own = tool
         .origin
         .as_ref()
-        .filter(|origin| !(of_a_server && origin.tool.contains("__")))
+        .filter(|origin| !(names_server && origin.tool.contains("__")))
         .map(|origin| plain(&origin.tool));
     let full = tool
         .origin
         .as_ref()
         .map(|origin| plain(&format!("{}__{}", origin.server, origin.tool)));
-    // The name for the model is made of server and tool, so it stands for both.
     let declared = Some(plain(&tool.name));
     [declared, own, full]
         .into_iter()
@@ -85,17 +84,17 @@ pub fn matches(pattern: &str, tool: &ToolDefinition) -> bool {
         .any(|name| pattern.matches(&name))
 }
 
-/// A pattern for a reader that compares characters as they are: whatever stands between the words of a
-/// name, as [`matches()`] has it. Where it says more than that, it matches too much and never too little.
-pub(super) fn loose(pattern: &str) -> String {
+/// Converts a pattern of [`matches()`] to a [`Pattern`] text, which compares characters exactly. The
+/// result can match more tools.
+pub(super) fn exact_pattern(pattern: &str) -> String {
     plain(pattern).replace('_', "?")
 }
 
-/// The server and the own name that a pattern such as `crm__delete_*` means, both loose.
-pub(super) fn loose_halves(pattern: &str) -> Option<(String, String)> {
+/// Returns the patterns of the server and of the own name for a pattern such as `crm__delete_*`.
+pub(super) fn server_and_tool_patterns(pattern: &str) -> Option<(String, String)> {
     let plain = plain(pattern);
     let (server, tool) = plain.split_once("__")?;
-    Some((loose(server), loose(tool)))
+    Some((exact_pattern(server), exact_pattern(tool)))
 }
 
 fn plain(name: &str) -> String {
@@ -107,8 +106,8 @@ fn plain(name: &str) -> String {
 
 /// Applies a recipe's [`ToolRules`] to the tools of each step.
 ///
-/// Tools that are described anew are made once: as long as a tool stays the same so does its `Arc`,
-/// which saves work and keeps prompts the same. It belongs beside a run, and not into it.
+/// A tool with a replaced description keeps its `Arc` while the original does not change, so that
+/// caches per definition stay valid.
 #[derive(Debug, Clone)]
 pub struct RecipeTools {
     rules: ToolRules,
@@ -121,17 +120,17 @@ struct Described {
     changed: Arc<ToolDefinition>,
 }
 
-/// The tools of a step.
+/// The tools of one step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SelectedTools {
-    /// Those that are offered, in their order.
+    /// The offered tools, in order.
     pub tools: Vec<Arc<ToolDefinition>>,
-    /// Names in the recipe that are no tool's, in words.
+    /// Messages about names in the recipe that match no tool.
     pub problems: Vec<String>,
 }
 
 impl RecipeTools {
-    /// The tools of a recipe.
+    /// Creates the rules of a recipe.
     pub fn new(recipe: &Recipe) -> Self {
         Self {
             rules: recipe.tools.clone(),
@@ -139,7 +138,7 @@ impl RecipeTools {
         }
     }
 
-    /// The tools that are offered out of those that there are.
+    /// Returns the offered tools.
     pub fn apply(&mut self, tools: &[Arc<ToolDefinition>]) -> SelectedTools {
         if !self.rules.enabled {
             return SelectedTools::default();
@@ -161,7 +160,8 @@ impl RecipeTools {
                 let own = tools.iter().filter_map(|tool| tool.origin.as_ref());
                 let own = own.map(|origin| origin.tool.as_str());
                 let meant = did_you_mean(nearest(name, names.chain(own)));
-                let problem = format!("no tool is called `{name}`, which the recipe names{meant}");
+                let problem =
+                    format!("the recipe names the tool `{name}`, which does not exist{meant}");
                 if !problems.contains(&problem) {
                     problems.push(problem);
                 }
@@ -170,7 +170,7 @@ impl RecipeTools {
         let tools = offered
             .into_iter()
             .map(|tool| match self.rules.description_of(tool) {
-                Some(text) => described_as(&mut self.described, tool, text),
+                Some(text) => with_description(&mut self.described, tool, text),
                 None => Arc::clone(tool),
             })
             .collect();
@@ -190,12 +190,12 @@ impl ToolRules {
     }
 }
 
-fn described_as(
-    made: &mut HashMap<String, Described>,
+fn with_description(
+    replaced: &mut HashMap<String, Described>,
     tool: &Arc<ToolDefinition>,
     text: &str,
 ) -> Arc<ToolDefinition> {
-    if let Some(known) = made.get_mut(&tool.name)
+    if let Some(known) = replaced.get_mut(&tool.name)
         && (Arc::ptr_eq(&known.original, tool) || known.original == *tool)
     {
         known.original = Arc::clone(tool);
@@ -209,7 +209,7 @@ fn described_as(
         original: Arc::clone(tool),
         changed: Arc::clone(&changed),
     };
-    made.insert(tool.name.clone(), described);
+    replaced.insert(tool.name.clone(), described);
     changed
 }
 

@@ -83,8 +83,8 @@ fn names_that_are_no_tools_are_told() {
     assert_eq!(
         problems,
         [
-            "no tool is called `find_costumer`, which the recipe names (did you mean `find_customer`?)",
-            "no tool is called `mail__*`, which the recipe names",
+            "the recipe names the tool `find_costumer`, which does not exist (did you mean `find_customer`?)",
+            "the recipe names the tool `mail__*`, which does not exist",
         ]
     );
 }

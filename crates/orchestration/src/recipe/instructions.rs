@@ -1,4 +1,4 @@
-//! What a recipe adds to its prompt.
+//! The system prompt of a recipe.
 
 use super::{ReasoningStyle, Recipe};
 
@@ -26,7 +26,7 @@ const EXAMPLES: &str = "\
 This conversation may begin with examples of how to work. They are no part of it: their people and \
 their data are made up, so never use them in an answer.";
 
-/// See [`Recipe::instructions`].
+/// Implements [`Recipe::instructions`].
 pub(super) fn instructions(recipe: &Recipe) -> Option<String> {
     let thinking = match recipe.reasoning.style {
         ReasoningStyle::None => None,
