@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use switchboard_orchestration::{
     SharedDecisions,
-    policy::approval::{Decisions, Remembered},
+    policy::approval::{Decisions, RememberedDecision},
 };
 
 use crate::{environment::Environment, private_file};
@@ -108,10 +108,11 @@ impl KeptDecisions {
         }
         let text = serde_json::to_vec_pretty(&kept).map_err(unreadable)?;
         private_file::write(path, &text).map_err(failed)?;
-        let gone: Vec<Remembered> = serde_json::from_value(gone.into()).map_err(unreadable)?;
+        let gone: Vec<RememberedDecision> =
+            serde_json::from_value(gone.into()).map_err(unreadable)?;
         for entry in &gone {
-            snapshot.take_back(entry);
-            self.shared.change(|decisions| decisions.take_back(entry));
+            snapshot.remove(entry);
+            self.shared.change(|decisions| decisions.remove(entry));
         }
         *before = snapshot;
         Ok(())
@@ -138,11 +139,11 @@ mod tests {
 
     use super::*;
     use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinition};
-    use switchboard_orchestration::policy::approval::Asker;
+    use switchboard_orchestration::policy::approval::Requester;
 
     fn allow(decisions: &KeptDecisions, tool: &str) {
         let principal = Principal::default();
-        let asker = Asker {
+        let requester = Requester {
             principal: &principal,
             session: "s",
         };
@@ -153,7 +154,7 @@ mod tests {
         };
         let remembered = decisions
             .shared
-            .change(|it| it.remember(&asker, &tool, &always, None));
+            .change(|it| it.remember(&requester, &tool, &always, None));
         assert!(remembered);
     }
 

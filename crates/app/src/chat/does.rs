@@ -271,7 +271,8 @@ impl Chat<'_> {
                 let plan = self.args.plan(&self.context).await?;
                 let approval = &plan.options.approval;
                 let capabilities = plan.chosen.model.capabilities();
-                let requires_approval = capabilities.requires_approval && !approval.given_in_person;
+                let requires_approval =
+                    capabilities.requires_approval && !approval.approved_in_advance;
                 say_note(&format!(
                     "calls of tools: {}",
                     match approval.policy {

@@ -180,8 +180,8 @@ impl Settled {
 fn approve_by(approvals: &mut Approvals, ApproveArgs { approve, in_person }: ApproveArgs) {
     let Some(approve) = approve else { return };
     approvals.policy = approve.into();
-    approvals.policy_first = approve == Approve::None;
-    approvals.given_in_person = in_person && approve == Approve::All;
+    approvals.policy_overrides_rules = approve == Approve::None;
+    approvals.approved_in_advance = in_person && approve == Approve::All;
 }
 
 impl ResumedArgs {

@@ -167,7 +167,7 @@ impl Engine for Evaluator<'_> {
         let mut plan = self.args.settle(self.context, recipe, chosen, Vec::new());
         apply(&parameters, &mut plan.options);
         // A person who runs a suite approves its calls.
-        plan.options.approval.given_in_person = true;
+        plan.options.approval.approved_in_advance = true;
         if self.args.max_steps.is_none()
             && let Some(steps) = parameters.max_steps
         {

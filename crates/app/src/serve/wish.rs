@@ -252,7 +252,7 @@ pub(crate) fn apply(parameters: &Parameters, options: &mut RunOptions) {
         approval.policy = wanted;
     }
     // Above what rules of files allow.
-    approval.policy_first |= wanted == ApprovalPolicy::None;
+    approval.policy_overrides_rules |= wanted == ApprovalPolicy::None;
 }
 
 fn strictness(policy: ApprovalPolicy) -> u8 {

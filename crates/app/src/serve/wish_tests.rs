@@ -28,13 +28,16 @@ fn a_client_lessens_what_costs_and_what_may_do_harm() {
     assert_eq!(less.limits.max_steps, 2);
     assert_eq!(less.max_output_tokens, Some(10));
     assert_eq!(less.approval.policy, ApprovalPolicy::None);
-    assert!(less.approval.policy_first, "no rule of a file is above it");
+    assert!(
+        less.approval.policy_overrides_rules,
+        "no rule of a file is above it"
+    );
     // What nobody limits is as the client says.
     let mut open = RunOptions::default();
     apply(&wish(2, 10, Approve::Ask), &mut open);
     assert_eq!(open.max_output_tokens, Some(10));
     assert_eq!(open.approval.policy, ApprovalPolicy::Ask);
-    assert!(!open.approval.policy_first);
+    assert!(!open.approval.policy_overrides_rules);
 }
 
 #[test]

@@ -227,7 +227,7 @@ impl Agent {
             });
             settings.context = settings.context.clone().without_server(server);
             let options = Arc::make_mut(&mut settings.options);
-            options.approval.asked_servers.push(server.to_owned());
+            options.approval.always_ask_servers.push(server.to_owned());
         })
     }
 

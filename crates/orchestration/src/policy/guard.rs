@@ -1,4 +1,4 @@
-//! Guards: results after which the rest of an answer's calls is not run.
+//! Guards: conditions on a result that stop the later calls of the same model answer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use switchboard_domain::{ToolContent, ToolOutput};
 
 use crate::tools::pattern::Pattern;
 
-/// When `tool` gives such a result, or none at all, the calls behind it in the same answer are not executed.
+/// A guard of a tool. If a result meets the condition, or if there is no result, the later calls
+/// of the same model answer are not executed.
 ///
-/// A tool that has a guard is a barrier: the calls behind it begin when its result is there. In a
-/// configuration:
+/// A guarded tool is a barrier: later calls wait for its result. In a configuration:
 ///
 /// ```json
 /// {"tool": "crm__check_credit", "when": {"pointer": "/approved", "equals": false}}
@@ -17,28 +17,28 @@ use crate::tools::pattern::Pattern;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guard {
-    /// Which tools, by their names as the model sees them.
+    /// Pattern of the tool's name as the model sees it.
     pub tool: Pattern,
-    /// Which of their results stop what comes after.
+    /// The condition.
     pub when: GuardCondition,
 }
 
-/// Which results stop what comes after.
+/// The condition of a guard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum GuardCondition {
-    /// The structured result, or the JSON that the text is, holds this value at this place.
+    /// The structured result, or text that is JSON, has this value at this location.
     Holds {
         /// A JSON pointer (RFC 6901), such as `/approved`.
         pointer: String,
-        /// The value there.
+        /// The value.
         equals: Value,
     },
-    /// A word: `error` is a result that says the tool failed, or no result at all.
+    /// A named condition. `error` means an error result or no result.
     Word(GuardWord),
 }
 
-/// A condition in a word.
+/// A named condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -48,16 +48,16 @@ pub enum GuardWord {
 }
 
 impl Guard {
-    /// Whether it watches this tool.
+    /// Returns whether the guard applies to a tool.
     pub fn watches(&self, tool: &str) -> bool {
         self.tool.matches(tool)
     }
 
-    /// Whether this result stops the calls behind it.
+    /// Returns whether a result stops the later calls.
     pub fn stops(&self, tool: &str, output: &ToolOutput) -> bool {
         self.watches(tool)
             && match &self.when {
-                // Whoever cannot tell does not say yes: an error stops in any case.
+                // The condition cannot be checked on an error.
                 _ if output.is_error => true,
                 GuardCondition::Word(GuardWord::Error) => false,
                 GuardCondition::Holds { pointer, equals } => match &output.structured {

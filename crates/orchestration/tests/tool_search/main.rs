@@ -339,7 +339,7 @@ fn the_right_tool_is_found_for_eighteen_of_twenty_questions_in_a_small_prompt() 
         assert!(selection.is_active());
         // A person's own words: a model that searches chooses better ones.
         let input = json!({"query": question});
-        let answer = selection.answer_search(&policy, &mut index, input.as_object().unwrap());
+        let answer = selection.search(&policy, &mut index, input.as_object().unwrap());
         let shown = selection.select(&policy, &mut index);
         largest = largest.max(tokens(&shown));
         if !shown.iter().any(|tool| tool.name == expected) {
@@ -377,7 +377,7 @@ fn a_long_conversation_shows_what_it_needed_and_keeps_the_order() {
     let mut before = selection.select(&policy, &mut index);
     for (question, _) in QUESTIONS {
         let input = json!({"query": question});
-        selection.answer_search(&policy, &mut index, input.as_object().unwrap());
+        selection.search(&policy, &mut index, input.as_object().unwrap());
         let now = selection.select(&policy, &mut index);
         assert!(now.iter().zip(&before).all(|(a, b)| Arc::ptr_eq(a, b)));
         assert!(now.len() >= before.len() && now.len() <= before.len() + 3);
@@ -428,12 +428,12 @@ fn what_no_word_finds_is_in_the_list_of_its_server() {
     for (_, expected) in OTHER_WORDS.iter().chain(&HELD_BACK) {
         let (server, _) = expected.split_once("__").unwrap_or_default();
         let input = json!({"server": server});
-        let answer = selection.answer_search(&policy, &mut index, input.as_object().unwrap());
+        let answer = selection.search(&policy, &mut index, input.as_object().unwrap());
         let text = answer.output.content[0].as_text();
         assert!(text.contains(expected), "{text}");
         assert!(estimate(&text) <= 400, "{}", estimate(&text));
         let input = json!({"query": expected});
-        let answer = selection.answer_search(&policy, &mut index, input.as_object().unwrap());
+        let answer = selection.search(&policy, &mut index, input.as_object().unwrap());
         assert_eq!(answer.found.first().map(String::as_str), Some(*expected));
     }
 }

@@ -1,31 +1,30 @@
-//! Which tool calls may run, which need a person's word, and which answers are remembered.
+//! Approval of tool calls: policy, rules and remembered decisions.
 //!
-//! [`Approvals`] is what is configured: a [policy](ApprovalPolicy) for every tool and [`Rules`] for
-//! some. [`Decisions`] is what people answered so far. [`Approvals::verdict`] holds a call against both:
+//! [`Approvals`] is the configuration: an [`ApprovalPolicy`] for all tools and [`Rules`] for some.
+//! [`Decisions`] are the remembered decisions of people. [`Approvals::verdict`] combines them in
+//! this order:
 //!
-//! 1. A rule that denies, denies.
-//! 2. A remembered no is a no, also for a tool that was redefined since.
-//! 3. A rule that allows, allows.
-//! 4. Where a rule or the policy asks, a remembered yes answers, if the tool's definition is the one that
-//!    was said yes to.
-//! 5. Without a rule, the policy decides.
-//! 6. Where the model's calls need approval, what a rule or the policy allows is asked for, unless the tool is
-//!    read-only or a person approved all calls in advance.
+//! 1. A rule that denies.
+//! 2. A remembered denial, also if the tool was redefined since.
+//! 3. A rule that allows.
+//! 4. A remembered approval, if a rule or the policy requires approval and the tool's definition is
+//!    the approved one.
+//! 5. The policy, for a tool without a rule.
+//! 6. If the model's calls require approval, a call that a rule or the policy allows requires
+//!    approval, unless the tool is read-only or a person approved all calls in advance.
 //!
-//! The annotations of a tool whose definition changed do not count until a person allows or accepts the new
-//! definition: the verdict is the stricter one of two, with these annotations and without any. So a tool does
-//! not get around a question by declaring itself read-only later.
+//! If a tool's definition changed, the verdict is the stricter one of two: with its annotations and
+//! without them. A tool therefore cannot avoid approval by declaring itself read-only later. This
+//! ends when a person allows or accepts the new definition.
 //!
-//! Rules may come in several [layers](Approvals::layers), such as a person's own and a project's: none of
-//! them loosens what another one says.
-//!
-//! So a remembered yes answers a question and lifts no prohibition, and nobody gets out of a no.
+//! Rules can have several [layers](Approvals::layers), such as the user's rules and the project's.
+//! The strictest layer wins.
 //!
 //! ```
 //! use jiff::Timestamp;
 //! use switchboard_domain::{Principal, ToolDefinition};
 //! use switchboard_orchestration::policy::approval::{
-//!     ApprovalPolicy, Approvals, Asker, Call, Decisions, Rule, Verdict,
+//!     ApprovalPolicy, Approvals, Requester, Call, Decisions, Rule, Verdict,
 //! };
 //!
 //! let mut approvals = Approvals::from(ApprovalPolicy::Ask);
@@ -34,8 +33,8 @@
 //!
 //! let tool = ToolDefinition::new("get_weather", "Tells the weather.", serde_json::json!({}));
 //! let me = Principal::default();
-//! let asker = Asker { principal: &me, session: "s1" };
-//! let verdict = approvals.verdict(&Call::of(&tool), &asker, &Decisions::default(), Timestamp::UNIX_EPOCH);
+//! let requester = Requester { principal: &me, session: "s1" };
+//! let verdict = approvals.verdict(&Call::of(&tool), &requester, &Decisions::default(), Timestamp::UNIX_EPOCH);
 //! assert_eq!(verdict, Verdict::Run);
 //! ```
 
@@ -50,42 +49,43 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{Principal, ToolAnnotations, ToolDefinition, ToolOrigin};
 
-pub use decisions::{Answer, Decisions, Remembered};
+pub use decisions::{DecisionStatus, Decisions, RememberedDecision};
 pub use fingerprint::fingerprint;
 pub use rules::{Rule, RuleVerdict, Rules};
 pub use shared::SharedDecisions;
 
-/// Which tool calls need a person's word, where no rule says. A tool that says it is read-only runs
-/// without asking under every policy, unless its definition changed; the annotation is the server's own
-/// statement, so only configure servers you trust. A tool that says it is read-only and destructive contradicts itself and counts as one that may
-/// change something.
+/// The approval policy for tools without a rule.
+///
+/// A tool that declares itself read-only runs without approval under every policy, unless its
+/// definition changed. The annotation comes from the server, so configure only servers that you
+/// trust. A tool that declares itself both read-only and destructive counts as not read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalPolicy {
     /// Every configured tool may run.
     #[default]
     All,
-    /// Tools that do not say they are read-only are asked for. With nobody to ask they are not run.
+    /// Tools that are not read-only require approval. Without an approver they do not run.
     Ask,
-    /// Tools that do not say they are read-only are not run.
+    /// Tools that are not read-only do not run.
     None,
 }
 
-/// What is to become of a call.
+/// The decision about a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It may run.
+    /// The call may run.
     Run,
-    /// Somebody has to say yes.
+    /// The call requires approval.
     Ask {
-        /// The tool's definition is not what it was when it was last seen or approved.
+        /// The tool's definition changed since it was last seen or approved.
         redefined: bool,
     },
-    /// It is not run.
+    /// The call does not run.
     Refuse {
-        /// Why, for the model and the person; a clause without a full stop.
+        /// The reason for the model and the person; a clause without a full stop.
         reason: String,
     },
 }
@@ -102,7 +102,7 @@ impl Verdict {
 }
 
 impl ApprovalPolicy {
-    /// What the policy alone says of a call.
+    /// Returns the verdict of the policy alone.
     pub fn verdict(self, annotations: ToolAnnotations) -> Verdict {
         match self {
             _ if only_reads(annotations) => Verdict::Run,
@@ -115,43 +115,42 @@ impl ApprovalPolicy {
     }
 }
 
-/// Whether a tool says, without contradicting itself, that it changes nothing.
+/// Returns whether a tool declares itself read-only and not destructive.
 pub fn only_reads(annotations: ToolAnnotations) -> bool {
     annotations.read_only == Some(true) && annotations.destructive != Some(true)
 }
 
-/// What is configured about approvals.
+/// The configuration of approvals.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Approvals {
-    /// For tools that no rule is about.
+    /// The policy for tools without a rule.
     pub policy: ApprovalPolicy,
-    /// What the policy refuses no rule allows or asks about: it was said by somebody who is there.
+    /// Whether a denial by the policy overrides rules. Set for a policy from the command line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub policy_first: bool,
-    /// A person approved the calls in advance, such as by `--approve all` on the command line. It answers for a
-    /// model whose calls [need approval](switchboard_domain::ModelCapabilities::requires_approval); rules and
-    /// the policy hold as without it. No configuration file and no recipe sets it.
+    pub policy_overrides_rules: bool,
+    /// Whether a person approved all calls in advance, such as by `--approve all`. It applies to models
+    /// whose calls [require approval](switchboard_domain::ModelCapabilities::requires_approval); rules
+    /// and policy still apply. No configuration file and no recipe can set it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub given_in_person: bool,
-    /// Lists of rules of different origin, such as one for each file. Each gives the word of its first rule
-    /// that matches a call, and the strictest of these words counts.
+    pub approved_in_advance: bool,
+    /// Lists of rules from different origins, such as one per file. The first matching rule of each
+    /// list counts, and the strictest of these decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Rules>,
-    /// The first that matches a call decides, where no layer has a rule for it.
+    /// The first matching rule decides if no layer has a matching rule.
     pub rules: Rules,
-    /// Servers each of whose calls is asked for, whatever else allows it, and whatever was answered before: the word
-    /// is what the call waits for. What a rule denies stays denied.
+    /// Servers whose calls always require a new approval. Rules that deny still apply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub asked_servers: Vec<String>,
-    /// How long a question waits for its answer; in seconds where it is stored. `None` waits for ever,
-    /// which is for runs that are stored while they wait.
+    pub always_ask_servers: Vec<String>,
+    /// Time-out of an approval request, serialized in seconds. `None` waits without limit, for runs
+    /// that are stored while they wait.
     #[serde(
         with = "crate::policy::seconds",
         skip_serializing_if = "Option::is_none"
     )]
     pub expire_after: Option<Duration>,
-    /// How long an answer for "always" holds; in seconds where it is stored. `None` is for ever.
+    /// Lifetime of a decision with the scope "always", serialized in seconds. `None` is unlimited.
     #[serde(
         with = "crate::policy::seconds",
         skip_serializing_if = "Option::is_none"
@@ -169,17 +168,17 @@ impl From<ApprovalPolicy> for Approvals {
 }
 
 impl Approvals {
-    /// What is to become of a call; see the [module](self) for the order.
+    /// Returns the verdict about a call; see the [module](self) for the order.
     pub fn verdict(
         &self,
         call: &Call<'_>,
-        asker: &Asker<'_>,
+        requester: &Requester<'_>,
         decisions: &Decisions,
         now: Timestamp,
     ) -> Verdict {
-        let is_asked = self.is_always_asked(call.tool);
-        let answer = decisions.answer(asker, call, now).filter(|_| !is_asked);
-        let redefined = call.redefined || answer == Some(Answer::Redefined);
+        let is_asked = self.always_asks(call.tool);
+        let answer = decisions.status(requester, call, now).filter(|_| !is_asked);
+        let redefined = call.redefined || answer == Some(DecisionStatus::Redefined);
         let call = &call.redefined(redefined);
         let without_annotations = redefined.then(|| call.without_annotations());
         let calls = || iter::once(call).chain(&without_annotations);
@@ -190,7 +189,7 @@ impl Approvals {
         if let Some(reason) = denial {
             return Verdict::Refuse { reason };
         }
-        if let Some(Answer::Deny { reason }) = &answer {
+        if let Some(DecisionStatus::Deny { reason }) = &answer {
             return Verdict::Refuse {
                 reason: declined(reason.as_deref()),
             };
@@ -198,71 +197,73 @@ impl Approvals {
         let verdicts = calls().map(|call| self.unanswered(call));
         let verdict = verdicts.max_by_key(Verdict::strictness);
         match (verdict.unwrap_or(Verdict::Run), answer) {
-            // The person allowed exactly this definition, whatever the host reported of older ones.
-            (Verdict::Ask { .. }, Some(Answer::Allow)) => Verdict::Run,
+            // The person allowed exactly this definition.
+            (Verdict::Ask { .. }, Some(DecisionStatus::Allow)) => Verdict::Run,
             (Verdict::Ask { .. }, _) => Verdict::Ask { redefined },
             (verdict, _) => verdict,
         }
     }
 
-    /// Returns what rules and policy decide, without the answers of people.
+    /// Returns the verdict of rules and policy, without remembered decisions.
     fn unanswered(&self, call: &Call<'_>) -> Verdict {
         let of_policy = self.policy.verdict(call.annotations);
         let verdict = match self.rule(call).map(|rule| rule.verdict) {
-            _ if self.policy_first && matches!(of_policy, Verdict::Refuse { .. }) => of_policy,
-            _ if self.is_always_asked(call.tool) => Verdict::Ask { redefined: false },
+            _ if self.policy_overrides_rules && matches!(of_policy, Verdict::Refuse { .. }) => {
+                of_policy
+            }
+            _ if self.always_asks(call.tool) => Verdict::Ask { redefined: false },
             Some(RuleVerdict::Allow) => Verdict::Run,
             Some(_) => Verdict::Ask { redefined: false },
             None => of_policy,
         };
-        let is_unapproved = call.requires_approval && !self.given_in_person;
+        let is_unapproved = call.requires_approval && !self.approved_in_advance;
         if verdict == Verdict::Run && is_unapproved && !only_reads(call.annotations) {
             return Verdict::Ask { redefined: false };
         }
         verdict
     }
 
-    /// The rule that decides about a call.
+    /// Returns the rule that decides about a call.
     fn rule(&self, call: &Call<'_>) -> Option<&Rule> {
         let of_layers = self
             .layers
             .iter()
             .filter_map(|rules| rules.first_match(call));
         of_layers
-            // Of several that are equally strict the first, whose reason is told.
+            // Of several equally strict rules, the first one gives the reason.
             .min_by_key(|rule| Reverse(rule.verdict))
             .or_else(|| self.rules.first_match(call))
     }
 
-    /// Whether each call of a tool is asked for, so that no answer about it is remembered.
-    pub fn is_always_asked(&self, tool: &ToolDefinition) -> bool {
+    /// Returns whether each call of a tool requires a new approval.
+    pub fn always_asks(&self, tool: &ToolDefinition) -> bool {
         let server = tool.origin.as_ref().map(|origin| &origin.server);
-        server.is_some_and(|server| self.asked_servers.contains(server))
+        server.is_some_and(|server| self.always_ask_servers.contains(server))
     }
 
-    /// Until when a question that is asked now can be answered.
+    /// Returns when an approval request that starts now expires.
     pub fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
         self.expire_after.map(|after| later(now, after))
     }
 
-    /// Until when an answer that is given now is remembered, at most.
+    /// Returns when a decision that is made now is forgotten.
     pub fn remembered_until(&self, now: Timestamp) -> Option<Timestamp> {
         self.remember_for.map(|span| later(now, span))
     }
 }
 
-/// The tool that is to be called.
+/// A tool call for the approval check.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     tool: &'a ToolDefinition,
-    /// The annotations that rules and policy read.
+    /// The annotations that rules and policy use.
     annotations: ToolAnnotations,
     redefined: bool,
     requires_approval: bool,
 }
 
 impl<'a> Call<'a> {
-    /// A call of this tool.
+    /// Returns a call of this tool.
     pub fn of(tool: &'a ToolDefinition) -> Self {
         Self {
             tool,
@@ -272,7 +273,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Sets whether the model's calls need a person's approval unless the tool is read-only
+    /// Sets whether the model's calls require approval unless the tool is read-only
     /// ([`ModelCapabilities::requires_approval`](switchboard_domain::ModelCapabilities::requires_approval)).
     #[must_use]
     pub fn requires_approval(mut self, requires_approval: bool) -> Self {
@@ -287,7 +288,7 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Returns the call as one of a tool that declares no annotations.
+    /// Returns the call without the tool's annotations.
     fn without_annotations(mut self) -> Self {
         self.annotations = ToolAnnotations::default();
         self
@@ -298,16 +299,16 @@ impl<'a> Call<'a> {
     }
 }
 
-/// For whom it is called.
+/// The person and session that a call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asker<'a> {
-    /// The person.
+pub struct Requester<'a> {
+    /// Principal of the run.
     pub principal: &'a Principal,
-    /// The session's id, or the run's where there is no session.
+    /// Session id, or the run id of a run without a session.
     pub session: &'a str,
 }
 
-/// The end of a span; the end of time if the sum is beyond it.
+/// Returns `now` plus `span`, at most [`Timestamp::MAX`].
 fn later(now: Timestamp, span: Duration) -> Timestamp {
     SignedDuration::try_from(span)
         .ok()
@@ -315,7 +316,7 @@ fn later(now: Timestamp, span: Duration) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-/// What the model is told of a no.
+/// Returns the denial text for the model.
 fn declined(reason: Option<&str>) -> String {
     match reason {
         Some(reason) => format!("the person declined it: {reason}"),

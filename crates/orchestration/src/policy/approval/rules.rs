@@ -1,12 +1,11 @@
-//! Rules for single tools.
+//! Approval rules.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Call, only_reads};
 use crate::tools::pattern::Pattern;
 
-/// Rules in the order in which they are tried: the first that matches a call decides. So the narrow ones
-/// go first.
+/// Rules in order. The first rule that matches a call decides.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rules(pub Vec<Rule>);
@@ -17,7 +16,7 @@ impl Rules {
         self.0.push(rule);
     }
 
-    /// The rule that decides about a call.
+    /// Returns the rule that decides about a call.
     pub fn first_match(&self, call: &Call<'_>) -> Option<&Rule> {
         self.0.iter().find(|rule| rule.matches(call))
     }
@@ -29,75 +28,73 @@ impl FromIterator<Rule> for Rules {
     }
 }
 
-/// What is to be done with calls of some tools. All that is set has to match; a rule with nothing set
-/// matches every call.
+/// A rule for tool calls. All set conditions must match. A rule without conditions matches every
+/// call.
 ///
-/// What a tool does not say about itself is read as MCP's defaults have it, which is the cautious way:
-/// it may change something, may destroy what it changes, may not be repeated and reaches the open
-/// world. What a tool says is its server's own word.
+/// Missing annotations have MCP's defaults: the tool is not read-only, is destructive, is not
+/// idempotent and reaches the open world. Annotations come from the tool's server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The name of the server in the configuration. Tools without a server (functions of the program)
-    /// match no rule that names one.
+    /// Pattern of the server's configured name. Tools without a server (Rust functions) do not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Pattern>,
-    /// Any of these is the tool's own name or the one the model knows it by. One pattern or a list.
+    /// Patterns of the tool's name on its server or of the name that the model sees. One or a list.
     ///
-    /// For a rule that allows, an own name with `__` in it does not count: a server could call a tool
-    /// like the tool of another server.
+    /// A rule that allows ignores names on the server that contain `__`: a server could imitate the
+    /// tool of another server.
     #[serde(
         default,
         deserialize_with = "one_or_many",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub tool: Vec<Pattern>,
-    /// It changes nothing.
+    /// Whether the tool is read-only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// What it changes may be lost; no tool that only reads is.
+    /// Whether the tool is destructive. A read-only tool is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// Calling it again with the same input changes nothing more; every tool that only reads is.
+    /// Whether the tool is idempotent. A read-only tool is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// It reaches beyond a closed world of data.
+    /// Whether the tool reaches the open world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
-    /// Its definition changed since it was last seen or approved.
+    /// Whether the tool's definition changed since it was last seen or approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redefined: Option<bool>,
-    /// What is done with the call.
+    /// The verdict about matching calls.
     pub verdict: RuleVerdict,
-    /// Why it is denied, for the model and the person.
+    /// Reason of a denial, for the model and the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What a rule says, from the mildest to the strictest.
+/// The verdict of a rule, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleVerdict {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// Somebody is asked, also about a tool that only reads.
+    /// The call requires approval, also for a read-only tool.
     Ask,
-    /// It does not run.
+    /// The call does not run.
     Deny,
 }
 
 impl Rule {
-    /// Every call runs, until narrowed.
+    /// Returns a rule that allows every call.
     pub fn allow() -> Self {
         Self::new(RuleVerdict::Allow)
     }
 
-    /// Every call is asked for, until narrowed.
+    /// Returns a rule that requires approval of every call.
     pub fn ask() -> Self {
         Self::new(RuleVerdict::Ask)
     }
 
-    /// No call runs, until narrowed.
+    /// Returns a rule that denies every call.
     pub fn deny(reason: impl Into<String>) -> Self {
         Self {
             reason: Some(reason.into()),
@@ -105,14 +102,14 @@ impl Rule {
         }
     }
 
-    /// Narrows it to a server.
+    /// Restricts the rule to a server.
     #[must_use]
     pub fn server(mut self, pattern: impl Into<Pattern>) -> Self {
         self.server = Some(pattern.into());
         self
     }
 
-    /// Narrows it to tools; called again, to these or those.
+    /// Adds a tool that the rule applies to.
     #[must_use]
     pub fn tool(mut self, pattern: impl Into<Pattern>) -> Self {
         self.tool.push(pattern.into());
@@ -133,7 +130,7 @@ impl Rule {
         }
     }
 
-    /// Whether it is about this call.
+    /// Returns whether the rule matches a call.
     pub fn matches(&self, call: &Call<'_>) -> bool {
         let says = call.annotations;
         let reads = only_reads(says);
@@ -166,7 +163,7 @@ impl Rule {
         self.tool.is_empty() || self.tool.iter().any(is_meant)
     }
 
-    /// What the model is told of a denied call.
+    /// Returns the denial text for the model.
     pub(super) fn denial(&self, call: &Call<'_>) -> String {
         match &self.reason {
             Some(reason) => format!("a rule denies it: {}", reason.trim_end_matches('.')),

@@ -1,86 +1,86 @@
-//! Which limit is reached.
+//! Reached limits.
 
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::ModelId;
 
-/// A limit is reached. The text says what was used, of how much, and how to allow more.
+/// A reached limit. Its text names the used amount, the limit and the setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "limit", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LimitHit {
-    /// Calls of the model.
+    /// Model calls of the run.
     Steps {
-        /// How many may be made.
+        /// Maximum number.
         max: u32,
     },
     /// Tool calls of the run.
     ToolCalls {
-        /// How many may be made.
+        /// Maximum number.
         max: u32,
     },
-    /// Tool calls of one answer. The run goes on.
+    /// Tool calls of one model answer. The run continues.
     CallsPerResponse {
-        /// How many may be made.
+        /// Maximum number.
         max: u32,
     },
-    /// Tool calls within a minute. The run goes on.
+    /// Tool calls within a minute. The run continues.
     CallsPerMinute {
-        /// How many may be made.
+        /// Maximum number.
         max: u32,
-        /// When one more is allowed again, in milliseconds from now.
+        /// Time until the next call is allowed, in milliseconds.
         retry_after_ms: u64,
     },
-    /// Tokens of the prompts.
+    /// Input tokens.
     InputTokens {
-        /// What was used.
+        /// Used tokens.
         used: u64,
-        /// What may be used.
+        /// Maximum number.
         max: u64,
     },
-    /// Tokens written.
+    /// Output tokens.
     OutputTokens {
-        /// What was used.
+        /// Used tokens.
         used: u64,
-        /// What may be used.
+        /// Maximum number.
         max: u64,
     },
-    /// Tokens of both.
+    /// Input and output tokens together.
     TotalTokens {
-        /// What was used.
+        /// Used tokens.
         used: u64,
-        /// What may be used.
+        /// Maximum number.
         max: u64,
     },
-    /// Bytes of one answer.
+    /// Size of one model answer.
     AnswerBytes {
-        /// How many it may have.
+        /// Maximum size in bytes.
         max: u64,
     },
-    /// Money.
+    /// Cost of the model calls.
     Cost {
-        /// What was spent, in US dollars.
+        /// Cost so far, in US dollars.
         used_usd: f64,
-        /// What may be spent, in US dollars.
+        /// Maximum cost, in US dollars.
         max_usd: f64,
     },
-    /// Money is limited, and nobody knows what the model costs.
+    /// The cost is limited and the price of the model is unknown.
     PriceUnknown {
         /// The model.
         model: ModelId,
     },
-    /// Time.
+    /// Duration of the run.
     WallTime {
-        /// How long it took, in milliseconds.
+        /// Duration so far, in milliseconds.
         used_ms: u64,
-        /// How long it may take, in milliseconds.
+        /// Maximum duration, in milliseconds.
         max_ms: u64,
     },
 }
 
 impl LimitHit {
-    /// The limit's name in configurations: the field of [`Limits`](super::Limits).
+    /// Returns the configuration key of the limit: the field of [`Limits`](super::Limits).
     pub fn key(&self) -> &'static str {
         match self {
             Self::Steps { .. } => "max_steps",
@@ -96,7 +96,7 @@ impl LimitHit {
         }
     }
 
-    /// Where it is set: the option of the command line, or the place in the configuration.
+    /// Returns where the limit is set: the command-line option or the configuration key.
     pub fn setting(&self) -> String {
         match self {
             Self::Steps { .. } => "--max-steps or `max_steps`".to_owned(),
@@ -104,16 +104,16 @@ impl LimitHit {
         }
     }
 
-    /// Whether only the one call is not executed and the run goes on.
-    pub fn is_passing(&self) -> bool {
+    /// Returns whether the run continues after this limit.
+    pub fn is_recoverable(&self) -> bool {
         matches!(
             self,
             Self::CallsPerResponse { .. } | Self::CallsPerMinute { .. }
         )
     }
 
-    /// The clause for the model whose call was not executed, without a full stop. It names no option:
-    /// the model cannot set one.
+    /// Returns the clause for the model whose call was not executed, without a full stop. It names no
+    /// setting, because the model cannot change one.
     pub fn for_model(&self) -> String {
         match self {
             Self::CallsPerResponse { max } => format!(
@@ -202,7 +202,7 @@ fn calls(max: u32) -> String {
     }
 }
 
-/// Cents as far as they go, and more digits where there are none.
+/// Formats small amounts with more digits.
 fn usd(amount: f64) -> String {
     if amount != 0.0 && amount.abs() < 0.1 {
         format!("{amount:.6} USD")

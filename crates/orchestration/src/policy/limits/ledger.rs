@@ -1,4 +1,4 @@
-//! What a run has used.
+//! The consumption of a run.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -10,85 +10,85 @@ use super::{LimitHit, Limits, Pricing};
 
 const MINUTE: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a run has used so far. It counts what it is told, and knows no clock.
+/// The consumption of a run. It has no clock; the caller passes the time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
     steps: u32,
     tool_calls: u32,
-    /// Tool calls of the answer that is being dealt with.
-    in_response: u32,
-    /// The model wanted more tool calls than the run may make.
-    refused_for_good: bool,
-    /// When the tool calls of the last minute were admitted; kept only where that is limited.
-    recent: VecDeque<Timestamp>,
+    /// Tool calls of the current model answer.
+    calls_in_response: u32,
+    /// The model requested more tool calls than the run may make.
+    is_exhausted: bool,
+    /// Times of the tool calls of the last minute, if their rate is limited.
+    recent_calls: VecDeque<Timestamp>,
     input_tokens: u64,
     output_tokens: u64,
     cost_usd: f64,
-    /// Requests of providers' own tools that have no price.
+    /// Requests of providers' built-in tools without a price.
     unpriced_requests: u64,
-    /// Answers of models without a price.
+    /// Model answers without a price.
     unpriced_answers: u32,
-    /// Answers of which a count is an estimate.
+    /// Model answers with an estimated token count.
     estimated_answers: u32,
-    /// Time that is over, in milliseconds.
-    spent_ms: u64,
-    /// Since when time runs, beside that.
-    running_since: Option<Timestamp>,
-    /// The last that was heard of the time.
-    last_seen: Option<Timestamp>,
+    /// Duration of earlier periods of work, in milliseconds.
+    earlier_ms: u64,
+    /// Start of the current period of work.
+    period_start: Option<Timestamp>,
+    /// Latest time that the caller passed.
+    latest_time: Option<Timestamp>,
 }
 
-/// What an answer used about, for what its provider does not report.
+/// Estimated token counts of an answer, for counts that its provider does not report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TokenEstimate {
-    /// Tokens of the prompt.
+    /// Input tokens.
     pub input: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: u64,
 }
 
 impl Ledger {
-    /// Time runs from now on: at the start, when a person has answered, and when a stored run is taken
-    /// up. After a crash the time since the last thing that was counted is not the run's.
+    /// Starts a period of work: at the start of the run, after an answer of a person, and when a
+    /// stored run is resumed. After a crash, the time since the latest passed time does not count.
     pub fn start(&mut self, now: Timestamp) {
-        if let (Some(since), Some(seen)) = (self.running_since, self.last_seen) {
-            self.spent_ms = self.spent_ms.saturating_add(ms_between(since, seen));
+        if let (Some(since), Some(seen)) = (self.period_start, self.latest_time) {
+            self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, seen));
         }
-        self.running_since = Some(now);
-        self.last_seen = Some(now);
+        self.period_start = Some(now);
+        self.latest_time = Some(now);
     }
 
-    /// Time does not run until [`Ledger::start`]: the run waits for a person or is stored.
+    /// Ends the period of work: the run waits for a person or is stored.
     pub fn pause(&mut self, now: Timestamp) {
-        if let Some(since) = self.running_since.take() {
-            self.spent_ms = self.spent_ms.saturating_add(ms_between(since, now));
+        if let Some(since) = self.period_start.take() {
+            self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, now));
         }
-        self.last_seen = Some(now);
+        self.latest_time = Some(now);
     }
 
-    /// Time goes on. Without it, what a crash loses of the time is all since [`Ledger::start`].
-    pub fn heard(&mut self, now: Timestamp) {
-        self.last_seen = Some(now);
+    /// Records the current time, so that it counts after a crash.
+    pub fn observe_time(&mut self, now: Timestamp) {
+        self.latest_time = Some(now);
     }
 
-    /// A call of the model begins.
+    /// Counts a model call.
     pub fn begin_step(&mut self) {
         self.steps = self.steps.saturating_add(1);
     }
 
-    /// The call of the model that had begun was lost and is made again.
+    /// Takes back a model call that was lost and is repeated.
     pub fn undo_step(&mut self) {
         self.steps = self.steps.saturating_sub(1);
     }
 
-    /// The model answered, and its tool calls are dealt with next.
+    /// Resets the count of tool calls per model answer.
     pub fn begin_response(&mut self) {
-        self.in_response = 0;
+        self.calls_in_response = 0;
     }
 
-    /// Whether `model` may be asked once more. Of several limits that are reached it names the first, in
-    /// the order of [`Limits`].
+    /// Returns an error if the model must not be called again. Of several reached limits, it names
+    /// the first in the order of [`Limits`].
     pub fn check_before_model_call(
         &self,
         limits: &Limits,
@@ -102,20 +102,20 @@ impl Ledger {
             });
         }
         if let Some(max) = limits.max_tool_calls
-            && self.refused_for_good
+            && self.is_exhausted
         {
             return Err(LimitHit::ToolCalls { max });
         }
         self.check_tokens(limits)?;
         if let Some(max_usd) = limits.max_cost_usd {
-            // What was spent on a model without a price may be anything.
+            // The cost of a model without a price is unknown.
             let is_priced = pricing.is_some_and(Pricing::is_proper) && self.unpriced_answers == 0;
             if !is_priced {
                 return Err(LimitHit::PriceUnknown {
                     model: model.clone(),
                 });
             }
-            // Nothing may be spent under a limit that is no number.
+            // A limit that is not a number allows no cost.
             if max_usd.is_nan() || self.cost_usd >= max_usd {
                 return Err(LimitHit::Cost {
                     used_usd: self.cost_usd,
@@ -148,29 +148,29 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether one more tool call may run, and counts it if so. To be asked once for each call, in the
-    /// order of the answer; not for another attempt at the same call.
+    /// Counts a tool call, or returns an error if it must not run. Call it once per tool call, in the
+    /// order of the answer, and not for retries.
     pub fn admit_call(&mut self, limits: &Limits, now: Timestamp) -> Result<(), LimitHit> {
-        self.last_seen = Some(now);
+        self.latest_time = Some(now);
         if let Some(max) = limits.max_tool_calls
             && self.tool_calls >= max
         {
-            self.refused_for_good = true;
+            self.is_exhausted = true;
             return Err(LimitHit::ToolCalls { max });
         }
         if let Some(max) = limits.max_calls_per_response
-            && self.in_response >= max
+            && self.calls_in_response >= max
         {
             return Err(LimitHit::CallsPerResponse { max });
         }
         if let Some(max) = limits.max_calls_per_minute {
-            // A clock that was set back must not close the door for longer than a minute.
-            self.recent.retain(|then| {
+            // If the clock was set back, the wait is at most a minute.
+            self.recent_calls.retain(|then| {
                 let age = now.duration_since(*then);
                 age < MINUTE && !age.is_negative()
             });
-            if self.recent.len() >= usize::try_from(max).unwrap_or(usize::MAX) {
-                let oldest = self.recent.front().map_or(MINUTE, |oldest| {
+            if self.recent_calls.len() >= usize::try_from(max).unwrap_or(usize::MAX) {
+                let oldest = self.recent_calls.front().map_or(MINUTE, |oldest| {
                     MINUTE.saturating_sub(now.duration_since(*oldest))
                 });
                 return Err(LimitHit::CallsPerMinute {
@@ -178,15 +178,15 @@ impl Ledger {
                     retry_after_ms: to_ms(oldest),
                 });
             }
-            self.recent.push_back(now);
+            self.recent_calls.push_back(now);
         }
         self.tool_calls = self.tool_calls.saturating_add(1);
-        self.in_response = self.in_response.saturating_add(1);
+        self.calls_in_response = self.calls_in_response.saturating_add(1);
         Ok(())
     }
 
-    /// What an answer used. `estimate` stands in for what the provider does not report, so that no limit
-    /// is open because of that. `pricing` is the price of the model that gave it.
+    /// Counts the usage of an answer. `estimate` replaces counts that the provider does not report.
+    /// `pricing` is the price of the model that answered.
     pub fn record_usage(
         &mut self,
         usage: &Usage,
@@ -194,7 +194,7 @@ impl Ledger {
         pricing: Option<&Pricing>,
         now: Timestamp,
     ) {
-        self.last_seen = Some(now);
+        self.latest_time = Some(now);
         let mut usage = *usage;
         if usage.input_tokens.is_none() || usage.output_tokens.is_none() {
             self.estimated_answers = self.estimated_answers.saturating_add(1);
@@ -215,14 +215,14 @@ impl Ledger {
         }
     }
 
-    /// How much time is left; `None` without a limit.
+    /// Returns the remaining duration, or `None` without a limit.
     pub fn time_left(&self, limits: &Limits, now: Timestamp) -> Option<Duration> {
         let max = limits.max_wall_time?;
         Some(max.saturating_sub(Duration::from_millis(self.elapsed_ms(now))))
     }
 
-    /// How many tokens the next answer may hold; `None` without a limit. What its prompt will use is not
-    /// taken off.
+    /// Returns the maximum number of tokens of the next answer, or `None` without a limit. The input
+    /// of that call is not subtracted.
     pub fn output_left(&self, limits: &Limits) -> Option<u64> {
         let output = limits
             .max_output_tokens
@@ -234,56 +234,56 @@ impl Ledger {
         output.into_iter().chain(total).min()
     }
 
-    /// Calls of the model.
+    /// Returns the number of model calls.
     pub fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// Tool calls that were admitted.
+    /// Returns the number of admitted tool calls.
     pub fn tool_calls(&self) -> u32 {
         self.tool_calls
     }
 
-    /// Tokens of all prompts.
+    /// Returns the number of input tokens.
     pub fn input_tokens(&self) -> u64 {
         self.input_tokens
     }
 
-    /// Tokens written.
+    /// Returns the number of output tokens.
     pub fn output_tokens(&self) -> u64 {
         self.output_tokens
     }
 
-    /// What the answers of models with a price cost, in US dollars.
+    /// Returns the cost of the answers with a price, in US dollars.
     pub fn cost_usd(&self) -> f64 {
         self.cost_usd
     }
 
-    /// Whether [`Ledger::cost_usd`] is all there is to pay: every answer and every request of a
-    /// provider's own tools had a price.
+    /// Returns whether [`Ledger::cost_usd`] is the whole cost: all answers and all requests of
+    /// providers' built-in tools had a price.
     pub fn is_cost_complete(&self) -> bool {
         self.unpriced_answers == 0 && self.unpriced_requests == 0
     }
 
-    /// Requests of providers' own tools, such as web searches, that have no price and therefore are in no
-    /// limit.
+    /// Returns the number of requests of providers' built-in tools without a price, such as web
+    /// searches. No limit includes them.
     pub fn unpriced_requests(&self) -> u64 {
         self.unpriced_requests
     }
 
-    /// Whether a count of tokens is in part an estimate.
+    /// Returns whether a token count is estimated.
     pub fn has_estimates(&self) -> bool {
         self.estimated_answers > 0
     }
 
-    /// How long the run has been at work, in milliseconds.
+    /// Returns the duration of the run's work, in milliseconds.
     pub fn elapsed_ms(&self, now: Timestamp) -> u64 {
-        let running = self.running_since.map_or(0, |since| ms_between(since, now));
-        self.spent_ms.saturating_add(running)
+        let running = self.period_start.map_or(0, |since| ms_between(since, now));
+        self.earlier_ms.saturating_add(running)
     }
 }
 
-/// Nothing if the clock was set back.
+/// Returns 0 if the clock was set back.
 fn ms_between(start: Timestamp, end: Timestamp) -> u64 {
     to_ms(end.duration_since(start))
 }

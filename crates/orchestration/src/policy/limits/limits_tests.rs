@@ -51,7 +51,7 @@ impl Ledger {
 }
 
 #[test]
-fn by_default_there_are_sixteen_steps_of_128_calls_and_no_other_limit() {
+fn the_default_is_16_steps_of_128_calls() {
     let limits = Limits::default();
     let mut ledger = Ledger::default();
     for _ in 0..16 {
@@ -77,7 +77,7 @@ fn by_default_there_are_sixteen_steps_of_128_calls_and_no_other_limit() {
 }
 
 #[test]
-fn calls_beyond_the_runs_limit_are_refused_and_end_it_only_then() {
+fn calls_beyond_the_limit_of_the_run_end_it() {
     let limits = limits(|limits| limits.max_tool_calls = Some(2));
     let mut ledger = Ledger::default();
     ledger.admit_call(&limits, at(0)).unwrap();
@@ -94,13 +94,13 @@ fn calls_beyond_the_runs_limit_are_refused_and_end_it_only_then() {
 }
 
 #[test]
-fn calls_of_one_answer_are_limited_and_the_next_answer_begins_anew() {
+fn calls_are_limited_per_model_answer() {
     let limits = limits(|limits| limits.max_calls_per_response = Some(1));
     let mut ledger = Ledger::default();
     ledger.begin_response();
     ledger.admit_call(&limits, at(0)).unwrap();
     let hit = ledger.admit_call(&limits, at(0)).unwrap_err();
-    assert!(hit.is_passing());
+    assert!(hit.is_recoverable());
     assert_eq!(
         hit.for_model(),
         "only 1 tool call may be made in one answer; make the others in the next one if they are \
@@ -112,7 +112,7 @@ fn calls_of_one_answer_are_limited_and_the_next_answer_begins_anew() {
 }
 
 #[test]
-fn a_minute_slides() {
+fn calls_are_limited_in_a_sliding_minute() {
     let limits = limits(|limits| limits.max_calls_per_minute = Some(2));
     let mut ledger = Ledger::default();
     ledger.admit_call(&limits, at(0)).unwrap();
@@ -134,7 +134,7 @@ fn a_minute_slides() {
 }
 
 #[test]
-fn tokens_are_limited_one_by_one_and_together() {
+fn input_output_and_total_tokens_are_limited() {
     let mut ledger = Ledger::default();
     ledger.used(&used(100, 20));
     ledger.used(&used(150, 30));
@@ -168,7 +168,7 @@ fn tokens_are_limited_one_by_one_and_together() {
 }
 
 #[test]
-fn what_a_provider_does_not_report_is_estimated_not_free() {
+fn unreported_tokens_are_estimated() {
     let limits = limits(|limits| {
         limits.max_input_tokens = Some(1_000);
         limits.max_cost_usd = Some(1.0);
@@ -223,7 +223,7 @@ fn the_cost_counts_every_kind_of_token_at_its_price() {
 }
 
 #[test]
-fn a_cost_limit_ends_the_run_when_it_is_spent() {
+fn a_reached_cost_limit_ends_the_run() {
     let limits = limits(|limits| limits.max_cost_usd = Some(0.01));
     let mut ledger = Ledger::default();
     ledger.used(&used(1_000, 400));
@@ -238,7 +238,7 @@ fn a_cost_limit_ends_the_run_when_it_is_spent() {
 }
 
 #[test]
-fn a_model_without_a_price_is_not_asked_under_a_cost_limit() {
+fn a_model_without_a_price_is_not_called_under_a_cost_limit() {
     let limited = limits(|limits| limits.max_cost_usd = Some(1.0));
     let mut ledger = Ledger::default();
     let check = |ledger: &Ledger, limits: &Limits, pricing: Option<&Pricing>| {
@@ -264,7 +264,7 @@ fn a_model_without_a_price_is_not_asked_under_a_cost_limit() {
 }
 
 #[test]
-fn limits_and_prices_that_are_no_numbers_are_not_unlimited() {
+fn limits_and_prices_that_are_not_numbers_do_not_remove_the_limit() {
     let nan = limits(|limits| limits.max_cost_usd = Some(f64::NAN));
     assert!(matches!(
         Ledger::default().check(&nan),
@@ -281,7 +281,7 @@ fn limits_and_prices_that_are_no_numbers_are_not_unlimited() {
 }
 
 #[test]
-fn time_runs_only_while_the_run_is_at_work() {
+fn only_periods_of_work_count() {
     let limits = limits(|limits| limits.max_wall_time = Some(Duration::from_secs(10)));
     let check = |ledger: &Ledger, now| ledger.check_before_model_call(&limits, &model(), None, now);
     let mut ledger = Ledger::default();
@@ -322,7 +322,7 @@ fn time_runs_only_while_the_run_is_at_work() {
 }
 
 #[test]
-fn limits_are_read_as_people_write_them() {
+fn limits_are_deserialized() {
     let limits: Limits =
         serde_json::from_value(json!({"max_cost_usd": 0.5, "max_wall_time": 1.5})).unwrap();
     assert_eq!(limits.max_steps, 16);
@@ -336,7 +336,7 @@ fn limits_are_read_as_people_write_them() {
 }
 
 #[test]
-fn every_hit_names_its_key_and_can_be_stored() {
+fn every_hit_names_its_key_and_is_serialized() {
     let all = [
         LimitHit::Steps { max: 1 },
         LimitHit::ToolCalls { max: 1 },
@@ -381,8 +381,8 @@ fn every_hit_names_its_key_and_can_be_stored() {
 }
 
 proptest! {
-    /// However calls arrive: in no window of a minute, no answer and no run are more of them admitted,
-    /// stored and taken up at any time.
+    /// No minute, no model answer and no run admits more calls than allowed, also if the ledger is
+    /// stored and restored at any time.
     #[test]
     fn limits_of_calls_hold(
         waits in prop::collection::vec((0_i64..40_000, any::<bool>()), 1..60),
@@ -394,19 +394,19 @@ proptest! {
             limits.max_calls_per_minute = Some(per_minute);
         });
         let mut ledger = Ledger::default();
-        let (mut now, mut in_response) = (0, 0);
+        let (mut now, mut calls_in_response) = (0, 0);
         let mut admitted: Vec<i64> = Vec::new();
         for (wait, new_answer) in waits {
             now += wait;
             if new_answer {
                 ledger.begin_response();
-                in_response = 0;
+                calls_in_response = 0;
             }
             let text = serde_json::to_string(&ledger).unwrap();
             ledger = serde_json::from_str(&text).unwrap();
             let lately = admitted.iter().filter(|then| now - **then < 60_000).count();
             let within = admitted.len() < in_all as usize
-                && in_response < per_response
+                && calls_in_response < per_response
                 && lately < per_minute as usize;
             let verdict = ledger.admit_call(&limits, at_ms(now));
             prop_assert_eq!(verdict.is_ok(), within, "{:?}", verdict);
@@ -418,7 +418,7 @@ proptest! {
             }
             if within {
                 admitted.push(now);
-                in_response += 1;
+                calls_in_response += 1;
             }
         }
     }

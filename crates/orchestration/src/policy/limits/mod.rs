@@ -1,10 +1,9 @@
-//! What ends a run early, and the counting for it.
+//! Limits of a run and its consumption.
 //!
-//! [`Limits`] is what is configured, [`Ledger`] what has been used, [`LimitHit`] which limit is reached.
-//! Before each call of the model [`Ledger::check_before_model_call`] says whether the run may go on;
-//! before each tool call [`Ledger::admit_call`] says whether it may run. What a call of the model costs is
-//! known only afterwards: a limit of tokens or money is overrun by one answer at most, and by less where
-//! [`Ledger::output_left`] caps it.
+//! [`Limits`] is the configuration, [`Ledger`] the consumption, and [`LimitHit`] a reached limit.
+//! [`Ledger::check_before_model_call`] decides before each model call, and [`Ledger::admit_call`]
+//! before each tool call. The tokens of a model call are known only afterwards, so a run can exceed
+//! a limit of tokens or cost by one answer. [`Ledger::output_left`] reduces that excess.
 
 mod hit;
 mod ledger;
@@ -19,43 +18,44 @@ pub use hit::LimitHit;
 pub use ledger::{Ledger, TokenEstimate};
 pub use pricing::{Cost, Pricing};
 
-/// What ends a run early, keeping what there is. `None` is no limit.
+/// Limits of a run. A reached limit ends the run and keeps the partial result. `None` is no limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Calls of the model, checked before each.
+    /// Maximum number of model calls.
     pub max_steps: u32,
-    /// Tool calls in the whole run. Those beyond it are not executed, and the model is not asked again.
+    /// Maximum number of tool calls in the run. Further calls are not executed, and the run ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u32>,
-    /// Tool calls in one answer; 128 unless something else is said. Those beyond it are not executed; the
-    /// run goes on.
+    /// Maximum number of tool calls in one model answer, 128 by default. Further calls are not
+    /// executed, and the run continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_calls_per_response: Option<u32>,
-    /// Tool calls within any sixty seconds. Those beyond it are not executed; the run goes on.
+    /// Maximum number of tool calls within 60 seconds. Further calls are not executed, and the run
+    /// continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_calls_per_minute: Option<u32>,
-    /// Tokens of all prompts together; what is sent again counts again, as it is paid again.
+    /// Maximum number of input tokens of all model calls. Repeated input counts again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_input_tokens: Option<u64>,
-    /// Tokens written, reasoning included.
+    /// Maximum number of output tokens, including reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// Both together.
+    /// Maximum number of input and output tokens together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<u64>,
-    /// Bytes of one answer, counted while it streams: text, reasoning, tool inputs and provider data.
-    /// Each event of the stream counts with at least 32 bytes. 16 MiB unless something else is
-    /// configured. The stream of a longer answer is dropped, and what arrived of it is kept.
+    /// Maximum size of one model answer in bytes, 16 MiB by default. It includes text, reasoning, tool
+    /// inputs and provider data; each stream event counts at least 32 bytes. The stream of a longer
+    /// answer is dropped, and the received part is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_answer_bytes: Option<u64>,
-    /// What the calls of models may cost, in US dollars. A model without a known price is not asked
-    /// under such a limit.
+    /// Maximum cost of the model calls in US dollars. With this limit, a model without a known price
+    /// is not called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// How long it may take, without the time that it waits for a person or lies stored; in seconds where
-    /// it is stored.
+    /// Maximum duration, without the time that the run waits for a person or is stored. Serialized in
+    /// seconds.
     #[serde(
         with = "crate::policy::seconds",
         skip_serializing_if = "Option::is_none"
@@ -81,7 +81,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// At most this many calls of the model, and no other limit.
+    /// Returns limits with this maximum number of model calls.
     pub fn steps(max_steps: u32) -> Self {
         Self {
             max_steps,

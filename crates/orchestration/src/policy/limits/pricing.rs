@@ -1,48 +1,46 @@
-//! What a model's tokens cost.
+//! Prices of models.
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::Usage;
 
-/// The price of a model, in US dollars for a million tokens. The caller brings it: from a price list, or
-/// from the configuration where somebody pays another price.
+/// The price of a model in US dollars per million tokens, from a price list or the configuration.
 ///
-/// What of it is not known is reckoned at the dearest that providers ask for: too much rather than too
-/// little.
+/// Missing prices are replaced by the highest price that providers use.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pricing {
-    /// Tokens of the prompt that no cache has.
+    /// Input tokens that are not cached.
     pub input: f64,
-    /// Tokens written, reasoning included.
+    /// Output tokens, including reasoning.
     pub output: f64,
-    /// Tokens of the prompt that are read from a cache; without, what input costs.
+    /// Input tokens that are read from a cache. Default: the price of input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
-    /// Tokens of the prompt that are written to a cache; without, what input costs.
+    /// Input tokens that are written to a cache. Default: the price of input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Those that are written for the longer lifetime; without, twice what input costs, as at Anthropic
-    /// ("1-hour cache write tokens are 2 times the base input tokens price").
+    /// Input tokens that are written to a cache for the longer lifetime. Default: twice the price of
+    /// input, as at Anthropic ("1-hour cache write tokens are 2 times the base input tokens price").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long: Option<f64>,
-    /// A request of the provider's own tools, such as a web search: US dollars for one. Without, they are
-    /// counted as not priced.
+    /// One request of a provider's built-in tool, such as a web search, in US dollars. Without it,
+    /// these requests are counted as unpriced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_tool_request: Option<f64>,
 }
 
-/// What an answer cost.
+/// The cost of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Cost {
-    /// US dollars.
+    /// Cost in US dollars.
     pub usd: f64,
-    /// Requests of the provider's own tools for which there is no price: they are not in `usd`.
+    /// Requests of the provider's built-in tools without a price. They are not in `usd`.
     pub unpriced_requests: u64,
 }
 
 impl Pricing {
-    /// A price as lists have them; `None` unless both the input's and the output's are known and all are
-    /// proper numbers. A model that costs nothing has 0, not `None`.
+    /// Returns the price from a price list, or `None` if the price of input or output is missing or a
+    /// price is invalid. A free model has the price 0.
     pub fn from_list(
         input: Option<f64>,
         output: Option<f64>,
@@ -60,7 +58,7 @@ impl Pricing {
         pricing.is_proper().then_some(pricing)
     }
 
-    /// Whether every price is a number and none is negative.
+    /// Returns whether every price is a finite number of at least 0.
     pub fn is_proper(&self) -> bool {
         [
             Some(self.input),
@@ -75,13 +73,12 @@ impl Pricing {
         .all(|price| price.is_finite() && price >= 0.0)
     }
 
-    /// What an answer cost. Tokens that the provider does not report cost nothing here: fill them in
-    /// before.
+    /// Returns the cost of an answer. Token counts that are `None` cost nothing.
     pub fn cost(&self, usage: &Usage) -> Cost {
         let read = usage.cache_read_tokens.unwrap_or(0);
         let long = usage.cache_write_long_tokens.unwrap_or(0);
         let short = usage.cache_write_tokens.unwrap_or(0).saturating_sub(long);
-        // The input is the whole prompt, the cached part of it included.
+        // The input includes the cached tokens.
         let plain = usage
             .input_tokens
             .unwrap_or(0)
@@ -108,7 +105,7 @@ impl Pricing {
     }
 }
 
-/// Beyond 2^53 tokens the last digits are lost, and nobody can pay them anyway.
+/// Converts a count. Above 2^53 the last digits are lost.
 #[expect(clippy::cast_precision_loss, reason = "see above")]
 fn of(count: u64) -> f64 {
     count as f64

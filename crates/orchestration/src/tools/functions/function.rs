@@ -1,4 +1,4 @@
-//! One function as a tool.
+//! A Rust function as a tool.
 
 use std::{fmt, pin::Pin, sync::Arc};
 
@@ -7,20 +7,20 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use switchboard_domain::{SharedObject, ToolCall, ToolDefinition, ToolOutput};
 
-pub(super) type Answer = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
-pub(super) type Body = Arc<dyn Fn(ToolCall) -> Answer + Send + Sync>;
+pub(super) type OutputFuture = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
+pub(super) type Body = Arc<dyn Fn(ToolCall) -> OutputFuture + Send + Sync>;
 
-/// The longest name that every provider takes.
-const LONGEST_NAME: usize = 64;
+/// Maximum length of a tool name that every provider accepts.
+const MAX_NAME_BYTES: usize = 64;
 
-/// A function of the program as a tool: what it is called and does, and what runs.
+/// A Rust function as a tool: a definition and the function body.
 ///
 /// ```
 /// use schemars::JsonSchema;
 /// use serde::{Deserialize, Serialize};
 /// use switchboard_orchestration::tools::functions::Function;
 ///
-/// /// A place on Earth.
+/// /// A position on Earth.
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Place {
 ///     /// The town's name.
@@ -32,8 +32,8 @@ const LONGEST_NAME: usize = 64;
 ///     celsius: f64,
 /// }
 ///
-/// let weather = Function::new("weather", "The weather now.", |place: Place| async move {
-///     match place.town.as_str() {
+/// let weather = Function::new("weather", "The weather now.", |position: Place| async move {
+///     match position.town.as_str() {
 ///         "Bonn" => Ok(Weather { celsius: 12.5 }),
 ///         other => Err(format!("nobody measures in {other}")),
 ///     }
@@ -47,16 +47,17 @@ const LONGEST_NAME: usize = 64;
 pub struct Function {
     pub(super) definition: ToolDefinition,
     pub(super) body: Body,
-    /// Why it cannot be offered.
+    /// Why the tool cannot be offered.
     pub(super) problem: Option<String>,
 }
 
 impl Function {
-    /// A tool that runs `body` with its input read as `A`, a struct.
+    /// Creates a tool that runs `body` with its input deserialized as `A`, a struct.
     ///
-    /// What `body` gives goes to the model as JSON, or as it is if it is a text; what is no text also goes
-    /// along as data. Its error's words go to the model as a failure, and so does input that cannot be
-    /// read. A panic is told as one, without its words. Dropping the call drops `body`'s future.
+    /// The output of `body` is sent to the model as JSON, or unchanged if it is a string. Other values
+    /// are also structured content. An error of `body` or of the deserialization becomes an error
+    /// result. A panic becomes an error result without its message. Dropping the call drops the future
+    /// of `body`.
     pub fn new<A, F, R, O, E>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -75,13 +76,13 @@ impl Function {
         };
         let definition = ToolDefinition::new(name, description, schema);
         let body = Arc::new(body);
-        let run = move |call: ToolCall| -> Answer {
+        let run = move |call: ToolCall| -> OutputFuture {
             let body = Arc::clone(&body);
-            // `body` is called in here, so that its beginning may panic as well as its rest.
+            // `body` is called inside the future, so that a panic at its start is caught as well.
             Box::pin(async move {
                 let running = match read::<A>(&call.input) {
                     Ok(input) => body(input),
-                    Err(why) => return failed(format!("The input cannot be read: {why}")),
+                    Err(why) => return failed(format!("invalid input: {why}")),
                 };
                 answer(running.await)
             })
@@ -89,8 +90,8 @@ impl Function {
         Self::checked(definition, Arc::new(run), problem)
     }
 
-    /// A tool with a definition of its own, for what [`Function::new`] has no way to say: a schema that is
-    /// not known at compile time, images in the result, progress, the call's idempotency key.
+    /// Creates a tool with a custom definition, for features that [`Function::new`] does not support: a
+    /// dynamic schema, images in the result, progress, the call's idempotency key.
     pub fn raw<F, R, E>(definition: ToolDefinition, body: F) -> Self
     where
         F: Fn(ToolCall) -> R + Send + Sync + 'static,
@@ -98,7 +99,7 @@ impl Function {
         E: fmt::Display + 'static,
     {
         let body = Arc::new(body);
-        let run = move |call: ToolCall| -> Answer {
+        let run = move |call: ToolCall| -> OutputFuture {
             let body = Arc::clone(&body);
             Box::pin(async move {
                 match body(call).await {
@@ -126,49 +127,49 @@ impl Function {
         }
     }
 
-    /// Its definition.
+    /// Returns the definition.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 
-    /// A name for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.definition.title = Some(title.into());
         self
     }
 
-    /// It changes nothing: it may run without approval where the policy lets such tools, may be run again,
-    /// and its results may be kept.
+    /// Declares that the tool is read-only: it may run without approval, may be retried, and its
+    /// results may be cached.
     pub fn read_only(mut self) -> Self {
         self.definition.annotations.read_only = Some(true);
         self
     }
 
-    /// What it changes may be lost.
+    /// Declares that the tool may destroy data.
     pub fn destructive(mut self) -> Self {
         self.definition.annotations.destructive = Some(true);
         self
     }
 
-    /// Calling it again with the same input changes nothing more.
+    /// Declares that a repeated call with the same input has no further effect.
     pub fn idempotent(mut self) -> Self {
         self.definition.annotations.idempotent = Some(true);
         self
     }
 
-    /// It reaches beyond a closed world of data, such as the web.
+    /// Declares that the tool reaches the open world, such as the web.
     pub fn open_world(mut self) -> Self {
         self.definition.annotations.open_world = Some(true);
         self
     }
 
-    /// A call of it runs alone.
+    /// Declares that calls of the tool run alone.
     pub fn sequential(mut self) -> Self {
         self.definition.sequential = true;
         self
     }
 
-    /// Promises that its results have the form of `T`.
+    /// Declares the output schema of the tool.
     pub fn output<T: JsonSchema>(mut self) -> Self {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let schema = settings.into_generator().into_root_schema_for::<T>();
@@ -194,18 +195,18 @@ pub(super) fn failed(why: impl Into<String>) -> ToolOutput {
 }
 
 fn is_name(name: &str) -> bool {
-    (1..=LONGEST_NAME).contains(&name.len())
+    (1..=MAX_NAME_BYTES).contains(&name.len())
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// The schema of an argument; an `Err` says why it cannot be one.
+/// Returns the schema of an argument type, or the reason why it cannot be an input.
 fn input_schema<A: JsonSchema>() -> Result<Value, String> {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let schema = settings.into_generator().into_root_schema_for::<A>();
     let Value::Object(schema) = tidy(schema.to_value()) else {
-        // Anything goes, as for `serde_json::Value`.
+        // Any value, as for `serde_json::Value`.
         return Ok(json!({"type": "object"}));
     };
     match schema
@@ -226,7 +227,7 @@ fn input_schema<A: JsonSchema>() -> Result<Value, String> {
     }
 }
 
-/// Without what says nothing to a model.
+/// Removes keywords without a meaning for models.
 fn tidy(mut schema: Value) -> Value {
     if let Value::Object(schema) = &mut schema {
         schema.shift_remove("$schema");
@@ -238,7 +239,7 @@ fn tidy(mut schema: Value) -> Value {
 fn read<A: DeserializeOwned>(input: &SharedObject) -> Result<A, serde_json::Error> {
     A::deserialize(input.as_value()).or_else(|error| {
         if input.is_empty() {
-            // `()` is written `null`.
+            // `()` is deserialized from `null`.
             serde_json::from_value(Value::Null).map_err(|_| error)
         } else {
             Err(error)
@@ -257,6 +258,6 @@ fn answer<O: Serialize, E: fmt::Display>(result: Result<O, E>) -> ToolOutput {
             structured: (!value.is_null()).then(|| value.clone()),
             ..ToolOutput::text(value.to_string())
         },
-        Err(error) => failed(format!("The result cannot be written as JSON: {error}")),
+        Err(error) => failed(format!("the result cannot be serialized as JSON: {error}")),
     }
 }

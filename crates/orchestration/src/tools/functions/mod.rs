@@ -1,8 +1,8 @@
-//! Tools that are functions of the program, and several tool hosts in one.
+//! Rust functions as tools, and several tool hosts as one.
 //!
-//! [`FunctionTools`] makes a tool of a Rust function: its input schema comes from the type of its
-//! argument. It needs the crate's feature `functions`, which is on by default. [`ToolSet`] puts it beside
-//! MCP servers.
+//! [`FunctionTools`] makes tools from Rust functions. The input schema comes from the type of the
+//! argument. This needs the crate's feature `functions`, which is on by default. [`ToolSet`] combines
+//! the functions with MCP servers.
 //!
 //! ```no_run
 //! # #[cfg(feature = "functions")]
@@ -13,7 +13,7 @@
 //! use switchboard_domain::{ChatModel, ToolHost};
 //! use switchboard_orchestration::{
 //!     Agent, RunEventKind,
-//!     functions::{FunctionTools, ToolSet, schemars},
+//!     tools::functions::{FunctionTools, ToolSet, schemars},
 //! };
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -50,8 +50,8 @@ mod tools;
 
 #[cfg(feature = "functions")]
 pub use function::Function;
-/// What the types of arguments derive: `#[derive(JsonSchema)]` with `#[schemars(crate = "…")]`, for those
-/// who do not depend on the crate themselves.
+/// The crate whose `#[derive(JsonSchema)]` argument types use, with `#[schemars(crate = "…")]`, for
+/// crates that do not depend on it.
 #[cfg(feature = "functions")]
 pub use schemars;
 pub use set::ToolSet;

@@ -1,4 +1,4 @@
-//! Several tool hosts in one.
+//! Several tool hosts as one.
 
 use std::{
     collections::HashMap,
@@ -15,21 +15,19 @@ use switchboard_domain::{
 
 use crate::tools::per_definition::PerDefinition;
 
-/// The longest name that every provider takes.
-const LONGEST_NAME: usize = 64;
-/// Names tried for one tool.
-const MOST_TRIES: usize = 100;
+/// Maximum length of a tool name that every provider accepts.
+const MAX_NAME_BYTES: usize = 64;
+/// Maximum number of names that are tried for one tool.
+const MAX_NAME_ATTEMPTS: usize = 100;
 
-/// Several tool hosts in one, such as MCP servers and functions of the program.
+/// Several tool hosts as one, such as MCP servers and Rust functions.
 ///
-/// The tools come in the order of the hosts. Where two hosts have a tool of the same name, the one that
-/// was there first keeps it, at the same time the one of the earlier host; the other is called
-/// `server__name` by the server of its origin, or `host2__name` by the host's place, with a number behind
-/// it if that is taken too. Once given, a name stays with its tool for the life of the set: a call never
-/// reaches another tool because a server came or went.
+/// The tools are in the order of the hosts. If two hosts have a tool with the same name, the tool of
+/// the earlier host keeps it. The other one is renamed to `server__name` with the server of its
+/// origin, or to `host2__name` with the position of the host; a number is appended if that name is
+/// taken. A name stays with its tool for the life of the set, so a call never reaches another tool.
 ///
-/// The hosts are asked concurrently. One that answers late holds up the list, so hosts should answer with
-/// what they have, as the port says.
+/// The hosts are queried concurrently. A slow host delays the list.
 #[derive(Default)]
 pub struct ToolSet {
     hosts: Vec<Member>,
@@ -38,32 +36,32 @@ pub struct ToolSet {
 
 struct Member {
     host: Arc<dyn ToolHost>,
-    /// Its definitions under other names.
+    /// Its definitions with other names.
     renamed: PerDefinition<Option<Arc<ToolDefinition>>>,
 }
 
-/// Which tool has which name.
+/// The names of the tools.
 #[derive(Default)]
 struct Names {
-    /// The place of the host and its own name for the tool, by the name in the set.
+    /// Position of the host and its own name of the tool, by the name in the set.
     tools: HashMap<String, (usize, String)>,
-    /// The other way round.
+    /// Name in the set, by position of the host and its own name of the tool.
     names: HashMap<(usize, String), String>,
 }
 
 impl ToolSet {
-    /// No hosts yet.
+    /// Creates a set without hosts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Also offers the tools of `host`.
+    /// Adds a host.
     #[must_use]
     pub fn with(self, host: impl ToolHost + 'static) -> Self {
         self.with_shared(Arc::new(host))
     }
 
-    /// The same with a host that others use too.
+    /// Adds a host that is shared with others.
     #[must_use]
     pub fn with_shared(mut self, host: Arc<dyn ToolHost>) -> Self {
         self.hosts.push(Member {
@@ -77,13 +75,13 @@ impl ToolSet {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The definition under its name in the set; `None` if none was to be had.
-    fn named(&self, place: usize, tool: &Arc<ToolDefinition>) -> Option<Arc<ToolDefinition>> {
-        let name = self.names().name_of(place, tool)?;
+    /// Returns the definition with its name in the set, or `None` if there is no free name.
+    fn named(&self, position: usize, tool: &Arc<ToolDefinition>) -> Option<Arc<ToolDefinition>> {
+        let name = self.names().name_of(position, tool)?;
         if name == tool.name {
             return Some(Arc::clone(tool));
         }
-        let renamed = self.hosts.get(place)?.renamed.of(tool, |tool| {
+        let renamed = self.hosts.get(position)?.renamed.of(tool, |tool| {
             Some(Arc::new(ToolDefinition {
                 name,
                 ..tool.clone()
@@ -94,11 +92,11 @@ impl ToolSet {
 
     async fn call_at(
         &self,
-        place: usize,
+        position: usize,
         name: String,
         call: ToolCall,
     ) -> Result<ToolOutput, ToolCallError> {
-        let Some(member) = self.hosts.get(place) else {
+        let Some(member) = self.hosts.get(position) else {
             return Err(self.unknown(call.name).await);
         };
         let outer = call.name.clone();
@@ -119,25 +117,25 @@ impl ToolSet {
 }
 
 impl Names {
-    fn name_of(&mut self, place: usize, tool: &ToolDefinition) -> Option<String> {
-        let id = (place, tool.name.clone());
+    fn name_of(&mut self, position: usize, tool: &ToolDefinition) -> Option<String> {
+        let id = (position, tool.name.clone());
         if let Some(name) = self.names.get(&id) {
             return Some(name.clone());
         }
-        let name = self.free_name(place, tool)?;
+        let name = self.free_name(position, tool)?;
         self.tools.insert(name.clone(), id.clone());
         self.names.insert(id, name.clone());
         Some(name)
     }
 
-    fn free_name(&self, place: usize, tool: &ToolDefinition) -> Option<String> {
+    fn free_name(&self, position: usize, tool: &ToolDefinition) -> Option<String> {
         let is_free = |name: &String| !self.tools.contains_key(name);
         if is_free(&tool.name) {
             return Some(tool.name.clone());
         }
         let owner = match &tool.origin {
             Some(origin) if !origin.server.is_empty() => origin.server.clone(),
-            _ => format!("host{}", place + 1),
+            _ => format!("host{}", position + 1),
         };
         let full: String = format!("{owner}__{}", tool.name)
             .chars()
@@ -146,15 +144,15 @@ impl Names {
                 _ => '_',
             })
             .collect();
-        (1..=MOST_TRIES)
+        (1..=MAX_NAME_ATTEMPTS)
             .map(|n| {
                 let suffix = if n == 1 {
                     String::new()
                 } else {
                     format!("_{n}")
                 };
-                let room = LONGEST_NAME - suffix.len();
-                // ASCII only, so that it may be cut anywhere.
+                let room = MAX_NAME_BYTES - suffix.len();
+                // ASCII only, so it can be cut anywhere.
                 format!("{}{suffix}", &full[..full.len().min(room)])
             })
             .find(is_free)
@@ -175,15 +173,15 @@ impl ToolHost for ToolSet {
     async fn tools(&self) -> ToolCatalog {
         let catalogs = join_all(self.hosts.iter().map(|member| member.host.tools())).await;
         let mut all = ToolCatalog::default();
-        for (place, catalog) in catalogs.into_iter().enumerate() {
+        for (position, catalog) in catalogs.into_iter().enumerate() {
             for tool in &catalog.tools {
-                match self.named(place, tool) {
+                match self.named(position, tool) {
                     Some(tool) => all.tools.push(tool),
                     None => all.problems.push(ServerProblem {
                         server: tool
                             .origin
                             .as_ref()
-                            .map_or_else(|| format!("host{}", place + 1), |o| o.server.clone()),
+                            .map_or_else(|| format!("host{}", position + 1), |o| o.server.clone()),
                         message: format!(
                             "`{}` is not offered: too many tools have this name",
                             tool.name
@@ -198,19 +196,18 @@ impl ToolHost for ToolSet {
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let known = self.names().tools.get(&call.name).cloned();
-        if let Some((place, name)) = known {
-            return self.call_at(place, name, call).await;
+        if let Some((position, name)) = known {
+            return self.call_at(position, name, call).await;
         }
-        // Nobody may have asked for the list yet, such as after a run was resumed.
+        // The list may not have been read yet, for example after a run was resumed.
         let _ = self.tools().await;
         let known = self.names().tools.get(&call.name).cloned();
-        if let Some((place, name)) = known {
-            return self.call_at(place, name, call).await;
+        if let Some((position, name)) = known {
+            return self.call_at(position, name, call).await;
         }
-        // A host may know a tool that it cannot list now, and say more about it than that it is unknown.
-        // One that says it is unknown has not run it.
-        for (place, member) in self.hosts.iter().enumerate() {
-            let id = (place, call.name.clone());
+        // A host can know a tool that it cannot list now, and return a more precise error.
+        for (position, member) in self.hosts.iter().enumerate() {
+            let id = (position, call.name.clone());
             if self.names().names.contains_key(&id) {
                 continue;
             }
@@ -223,7 +220,7 @@ impl ToolHost for ToolSet {
     }
 
     fn changes(&self) -> ToolHostChanges {
-        let all = self.hosts.iter().enumerate().map(|(place, member)| {
+        let all = self.hosts.iter().enumerate().map(|(position, member)| {
             let names = Arc::clone(&self.names);
             member.host.changes().map(move |change| match change {
                 ToolHostChange::ToolRedefined {
@@ -233,7 +230,7 @@ impl ToolHost for ToolSet {
                     now,
                 } => {
                     let names = names.lock().unwrap_or_else(PoisonError::into_inner);
-                    let name = names.names.get(&(place, tool.clone())).cloned();
+                    let name = names.names.get(&(position, tool.clone())).cloned();
                     ToolHostChange::ToolRedefined {
                         server,
                         tool: name.unwrap_or(tool),

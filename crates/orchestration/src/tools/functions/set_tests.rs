@@ -93,7 +93,7 @@ async fn call(set: &ToolSet, name: &str) -> Result<String, ToolCallError> {
 }
 
 #[tokio::test]
-async fn tools_come_in_the_order_of_hosts_and_calls_reach_their_own() {
+async fn tools_are_in_the_order_of_hosts_and_calls_reach_their_host() {
     let set = ToolSet::new()
         .with(Fake::of("a", &["two", "one"]))
         .with(Fake::of("b", &["three", "one"]))
@@ -118,7 +118,7 @@ async fn a_call_before_the_first_list_finds_its_tool() {
 }
 
 #[tokio::test]
-async fn a_definition_is_the_same_one_every_time() {
+async fn a_definition_is_the_same_arc_each_time() {
     let set = ToolSet::new()
         .with(Fake::of("a", &["one"]))
         .with(Fake::of("b", &["one"]));
@@ -149,7 +149,7 @@ async fn a_name_stays_with_its_tool() {
 }
 
 #[tokio::test]
-async fn a_host_says_what_is_wrong_with_a_tool_that_it_cannot_list() {
+async fn a_call_of_an_unlisted_tool_returns_the_error_of_its_host() {
     let slow = Fake {
         unlisted: Some("slow__tool"),
         ..Fake::default()
@@ -179,7 +179,7 @@ async fn another_hosts_name_for_a_tool_is_not_a_name_of_the_set() {
 }
 
 #[tokio::test]
-async fn hosts_are_asked_at_the_same_time() {
+async fn hosts_are_queried_concurrently() {
     let barrier = Arc::new(Barrier::new(3));
     let mut set = ToolSet::new();
     for server in ["a", "b", "c"] {
@@ -192,7 +192,7 @@ async fn hosts_are_asked_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn changes_of_all_hosts_come_with_the_names_of_the_set() {
+async fn changes_use_the_names_of_the_set() {
     let redefined = |tool: &str| ToolHostChange::ToolRedefined {
         server: "s".into(),
         tool: tool.into(),
@@ -219,7 +219,7 @@ async fn changes_of_all_hosts_come_with_the_names_of_the_set() {
 }
 
 #[tokio::test]
-async fn an_empty_set_has_nothing_and_harms_nobody() {
+async fn an_empty_set_has_no_tools() {
     let set = ToolSet::new();
     assert_eq!(set.tools().await, ToolCatalog::default());
     assert!(matches!(
@@ -230,7 +230,7 @@ async fn an_empty_set_has_nothing_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_set_in_a_set_is_a_host_like_another() {
+async fn a_set_can_contain_a_set() {
     let inner = ToolSet::new()
         .with(Fake::of("a", &["one"]))
         .with(Fake::of("b", &["one"]));
@@ -242,7 +242,7 @@ async fn a_set_in_a_set_is_a_host_like_another() {
 
 proptest! {
     #[test]
-    fn every_tool_has_a_name_of_its_own_that_calls_it(
+    fn every_tool_has_a_unique_name_that_calls_it(
         hosts in prop::collection::vec(
             ("[ab]?", prop::collection::btree_set("(a__)?[ab]{1,2}|[a-z]{60,64}", 0..4)),
             0..5,
@@ -258,7 +258,7 @@ proptest! {
         let names = names(&set).now_or_never().unwrap();
         prop_assert_eq!(names.iter().collect::<HashSet<_>>().len(), wanted.len());
         for (name, wanted) in names.iter().zip(&wanted) {
-            prop_assert!(name.len() <= LONGEST_NAME);
+            prop_assert!(name.len() <= MAX_NAME_BYTES);
             let said = call(&set, name).now_or_never().unwrap().unwrap();
             prop_assert_eq!(&said, wanted);
         }

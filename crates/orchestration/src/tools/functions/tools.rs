@@ -1,4 +1,4 @@
-//! Functions of the program as a tool host.
+//! Rust functions as a tool host.
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::function::{Body, Function, failed};
 
-/// What the functions are called together where they have no name.
-const UNNAMED: &str = "functions";
+/// Server name of functions without a name.
+const DEFAULT_SERVER: &str = "functions";
 
-/// Functions of the program as tools.
+/// Rust functions as tools.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -51,42 +51,42 @@ const UNNAMED: &str = "functions";
 /// # let _ = tools;
 /// ```
 ///
-/// A function whose name is no tool name or is taken already, or whose argument is no struct, is not
-/// offered; the catalog's problems say so.
+/// A function is not offered if its name is invalid or taken, or if its argument is not a struct.
+/// The catalog then contains a problem.
 pub struct FunctionTools {
     server: Option<String>,
-    functions: Vec<Offered>,
+    functions: Vec<OfferedFunction>,
     problems: Vec<String>,
-    /// Ends the streams of changes when the host goes; there are no changes.
-    alive: Alive,
+    /// Ends the streams of changes when the host is dropped. There are no changes.
+    changes_end: CancelOnDrop,
 }
 
-/// Cancels when it is dropped.
-struct Alive(CancellationToken);
+/// Cancels the token when it is dropped.
+struct CancelOnDrop(CancellationToken);
 
-impl Drop for Alive {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
 }
 
-struct Offered {
+struct OfferedFunction {
     definition: Arc<ToolDefinition>,
     body: Body,
 }
 
 impl FunctionTools {
-    /// None yet.
+    /// Creates a host without functions.
     pub fn new() -> Self {
         Self {
             server: None,
             functions: Vec::new(),
             problems: Vec::new(),
-            alive: Alive(CancellationToken::new()),
+            changes_end: CancelOnDrop(CancellationToken::new()),
         }
     }
 
-    /// Also offers a function. See [`Function::new`].
+    /// Adds a function. See [`Function::new`].
     #[must_use]
     pub fn with<A, F, R, O, E>(
         self,
@@ -104,7 +104,7 @@ impl FunctionTools {
         self.with_function(Function::new(name, description, body))
     }
 
-    /// Also offers a function that says more about itself.
+    /// Adds a function with further properties.
     #[must_use]
     pub fn with_function(mut self, function: Function) -> Self {
         let Function {
@@ -129,15 +129,15 @@ impl FunctionTools {
         if let Some(server) = &self.server {
             definition.origin = Some(origin(server, &definition.name));
         }
-        self.functions.push(Offered {
+        self.functions.push(OfferedFunction {
             definition: Arc::new(definition),
             body,
         });
         self
     }
 
-    /// Gives the functions a name together, as servers have one: for rules about servers, and to tell them
-    /// apart in reports. Without it their definitions have no origin.
+    /// Sets a server name for the functions, for rules about servers and for reports. Without it, their
+    /// definitions have no origin.
     #[must_use]
     pub fn named(mut self, server: impl Into<String>) -> Self {
         let server = server.into();
@@ -150,7 +150,7 @@ impl FunctionTools {
     }
 
     fn name(&self) -> &str {
-        self.server.as_deref().unwrap_or(UNNAMED)
+        self.server.as_deref().unwrap_or(DEFAULT_SERVER)
     }
 }
 
@@ -198,8 +198,7 @@ impl ToolHost for FunctionTools {
         }
     }
 
-    /// Keeps the call's deadline, which needs a tokio runtime; without one a function has all the time it
-    /// wants.
+    /// Enforces the deadline of the call, which needs a tokio runtime.
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let found = self
             .functions
@@ -216,7 +215,7 @@ impl ToolHost for FunctionTools {
             });
         };
         let deadline = call.deadline;
-        // What the function shares with others after a panic is its own affair, as in a thread.
+        // The function is responsible for its shared state after a panic, as in a thread.
         let answer = AssertUnwindSafe((function.body)(call)).catch_unwind();
         let answer = match deadline {
             None => answer.await,
@@ -235,9 +234,9 @@ impl ToolHost for FunctionTools {
             .unwrap_or_else(|_| failed("The tool panicked. What it did until then is not known.")))
     }
 
-    /// There are none; the stream ends with the host.
+    /// Returns an empty stream that ends with the host.
     fn changes(&self) -> ToolHostChanges {
-        Box::pin(stream::pending().take_until(self.alive.0.clone().cancelled_owned()))
+        Box::pin(stream::pending().take_until(self.changes_end.0.clone().cancelled_owned()))
     }
 }
 

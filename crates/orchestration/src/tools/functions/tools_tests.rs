@@ -93,7 +93,7 @@ async fn the_definition_comes_from_the_types() {
 }
 
 #[tokio::test]
-async fn a_result_is_text_and_data() {
+async fn a_result_is_text_and_structured_content() {
     let tools = FunctionTools::new().with_function(order());
     let output = ask(
         &tools,
@@ -108,7 +108,7 @@ async fn a_result_is_text_and_data() {
 }
 
 #[tokio::test]
-async fn errors_and_unreadable_input_are_told_to_the_model() {
+async fn errors_and_invalid_input_are_error_results() {
     let tools = FunctionTools::new().with_function(order());
     let refused = ask(&tools, "order", json!({"item": "tea", "count": 0})).await;
     assert_eq!(
@@ -116,15 +116,12 @@ async fn errors_and_unreadable_input_are_told_to_the_model() {
         ("no tea at all?", true)
     );
     let unreadable = ask(&tools, "order", json!({"count": 2})).await;
-    assert_eq!(
-        words(&unreadable),
-        "The input cannot be read: missing field `item`"
-    );
+    assert_eq!(words(&unreadable), "invalid input: missing field `item`");
     assert!(unreadable.is_error && unreadable.structured.is_none());
 }
 
 #[tokio::test]
-async fn any_kind_of_result_and_no_argument_at_all() {
+async fn results_of_any_type_and_functions_without_arguments_work() {
     let tools = FunctionTools::new()
         .with("text", "", |(): ()| async {
             Ok::<_, String>("plain \"text\"")
@@ -151,7 +148,7 @@ async fn any_kind_of_result_and_no_argument_at_all() {
         ("[1,2]", Some(json!([1, 2])))
     );
     let not_json = ask(&tools, "not_json", json!({})).await;
-    assert!(not_json.is_error && words(&not_json).contains("cannot be written as JSON"));
+    assert!(not_json.is_error && words(&not_json).contains("cannot be serialized as JSON"));
     let schemas: Vec<_> = tools
         .tools()
         .await
@@ -165,7 +162,7 @@ async fn any_kind_of_result_and_no_argument_at_all() {
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_result_without_its_words() {
+async fn a_panic_is_an_error_result_without_its_message() {
     let tools = FunctionTools::new()
         .with("at_once", "", |input: JsonObject| {
             assert!(!input.is_empty(), "secret words");
@@ -187,7 +184,7 @@ async fn a_panic_is_an_error_result_without_its_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_is_kept_and_the_function_is_dropped() {
+async fn the_deadline_drops_the_function() {
     struct Dropped(Arc<AtomicBool>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -259,7 +256,7 @@ async fn a_raw_function_gets_the_whole_call() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_offered_is_a_problem_and_not_a_panic() {
+async fn a_function_that_cannot_be_offered_is_a_problem() {
     let nothing = |(): ()| async { Ok::<_, String>(()) };
     let tools = FunctionTools::new()
         .named("local")
@@ -305,7 +302,7 @@ async fn what_cannot_be_offered_is_a_problem_and_not_a_panic() {
 }
 
 #[tokio::test]
-async fn a_name_together_is_the_origin_of_all() {
+async fn the_server_name_is_the_origin_of_all_functions() {
     let nothing = |(): ()| async { Ok::<_, String>(()) };
     let unnamed = FunctionTools::new().with("a", "", nothing).tools().await;
     assert_eq!(unnamed.tools[0].origin, None);

@@ -1,4 +1,4 @@
-//! Results of read-only tools, kept for a while.
+//! A cache of results of read-only tools.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,22 +21,22 @@ use crate::{
     tools::per_definition::PerDefinition,
 };
 
-/// Bytes that an entry takes beside its contents.
-const PER_ENTRY: usize = 256;
+/// Estimated overhead of an entry in bytes.
+const ENTRY_BYTES: usize = 256;
 
-/// What a cache keeps, and for how long.
+/// The size and lifetime of a cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheOptions {
-    /// How long a result is as good as new.
+    /// Lifetime of a result.
     pub lifetime: Duration,
-    /// How many results are kept at most.
+    /// Maximum number of results.
     pub max_entries: usize,
-    /// How many bytes they have together at most.
+    /// Maximum size of all results in bytes.
     pub max_bytes: usize,
 }
 
-/// Five minutes, 256 results, 16 MiB.
+/// Returns 5 minutes, 256 results and 16 MiB.
 impl Default for CacheOptions {
     fn default() -> Self {
         Self {
@@ -47,66 +47,61 @@ impl Default for CacheOptions {
     }
 }
 
-/// Results of tools that say they are read-only, by who asked, which tool as it was defined, and the
-/// input. What was used least recently goes first. In memory; shared by reference.
-///
-/// A tool's word that it is read-only is a hint; what it hides by lying is a result of its own.
+/// An in-memory cache of results of tools that declare themselves read-only. The key is the
+/// principal, the tool's definition and the input. The least recently used result is removed first.
 pub struct ResultCache {
     options: CacheOptions,
-    fingerprints: PerDefinition<[u8; 32]>,
-    kept: Mutex<Kept>,
+    entries: Mutex<Entries>,
 }
 
-/// Under what a result is kept: a digest, from which nothing can be read.
+/// The key of a result: a digest that reveals nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheKey {
     digest: [u8; 32],
-    /// The server that gives the result; empty for a tool without one.
+    /// Server of the tool. Empty for a tool without a server.
     server: String,
-    /// The last change of that server when the key was made: what is read from then on may be older than
-    /// the next one.
+    /// Number of the server's last change when the key was created. Results that were read before a
+    /// later change are outdated.
     change: u64,
 }
 
 #[derive(Default)]
-struct Kept {
-    entries: HashMap<[u8; 32], Entry>,
-    /// Digests by when they were last used, in a count of uses.
+struct Entries {
+    by_digest: HashMap<[u8; 32], Entry>,
+    /// Digests by the number of their last use.
     by_use: BTreeMap<u64, [u8; 32]>,
     uses: u64,
     bytes: usize,
-    /// Changes so far, of all servers.
+    /// Number of changes of all servers.
     changes: u64,
-    /// The number of the last change of each server that had one.
+    /// Number of the last change, by server.
     changed: HashMap<String, u64>,
-    /// That of the last change of everything.
+    /// Number of the last change that cleared the cache.
     cleared: u64,
 }
 
 struct Entry {
-    output: Arc<ToolOutput>,
+    output: ToolOutput,
     server: String,
-    since: Timestamp,
+    stored: Timestamp,
     bytes: usize,
-    used: u64,
+    last_use: u64,
 }
 
 impl ResultCache {
-    /// An empty cache.
+    /// Creates an empty cache.
     pub fn new(options: CacheOptions) -> Self {
         Self {
             options,
-            fingerprints: PerDefinition::default(),
-            kept: Mutex::default(),
+            entries: Mutex::default(),
         }
     }
 
-    /// The key of a call; `None` for a tool that does not say it is read-only.
+    /// Returns the key of a call, or `None` for a tool that is not read-only.
     ///
-    /// `definition` is the tool as its host gives it and `input` what it is really called with, values of
-    /// the host included: two conversations must not share what differs by them.
-    ///
-    /// To be made before the call: a result that was on its way while its server changed is not kept.
+    /// `definition` is the tool as its host offers it. `input` includes the values that the host
+    /// injected, because results can differ by them. Create the key before the call, so that a change
+    /// of the server during the call is detected.
     pub fn key(
         &self,
         principal: &Principal,
@@ -116,14 +111,13 @@ impl ResultCache {
         if !only_reads(definition.annotations) {
             return None;
         }
-        let fingerprint = self.fingerprints.of(definition, fingerprint);
         let mut hash = Sha256::new();
         for part in [&principal.tenant, &principal.user] {
-            // With its length before it, no two rows of parts have the same bytes.
+            // The length makes the sequence of parts unambiguous.
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
-        hash.update(*fingerprint);
+        hash.update(definition_digest(definition));
         hash.update(canonical(input));
         let server = definition.origin.as_ref();
         let server = server.map_or_else(String::new, |origin| origin.server.clone());
@@ -135,106 +129,101 @@ impl ResultCache {
         })
     }
 
-    /// The result, if it is here and not too old.
+    /// Returns a stored result that has not expired.
     pub fn get(&self, key: &CacheKey, now: Timestamp) -> Option<ToolOutput> {
-        let output = {
-            let mut kept = self.lock();
-            let entry = kept.entries.get(&key.digest)?;
-            if !self.is_fresh(entry.since, now) {
-                kept.remove(&key.digest);
-                return None;
-            }
-            kept.touch(&key.digest)?
-        };
-        // Without the lock: it may be long.
-        Some((*output).clone())
+        let mut entries = self.lock();
+        let entry = entries.by_digest.get(&key.digest)?;
+        if !self.is_fresh(entry.stored, now) {
+            entries.remove(&key.digest);
+            return None;
+        }
+        entries.touch(&key.digest)
     }
 
-    /// Keeps a result, and says whether it did: not one that is an error, none that is too big, and none
-    /// whose key is older than the last change of its server.
+    /// Stores a result and returns whether it did. Errors, results that are too large and results of a
+    /// changed server are not stored.
     pub fn put(&self, key: CacheKey, output: &ToolOutput, now: Timestamp) -> bool {
-        let bytes = PER_ENTRY + bytes_of(output);
+        let bytes = ENTRY_BYTES + bytes_of(output);
         if output.is_error || bytes > self.options.max_bytes || self.options.max_entries == 0 {
             return false;
         }
-        let output = Arc::new(output.clone());
-        let mut kept = self.lock();
-        if kept.last_change(&key.server) != key.change {
+        let mut entries = self.lock();
+        if entries.last_change(&key.server) != key.change {
             return false;
         }
-        kept.remove(&key.digest);
-        while kept.entries.len() >= self.options.max_entries
-            || kept.bytes + bytes > self.options.max_bytes
+        entries.remove(&key.digest);
+        while entries.by_digest.len() >= self.options.max_entries
+            || entries.bytes + bytes > self.options.max_bytes
         {
-            let Some((_, &oldest)) = kept.by_use.first_key_value() else {
+            let Some((_, &oldest)) = entries.by_use.first_key_value() else {
                 break;
             };
-            kept.remove(&oldest);
+            entries.remove(&oldest);
         }
-        kept.uses += 1;
-        let used = kept.uses;
-        kept.bytes += bytes;
-        kept.by_use.insert(used, key.digest);
-        kept.entries.insert(
+        entries.uses += 1;
+        let last_use = entries.uses;
+        entries.bytes += bytes;
+        entries.by_use.insert(last_use, key.digest);
+        entries.by_digest.insert(
             key.digest,
             Entry {
-                output,
+                output: output.clone(),
                 server: key.server,
-                since: now,
+                stored: now,
                 bytes,
-                used,
+                last_use,
             },
         );
         true
     }
 
-    /// Forgets the results of one server, also those that are on their way: before and after a tool of it
-    /// runs that changes something.
+    /// Removes the results of a server, and rejects results that are being read. Called before and
+    /// after each call that can change something on the server.
     pub fn invalidate(&self, server: &str) {
-        let mut kept = self.lock();
-        kept.changes += 1;
-        let change = kept.changes;
-        kept.changed.insert(server.to_owned(), change);
-        let gone: Vec<_> = kept
-            .entries
+        let mut entries = self.lock();
+        entries.changes += 1;
+        let change = entries.changes;
+        entries.changed.insert(server.to_owned(), change);
+        let gone: Vec<_> = entries
+            .by_digest
             .iter()
             .filter(|(_, entry)| entry.server == server)
             .map(|(digest, _)| *digest)
             .collect();
         for digest in gone {
-            kept.remove(&digest);
+            entries.remove(&digest);
         }
     }
 
-    /// Forgets everything.
+    /// Removes all results.
     pub fn clear(&self) {
-        let mut kept = self.lock();
-        let changes = kept.changes + 1;
-        *kept = Kept {
+        let mut entries = self.lock();
+        let changes = entries.changes + 1;
+        *entries = Entries {
             changes,
             cleared: changes,
-            ..Kept::default()
+            ..Entries::default()
         };
     }
 
-    /// How many results there are, old ones included.
+    /// Returns the number of results, including expired ones.
     pub fn len(&self) -> usize {
-        self.lock().entries.len()
+        self.lock().by_digest.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A result from the future is not fresh: the clock was set back, and its age is not known.
-    fn is_fresh(&self, since: Timestamp, now: Timestamp) -> bool {
-        let age = now.duration_since(since);
+    /// Returns false if the clock was set back, because the age is then unknown.
+    fn is_fresh(&self, stored: Timestamp, now: Timestamp) -> bool {
+        let age = now.duration_since(stored);
         Duration::try_from(age).is_ok_and(|age| age < self.options.lifetime)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -244,46 +233,43 @@ impl Default for ResultCache {
     }
 }
 
-/// Without the results, which may hold anything.
+/// Formats the cache without its results.
 impl fmt::Debug for ResultCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (entries, bytes) = {
-            let kept = self.lock();
-            (kept.entries.len(), kept.bytes)
-        };
+        let entries = self.lock();
         f.debug_struct("ResultCache")
             .field("options", &self.options)
-            .field("entries", &entries)
-            .field("bytes", &bytes)
+            .field("entries", &entries.by_digest.len())
+            .field("bytes", &entries.bytes)
             .finish_non_exhaustive()
     }
 }
 
-impl Kept {
+impl Entries {
     fn last_change(&self, server: &str) -> u64 {
         let of_server = self.changed.get(server).copied();
         of_server.unwrap_or(0).max(self.cleared)
     }
 
-    fn touch(&mut self, digest: &[u8; 32]) -> Option<Arc<ToolOutput>> {
+    fn touch(&mut self, digest: &[u8; 32]) -> Option<ToolOutput> {
         self.uses += 1;
-        let entry = self.entries.get_mut(digest)?;
-        self.by_use.remove(&entry.used);
-        entry.used = self.uses;
-        self.by_use.insert(entry.used, *digest);
-        Some(Arc::clone(&entry.output))
+        let entry = self.by_digest.get_mut(digest)?;
+        self.by_use.remove(&entry.last_use);
+        entry.last_use = self.uses;
+        self.by_use.insert(entry.last_use, *digest);
+        Some(entry.output.clone())
     }
 
     fn remove(&mut self, digest: &[u8; 32]) {
-        if let Some(entry) = self.entries.remove(digest) {
-            self.by_use.remove(&entry.used);
+        if let Some(entry) = self.by_digest.remove(digest) {
+            self.by_use.remove(&entry.last_use);
             self.bytes -= entry.bytes;
         }
     }
 }
 
-/// Everything of a definition that its results may depend on, its server included.
-fn fingerprint(definition: &ToolDefinition) -> [u8; 32] {
+/// Returns the digest of everything that results can depend on, including the server.
+fn definition_digest(definition: &ToolDefinition) -> [u8; 32] {
     let annotations = &definition.annotations;
     let definition = json!([
         definition.name,
@@ -303,9 +289,9 @@ fn bytes_of(output: &ToolOutput) -> usize {
 }
 
 fn bytes_of_piece(piece: &ToolContent) -> usize {
-    const PER_PIECE: usize = 64;
+    const PIECE_BYTES: usize = 64;
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    PER_PIECE
+    PIECE_BYTES
         + match piece {
             ToolContent::Text { text } => text.len(),
             ToolContent::Image(media) | ToolContent::Audio(media) => bytes_of_media(media),
@@ -336,14 +322,14 @@ fn bytes_of_media(media: &Media) -> usize {
 }
 
 fn bytes_of_value(value: &Value) -> usize {
-    const PER_VALUE: usize = 32;
-    PER_VALUE
+    const VALUE_BYTES: usize = 32;
+    VALUE_BYTES
         + match value {
             Value::String(text) => text.len(),
             Value::Array(items) => items.iter().map(bytes_of_value).sum(),
             Value::Object(object) => object
                 .iter()
-                .map(|(key, value)| PER_VALUE + key.len() + bytes_of_value(value))
+                .map(|(key, value)| VALUE_BYTES + key.len() + bytes_of_value(value))
                 .sum(),
             _ => 0,
         }

@@ -34,7 +34,7 @@ fn key(cache: &ResultCache, tool: &Arc<ToolDefinition>, n: u64) -> CacheKey {
 }
 
 #[test]
-fn a_result_is_kept_for_its_lifetime() {
+fn a_result_expires_after_its_lifetime() {
     let (cache, tool) = (cache(9, 1 << 20), tool("s", "t"));
     let key = key(&cache, &tool, 1);
     assert_eq!(cache.get(&key, at(0)), None);
@@ -50,7 +50,7 @@ fn a_result_is_kept_for_its_lifetime() {
 }
 
 #[test]
-fn only_tools_that_say_they_are_read_only_have_keys() {
+fn only_read_only_tools_have_keys() {
     let cache = ResultCache::default();
     for read_only in [None, Some(false)] {
         let mut tool = ToolDefinition::new("t", "", json!({}));
@@ -65,7 +65,7 @@ fn only_tools_that_say_they_are_read_only_have_keys() {
 }
 
 #[test]
-fn errors_and_what_is_too_big_are_not_kept() {
+fn errors_and_large_results_are_not_stored() {
     let (cache, tool) = (cache(9, 2_000), tool("s", "t"));
     let mut error = ToolOutput::text("no");
     error.is_error = true;
@@ -77,7 +77,7 @@ fn errors_and_what_is_too_big_are_not_kept() {
 }
 
 #[test]
-fn another_person_tool_server_definition_or_input_is_another_key() {
+fn the_key_depends_on_principal_tool_server_definition_and_input() {
     let cache = ResultCache::default();
     let ada = Principal {
         tenant: "a".into(),
@@ -110,7 +110,7 @@ fn another_person_tool_server_definition_or_input_is_another_key() {
 }
 
 #[test]
-fn what_was_used_least_recently_goes_first() {
+fn the_least_recently_used_result_is_removed_first() {
     let (cache, tool) = (cache(3, 1 << 20), tool("s", "t"));
     for n in 0..3 {
         cache.put(key(&cache, &tool, n), &ToolOutput::text("x"), at(0));
@@ -124,7 +124,7 @@ fn what_was_used_least_recently_goes_first() {
 }
 
 #[test]
-fn a_server_is_forgotten_alone() {
+fn the_results_of_one_server_can_be_removed() {
     let cache = ResultCache::default();
     let (s, r) = (tool("s", "t"), tool("r", "t"));
     for tool in [&s, &r] {
@@ -140,7 +140,7 @@ fn a_server_is_forgotten_alone() {
 }
 
 #[test]
-fn what_began_before_a_change_is_not_kept_after_it() {
+fn a_result_that_was_read_before_a_change_is_not_stored() {
     let cache = cache(9, 9_000);
     let (crm, shop) = (tool("crm", "look"), tool("shop", "look"));
     let output = ToolOutput::text("as it was");
@@ -157,7 +157,7 @@ fn what_began_before_a_change_is_not_kept_after_it() {
 }
 
 #[test]
-fn nothing_of_a_result_or_an_input_is_printed() {
+fn results_and_inputs_are_not_formatted() {
     let (cache, tool) = (ResultCache::default(), tool("s", "t"));
     let input = JsonObject::from_iter([("token".to_owned(), "secret-in".into())]);
     let key = cache.key(&Principal::default(), &tool, &input).unwrap();
@@ -167,7 +167,7 @@ fn nothing_of_a_result_or_an_input_is_printed() {
 }
 
 #[test]
-fn it_is_shared_between_threads() {
+fn the_cache_is_shared_between_threads() {
     let (cache, tool) = (&ResultCache::default(), &tool("s", "t"));
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn its_bounds_hold_and_what_it_gives_is_what_it_got(
+    fn the_limits_hold_and_results_are_unchanged(
         steps in prop::collection::vec((0_u64..12, 0_usize..600, any::<bool>(), 0_i64..30), 1..80),
     ) {
         let (cache, tool) = (cache(5, 2_500), tool("s", "t"));
@@ -216,9 +216,9 @@ proptest! {
                 prop_assert!(now - since < 60);
             }
             let kept = cache.lock();
-            prop_assert!(kept.entries.len() <= 5 && kept.bytes <= 2_500);
-            prop_assert_eq!(kept.entries.len(), kept.by_use.len());
-            prop_assert_eq!(kept.bytes, kept.entries.values().map(|e| e.bytes).sum::<usize>());
+            prop_assert!(kept.by_digest.len() <= 5 && kept.bytes <= 2_500);
+            prop_assert_eq!(kept.by_digest.len(), kept.by_use.len());
+            prop_assert_eq!(kept.bytes, kept.by_digest.values().map(|e| e.bytes).sum::<usize>());
         }
     }
 }

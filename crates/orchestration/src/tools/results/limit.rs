@@ -1,4 +1,4 @@
-//! Results that are too long for a prompt are cut.
+//! The size limit of results.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 use switchboard_domain::{ToolContent, ToolOutput};
 
 use super::{
-    keep::{KeptResult, READ_TOOL},
+    full_results::{FullResult, READ_TOOL},
     outline::outline,
 };
 use crate::tools::tokens;
 
-/// How long a tool's result may be in a prompt. Tokens are those of [`tokens`].
+/// The size limit of a tool result in a prompt, in [estimated tokens](tokens).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResultLimit {
-    /// A result of more tokens is cut.
+    /// Maximum number of tokens. A longer result is cut.
     pub max_tokens: u64,
-    /// What stays of its text then.
+    /// Number of tokens of a cut text.
     pub preview_tokens: u64,
 }
 
-/// 20,000 tokens, of which 2,000 stay.
+/// Returns 20,000 tokens and a preview of 2,000.
 impl Default for ResultLimit {
     fn default() -> Self {
         Self {
@@ -33,23 +33,24 @@ impl Default for ResultLimit {
 }
 
 impl ResultLimit {
-    /// The result as it goes to the model, and the whole of it if that is not all. `id` names it, and is
-    /// unique in the run: the tool use's.
+    /// Returns the result for the model, and the full result if it was cut. `id` is the id of the tool
+    /// use.
     ///
-    /// The text ends after a line, a word or at least a character, and then says that it is cut, and how to
-    /// read the rest. Data that is too long becomes its outline. Images and the like stay as long as they
-    /// fit the limit themselves.
+    /// A cut text ends after a line, a word or a character. A marker states that the result is cut and
+    /// how to read the rest. Structured content that is too large is replaced by its outline. Media
+    /// stay if they fit the limit.
     pub fn apply(
         &self,
         id: &str,
         tool: &str,
         output: ToolOutput,
-    ) -> (ToolOutput, Option<KeptResult>) {
-        let of_data = output.structured.as_ref().map_or(0, tokens::estimate_value);
-        if of_data <= self.max_tokens && tokens::content_fits(&output.content, self.max_tokens) {
+    ) -> (ToolOutput, Option<FullResult>) {
+        let data_tokens = output.structured.as_ref().map_or(0, tokens::estimate_value);
+        if data_tokens <= self.max_tokens && tokens::content_fits(&output.content, self.max_tokens)
+        {
             return (output, None);
         }
-        let of_content = tokens::estimate_content(&output.content);
+        let content_tokens = tokens::estimate_content(&output.content);
         let preview = self.preview_tokens.min(self.max_tokens);
         let whole = whole_text(&output);
         let total = tokens::estimate(&whole);
@@ -59,20 +60,20 @@ impl ResultLimit {
             is_error,
         } = output;
 
-        let data_is_cut = of_data
-            > if of_content > self.max_tokens {
+        let cut_data = data_tokens
+            > if content_tokens > self.max_tokens {
                 preview
             } else {
                 self.max_tokens
             };
         let shape = match &structured {
-            Some(data) => data_is_cut.then(|| outline(data)),
+            Some(data) => cut_data.then(|| outline(data)),
             None => serde_json::from_str::<Value>(&whole)
                 .ok()
                 .filter(|value| value.is_object() || value.is_array())
                 .map(|value| outline(&value)),
         };
-        let (mut content, cut) = if of_content > self.max_tokens {
+        let (mut content, cut) = if content_tokens > self.max_tokens {
             self.cut(content, preview)
         } else {
             (content, Cut::default())
@@ -87,7 +88,7 @@ impl ResultLimit {
             structured,
             is_error,
         };
-        let kept = KeptResult {
+        let kept = FullResult {
             id: id.to_owned(),
             tool: tool.to_owned(),
             tokens: total,
@@ -109,23 +110,23 @@ impl ResultLimit {
                         other_left = left;
                         kept.push(piece);
                     }
-                    None => cut.left_out += 1,
+                    None => cut.removed += 1,
                 }
                 continue;
             };
-            if cut.at.is_some() {
+            if cut.rest.is_some() {
                 continue;
             }
-            let start = cut.read + usize::from(cut.any);
-            cut.any = true;
+            let start = cut.read + usize::from(cut.has_text);
+            cut.has_text = true;
             if let Some(left) = text_left.checked_sub(size) {
                 text_left = left;
                 cut.read = start + text.len();
                 kept.push(piece);
                 continue;
             }
-            let end = good_end(&text, tokens::prefix_of(&text, text_left));
-            cut.at = Some(start + end);
+            let end = line_or_word_end(&text, tokens::prefix_of(&text, text_left));
+            cut.rest = Some(start + end);
             if end > 0 {
                 let text = text[..end].to_owned();
                 match &mut piece {
@@ -139,20 +140,20 @@ impl ResultLimit {
     }
 }
 
-/// Where a text was cut, in the whole text.
+/// The position of a cut in the full text.
 #[derive(Default)]
 struct Cut {
-    /// Whether there was a piece of text before.
-    any: bool,
-    /// Bytes of the whole text that stayed.
+    /// Whether there was a text before.
+    has_text: bool,
+    /// Number of bytes of the full text that stayed.
     read: usize,
-    /// Where reading goes on; `None` if the text was not cut.
-    at: Option<usize>,
-    /// Parts other than text that were left out.
-    left_out: usize,
+    /// Offset of the rest. `None` if the text was not cut.
+    rest: Option<usize>,
+    /// Number of parts other than text that were removed.
+    removed: usize,
 }
 
-/// The text of a piece that is read as text.
+/// Returns the text of a piece, or `None` for media.
 fn text_of(piece: &ToolContent) -> Option<Cow<'_, str>> {
     match piece {
         ToolContent::Text { text }
@@ -164,27 +165,25 @@ fn text_of(piece: &ToolContent) -> Option<Cow<'_, str>> {
     }
 }
 
-/// All text of a result, and its data unless the text says the same.
+/// Returns the text of a result, and its structured content unless the text is the same JSON.
 fn whole_text(output: &ToolOutput) -> String {
     let pieces: Vec<_> = output.content.iter().filter_map(text_of).collect();
     let mut whole = pieces.join("\n");
     if let Some(structured) = &output.structured {
-        let is_the_same =
-            serde_json::from_str::<Value>(&whole).is_ok_and(|text| text == *structured);
-        if !is_the_same {
+        let is_equal = serde_json::from_str::<Value>(&whole).is_ok_and(|text| text == *structured);
+        if !is_equal {
             if !whole.is_empty() {
                 whole.push_str("\n\n");
             }
-            // `{:#}` of a value is JSON over several lines, in which lines can be found.
-            // And writing to a string cannot fail.
+            // `{:#}` writes indented JSON, so that a search finds lines. Writing to a string cannot fail.
             let _ = write!(whole, "{structured:#}");
         }
     }
     whole
 }
 
-/// The end of a line or of a word, if there is one close before `end`.
-fn good_end(text: &str, end: usize) -> usize {
+/// Returns the end of a line or word shortly before `end`, or `end`.
+fn line_or_word_end(text: &str, end: usize) -> usize {
     let close = text.floor_char_boundary(end / 5 * 4);
     if end >= text.len() {
         return text.len();
@@ -203,26 +202,21 @@ fn marker(id: &str, cut: &Cut, total: u64, shape: Option<&Value>) -> String {
         }
         input
     };
-    let whole = if let Some(at) = cut.at {
+    let whole = if let Some(at) = cut.rest {
         parts.push(format!(
-            "[This result is cut here: it has about {total} tokens, of which this is the beginning."
+            "[This result is cut here. It has about {total} tokens; this is its beginning."
         ));
         call(json!({"offset": at}))
     } else {
         parts.push(format!(
-            "[This result is not shown in full: it has about {total} tokens."
+            "[This result is not shown in full. It has about {total} tokens."
         ));
         call(json!({}))
     };
-    if cut.left_out > 0 {
-        let parts_word = if cut.left_out == 1 {
-            "part that is"
-        } else {
-            "parts that are"
-        };
+    if cut.removed > 0 {
         parts.push(format!(
-            "{} {parts_word} no text too big and left out.",
-            cut.left_out
+            "Parts other than text that were too large and are omitted: {}.",
+            cut.removed
         ));
     }
     if let Some(shape) = shape {
@@ -230,7 +224,7 @@ fn marker(id: &str, cut: &Cut, total: u64, shape: Option<&Value>) -> String {
     }
     let find = call(json!({"search": "…"}));
     parts.push(format!(
-        "Read on with {READ_TOOL} {whole}, or find a text in it with {find}.]"
+        "Continue with {READ_TOOL} {whole}, or find a text with {find}.]"
     ));
     parts.join(" ")
 }

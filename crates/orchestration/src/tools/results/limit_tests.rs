@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use switchboard_domain::Media;
 
-use crate::{tools::arguments::tests_support::json_value, tools::results::KeptResults};
+use crate::{tools::arguments::tests_support::json_value, tools::results::FullResults};
 
 fn small() -> ResultLimit {
     ResultLimit {
@@ -17,7 +17,7 @@ fn lines(count: usize) -> String {
 }
 
 #[test]
-fn what_is_short_enough_stays_as_it_is() {
+fn a_short_result_is_unchanged() {
     let mut output = ToolOutput::text("short");
     output.structured = Some(json!({"a": 1}));
     assert_eq!(
@@ -32,7 +32,7 @@ fn what_is_short_enough_stays_as_it_is() {
 }
 
 #[test]
-fn a_long_text_is_cut_after_a_line_and_says_so() {
+fn a_long_text_is_cut_after_a_line_with_a_marker() {
     let (output, kept) = small().apply("call_1", "list", ToolOutput::text(lines(100)));
     let shown: Vec<_> = output.content.iter().map(ToolContent::as_text).collect();
     assert_eq!(
@@ -41,8 +41,8 @@ fn a_long_text_is_cut_after_a_line_and_says_so() {
     );
     assert_eq!(
         shown[1],
-        "[This result is cut here: it has about 445 tokens, of which this is the beginning. Read on \
-         with read_tool_result {\"result_id\":\"call_1\",\"offset\":75}, or find a text in it with \
+        "[This result is cut here. It has about 445 tokens; this is its beginning. Continue \
+         with read_tool_result {\"result_id\":\"call_1\",\"offset\":75}, or find a text with \
          {\"result_id\":\"call_1\",\"search\":\"…\"}.]"
     );
     let kept = kept.unwrap();
@@ -54,7 +54,7 @@ fn a_long_text_is_cut_after_a_line_and_says_so() {
 }
 
 #[test]
-fn the_default_leaves_two_thousand_of_more_than_twenty_thousand_tokens() {
+fn the_default_cuts_above_20000_tokens_to_2000() {
     let (output, kept) =
         ResultLimit::default().apply("c", "t", ToolOutput::text("word ".repeat(17_000)));
     let shown = tokens::estimate_content(&output.content[..1]);
@@ -74,7 +74,7 @@ fn one_long_line_is_cut_at_a_word_or_a_character() {
 }
 
 #[test]
-fn data_becomes_its_outline() {
+fn large_structured_content_is_replaced_by_its_outline() {
     let rows: Vec<_> = (0..200).map(|n| json!({"id": n})).collect();
     let mut output = ToolOutput::text("200 rows");
     output.structured = Some(json!({"rows": rows}));
@@ -96,7 +96,7 @@ fn data_becomes_its_outline() {
 }
 
 #[test]
-fn data_that_the_text_repeats_is_kept_once() {
+fn structured_content_that_repeats_the_text_is_stored_once() {
     let data = json!((0..200).collect::<Vec<_>>());
     let mut output = ToolOutput::text(data.to_string());
     output.structured = Some(data.clone());
@@ -111,7 +111,7 @@ fn data_that_the_text_repeats_is_kept_once() {
 }
 
 #[test]
-fn pieces_after_the_cut_are_dropped_and_images_stay_as_far_as_they_fit() {
+fn text_after_the_cut_is_dropped_and_fitting_images_stay() {
     let image = || ToolContent::Image(Media::base64("image/png", "AA=="));
     let limit = ResultLimit {
         max_tokens: 2_000,
@@ -141,7 +141,7 @@ fn pieces_after_the_cut_are_dropped_and_images_stay_as_far_as_they_fit() {
         shown[2].starts_with("line 0") && matches!(output.content[2], ToolContent::Resource { .. })
     );
     assert!(
-        shown[3].contains("1 part that is no text too big"),
+        shown[3].contains("too large and are omitted: 1."),
         "{}",
         shown[3]
     );
@@ -160,7 +160,7 @@ fn content() -> impl Strategy<Value = ToolContent> {
 
 proptest! {
     #[test]
-    fn a_limited_result_is_short_and_nothing_of_its_text_is_lost(
+    fn a_cut_result_respects_the_limit_and_its_full_text_is_stored(
         content in prop::collection::vec(content(), 0..6),
         structured in prop::option::of(json_value()),
         max_tokens in 20_u64..400,
@@ -188,9 +188,9 @@ proptest! {
             let shown = shown.join("\n");
             let mut read = kept.text[..offset].to_owned();
             prop_assert_eq!(read.trim_end_matches('\n'), shown.trim_end_matches('\n'));
-            let mut all = KeptResults::default();
+            let mut all = FullResults::default();
             let length = kept.text.len();
-            all.keep(kept.clone());
+            all.store(kept.clone());
             while offset < length {
                 let input = json!({"result_id": "c", "offset": offset, "limit": 100});
                 let page = all.read(input.as_object().unwrap(), &ResultLimit::default());

@@ -1,24 +1,24 @@
-//! A tool's result, from what the tool gave to what the model reads.
+//! Results of tool calls, from the tool's output to the model's input.
 //!
-//! | module | does |
+//! | module | purpose |
 //! |---|---|
-//! | `output` | checks structured results against the tool's `outputSchema` |
-//! | `cache` | keeps results of read-only tools for a while |
-//! | `limit`, `outline`, `keep` | cuts what is too long, and keeps the whole to be read piece by piece |
-//! | `senses` | words in the place of media that a model cannot take |
+//! | `output_schema` | validates structured results against the tool's `outputSchema` |
+//! | `cache` | stores results of read-only tools |
+//! | `limit`, `outline`, `full_results` | cuts long results and stores the full text for later reading |
+//! | `media` | replaces media that a model does not accept |
 //!
-//! Everything here is a plain value: no I/O, no clock, no randomness; the time is an argument.
+//! All of these are plain values without I/O, clock and randomness; the time is an argument.
 
 mod cache;
-mod keep;
+mod full_results;
 mod limit;
+mod media;
 mod outline;
-mod output;
-mod senses;
+mod output_schema;
 
 pub use cache::{CacheKey, CacheOptions, ResultCache};
-pub use keep::{KeptResult, KeptResults, READ_TOOL, read_tool};
+pub use full_results::{FullResult, FullResults, READ_TOOL, read_tool};
 pub use limit::ResultLimit;
-pub use output::OutputSchemas;
-pub(crate) use senses::Sensed;
-pub use senses::for_model;
+pub use media::for_model;
+pub(crate) use media::replace_unsupported_media;
+pub use output_schema::OutputSchemas;

@@ -1,64 +1,64 @@
-//! What a large JSON value is made of, in a small one.
+//! Outlines of large JSON values.
 
 use serde_json::{Map, Value};
 
-/// Values named of the whole at most.
-const MOST: usize = 100;
-const DEEPEST: usize = 5;
-/// Keys named of one object at most.
-const MOST_KEYS: usize = 24;
-/// Bytes of a key at most.
-const KEY_BYTES: usize = 60;
+/// Maximum number of values in an outline.
+const MAX_VALUES: usize = 100;
+const MAX_DEPTH: usize = 5;
+/// Maximum number of keys of an object.
+const MAX_KEYS: usize = 24;
+/// Maximum length of a key in bytes.
+const MAX_KEY_BYTES: usize = 60;
 
-/// The shape of a value: the keys of its objects, the first item of its lists and how many more there
-/// are, and the types of the rest.
+/// Returns the outline of a value: the keys of objects, the first item and the length of lists, and
+/// the types of other values.
 pub(super) fn outline(value: &Value) -> Value {
-    let mut left = MOST;
+    let mut left = MAX_VALUES;
     outlined(value, 0, &mut left)
 }
 
 fn outlined(value: &Value, depth: usize, left: &mut usize) -> Value {
     *left = left.saturating_sub(1);
-    let no_further = depth >= DEEPEST || *left == 0;
+    let is_leaf = depth >= MAX_DEPTH || *left == 0;
     match value {
         Value::Null => "null".into(),
         Value::Bool(_) => "boolean".into(),
         Value::Number(_) => "number".into(),
-        Value::String(text) if text.len() > KEY_BYTES => {
+        Value::String(text) if text.len() > MAX_KEY_BYTES => {
             format!("string of {} bytes", text.len()).into()
         }
         Value::String(_) => "string".into(),
         Value::Array(items) if items.is_empty() => Value::Array(Vec::new()),
-        Value::Array(items) if no_further => format!("list of {}", items.len()).into(),
+        Value::Array(items) if is_leaf => format!("list of {}", items.len()).into(),
         Value::Array(items) => {
             let first = items.first().map(|item| outlined(item, depth + 1, left));
             let more = items.len() - 1;
             let more = (more > 0).then(|| format!("… {more} more").into());
             first.into_iter().chain(more).collect()
         }
-        Value::Object(object) if no_further && !object.is_empty() => {
+        Value::Object(object) if is_leaf && !object.is_empty() => {
             format!("object of {} keys", object.len()).into()
         }
         Value::Object(object) => {
-            let mut named = Map::new();
+            let mut outlined_keys = Map::new();
             for (key, value) in object {
-                if named.len() == MOST_KEYS || *left == 0 {
-                    let more = format!("{} more keys", object.len() - named.len());
-                    named.insert("…".to_owned(), more.into());
+                if outlined_keys.len() == MAX_KEYS || *left == 0 {
+                    let more = format!("{} more keys", object.len() - outlined_keys.len());
+                    outlined_keys.insert("…".to_owned(), more.into());
                     break;
                 }
-                named.insert(shortened(key), outlined(value, depth + 1, left));
+                outlined_keys.insert(shortened(key), outlined(value, depth + 1, left));
             }
-            Value::Object(named)
+            Value::Object(outlined_keys)
         }
     }
 }
 
 fn shortened(key: &str) -> String {
-    if key.len() <= KEY_BYTES {
+    if key.len() <= MAX_KEY_BYTES {
         return key.to_owned();
     }
-    format!("{}…", &key[..key.floor_char_boundary(KEY_BYTES)])
+    format!("{}…", &key[..key.floor_char_boundary(MAX_KEY_BYTES)])
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_shape_is_shown() {
+    fn an_outline_has_keys_types_and_lengths() {
         let rows: Vec<Value> = (0..1_200)
             .map(|n| json!({"id": n, "name": "Ada", "tags": [], "bio": "x".repeat(200), "boss": null}))
             .collect();

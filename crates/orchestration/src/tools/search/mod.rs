@@ -1,17 +1,16 @@
-//! Large tool sets: the model is shown a few tools and searches for the others.
+//! Tool search: the model sees a few tools and searches for the others.
 //!
-//! With hundreds of tools a request is mostly tools, and models choose worse. So when there are many
-//! ([`SearchPolicy`]), [`ToolSelection`] shows the model a tool `search_tools` and what it has found so
-//! far. The search runs here, over names, titles, descriptions and parameters ([`ToolIndex`]), so that it
-//! works with every provider. It knows forms of words and typing errors and no synonyms: those the model
-//! knows, which is told to try other words, and can have the names of all tools of a server.
+//! With many tools ([`SearchPolicy`]), the definitions fill the request and models choose worse.
+//! [`ToolSelection`] then offers a tool `search_tools` and the tools found so far. The search runs
+//! here, over names, titles, descriptions and parameters ([`ToolIndex`]), so it works with every
+//! provider. It handles word forms and typing errors, but not synonyms: the model is told to try
+//! other words, and it can list all tool names of a server.
 //!
-//! What was shown stays shown, in the order in which it was found: the tools of a request are the
-//! beginning of those of the next one, and the provider's prompt cache holds.
+//! A tool that was offered stays offered, in the order of discovery. The tools of one request are
+//! therefore a prefix of those of the next one, which keeps the provider's prompt cache.
 //!
-//! A tool that exists and was not shown may be called all the same, since models remember tools from
-//! earlier in a conversation: the call is checked, approved and run like any other, and the tool is shown
-//! from the next step on ([`ToolSelection::reveal`]).
+//! The model may call a tool that exists but was not offered. The call is handled like any other,
+//! and the tool is offered from the next step on ([`ToolSelection::reveal`]).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -31,8 +30,8 @@
 //! assert!(selection.is_search_tool(&shown[0].name));
 //!
 //! let input = json!({"query": "refund an order"});
-//! let answer = selection.answer_search(&policy, &mut index, input.as_object().unwrap());
-//! assert_eq!(answer.revealed, ["create_refund"]);
+//! let result = selection.search(&policy, &mut index, input.as_object().unwrap());
+//! assert_eq!(result.revealed, ["create_refund"]);
 //! let shown = selection.select(&policy, &mut index);
 //! assert_eq!(shown[1].name, "create_refund");
 //! ```
@@ -46,21 +45,21 @@ use serde::{Deserialize, Serialize};
 use crate::tools::pattern::Pattern;
 
 pub use index::{Found, ToolIndex};
-pub use selection::{SEARCH_TOOL, SearchAnswer, ToolSelection};
+pub use selection::{SEARCH_TOOL, SearchResult, ToolSelection};
 
-/// When tools are searched for instead of shown.
+/// The configuration of the tool search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchPolicy {
-    /// Without, every tool is always shown.
+    /// Whether the search is enabled. If not, all tools are offered.
     pub enabled: bool,
-    /// With more tools than this the search is switched on.
+    /// Number of tools above which the search is used.
     pub above_tools: usize,
-    /// With more [tokens](crate::tools::tokens) of definitions than this too.
+    /// Number of [tokens](crate::tools::tokens) of definitions above which the search is used.
     pub above_tokens: u64,
-    /// Tools that are shown from the beginning, by the name the model knows them by or their own.
+    /// Patterns of tools that are always offered, by the name that the model sees or by the own name.
     pub always: Vec<Pattern>,
-    /// Tools that one search finds at most.
+    /// Maximum number of tools that one search finds.
     pub max_results: usize,
 }
 

@@ -40,12 +40,12 @@ fn names(tools: &[Arc<ToolDefinition>]) -> Vec<&str> {
     tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-fn search(selection: &mut ToolSelection, index: &mut ToolIndex, input: &Value) -> SearchAnswer {
-    selection.answer_search(&small(), index, input.as_object().unwrap())
+fn search(selection: &mut ToolSelection, index: &mut ToolIndex, input: &Value) -> SearchResult {
+    selection.search(&small(), index, input.as_object().unwrap())
 }
 
 #[test]
-fn a_small_set_is_shown_whole() {
+fn a_small_catalog_is_offered_completely() {
     let tools = some_tools();
     let mut index = ToolIndex::default();
     assert!(index.update(&tools));
@@ -61,7 +61,7 @@ fn a_small_set_is_shown_whole() {
 }
 
 #[test]
-fn many_tools_or_many_tokens_switch_the_search_on() {
+fn many_tools_or_tokens_start_the_search() {
     let mut index = ToolIndex::default();
     index.update(&some_tools());
     let by_tokens = SearchPolicy {
@@ -75,14 +75,14 @@ fn many_tools_or_many_tokens_switch_the_search_on() {
         assert!(
             shown[0]
                 .description
-                .contains("4 of them, of: crm, mail, git")
+                .contains("4 tools of the servers crm, mail, git")
         );
         assert_eq!(shown[0].annotations.read_only, Some(true));
     }
 }
 
 #[test]
-fn what_is_found_is_appended_and_stays_in_its_place() {
+fn found_tools_are_appended_and_keep_their_position() {
     let mut index = ToolIndex::default();
     let mut tools = some_tools();
     index.update(&tools);
@@ -126,7 +126,7 @@ fn what_is_found_is_appended_and_stays_in_its_place() {
 }
 
 #[test]
-fn what_was_shown_before_the_search_came_on_stays() {
+fn tools_offered_before_the_search_stay() {
     let tools = some_tools();
     let mut index = ToolIndex::default();
     index.update(&tools[..2]);
@@ -144,7 +144,7 @@ fn what_was_shown_before_the_search_came_on_stays() {
 }
 
 #[test]
-fn a_tool_that_was_called_unseen_is_shown_from_then_on() {
+fn a_called_tool_that_was_not_offered_is_offered_afterwards() {
     let mut index = ToolIndex::default();
     index.update(&some_tools());
     let mut selection = ToolSelection::default();
@@ -159,7 +159,7 @@ fn a_tool_that_was_called_unseen_is_shown_from_then_on() {
 }
 
 #[test]
-fn a_search_says_what_it_found_in_one_line_each() {
+fn a_search_result_has_one_line_per_tool() {
     let mut index = ToolIndex::default();
     index.update(&some_tools());
     let mut selection = ToolSelection::default();
@@ -171,11 +171,11 @@ fn a_search_says_what_it_found_in_one_line_each() {
     );
     assert_eq!(
         answer.output.content[0].as_text(),
-        "2 tools fit, and can be called now, the likeliest first:\n\
+        "2 tools match and can be called now, best match first:\n\
          - crm__delete_customer: Removes a customer.\n\
          - crm__list_customers: Lists customers by name.\n\
-         Not what you need? Search with other words for the same thing, or give only `server` to see \
-         the names of all its tools."
+         If these are not the right tools: Search with synonyms, or give only `server` to list its \
+         tools."
     );
     let one = search(
         &mut selection,
@@ -188,7 +188,7 @@ fn a_search_says_what_it_found_in_one_line_each() {
     assert!(
         none.output.content[0]
             .as_text()
-            .starts_with("No tool fits. Search with other words")
+            .starts_with("No tool matches. Search with synonyms")
     );
     for nothing in [json!({}), json!({"query": " "}), json!({"query": 3})] {
         let answer = search(&mut selection, &mut index, &nothing);
@@ -197,7 +197,7 @@ fn a_search_says_what_it_found_in_one_line_each() {
 }
 
 #[test]
-fn a_server_is_searched_alone_and_its_tools_are_listed() {
+fn one_server_can_be_searched_or_listed() {
     let mut index = ToolIndex::default();
     index.update(&some_tools());
     let mut selection = ToolSelection::default();
@@ -210,8 +210,8 @@ fn a_server_is_searched_alone_and_its_tools_are_listed() {
     let all = asked(json!({"server": "mail"}));
     assert_eq!(
         all.output.content[0].as_text(),
-        "The tools of `mail` are: mail__send. Give the names that you need as `query`; then you can call \
-         them."
+        "The tools of `mail` are: mail__send. Search for the names that you need as `query`; then you can \
+         call them."
     );
     assert!(all.revealed.is_empty() && !all.output.is_error);
     let named = asked(json!({"query": "mail__send"}));
@@ -221,12 +221,12 @@ fn a_server_is_searched_alone_and_its_tools_are_listed() {
     assert!(none.output.is_error && none.found.is_empty());
     assert_eq!(
         none.output.content[0].as_text(),
-        "There is no server `post`. There are: crm, mail, git."
+        "There is no server `post`. Servers: crm, mail, git."
     );
 }
 
 #[test]
-fn the_list_of_a_large_server_has_its_end() {
+fn the_list_of_a_large_server_is_limited() {
     let tools: Vec<_> = (0..1_000)
         .map(|n| tool(&format!("huge__tool_{n}"), ""))
         .collect();
@@ -240,7 +240,7 @@ fn the_list_of_a_large_server_has_its_end() {
 }
 
 #[test]
-fn words_with_typing_errors_are_taken_for_those_that_are_written_alike() {
+fn words_with_typing_errors_match_similar_words() {
     let mut index = ToolIndex::default();
     index.update(&some_tools());
     for (query, expected) in [
@@ -259,7 +259,7 @@ fn words_with_typing_errors_are_taken_for_those_that_are_written_alike() {
 }
 
 #[test]
-fn a_host_may_have_a_tool_of_the_same_name() {
+fn a_host_may_have_a_tool_named_like_the_search() {
     let mut tools = some_tools();
     tools.push(Arc::new(ToolDefinition::new(
         "search_tools",
@@ -288,7 +288,7 @@ fn a_host_may_have_a_tool_of_the_same_name() {
 }
 
 #[test]
-fn a_tool_is_found_by_name_title_server_parameters_and_their_choices() {
+fn a_tool_matches_by_name_title_server_parameters_and_choices() {
     let mut rich = ToolDefinition::new(
         "x",
         "Does it.",
@@ -364,7 +364,7 @@ proptest! {
     /// Whatever comes and goes, is found, called or stored: the tools of a request that are still there
     /// are, in the same order, the beginning of those of the next.
     #[test]
-    fn requests_only_grow(
+    fn the_tools_of_a_request_are_a_prefix_of_the_next(
         steps in prop::collection::vec(
             (prop::collection::vec(any::<bool>(), 4), "[a-z ]{0,12}|customers|mail files", 0_usize..4),
             1..12,
@@ -398,7 +398,7 @@ proptest! {
                 prop_assert_eq!(&now[0], "search_tools");
             }
             let input = json!({"query": query});
-            selection.answer_search(&policy, &mut index, input.as_object().unwrap());
+            selection.search(&policy, &mut index, input.as_object().unwrap());
             if index.get(&all[called].name).is_some() {
                 selection.reveal(&all[called].name);
             }

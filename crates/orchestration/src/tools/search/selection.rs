@@ -1,4 +1,4 @@
-//! Which tools the model is shown.
+//! The tools that are offered to the model.
 
 use std::{collections::HashSet, fmt::Write, sync::Arc};
 
@@ -8,39 +8,39 @@ use switchboard_domain::{JsonObject, ToolAnnotations, ToolDefinition, ToolOutput
 
 use super::{SearchPolicy, ToolIndex};
 
-/// The name of the tool that searches for tools, with a number behind it where a server has such a tool too.
+/// The name of the search tool. A number is appended if another tool has this name.
 pub const SEARCH_TOOL: &str = "search_tools";
-/// Servers that the tool's description names.
-const SERVERS: usize = 30;
-/// Characters of a tool's one-line description.
-const LINE: usize = 160;
-/// Names of a server's tools that are listed at once.
-const LISTED: usize = 200;
+/// Maximum number of servers in the description of the search tool.
+const MAX_SERVERS: usize = 30;
+/// Maximum length of a tool's one-line description, in characters.
+const MAX_LINE_CHARS: usize = 160;
+/// Maximum number of listed tool names of a server.
+const MAX_LISTED: usize = 200;
 
-/// Which tools the model is shown. It only grows, in the order of discovery.
+/// The tools that are offered to the model. The selection only grows, in the order of discovery.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolSelection {
-    /// Names of the tools that are shown, or were before the search was switched on.
+    /// Names of the offered tools, also of those offered before the search was used.
     shown: Vec<String>,
-    /// What the model searches with; there while the search is on. It stays as it was made, so that it is
-    /// the same in every request.
+    /// The definition of the search tool while the search is used. It does not change, so that every
+    /// request has the same one.
     search_tool: Option<Arc<ToolDefinition>>,
 }
 
-/// What a search gave.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SearchAnswer {
+pub struct SearchResult {
     /// The result for the model.
     pub output: ToolOutput,
-    /// The tools that were found, the best first.
+    /// Names of the found tools, best first.
     pub found: Vec<String>,
-    /// Those of them that were not shown before.
+    /// Names of the found tools that were not offered before.
     pub revealed: Vec<String>,
 }
 
-impl SearchAnswer {
-    fn nothing(text: impl Into<String>, is_error: bool) -> Self {
+impl SearchResult {
+    fn without_tools(text: impl Into<String>, is_error: bool) -> Self {
         Self {
             output: ToolOutput {
                 is_error,
@@ -53,10 +53,12 @@ impl SearchAnswer {
 }
 
 impl ToolSelection {
-    /// The tools of the next request, from the catalog that `index` was [updated](ToolIndex::update)
-    /// with: all of them, or the search with what was found so far. Once it is on, the search stays on
-    /// for the conversation, and tools that were shown before stay. A tool that is away for a while comes
-    /// back in its place; one that comes later and is called like the search is not shown.
+    /// Returns the tools of the next request, from the catalog of the
+    /// [updated](ToolIndex::update) `index`: all tools, or the search tool and the tools found so far.
+    ///
+    /// Once used, the search stays in use for the conversation, and tools that were offered before
+    /// stay. A tool that is missing for a while keeps its position. A later tool with the name of the
+    /// search tool is not offered.
     pub fn select(
         &mut self,
         policy: &SearchPolicy,
@@ -86,30 +88,30 @@ impl ToolSelection {
         [&*search].into_iter().chain(shown).cloned().collect()
     }
 
-    /// Whether the model searches for tools.
+    /// Returns whether the search is used.
     pub fn is_active(&self) -> bool {
         self.search_tool.is_some()
     }
 
-    /// The definition that the model searches with, while it does.
+    /// Returns the definition of the search tool while the search is used.
     pub fn search_tool(&self) -> Option<&Arc<ToolDefinition>> {
         self.search_tool.as_ref()
     }
 
-    /// Whether a call is a search, which is answered here and not by a host.
+    /// Returns whether a tool name is the search tool, which the run executes itself.
     pub fn is_search_tool(&self, name: &str) -> bool {
         self.search_tool
             .as_ref()
             .is_some_and(|tool| tool.name == name)
     }
 
-    /// The names of the tools that are shown beside the search, in the order of discovery.
+    /// Returns the names of the offered tools in the order of discovery.
     pub fn shown(&self) -> &[String] {
         &self.shown
     }
 
-    /// Shows a tool from the next request on; returns whether it was not shown before. For tools that the
-    /// model is to use or has called.
+    /// Offers a tool from the next request on, such as one that the model called. Returns whether it was
+    /// not offered before.
     pub fn reveal(&mut self, name: &str) -> bool {
         let is_new = !self.shown.iter().any(|shown| shown == name);
         if is_new {
@@ -118,47 +120,49 @@ impl ToolSelection {
         is_new
     }
 
-    /// Runs a search, and shows what it found from the next request on. With a server and no words for what is
-    /// wanted, it names that server's tools: who knows the language finds there what other words do not.
-    pub fn answer_search(
+    /// Executes a search and offers the found tools from the next request on. Without a query, it lists
+    /// the tool names of the given server.
+    pub fn search(
         &mut self,
         policy: &SearchPolicy,
         index: &mut ToolIndex,
         input: &JsonObject,
-    ) -> SearchAnswer {
-        let said = |key: &str| {
-            let said = input.get(key).and_then(Value::as_str).unwrap_or("");
-            said.trim()
+    ) -> SearchResult {
+        let text_of = |key: &str| {
+            let text = input.get(key).and_then(Value::as_str).unwrap_or("");
+            text.trim()
         };
-        let query = said("query");
-        let server = match server_named(index, said("server")) {
+        let query = text_of("query");
+        let server = match find_server(index, text_of("server")) {
             Ok(server) => server,
-            Err(text) => return SearchAnswer::nothing(text, true),
+            Err(text) => return SearchResult::without_tools(text, true),
         };
-        let most = policy.max_results.max(1);
+        let max_results = policy.max_results.max(1);
         let limit = input
             .get("limit")
             .and_then(Value::as_u64)
             .and_then(|limit| usize::try_from(limit).ok())
-            .map_or(most, |limit| limit.clamp(1, most));
+            .map_or(max_results, |limit| limit.clamp(1, max_results));
         let hits = match (&server, query) {
             (None, "") => {
-                let text = "Nothing was searched for: say in `query` what the tool should do.";
-                return SearchAnswer::nothing(text, true);
+                let text = "The query is empty. Describe in `query` what the tool should do.";
+                return SearchResult::without_tools(text, true);
             }
-            (Some(server), "") => return SearchAnswer::nothing(all_of(index, server), false),
+            (Some(server), "") => {
+                return SearchResult::without_tools(list_tools(index, server), false);
+            }
             (Some(server), query) => index.search_server(server, query, limit),
             (None, query) => index.search(query, limit),
         };
         let mut text = match hits.len() {
-            0 => "No tool fits.".to_owned(),
-            1 => "One tool fits, and can be called now:".to_owned(),
-            n => format!("{n} tools fit, and can be called now, the likeliest first:"),
+            0 => "No tool matches.".to_owned(),
+            1 => "1 tool matches and can be called now:".to_owned(),
+            n => format!("{n} tools match and can be called now, best match first:"),
         };
         let (mut found, mut revealed) = (Vec::new(), Vec::new());
         for hit in hits {
             let name = &hit.tool.name;
-            // Writing to a `String` does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "\n- {name}");
             let line = one_line(&hit.tool);
             if !line.is_empty() {
@@ -170,14 +174,14 @@ impl ToolSelection {
             found.push(name.clone());
         }
         if !found.is_empty() {
-            text.push_str("\nNot what you need?");
+            text.push_str("\nIf these are not the right tools:");
         }
-        text.push_str(" Search with other words for the same thing");
+        text.push_str(" Search with synonyms");
         if !index.servers().is_empty() {
-            text.push_str(", or give only `server` to see the names of all its tools");
+            text.push_str(", or give only `server` to list its tools");
         }
         text.push('.');
-        SearchAnswer {
+        SearchResult {
             output: ToolOutput::text(text),
             found,
             revealed,
@@ -205,36 +209,35 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
     let is_hidden = |tool: &&Arc<ToolDefinition>| !shown.contains(tool.name.as_str());
     let hidden = index.tools().iter().filter(is_hidden).count();
     let mut servers: Vec<&str> = index.servers().into_iter().map(|(name, _)| name).collect();
-    let more = servers.len().saturating_sub(SERVERS);
-    servers.truncate(SERVERS);
-    let mut description =
-        format!("Finds tools that are not listed here. There are {hidden} of them");
+    let more = servers.len().saturating_sub(MAX_SERVERS);
+    servers.truncate(MAX_SERVERS);
+    let mut description = format!("Finds tools that are not listed here: {hidden} tools");
     if !servers.is_empty() {
-        let _ = write!(description, ", of: {}", servers.join(", "));
+        let _ = write!(description, " of the servers {}", servers.join(", "));
         if more > 0 {
             let _ = write!(description, " and {more} more");
         }
     }
     description.push_str(
-        ". Before you say that you cannot do something, search for a tool that can. Tools that are found \
-         are listed from then on and can be called.",
+        ". Before you answer that something is not possible, search for a tool. Tools that are found are \
+         listed from then on and can be called.",
     );
     let schema = json!({
         "type": "object",
         "properties": {
             "query": {
                 "type": "string",
-                "description": "What the tool should do, in a few English words, such as `create calendar event`: the words of whoever makes tools, not those of the person. Other words for the same thing find more.",
+                "description": "What the tool should do, in a few English words, such as `create calendar event`. Use technical terms instead of the user's words. Synonyms find more tools.",
             },
             "server": {
                 "type": "string",
-                "description": "Search among the tools of this server only. Without `query`: the names of all its tools.",
+                "description": "Search among the tools of this server only. Without `query`: list all its tools.",
             },
             "limit": {
                 "type": "integer",
                 "minimum": 1,
                 "maximum": policy.max_results.max(1),
-                "description": "How many tools to list at most.",
+                "description": "Maximum number of tools.",
             },
         },
         "additionalProperties": false,
@@ -250,8 +253,8 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
     }
 }
 
-/// The server that is meant, if one is; or that there is none of that name.
-fn server_named(index: &ToolIndex, name: &str) -> Result<Option<String>, String> {
+/// Returns the server with this name, or an error text that lists the servers.
+fn find_server(index: &ToolIndex, name: &str) -> Result<Option<String>, String> {
     if name.is_empty() {
         return Ok(None);
     }
@@ -262,22 +265,22 @@ fn server_named(index: &ToolIndex, name: &str) -> Result<Option<String>, String>
     if let Some(server) = found {
         return Ok(Some(server.to_owned()));
     }
-    let all: Vec<&str> = names().take(SERVERS).collect();
+    let all: Vec<&str> = names().take(MAX_SERVERS).collect();
     Err(format!(
-        "There is no server `{name}`. There are: {}.",
+        "There is no server `{name}`. Servers: {}.",
         all.join(", ")
     ))
 }
 
-/// The names of a server's tools.
-fn all_of(index: &ToolIndex, server: &str) -> String {
+/// Returns the tool names of a server.
+fn list_tools(index: &ToolIndex, server: &str) -> String {
     let of_server = |tool: &&Arc<ToolDefinition>| {
         let origin = tool.origin.as_ref();
         origin.is_some_and(|origin| origin.server == server)
     };
     let tools = index.tools().iter().filter(of_server);
     let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
-    let listed = names.len().min(LISTED);
+    let listed = names.len().min(MAX_LISTED);
     let mut text = format!(
         "The tools of `{server}` are: {}",
         names[..listed].join(", ")
@@ -285,11 +288,11 @@ fn all_of(index: &ToolIndex, server: &str) -> String {
     if names.len() > listed {
         let _ = write!(text, ", and {} more", names.len() - listed);
     }
-    text.push_str(". Give the names that you need as `query`; then you can call them.");
+    text.push_str(". Search for the names that you need as `query`; then you can call them.");
     text
 }
 
-/// The first sentence of a description, or the title.
+/// Returns the first sentence of the description, or the title.
 fn one_line(tool: &ToolDefinition) -> String {
     let text = match (tool.description.trim(), &tool.title) {
         ("", Some(title)) => title,
@@ -302,7 +305,7 @@ fn one_line(tool: &ToolDefinition) -> String {
         .unwrap_or_default()
         .trim_end();
     let mut chars = sentence.chars();
-    let short: String = chars.by_ref().take(LINE).collect();
+    let short: String = chars.by_ref().take(MAX_LINE_CHARS).collect();
     if chars.next().is_some() {
         format!("{}…", short.trim_end())
     } else {

@@ -1,11 +1,10 @@
-//! Texts as the words that count for a search.
+//! Stems of texts.
 
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Words that say nothing about what a tool does. They are rare in descriptions, so that without this
-/// list they would count for much.
-const EMPTY: &[&str] = &[
+/// Stop words. They are rare in tool descriptions and would have a large weight.
+const STOP_WORDS: &[&str] = &[
     "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "here", "him",
     "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "like", "may", "me",
@@ -16,7 +15,7 @@ const EMPTY: &[&str] = &[
     "would", "you", "your",
 ];
 
-/// Turns texts into stems: `createEvents`, `create_event` and "created an event" share two.
+/// Splits texts into stems: `createEvents`, `create_event` and "created an event" have the same two.
 pub(super) struct Words {
     stemmer: Stemmer,
 }
@@ -30,13 +29,13 @@ impl Default for Words {
 }
 
 impl Words {
-    /// Appends the stems of a text, in order.
+    /// Appends the stems of a text in order.
     pub(super) fn stems_into(&self, text: &str, stems: &mut Vec<String>) {
         for piece in text.unicode_words().flat_map(|word| word.split('_')) {
-            for word in humps(piece) {
+            for word in split_camel_case(piece) {
                 let word = word.to_lowercase();
                 let word = word.trim_end_matches("'s").trim_end_matches("’s");
-                if word.is_empty() || EMPTY.contains(&word) {
+                if word.is_empty() || STOP_WORDS.contains(&word) {
                     continue;
                 }
                 stems.push(self.stemmer.stem(word).into_owned());
@@ -44,7 +43,7 @@ impl Words {
         }
     }
 
-    /// The stems of a text, in order.
+    /// Returns the stems of a text in order.
     pub(super) fn stems(&self, text: &str) -> Vec<String> {
         let mut stems = Vec::new();
         self.stems_into(text, &mut stems);
@@ -52,9 +51,8 @@ impl Words {
     }
 }
 
-/// `getHTTPStatus` is `get`, `HTTP` and `Status`; and digits are parted from letters no more than a
-/// person would (`ipv4`).
-fn humps(word: &str) -> Vec<&str> {
+/// Splits a name in camel case: `getHTTPStatus` is `get`, `HTTP` and `Status`. Digits do not split.
+fn split_camel_case(word: &str) -> Vec<&str> {
     let chars: Vec<(usize, char)> = word.char_indices().collect();
     let mut parts = Vec::new();
     let mut start = 0;
@@ -79,10 +77,10 @@ fn humps(word: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Words, humps};
+    use super::{Words, split_camel_case};
 
     #[test]
-    fn names_come_apart_where_people_see_words() {
+    fn names_are_split_into_words() {
         for (name, parts) in [
             ("getHTTPStatus", &["get", "HTTP", "Status"][..]),
             ("createEvent", &["create", "Event"]),
@@ -91,12 +89,12 @@ mod tests {
             ("", &[""]),
             ("éÀà", &["é", "Àà"]),
         ] {
-            assert_eq!(humps(name), parts, "{name}");
+            assert_eq!(split_camel_case(name), parts, "{name}");
         }
     }
 
     #[test]
-    fn forms_of_a_word_are_one() {
+    fn forms_of_a_word_have_the_same_stem() {
         let words = Words::default();
         let expected = ["creat", "event"];
         for text in [

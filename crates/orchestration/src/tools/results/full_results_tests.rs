@@ -1,9 +1,9 @@
 use super::*;
 use proptest::prelude::*;
 
-fn kept(text: &str) -> KeptResults {
-    let mut results = KeptResults::default();
-    results.keep(KeptResult {
+fn kept(text: &str) -> FullResults {
+    let mut results = FullResults::default();
+    results.store(FullResult {
         id: "call_1".into(),
         tool: "list".into(),
         tokens: tokens::estimate(text),
@@ -12,7 +12,7 @@ fn kept(text: &str) -> KeptResults {
     results
 }
 
-fn read(results: &KeptResults, input: Value) -> Result<String, String> {
+fn read(results: &FullResults, input: Value) -> Result<String, String> {
     let Value::Object(input) = input else {
         panic!("not an object: {input}");
     };
@@ -26,11 +26,11 @@ fn a_result_is_read_page_by_page() {
     let results = kept("äbcdefghij");
     assert_eq!(
         read(&results, json!({"result_id": "call_1", "limit": 5})).unwrap(),
-        "äbcd\n[bytes 0 to 5 of 11; go on with offset 5]"
+        "äbcd\n[bytes 0 to 5 of 11; continue with offset 5]"
     );
     assert_eq!(
         read(&results, json!({"result_id": "call_1", "offset": 5})).unwrap(),
-        "efghij\n[bytes 5 to 11 of 11; this is the end]"
+        "efghij\n[bytes 5 to 11 of 11; end of the result]"
     );
     // In the middle of a character, and less than a character.
     assert_eq!(
@@ -39,16 +39,16 @@ fn a_result_is_read_page_by_page() {
             json!({"result_id": "call_1", "offset": 1, "limit": 1})
         )
         .unwrap(),
-        "ä\n[bytes 0 to 2 of 11; go on with offset 2]"
+        "ä\n[bytes 0 to 2 of 11; continue with offset 2]"
     );
 }
 
 #[test]
-fn a_text_is_found_with_its_line_and_offset() {
+fn a_search_returns_lines_with_offsets() {
     let results = kept("alpha one\nbeta two\nGAMMA One\ndelta");
     assert_eq!(
         read(&results, json!({"result_id": "call_1", "search": "ONE"})).unwrap(),
-        "6: alpha one\n25: GAMMA One\n[no more of it; the numbers are offsets]"
+        "6: alpha one\n25: GAMMA One\n[no more matches; the numbers are offsets]"
     );
     assert_eq!(
         read(
@@ -56,7 +56,7 @@ fn a_text_is_found_with_its_line_and_offset() {
             json!({"result_id": "call_1", "search": "one", "offset": 10})
         )
         .unwrap(),
-        "25: GAMMA One\n[no more of it; the numbers are offsets]"
+        "25: GAMMA One\n[no more matches; the numbers are offsets]"
     );
     assert_eq!(
         read(&results, json!({"result_id": "call_1", "search": "zeta"})).unwrap(),
@@ -65,15 +65,15 @@ fn a_text_is_found_with_its_line_and_offset() {
 }
 
 #[test]
-fn long_lines_and_many_matches_are_shown_in_part() {
+fn long_lines_and_many_matches_are_shortened() {
     let results = kept(&"x".repeat(1_000).replace("xxxxxxxxxx", "xxxxxxneed"));
     let found = read(&results, json!({"result_id": "call_1", "search": "need"})).unwrap();
     assert!(found.len() < 2_000, "{found}");
     let results = kept(&"need\n".repeat(100));
     let found = read(&results, json!({"result_id": "call_1", "search": "need"})).unwrap();
-    assert_eq!(found.lines().count(), MOST_LINES + 1);
+    assert_eq!(found.lines().count(), MAX_LINES + 1);
     assert!(
-        found.ends_with("[there is more: search on from offset 100]"),
+        found.ends_with("[more matches: search again from offset 100]"),
         "{found}"
     );
     let on = read(
@@ -85,7 +85,7 @@ fn long_lines_and_many_matches_are_shown_in_part() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error_that_says_what_is() {
+fn an_unknown_id_is_an_error_that_lists_the_results() {
     let results = kept("abc");
     for input in [
         json!({}),
@@ -95,44 +95,47 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
         let why = read(&results, input).unwrap_err();
         assert_eq!(
             why,
-            "There is no result of this id; these are kept: call_1."
+            "There is no full result with this id; available: call_1."
         );
     }
     let why = read(&results, json!({"result_id": "call_1", "offset": 3})).unwrap_err();
-    assert_eq!(why, "The result has 3 bytes: there is nothing at offset 3.");
-    let none = read(&KeptResults::default(), json!({"result_id": "call_1"})).unwrap_err();
-    assert_eq!(none, "There is no result of this id; no result is kept.");
+    assert_eq!(why, "The result has 3 bytes; offset 3 is beyond its end.");
+    let none = read(&FullResults::default(), json!({"result_id": "call_1"})).unwrap_err();
+    assert_eq!(
+        none,
+        "There is no full result with this id; there are no full results."
+    );
 }
 
 #[test]
-fn the_oldest_go_when_there_is_too_much_and_all_survive_storage() {
-    let mut results = KeptResults::default();
+fn the_oldest_results_are_removed_first() {
+    let mut results = FullResults::default();
     for n in 0..5 {
-        results.keep(KeptResult {
+        results.store(FullResult {
             id: format!("call_{n}"),
             tool: "t".into(),
             tokens: 1,
-            text: "x".repeat(MOST_BYTES / 3).into(),
+            text: "x".repeat(MAX_BYTES / 3).into(),
         });
     }
     assert!(results.get("call_1").is_none() && results.get("call_2").is_some());
-    results.keep(KeptResult {
+    results.store(FullResult {
         id: "huge".into(),
         tool: "t".into(),
         tokens: 1,
-        text: "x".repeat(MOST_BYTES + 1).into(),
+        text: "x".repeat(MAX_BYTES + 1).into(),
     });
     assert_eq!(results.results.len(), 1);
     let results = kept("text");
     let stored = serde_json::to_string(&results).unwrap();
     assert_eq!(
-        serde_json::from_str::<KeptResults>(&stored).unwrap(),
+        serde_json::from_str::<FullResults>(&stored).unwrap(),
         results
     );
 }
 
 #[test]
-fn the_tool_takes_what_the_marker_names_and_is_the_same_every_time() {
+fn the_tool_accepts_the_input_of_the_marker() {
     let tool = read_tool();
     assert!(Arc::ptr_eq(&tool, &read_tool()));
     let validator = jsonschema::validator_for(&tool.input_schema).unwrap();
@@ -144,7 +147,7 @@ fn the_tool_takes_what_the_marker_names_and_is_the_same_every_time() {
 
 proptest! {
     #[test]
-    fn any_read_is_short_and_without_harm(
+    fn every_read_respects_the_limit(
         text in ".{0,300}",
         offset in any::<Option<u16>>(),
         limit in any::<Option<u64>>(),
@@ -164,6 +167,6 @@ proptest! {
         }
         let limit = ResultLimit { max_tokens, preview_tokens: 1 };
         let output = kept(&text).read(&input, &limit);
-        prop_assert!(tokens::estimate_content(&output.content) <= max_tokens.max(FOR_WORDS));
+        prop_assert!(tokens::estimate_content(&output.content) <= max_tokens.max(RESERVED_TOKENS));
     }
 }

@@ -1,4 +1,4 @@
-//! Results that were cut, kept whole, and the tool that reads them piece by piece.
+//! Full results of calls whose result was cut, and the tool that reads them.
 
 use std::{
     fmt::Write as _,
@@ -12,64 +12,63 @@ use switchboard_domain::{JsonObject, ToolAnnotations, ToolDefinition, ToolOutput
 use super::ResultLimit;
 use crate::tools::tokens;
 
-/// The name of the tool that reads kept results.
+/// The name of the tool that reads full results.
 pub const READ_TOOL: &str = "read_tool_result";
 
-/// Bytes that one read gives if not told otherwise.
-const PAGE: usize = 8_000;
-/// Bytes kept in a run at most; the newest result is kept in any case.
-const MOST_BYTES: usize = 16 << 20;
-/// Lines that one search shows.
-const MOST_LINES: usize = 20;
-/// Bytes shown on either side of what was found.
-const AROUND: usize = 120;
-/// Tokens of a page that are left for what is said about it.
-const FOR_WORDS: u64 = 200;
+/// Default size of a page in bytes.
+const DEFAULT_PAGE_BYTES: usize = 8_000;
+/// Maximum size of all full results of a run in bytes. The newest result is always stored.
+const MAX_BYTES: usize = 16 << 20;
+/// Maximum number of lines that a search returns.
+const MAX_LINES: usize = 20;
+/// Number of bytes before and after a match.
+const CONTEXT_BYTES: usize = 120;
+/// Tokens of a page that are reserved for its description.
+const RESERVED_TOKENS: u64 = 200;
 
-/// The whole of a result that was cut.
+/// The full result of a call whose result was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptResult {
-    /// The tool use it belongs to; the model reads it by this.
+pub struct FullResult {
+    /// Id of the tool use. The model reads the result by this id.
     pub id: String,
-    /// The tool's name.
+    /// Name of the tool.
     pub tool: String,
-    /// Its length.
+    /// Estimated number of tokens.
     pub tokens: u64,
-    /// Its text; data as JSON.
+    /// Text of the result. Structured content is JSON.
     pub text: Arc<str>,
 }
 
-/// The results of a run that were cut, oldest first. Part of the run.
+/// The full results of a run, oldest first. Part of the stored run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct KeptResults {
-    results: Vec<KeptResult>,
+pub struct FullResults {
+    results: Vec<FullResult>,
 }
 
-impl KeptResults {
-    /// Keeps a result; in the place of one with the same id. The oldest ones go when all of them have more
-    /// than 16 MiB.
-    pub fn keep(&mut self, result: KeptResult) {
+impl FullResults {
+    /// Stores a result and replaces one with the same id. Removes the oldest results beyond 16 MiB.
+    pub fn store(&mut self, result: FullResult) {
         self.results.retain(|other| other.id != result.id);
         self.results.push(result);
         let mut bytes: usize = self.results.iter().map(|result| result.text.len()).sum();
-        while bytes > MOST_BYTES && self.results.len() > 1 {
+        while bytes > MAX_BYTES && self.results.len() > 1 {
             bytes -= self.results.remove(0).text.len();
         }
     }
 
-    /// Whether there are none; the tool need not be offered then.
+    /// Returns whether there is no result. The tool is not offered then.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty()
     }
 
-    /// The result of a tool use.
-    pub fn get(&self, id: &str) -> Option<&KeptResult> {
+    /// Returns the full result of a tool use.
+    pub fn get(&self, id: &str) -> Option<&FullResult> {
         self.results.iter().find(|result| result.id == id)
     }
 
-    /// Runs the tool [`READ_TOOL`]: a piece of a kept result, or the lines in which a text was found.
-    /// Never longer than `limit` allows. What cannot be read is a result that is an error and says why.
+    /// Executes [`READ_TOOL`]: returns a page of a result, or the lines that contain a text. The output
+    /// respects `limit`. Invalid requests return an error result.
     pub fn read(&self, input: &JsonObject, limit: &ResultLimit) -> ToolOutput {
         match self.try_read(input, limit) {
             Ok(text) => ToolOutput::text(text),
@@ -88,11 +87,13 @@ impl KeptResults {
                 .iter()
                 .map(|result| result.id.as_str())
                 .collect();
-            let there = match ids.as_slice() {
-                [] => "no result is kept".to_owned(),
-                ids => format!("these are kept: {}", ids.join(", ")),
+            let available = match ids.as_slice() {
+                [] => "there are no full results".to_owned(),
+                ids => format!("available: {}", ids.join(", ")),
             };
-            return Err(format!("There is no result of this id; {there}."));
+            return Err(format!(
+                "There is no full result with this id; {available}."
+            ));
         };
         let text = &*result.text;
         let number = |name: &str| {
@@ -102,50 +103,49 @@ impl KeptResults {
         let offset = number("offset").unwrap_or(0);
         if offset >= text.len() && !text.is_empty() {
             return Err(format!(
-                "The result has {} bytes: there is nothing at offset {offset}.",
+                "The result has {} bytes; offset {offset} is beyond its end.",
                 text.len()
             ));
         }
         let offset = text.floor_char_boundary(offset);
-        let most_tokens = limit.max_tokens.saturating_sub(FOR_WORDS);
+        let max_tokens = limit.max_tokens.saturating_sub(RESERVED_TOKENS);
         match input.get("search").and_then(Value::as_str) {
-            Some(wanted) if !wanted.is_empty() => Ok(search(text, wanted, offset, most_tokens)),
+            Some(wanted) if !wanted.is_empty() => Ok(search(text, wanted, offset, max_tokens)),
             _ => {
-                let most = number("limit").unwrap_or(PAGE);
-                Ok(page(text, offset, most, most_tokens))
+                let max_bytes = number("limit").unwrap_or(DEFAULT_PAGE_BYTES);
+                Ok(page(text, offset, max_bytes, max_tokens))
             }
         }
     }
 }
 
-/// The tool that reads kept results; the same `Arc` every time. It changes nothing and reaches nothing
-/// but the run itself.
+/// Returns the definition of [`READ_TOOL`]; the same `Arc` each time.
 pub fn read_tool() -> Arc<ToolDefinition> {
     static TOOL: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
         let mut tool = ToolDefinition::new(
             READ_TOOL,
-            "Reads a tool result that was too long to be shown in full: a piece of it from an offset on, \
-             or the lines in which a text occurs.",
+            "Reads a tool result that was too long to be shown in full: a part of it from an offset, \
+             or the lines that contain a text.",
             json!({
                 "type": "object",
                 "properties": {
                     "result_id": {
                         "type": "string",
-                        "description": "The id that stands where the result was cut.",
+                        "description": "The id from the marker in the cut result.",
                     },
                     "offset": {
                         "type": "integer",
                         "minimum": 0,
-                        "description": "Where to begin, in bytes. Default 0.",
+                        "description": "Start of the part, in bytes. Default 0.",
                     },
                     "limit": {
                         "type": "integer",
                         "minimum": 1,
-                        "description": "How many bytes to read at most. Default 8000.",
+                        "description": "Maximum number of bytes. Default 8000.",
                     },
                     "search": {
                         "type": "string",
-                        "description": "Show the lines with this text (upper or lower case) instead.",
+                        "description": "Returns the lines that contain this text instead, ignoring case.",
                     },
                 },
                 "required": ["result_id"],
@@ -164,37 +164,37 @@ pub fn read_tool() -> Arc<ToolDefinition> {
     Arc::clone(&TOOL)
 }
 
-fn page(text: &str, offset: usize, most: usize, most_tokens: u64) -> String {
+fn page(text: &str, offset: usize, max_bytes: usize, max_tokens: u64) -> String {
     let rest = &text[offset..];
-    let most = rest.floor_char_boundary(most);
-    let mut length = tokens::prefix_of(&rest[..most], most_tokens);
+    let max_bytes = rest.floor_char_boundary(max_bytes);
+    let mut length = tokens::prefix_of(&rest[..max_bytes], max_tokens);
     if length == 0 {
-        // At least one character, or reading would never come to an end.
+        // At least one character, so that reading makes progress.
         length = rest.chars().next().map_or(0, char::len_utf8);
     }
     let end = offset + length;
-    let go_on = if end < text.len() {
-        format!("go on with offset {end}")
+    let next = if end < text.len() {
+        format!("continue with offset {end}")
     } else {
-        "this is the end".to_owned()
+        "end of the result".to_owned()
     };
     format!(
-        "{}\n[bytes {offset} to {end} of {}; {go_on}]",
+        "{}\n[bytes {offset} to {end} of {}; {next}]",
         &rest[..length],
         text.len()
     )
 }
 
-/// The lines with `wanted` from `offset` on, each with the offset at which it was found.
-fn search(text: &str, wanted: &str, offset: usize, most_tokens: u64) -> String {
-    // Both keep their length, so that offsets stay right; other scripts are searched as they are.
+/// Returns the lines that contain `wanted` at or after `offset`, each with its offset.
+fn search(text: &str, wanted: &str, offset: usize, max_tokens: u64) -> String {
+    // ASCII case conversion keeps the offsets.
     let (lower, wanted_lower) = (
         text[offset..].to_ascii_lowercase(),
         wanted.to_ascii_lowercase(),
     );
     let mut out = String::new();
     let mut lines = 0;
-    // What comes before this has been shown.
+    // End of the part that is already shown.
     let mut shown_to = offset;
     let mut next = None;
     for (at, found) in lower.match_indices(&wanted_lower) {
@@ -206,10 +206,10 @@ fn search(text: &str, wanted: &str, offset: usize, most_tokens: u64) -> String {
         let line_end = text[end..]
             .find('\n')
             .map_or(text.len(), |newline| end + newline);
-        let start = line_start.max(text.ceil_char_boundary(at.saturating_sub(AROUND)));
-        let stop = line_end.min(text.floor_char_boundary(end.saturating_add(AROUND)));
+        let start = line_start.max(text.ceil_char_boundary(at.saturating_sub(CONTEXT_BYTES)));
+        let stop = line_end.min(text.floor_char_boundary(end.saturating_add(CONTEXT_BYTES)));
         let line = format!("{at}: {}\n", text[start..stop].trim());
-        if lines == MOST_LINES || tokens::estimate(&out) + tokens::estimate(&line) > most_tokens {
+        if lines == MAX_LINES || tokens::estimate(&out) + tokens::estimate(&line) > max_tokens {
             next = Some(at);
             break;
         }
@@ -219,13 +219,13 @@ fn search(text: &str, wanted: &str, offset: usize, most_tokens: u64) -> String {
     }
     // Writing to a string cannot fail.
     let _ = match (lines, next) {
-        (_, Some(next)) => write!(out, "[there is more: search on from offset {next}]"),
+        (_, Some(next)) => write!(out, "[more matches: search again from offset {next}]"),
         (0, None) => write!(out, "[not found between bytes {offset} and {}]", text.len()),
-        (_, None) => write!(out, "[no more of it; the numbers are offsets]"),
+        (_, None) => write!(out, "[no more matches; the numbers are offsets]"),
     };
     out
 }
 
 #[cfg(test)]
-#[path = "keep_tests.rs"]
+#[path = "full_results_tests.rs"]
 mod tests;

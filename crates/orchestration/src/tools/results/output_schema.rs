@@ -1,7 +1,7 @@
-//! Whether a structured result is what the tool's `outputSchema` promised.
+//! Validation of structured results against the tool's output schema.
 //!
-//! MCP (2025-06-18 and later, "Output Schema") has clients validate it, and our MCP host does. Other hosts
-//! may not, so that it is looked at here for all of them.
+//! MCP (2025-06-18 and later, "Output Schema") requires clients to validate. The MCP host does;
+//! other hosts may not.
 
 use std::{fmt, sync::Arc};
 
@@ -9,23 +9,21 @@ use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput, json_schema::S
 
 use crate::tools::{arguments::compile, per_definition::PerDefinition};
 
-/// Faults named of one result at most.
-const MOST_FAULTS: usize = 3;
-/// Bytes kept of one fault: a schema may hold long texts.
-const FAULT_BYTES: usize = 300;
+/// Maximum number of faults in one message.
+const MAX_FAULTS: usize = 3;
+/// Maximum length of one fault in bytes. A schema can contain long texts.
+const MAX_FAULT_BYTES: usize = 300;
 
-/// Compiled output schemas, one for each tool definition, compiled when first needed. A clone is the same
-/// set. Nothing is ever fetched for a schema.
+/// Compiled output schemas, one per tool definition. Clones share them.
 #[derive(Clone, Default)]
 pub struct OutputSchemas {
-    /// `None` without a schema, and for one that cannot be used: then nothing is promised.
+    /// `None` without a schema, and for a schema that cannot be compiled.
     compiled: Arc<PerDefinition<Option<SchemaValidator>>>,
 }
 
 impl OutputSchemas {
-    /// What is wrong with the structured part of a result, each fault with its place and without the
-    /// value. Nothing is wrong without a schema, with a result that says it is an error, and with one that
-    /// has no structured part: many servers give the text alone, and the model reads that.
+    /// Returns the faults of a structured result, without its values. Results without a schema, error
+    /// results and results without structured content have no faults.
     pub fn faults(&self, definition: &Arc<ToolDefinition>, output: &ToolOutput) -> Vec<String> {
         let Some(structured) = &output.structured else {
             return Vec::new();
@@ -45,7 +43,7 @@ impl OutputSchemas {
         };
         let mut faults: Vec<String> = errors
             .iter()
-            .take(MOST_FAULTS + 1)
+            .take(MAX_FAULTS + 1)
             .map(|fault| {
                 let what = shortened(&fault.masked().to_string());
                 match fault.instance_path().as_str() {
@@ -54,17 +52,16 @@ impl OutputSchemas {
                 }
             })
             .collect();
-        if faults.len() > MOST_FAULTS {
-            faults.truncate(MOST_FAULTS);
+        if faults.len() > MAX_FAULTS {
+            faults.truncate(MAX_FAULTS);
             faults.push("and more".to_owned());
         }
         faults
     }
 
-    /// The result without a structured part that is not as promised, and what was wrong with it. Whoever
-    /// reads data relies on its shape; but the tool ran, so that what it said stays, or comes, as text, with
-    /// a note.
-    pub fn hold(
+    /// Removes structured content that does not match the output schema, and returns the faults. The
+    /// tool ran, so its output stays as text, with a note.
+    pub fn apply(
         &self,
         definition: &Arc<ToolDefinition>,
         mut output: ToolOutput,
@@ -81,8 +78,8 @@ impl OutputSchemas {
                 .push(ToolContent::text(structured.to_string()));
         }
         output.content.push(ToolContent::text(format!(
-            "[the structured form of this result is left out: it is not what the tool's outputSchema \
-             promises: {}]",
+            "[the structured content of this result is omitted because it does not match the tool's \
+             outputSchema: {}]",
             faults.join("; ")
         )));
         (output, faults)
@@ -90,10 +87,10 @@ impl OutputSchemas {
 }
 
 fn shortened(text: &str) -> String {
-    if text.len() <= FAULT_BYTES {
+    if text.len() <= MAX_FAULT_BYTES {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(FAULT_BYTES);
+    let end = text.floor_char_boundary(MAX_FAULT_BYTES);
     format!("{}…", &text[..end])
 }
 
@@ -132,49 +129,53 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_promised_stays_as_it_is() {
+    fn valid_structured_content_is_unchanged() {
         let schemas = OutputSchemas::default();
         let good = structured(json!({"sum": 3}));
         let mut error = structured(json!("no"));
         error.is_error = true;
         for output in [good, error, ToolOutput::text("3")] {
-            assert_eq!(schemas.hold(&sum(), output.clone()), (output, Vec::new()));
+            assert_eq!(schemas.apply(&sum(), output.clone()), (output, Vec::new()));
         }
         let without = Arc::new(ToolDefinition::new("t", "", json!({})));
         assert!(schemas.faults(&without, &structured(json!(1))).is_empty());
     }
 
     #[test]
-    fn what_breaks_its_promise_is_told_and_taken_out() {
+    fn invalid_structured_content_is_removed_with_a_note() {
         let (output, faults) =
-            OutputSchemas::default().hold(&sum(), structured(json!({"sum": "secret"})));
+            OutputSchemas::default().apply(&sum(), structured(json!({"sum": "secret"})));
         assert_eq!(faults, ["/sum: value is not of type \"integer\""]);
         assert_eq!(output.structured, None);
         assert_eq!(output.content[0].as_text(), r#"{"sum":"secret"}"#);
         let note = output.content[1].as_text();
         assert!(
-            note.starts_with("[the structured form") && note.contains("/sum"),
+            note.starts_with("[the structured content") && note.contains("/sum"),
             "{note}"
         );
         assert!(!output.is_error);
 
         let mut with_text = structured(json!({}));
         with_text.content.push(ToolContent::text("the sum is 3"));
-        let (output, _) = OutputSchemas::default().hold(&sum(), with_text);
+        let (output, _) = OutputSchemas::default().apply(&sum(), with_text);
         assert_eq!(output.content.len(), 2);
         assert_eq!(output.content[0].as_text(), "the sum is 3");
     }
 
     #[test]
-    fn few_and_short_faults_are_named() {
+    fn the_number_and_length_of_faults_are_limited() {
         let tool = tool(json!({"items": {"enum": ["x".repeat(1_000)]}}));
         let faults = OutputSchemas::default().faults(&tool, &structured(json!([1, 2, 3, 4, 5])));
-        assert_eq!(faults.len(), MOST_FAULTS + 1);
-        assert!(faults.iter().all(|fault| fault.len() < FAULT_BYTES + 20));
+        assert_eq!(faults.len(), MAX_FAULTS + 1);
+        assert!(
+            faults
+                .iter()
+                .all(|fault| fault.len() < MAX_FAULT_BYTES + 20)
+        );
     }
 
     #[test]
-    fn a_schema_that_cannot_be_used_promises_nothing_and_is_never_fetched() {
+    fn an_invalid_or_remote_schema_is_ignored() {
         for schema in [
             json!({"type": 7}),
             json!({"$ref": "https://example.invalid/schema.json"}),
