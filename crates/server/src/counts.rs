@@ -100,7 +100,7 @@ impl ServerMetrics {
         histogram.observe(after.as_secs_f64());
     }
 
-    /// Returns all metrics in the OpenMetrics text format, version 1.0.0.
+    /// Returns all metrics in the text format `OpenMetrics` 1.0.0.
     pub(crate) fn text(&self, hub: &Hub) -> String {
         let (active, asking) = hub.under_way();
         let count = |runs: usize| i64::try_from(runs).unwrap_or(i64::MAX);

@@ -177,7 +177,9 @@ async fn requests_count_in_the_metrics() {
     server.get("/nowhere").await.problem(404);
     let metrics = server.get("/metrics").await;
     assert!(
-        metrics.header("content-type").starts_with("text/plain"),
+        metrics
+            .header("content-type")
+            .starts_with("application/openmetrics-text"),
         "{metrics:?}"
     );
     for line in [

@@ -1,8 +1,8 @@
 //! Recipes: settings of an agent for one kind of task, in a file.
 //!
 //! A recipe contains a system prompt, a selection and better descriptions of tools, their policy,
-//! few-shot examples, the reasoning style and the strategy. [`Recipe::from_value`] reads parsed YAML
-//! or JSON, in our form or in the form with `uniqueId` and `mcpTools` of other programs.
+//! few-shot examples, the reasoning style and the strategy. [`Recipe::from_value`] reads parsed
+//! YAML or JSON, in our form or in the form with `uniqueId` and `mcpTools` of other programs.
 //!
 //! ```
 //! use switchboard_orchestration::recipe::Recipe;
@@ -10,7 +10,7 @@
 //! let recipe = Recipe::from_value(&serde_json::json!({
 //!     "name": "orders",
 //!     "instructions": "You help with orders.",
-//!     "tools": {"allow": ["shop__*"], "descriptions": {"find_order": "Finds an order by its number."}},
+//!     "tools": {"allow": ["shop__*"], "descriptions": {"find_order": "Finds an order by number."}},
 //!     "policy": {"maxToolsPerResponse": 3, "requiresApproval": ["cancel_*"]},
 //! }))?;
 //! assert_eq!(recipe.policy.max_tools_per_response, Some(3));
@@ -127,21 +127,21 @@ impl Recipe {
     /// Reads a recipe from parsed YAML or JSON.
     ///
     /// Keys can be `snake_case`, `camelCase` or `kebab-case`. An unknown key is an error that names
-    /// the most similar key. A document with `uniqueId` is a recipe of another program: unknown keys
-    /// are then listed in [`Recipe::ignored`].
+    /// the most similar key. A document with `uniqueId` is a recipe of another program: unknown
+    /// keys are then listed in [`Recipe::ignored`].
     pub fn from_value(value: &Value) -> Result<Self, RecipeError> {
         read::recipe(value)
     }
 
-    /// Returns the system prompt: the prompt of the file, reasoning instructions and a note about the
-    /// examples.
+    /// Returns the system prompt: the prompt of the file, reasoning instructions and a note about
+    /// the examples.
     pub fn instructions(&self) -> Option<String> {
         instructions::instructions(self)
     }
 
-    /// Returns the examples as messages between the system prompt and the conversation. Tool calls use
-    /// the names in `tools`. An example with a missing tool is omitted, because the model would learn
-    /// to call that tool.
+    /// Returns the examples as messages between the system prompt and the conversation. Tool calls
+    /// use the names in `tools`. An example with a missing tool is omitted, because the model would
+    /// learn to call that tool.
     pub fn examples(
         &self,
         tools: &[std::sync::Arc<switchboard_domain::ToolDefinition>],

@@ -23,8 +23,8 @@ pub struct ToolRules {
     /// Patterns of tools that are not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// Replaced descriptions by name or pattern. An exact name precedes a pattern, and an earlier entry
-    /// precedes a later one.
+    /// Replaced descriptions by name or pattern. An exact name precedes a pattern, and an earlier
+    /// entry precedes a later one.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_map")]
     pub descriptions: Vec<(String, String)>,
 }
@@ -84,8 +84,8 @@ pub fn matches(pattern: &str, tool: &ToolDefinition) -> bool {
         .any(|name| pattern.matches(&name))
 }
 
-/// Converts a pattern of [`matches()`] to a [`Pattern`] text, which compares characters exactly. The
-/// result can match more tools.
+/// Converts a pattern of [`matches()`] to a [`Pattern`] text, which compares characters exactly.
+/// The result can match more tools.
 pub(super) fn exact_pattern(pattern: &str) -> String {
     plain(pattern).replace('_', "?")
 }

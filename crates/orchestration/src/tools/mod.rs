@@ -1,4 +1,5 @@
-//! Tool calls around the run: their arguments, their results, tool search and Rust functions as tools.
+//! Tool calls around the run: their arguments, their results, tool search and Rust functions as
+//! tools.
 
 pub mod arguments;
 mod failure;

@@ -1,4 +1,4 @@
-//! Values of the host with placeholders: whose session and whose principal a tool gets.
+//! Values of the host with placeholders for the session and the principal.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ fn principal(user: &str) -> Principal {
     }
 }
 
-/// A tool that wants to know the conversation.
-fn wanting(mut tool: ToolDefinition, required: &Value) -> ToolDefinition {
+/// Returns a tool that requests the conversation.
+fn with_conversation(mut tool: ToolDefinition, required: &Value) -> ToolDefinition {
     tool.input_schema = json!({
         "type": "object",
         "properties": {"n": {"type": "integer"}, "databaseContext": {"type": "object"}},
@@ -44,7 +44,7 @@ fn context() -> ContextInjection {
     ContextInjection::new().with_template("databaseContext", template)
 }
 
-fn given(tools: &Tools) -> Vec<Value> {
+fn received(tools: &Tools) -> Vec<Value> {
     let called = tools.called.lock().unwrap();
     let inputs = called.iter().map(|(_, input)| input);
     inputs
@@ -53,8 +53,8 @@ fn given(tools: &Tools) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn sessions_that_share_an_agent_and_its_cache_get_their_own_values() {
-    let definition = wanting(reading("state"), &json!(["n", "databaseContext"]));
+async fn sessions_that_share_an_agent_and_its_cache_get_separate_values() {
+    let definition = with_conversation(reading("state"), &json!(["n", "databaseContext"]));
     let tools = Arc::new(Tools::new().with(definition, echo));
     let asked = calls(&[("a", "srv__state", json!({"n": 1}))]);
     let answers = (0..8).flat_map(|_| [asked.clone(), Answer::Says("ok")]);
@@ -69,7 +69,7 @@ async fn sessions_that_share_an_agent_and_its_cache_get_their_own_values() {
                 .clone()
                 .on_behalf_of(principal(user), Some(session.to_owned()));
             let (_, report) = ask(&agent, "go").await;
-            // The same session has what was read for it before, and no other.
+            // Only the same session gets the cached result.
             assert_eq!(report.tool_calls[0].cached, again, "{user} {session}");
             if !again {
                 let owner = format!("acme/{user}");
@@ -77,10 +77,10 @@ async fn sessions_that_share_an_agent_and_its_cache_get_their_own_values() {
             }
         }
     }
-    assert_eq!(given(&tools), expected);
+    assert_eq!(received(&tools), expected);
 }
 
-/// Answers every question in the same way.
+/// Makes the same decision about every call.
 struct Says(ApprovalDecision);
 
 #[async_trait]
@@ -91,8 +91,8 @@ impl Approver for Says {
 }
 
 #[tokio::test]
-async fn a_stored_run_gets_the_values_of_its_own_session_whoever_continues_it() {
-    let definition = wanting(tool("write"), &json!(["n", "databaseContext"]));
+async fn a_resumed_run_gets_the_values_of_its_session() {
+    let definition = with_conversation(tool("write"), &json!(["n", "databaseContext"]));
     let tools = Arc::new(Tools::new().with(definition, echo));
     let agent = |answers: Vec<Answer>, user: &str, session: &str, says| {
         Agent::new(Scripted::new(answers))
@@ -119,15 +119,15 @@ async fn a_stored_run_gets_the_values_of_its_own_session_whoever_continues_it() 
     let (events, _) = played(other.resume(run)).await;
     assert_eq!(streamed(&events), "ok");
     assert_eq!(
-        given(&tools),
+        received(&tools),
         [json!({"conversationId": "a1", "owner": "acme/ann"})]
     );
 }
 
 #[tokio::test]
-async fn a_call_whose_required_value_is_missing_does_not_leave_and_says_what_to_set() {
-    let required = wanting(tool("write"), &json!(["n", "databaseContext"]));
-    let optional = wanting(tool("state"), &json!(["n"]));
+async fn a_call_without_a_required_value_is_not_executed() {
+    let required = with_conversation(tool("write"), &json!(["n", "databaseContext"]));
+    let optional = with_conversation(tool("state"), &json!(["n"]));
     let tools = Arc::new(Tools::new().with(required, echo).with(optional, echo));
     let forged = json!({"n": 1, "databaseContext": {"conversationId": "another"}});
     let model = Scripted::new([

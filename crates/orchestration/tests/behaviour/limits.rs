@@ -1,4 +1,4 @@
-//! What ends a run early, and what it keeps.
+//! Limits of a run and the partial results that they keep.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ fn one(id: &'static str) -> Answer {
 }
 
 #[tokio::test]
-async fn steps_end_the_run_and_keep_the_work() {
+async fn the_step_limit_ends_the_run_and_keeps_the_results() {
     let model = Scripted::new([one("a"), one("b")]);
     let agent = Agent::new(model)
         .with_tools(tools())
@@ -45,7 +45,7 @@ async fn steps_end_the_run_and_keep_the_work() {
 }
 
 #[tokio::test]
-async fn calls_per_response_are_refused_one_by_one() {
+async fn calls_beyond_the_limit_per_answer_are_refused() {
     let model = Scripted::new([
         calls(&[
             ("a", "srv__do", json!({"n": 1})),
@@ -68,7 +68,7 @@ async fn calls_per_response_are_refused_one_by_one() {
 }
 
 #[tokio::test]
-async fn calls_of_a_run_end_it() {
+async fn the_limit_of_tool_calls_ends_the_run() {
     let model = Scripted::new([one("a"), one("b")]);
     let tools = tools();
     let agent = Agent::new(model)
@@ -81,12 +81,12 @@ async fn calls_of_a_run_end_it() {
 }
 
 #[tokio::test]
-async fn calls_per_minute_are_counted_by_the_clock() {
+async fn calls_per_minute_are_limited() {
     let clock = Arc::new(std::sync::Mutex::new(Timestamp::UNIX_EPOCH));
     let model = Scripted::new([one("a"), one("b"), one("c"), Answer::Says("ok")]);
     let later = clock.clone();
     let tools = Arc::new(Tools::new().with(tool("do"), move |call| {
-        // Each call takes forty seconds.
+        // Each call takes 40 seconds.
         let mut now = later.lock().unwrap();
         *now += SignedDuration::from_secs(40);
         echo(call)
@@ -97,7 +97,7 @@ async fn calls_per_minute_are_counted_by_the_clock() {
         .with_options(limited(|limits| limits.max_calls_per_minute = Some(1)));
     let (_, report) = ask(&agent, "go").await;
     let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
-    // The second comes after forty seconds and the third no sooner, for the refused one took none.
+    // The second call starts after 40 seconds. The refused call takes no time.
     assert_eq!(
         failures,
         [
@@ -117,7 +117,7 @@ fn usage(input: u64, output: u64) -> Usage {
     }
 }
 
-/// A first answer that costs so much and pauses, so that a second call would follow.
+/// Returns an expensive answer that pauses, so that a second call would follow.
 fn expensive() -> Vec<Answer> {
     vec![Answer::Costs("", usage(900, 200))]
 }
@@ -131,7 +131,7 @@ async fn tokens_are_checked_before_each_model_call() {
         |limits| limits.max_total_tokens = Some(1000),
     ];
     for change in changes {
-        // An empty answer would be asked for again.
+        // An empty answer would be requested again.
         let model = Scripted::new(expensive());
         let agent = Agent::new(model.clone()).with_options(limited(change));
         let (_, report) = ask(&agent, "go").await;
@@ -142,7 +142,7 @@ async fn tokens_are_checked_before_each_model_call() {
 }
 
 #[tokio::test]
-async fn cost_is_limited_and_an_unknown_price_is_no_free_pass() {
+async fn the_cost_is_limited_and_an_unknown_price_ends_the_run() {
     let options = || limited(|limits| limits.max_cost_usd = Some(0.001));
     let model = Scripted::new(expensive());
     let agent = Agent::new(model)
@@ -159,7 +159,7 @@ async fn cost_is_limited_and_an_unknown_price_is_no_free_pass() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_run_ends_what_is_under_way() {
+async fn the_time_limit_ends_running_calls() {
     let model = Scripted::new([one("a")]);
     let tools = Tools::new().with_async(tool("do"), |_| std::future::pending());
     let began = tokio::time::Instant::now();
@@ -183,7 +183,7 @@ async fn the_time_of_a_run_ends_what_is_under_way() {
 }
 
 #[tokio::test]
-async fn a_long_conversation_is_trimmed_by_whole_groups_and_told() {
+async fn a_long_conversation_is_trimmed_by_whole_groups() {
     let words = "word ".repeat(400);
     let long = Tools::new().with(tool("do"), move |_| {
         Ok(switchboard_domain::ToolOutput::text(words.clone()))
@@ -259,7 +259,7 @@ fn begun(part: PartStart) -> Vec<ModelEvent> {
 }
 
 #[tokio::test]
-async fn an_endless_answer_ends_the_run_and_keeps_what_came() {
+async fn an_endless_answer_ends_the_run_and_keeps_the_received_part() {
     let text = |_| ModelEvent::TextDelta {
         index: 0,
         text: "0123456789".repeat(10),
@@ -277,7 +277,7 @@ async fn an_endless_answer_ends_the_run_and_keeps_what_came() {
         "one answer of the model is longer than 100000 bytes; raise the limit with \
          `limits.max_answer_bytes`"
     );
-    // All that was shown is kept, and nothing else.
+    // Exactly the shown part is kept.
     let shown: String = events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -291,7 +291,7 @@ async fn an_endless_answer_ends_the_run_and_keeps_what_came() {
 }
 
 #[tokio::test]
-async fn no_kind_of_event_is_without_end() {
+async fn endless_events_of_every_kind_end_the_run() {
     let tool = PartStart::ToolUse {
         id: "a".to_owned(),
         name: "srv__do".to_owned(),
@@ -307,7 +307,7 @@ async fn no_kind_of_event_is_without_end() {
             index: 0,
             json: "[".repeat(100),
         }),
-        // Events that say nothing.
+        // Events without content.
         (begun(PartStart::Text), |_| ModelEvent::TextDelta {
             index: 0,
             text: String::new(),
@@ -340,7 +340,7 @@ async fn no_kind_of_event_is_without_end() {
 }
 
 #[tokio::test]
-async fn an_answer_is_limited_where_nothing_is_configured() {
+async fn an_answer_is_limited_by_default() {
     let text = |_| ModelEvent::TextDelta {
         index: 0,
         text: "x".repeat(1 << 20),

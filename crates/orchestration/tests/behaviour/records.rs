@@ -1,4 +1,4 @@
-//! What is left of a run: counters and the audit, made of its events alone.
+//! Metrics and audit records of a run.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use switchboard_orchestration::{
 
 use crate::support::{Answer, Scripted, Tools, ask, calls, echo, elsewhere, reading, tool};
 
-/// Allows everything but number 9.
+/// Approves every call except number 9.
 struct NotNine;
 
 #[async_trait]
@@ -41,8 +41,8 @@ impl Approver for NotNine {
     }
 }
 
-/// One call of each sort.
-async fn eventful() -> Vec<RunEvent> {
+/// Returns the events of a run with one call of each kind.
+async fn events_of_a_run() -> Vec<RunEvent> {
     let tools = Tools::new()
         .with(elsewhere(reading("look")), echo)
         .with(tool("write"), echo)
@@ -87,9 +87,9 @@ async fn eventful() -> Vec<RunEvent> {
 }
 
 #[tokio::test]
-async fn the_counters_of_a_whole_run() {
+async fn a_run_is_counted() {
     let mut metrics = Metrics::default();
-    for event in &eventful().await {
+    for event in &events_of_a_run().await {
         metrics.observe(event);
     }
     let counted = metrics.snapshot();
@@ -122,9 +122,9 @@ async fn the_counters_of_a_whole_run() {
 }
 
 #[tokio::test]
-async fn the_audit_of_a_whole_run() {
+async fn a_run_is_audited() {
     let mut trail = AuditTrail::new(AuditOptions::default());
-    let events = eventful().await;
+    let events = events_of_a_run().await;
     let records: Vec<_> = events
         .iter()
         .flat_map(|event| trail.observe(event))
@@ -143,7 +143,7 @@ async fn the_audit_of_a_whole_run() {
             .map(|line| line["id"].as_str().unwrap())
             .collect::<Vec<_>>()
     };
-    // Every call has its end; those that left have their intent before it.
+    // Every call has an end. Executed calls have a start before it.
     let mut ends = of("tool_call", "moment", "finished");
     ends.sort_unstable();
     assert_eq!(ends, ["a", "b", "c", "d", "e", "f", "g"]);
@@ -156,6 +156,6 @@ async fn the_audit_of_a_whole_run() {
     assert_eq!(of("approval", "decision", "denied"), ["f"]);
     let text = serde_json::to_string(&lines).unwrap();
     assert!(!text.contains("hunter2"), "{text}");
-    // One line for each, in order, as the events were.
+    // The records are in the order of the events.
     assert!(records.windows(2).all(|two| two[0].seq <= two[1].seq));
 }

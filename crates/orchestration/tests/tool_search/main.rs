@@ -1,4 +1,4 @@
-//! Three hundred tools of ten servers: the right one is found, and the prompt stays small.
+//! Search among 300 tools of 10 servers: hit rate and size of the prompt.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use switchboard_orchestration::{
     tools::tokens::{estimate, estimate_tool},
 };
 
-/// What people ask, and the tool that they need. Written before anything was searched.
+/// Questions of people and the tool that they need. Written before the first search.
 const QUESTIONS: [(&str, &str); 20] = [
     (
         "Please put a dentist appointment on Tuesday at 3 into my calendar",
@@ -75,8 +75,8 @@ const QUESTIONS: [(&str, &str); 20] = [
     ),
 ];
 
-/// A second set, written later and before anything of the search was changed for it: every fifteenth tool of
-/// the catalogue, in the words of somebody who does not know what it is called.
+/// A second set, written before any change of the search: every fifteenth tool of the catalogue, in the
+/// words of a person who does not know its name.
 const OTHER_WORDS: [(&str, &str); 20] = [
     (
         "Anna Miller has a new phone number, 0151 2345678, note that down",
@@ -151,7 +151,7 @@ const OTHER_WORDS: [(&str, &str); 20] = [
     ),
 ];
 
-/// A third one, written at the same time and in the same way. Nothing of the search was chosen by it.
+/// A third set, written like the second one. The search was not tuned with it.
 const HELD_BACK: [(&str, &str); 20] = [
     (
         "Brandt & Sons went out of business, put them away",
@@ -220,7 +220,7 @@ const HELD_BACK: [(&str, &str); 20] = [
     ),
 ];
 
-/// What a model searches for when it is asked such things, and the tool that it needs.
+/// Queries of a model for such questions, and the tool that it needs.
 const SEARCHES: [(&str, &str); 20] = [
     ("cancel meeting", "calendar__cancel_event"),
     ("sunset time", "weather__sunrise_sunset"),
@@ -247,9 +247,9 @@ const SEARCHES: [(&str, &str); 20] = [
     ("mark deal as won", "crm__close_deal_won"),
 ];
 
-/// What a model searches for when it is asked the questions of [`OTHER_WORDS`] and [`HELD_BACK`], in their
-/// order: it says what a tool should do, not what the person said. Written before they were searched for, but by
-/// somebody who had seen the names of the tools.
+/// Queries of a model for the questions of [`OTHER_WORDS`] and [`HELD_BACK`], in their order. They
+/// describe the tool instead of repeating the question. Written before the first search, but with
+/// knowledge of the tool names.
 const OF_OTHER_WORDS: [&str; 20] = [
     "update contact phone number",
     "customer activity history, last conversations",
@@ -295,7 +295,7 @@ const OF_HELD_BACK: [&str; 20] = [
     "restore database backup",
 ];
 
-/// The tokens of tools in a request after one search.
+/// Maximum number of tokens of tools in a request after one search.
 const PROMPT: u64 = 1_500;
 
 #[expect(clippy::unwrap_used, reason = "a test's own data")]
@@ -308,7 +308,7 @@ fn tokens(tools: &[Arc<ToolDefinition>]) -> u64 {
 }
 
 #[test]
-fn the_catalogue_is_three_hundred_different_tools_of_ten_servers() {
+fn the_catalogue_has_300_different_tools_of_10_servers() {
     let tools = catalogue();
     assert_eq!(tools.len(), 300);
     let count = |key: fn(&ToolDefinition) -> &str| {
@@ -324,7 +324,7 @@ fn the_catalogue_is_three_hundred_different_tools_of_ten_servers() {
 }
 
 #[test]
-fn the_right_tool_is_found_for_eighteen_of_twenty_questions_in_a_small_prompt() {
+fn the_right_tool_is_found_for_18_of_20_questions_in_a_small_prompt() {
     let tools = catalogue();
     let whole = tokens(&tools);
     assert!(whole > 20_000, "{whole}");
@@ -337,7 +337,7 @@ fn the_right_tool_is_found_for_eighteen_of_twenty_questions_in_a_small_prompt() 
         let mut selection = ToolSelection::default();
         selection.select(&policy, &mut index);
         assert!(selection.is_active());
-        // A person's own words: a model that searches chooses better ones.
+        // The words of a person; a model uses better queries.
         let input = json!({"query": question});
         let answer = selection.search(&policy, &mut index, input.as_object().unwrap());
         let shown = selection.select(&policy, &mut index);
@@ -354,7 +354,7 @@ fn the_right_tool_is_found_for_eighteen_of_twenty_questions_in_a_small_prompt() 
 }
 
 #[test]
-fn what_a_model_searches_for_is_among_the_first_four() {
+fn queries_of_a_model_find_the_tool_among_the_first_four() {
     let mut index = ToolIndex::default();
     index.update(&catalogue());
     for (query, expected) in SEARCHES {
@@ -365,7 +365,7 @@ fn what_a_model_searches_for_is_among_the_first_four() {
 }
 
 #[test]
-fn a_long_conversation_shows_what_it_needed_and_keeps_the_order() {
+fn found_tools_keep_their_order_in_a_long_conversation() {
     let tools = catalogue();
     let policy = SearchPolicy {
         max_results: 3,
@@ -390,9 +390,9 @@ fn is_found(found: &[Found], expected: &str) -> bool {
     found.iter().any(|found| found.tool.name == expected)
 }
 
-/// The search knows no synonyms. Somebody who knows the language does, and is told so.
+/// The search has no synonyms, but the model does.
 #[test]
-fn words_for_what_a_tool_does_find_it_where_those_of_a_person_do_not() {
+fn technical_terms_find_tools_that_the_words_of_a_person_do_not() {
     let mut index = ToolIndex::default();
     index.update(&catalogue());
     for (questions, searches, by_person, with_server, by_model) in [
@@ -419,7 +419,7 @@ fn words_for_what_a_tool_does_find_it_where_those_of_a_person_do_not() {
 }
 
 #[test]
-fn what_no_word_finds_is_in_the_list_of_its_server() {
+fn a_tool_that_no_query_finds_is_in_the_list_of_its_server() {
     let policy = SearchPolicy::default();
     let mut index = ToolIndex::default();
     index.update(&catalogue());

@@ -57,7 +57,7 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
 
 /// Count what was done
 ///
-/// The OpenMetrics text format. Needs a token, where there are tokens: it names models and tools.
+/// The text format `OpenMetrics` 1.0.0. Needs a token, where there are tokens: it names models and tools.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "operation",
     responses((status = 200, description = "Counters and gauges.", body = String, content_type = "application/openmetrics-text"))

@@ -1,7 +1,7 @@
 //! Audit records of runs: who did what, when and with which result.
 //!
-//! [`AuditTrail`] converts the events of a run to [`AuditRecord`]s, one JSON line each, in order. The
-//! caller stores them. Records hold no text of the conversation. Tool inputs are redacted by a
+//! [`AuditTrail`] converts the events of a run to [`AuditRecord`]s, one JSON line each, in order.
+//! The caller stores them. Records hold no text of the conversation. Tool inputs are redacted by a
 //! [`Redactor`] and limited in size.
 
 mod known;

@@ -3,8 +3,8 @@
 use super::{CallCounts, Histogram, Snapshot};
 
 impl Snapshot {
-    /// Returns the counts as a text table with fixed columns: tools, then models. The table is empty
-    /// without counts. Control characters in names are replaced by `?`.
+    /// Returns the counts as a text table with fixed columns: tools, then models. The table is
+    /// empty without counts. Control characters in names are replaced by `?`.
     pub fn table(&self) -> String {
         let mut text = String::new();
         if !self.tools.is_empty() {

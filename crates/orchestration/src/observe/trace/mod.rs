@@ -3,9 +3,9 @@
 //! The spans use the names of OpenTelemetry's semantic conventions for generative AI, development
 //! version after 1.41 (<https://github.com/open-telemetry/semantic-conventions-genai>):
 //! `invoke_agent` for a run, with a `chat` span per model call and an `execute_tool` span per
-//! executed tool call. The fields `otel.name`, `otel.kind` and `otel.status_code` set the span name,
-//! kind and status of OpenTelemetry, because the names of `tracing` spans are constant. Fields
-//! outside of the conventions start with `switchboard.`.
+//! executed tool call. The fields `otel.name`, `otel.kind` and `otel.status_code` set the span
+//! name, kind and status of OpenTelemetry, because the names of `tracing` spans are constant.
+//! Fields outside of the conventions start with `switchboard.`.
 //!
 //! Spans and log lines contain no text of the conversation. Inputs and outputs are separate events
 //! inside their span. They are built only if a subscriber enables them.

@@ -542,7 +542,8 @@ proptest! {
                 prop_assert!(told == Some(false) || (0..calls.len()).any(refused));
             }
         }
-        // Where the policy is somebody's word, nothing runs or is asked about that it refuses; else nothing changes.
+        // Where the policy is somebody's word, nothing runs or is asked about that it refuses; else
+        // nothing changes.
         let insistent = Approvals { policy_overrides_rules: true, ..approvals.clone() };
         let now = insistent.verdict(&call, &requester, &decisions, at(0));
         if calls.iter().any(|call| is_refused(&policy.verdict(call.annotations))) {

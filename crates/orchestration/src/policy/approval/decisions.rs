@@ -57,13 +57,13 @@ pub enum DecisionStatus {
 }
 
 impl Decisions {
-    /// Remembers a decision about a tool and replaces earlier ones with the same or a smaller scope.
-    /// Returns whether the decision is remembered; a decision for one call is not.
+    /// Remembers a decision about a tool and replaces earlier ones with the same or a smaller
+    /// scope. Returns whether the decision is remembered; a decision for one call is not.
     ///
     /// A decision for [`ApprovalScope::Always`] expires at `expires_at`; see
-    /// [`Approvals::remembered_until`](super::Approvals::remembered_until). A decision for a session
-    /// also ends with the session ([`Decisions::forget_session`]). At most 1,000 session decisions per
-    /// person are kept; older ones are removed.
+    /// [`Approvals::remembered_until`](super::Approvals::remembered_until). A decision for a
+    /// session also ends with the session ([`Decisions::forget_session`]). At most 1,000 session
+    /// decisions per person are kept; older ones are removed.
     pub fn remember(
         &mut self,
         requester: &Requester<'_>,
@@ -182,7 +182,8 @@ impl Decisions {
 }
 
 impl RememberedDecision {
-    /// Returns whether the decision is about this tool. Two servers can offer the same name in turn.
+    /// Returns whether the decision is about this tool. Two servers can offer the same name in
+    /// turn.
     fn is_about(&self, tool: &ToolDefinition) -> bool {
         self.name == tool.name && self.origin == tool.origin
     }

@@ -34,7 +34,8 @@
 //! let tool = ToolDefinition::new("get_weather", "Tells the weather.", serde_json::json!({}));
 //! let me = Principal::default();
 //! let requester = Requester { principal: &me, session: "s1" };
-//! let verdict = approvals.verdict(&Call::of(&tool), &requester, &Decisions::default(), Timestamp::UNIX_EPOCH);
+//! let (call, decisions) = (Call::of(&tool), Decisions::default());
+//! let verdict = approvals.verdict(&call, &requester, &decisions, Timestamp::UNIX_EPOCH);
 //! assert_eq!(verdict, Verdict::Run);
 //! ```
 
@@ -129,9 +130,9 @@ pub struct Approvals {
     /// Whether a denial by the policy overrides rules. Set for a policy from the command line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub policy_overrides_rules: bool,
-    /// Whether a person approved all calls in advance, such as by `--approve all`. It applies to models
-    /// whose calls [require approval](switchboard_domain::ModelCapabilities::requires_approval); rules
-    /// and policy still apply. No configuration file and no recipe can set it.
+    /// Whether a person approved all calls in advance, such as by `--approve all`. It applies to
+    /// models with [`requires_approval`](switchboard_domain::ModelCapabilities::requires_approval);
+    /// rules and policy still apply. No configuration file and no recipe can set it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approved_in_advance: bool,
     /// Lists of rules from different origins, such as one per file. The first matching rule of each
@@ -274,7 +275,7 @@ impl<'a> Call<'a> {
     }
 
     /// Sets whether the model's calls require approval unless the tool is read-only
-    /// ([`ModelCapabilities::requires_approval`](switchboard_domain::ModelCapabilities::requires_approval)).
+    /// ([`requires_approval`](switchboard_domain::ModelCapabilities::requires_approval)).
     #[must_use]
     pub fn requires_approval(mut self, requires_approval: bool) -> Self {
         self.requires_approval = requires_approval;

@@ -36,7 +36,8 @@ impl FromIterator<Rule> for Rules {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Pattern of the server's configured name. Tools without a server (Rust functions) do not match.
+    /// Pattern of the server's configured name. Tools without a server (Rust functions) do not
+    /// match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Pattern>,
     /// Patterns of the tool's name on its server or of the name that the model sees. One or a list.

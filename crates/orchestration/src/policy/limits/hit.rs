@@ -112,8 +112,8 @@ impl LimitHit {
         )
     }
 
-    /// Returns the clause for the model whose call was not executed, without a full stop. It names no
-    /// setting, because the model cannot change one.
+    /// Returns the clause for the model whose call was not executed, without a full stop. It names
+    /// no setting, because the model cannot change one.
     pub fn for_model(&self) -> String {
         match self {
             Self::CallsPerResponse { max } => format!(

@@ -148,8 +148,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Counts a tool call, or returns an error if it must not run. Call it once per tool call, in the
-    /// order of the answer, and not for retries.
+    /// Counts a tool call, or returns an error if it must not run. Call it once per tool call, in
+    /// the order of the answer, and not for retries.
     pub fn admit_call(&mut self, limits: &Limits, now: Timestamp) -> Result<(), LimitHit> {
         self.latest_time = Some(now);
         if let Some(max) = limits.max_tool_calls
@@ -221,8 +221,8 @@ impl Ledger {
         Some(max.saturating_sub(Duration::from_millis(self.elapsed_ms(now))))
     }
 
-    /// Returns the maximum number of tokens of the next answer, or `None` without a limit. The input
-    /// of that call is not subtracted.
+    /// Returns the maximum number of tokens of the next answer, or `None` without a limit. The
+    /// input of that call is not subtracted.
     pub fn output_left(&self, limits: &Limits) -> Option<u64> {
         let output = limits
             .max_output_tokens

@@ -45,17 +45,17 @@ pub struct Limits {
     /// Maximum number of input and output tokens together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<u64>,
-    /// Maximum size of one model answer in bytes, 16 MiB by default. It includes text, reasoning, tool
-    /// inputs and provider data; each stream event counts at least 32 bytes. The stream of a longer
-    /// answer is dropped, and the received part is kept.
+    /// Maximum size of one model answer in bytes, 16 MiB by default. It includes text, reasoning,
+    /// tool inputs and provider data; each stream event counts at least 32 bytes. The stream of a
+    /// longer answer is dropped, and the received part is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_answer_bytes: Option<u64>,
-    /// Maximum cost of the model calls in US dollars. With this limit, a model without a known price
-    /// is not called.
+    /// Maximum cost of the model calls in US dollars. With this limit, a model without a known
+    /// price is not called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// Maximum duration, without the time that the run waits for a person or is stored. Serialized in
-    /// seconds.
+    /// Maximum duration, without the time that the run waits for a person or is stored. Serialized
+    /// in seconds.
     #[serde(
         with = "crate::policy::seconds",
         skip_serializing_if = "Option::is_none"

@@ -19,8 +19,9 @@ pub struct Pricing {
     /// Input tokens that are written to a cache. Default: the price of input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Input tokens that are written to a cache for the longer lifetime. Default: twice the price of
-    /// input, as at Anthropic ("1-hour cache write tokens are 2 times the base input tokens price").
+    /// Input tokens that are written to a cache for the longer lifetime. Default: twice the price
+    /// of input, as at Anthropic ("1-hour cache write tokens are 2 times the base input tokens
+    /// price").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long: Option<f64>,
     /// One request of a provider's built-in tool, such as a web search, in US dollars. Without it,
@@ -39,8 +40,8 @@ pub struct Cost {
 }
 
 impl Pricing {
-    /// Returns the price from a price list, or `None` if the price of input or output is missing or a
-    /// price is invalid. A free model has the price 0.
+    /// Returns the price from a price list, or `None` if the price of input or output is missing or
+    /// a price is invalid. A free model has the price 0.
     pub fn from_list(
         input: Option<f64>,
         output: Option<f64>,

@@ -6,8 +6,8 @@ use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use switchboard_domain::JsonObject;
 
-/// Returns the input as compact JSON with sorted keys. Equal numbers have one form: `1.0`, `1e0` and
-/// `1` are the same. Two inputs have the same text if and only if they are equal as JSON.
+/// Returns the input as compact JSON with sorted keys. Equal numbers have one form: `1.0`, `1e0`
+/// and `1` are the same. Two inputs have the same text if and only if they are equal as JSON.
 pub fn canonical(input: &JsonObject) -> String {
     let mut out = String::new();
     write_object(input, &mut out);

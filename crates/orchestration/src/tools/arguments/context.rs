@@ -1,9 +1,9 @@
 //! Values from the host for tool inputs, which the model does not see.
 //!
 //! A server can require values of the host, such as a conversation id, a callback address or an
-//! access token. The server's schema requests such a value by name (`databaseContext`). The model sees
-//! the tool without this property, the value is injected at call time, and it is redacted from the
-//! result.
+//! access token. The server's schema requests such a value by name (`databaseContext`). The model
+//! sees the tool without this property, the value is injected at call time, and it is redacted from
+//! the result.
 
 use std::{
     borrow::Cow,
@@ -189,7 +189,10 @@ impl MissingContext {
 ///     "type": "object",
 ///     "properties": {
 ///         "nodes": {"type": "array"},
-///         "databaseContext": {"type": "object", "properties": {"conversationId": {"type": "string"}}},
+///         "databaseContext": {
+///             "type": "object",
+///             "properties": {"conversationId": {"type": "string"}},
+///         },
 ///     },
 ///     "required": ["nodes", "databaseContext"],
 /// })));
@@ -252,8 +255,8 @@ impl ContextInjection {
         Self::default()
     }
 
-    /// Sets the value for tools that request `name`. Texts of at least 8 characters are redacted from
-    /// results (4 if the key is the name of a token, key, secret or password).
+    /// Sets the value for tools that request `name`. Texts of at least 8 characters are redacted
+    /// from results (4 if the key is the name of a token, key, secret or password).
     #[must_use]
     pub fn with(self, name: impl Into<String>, value: Value) -> Self {
         self.with_template(name, ContextTemplate::literal(value))
@@ -277,7 +280,8 @@ impl ContextInjection {
         self.change(|declared| declared.defaults.insert(place, value))
     }
 
-    /// Hides an argument from models even without a value. A call of a tool that requires it fails then.
+    /// Hides an argument from models even without a value. A call of a tool that requires it fails
+    /// then.
     #[must_use]
     pub fn reserving(self, name: impl Into<String>) -> Self {
         self.change(|declared| declared.reserved.insert(name.into()))
@@ -377,8 +381,8 @@ impl ContextInjection {
         values.is_empty() && defaults.is_empty() && reserved.is_empty()
     }
 
-    /// Returns the tool as the model sees it, without the properties that the host sets. Returns the
-    /// same `Arc` each time.
+    /// Returns the tool as the model sees it, without the properties that the host sets. Returns
+    /// the same `Arc` each time.
     pub fn visible(&self, original: &Arc<ToolDefinition>) -> Arc<ToolDefinition> {
         match self.plan(original) {
             Some(plan) => Arc::clone(plan.visible.as_ref().unwrap_or(original)),
@@ -410,9 +414,9 @@ impl ContextInjection {
         input
     }
 
-    /// Returns the input with the host's values, which replace values of the model. For an object value,
-    /// the tool gets the properties that its schema names, or all if the schema names none or allows
-    /// others. Returns an error if a required value is missing.
+    /// Returns the input with the host's values, which replace values of the model. For an object
+    /// value, the tool gets the properties that its schema names, or all if the schema names none
+    /// or allows others. Returns an error if a required value is missing.
     ///
     /// The result contains secrets; pass it to the tool only.
     pub fn inject(
@@ -454,8 +458,8 @@ impl ContextInjection {
         Ok(input)
     }
 
-    /// Redacts the host's values from a tool's output. Returns whether there were any. Binary data is
-    /// not searched.
+    /// Redacts the host's values from a tool's output. Returns whether there were any. Binary data
+    /// is not searched.
     pub fn scrub(&self, output: &mut ToolOutput) -> bool {
         self.scrubber.output(output)
     }

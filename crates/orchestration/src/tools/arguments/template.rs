@@ -26,7 +26,8 @@ const MAX_CLIENT_NAME: usize = 64;
 /// | `${principal.tenant}` | the tenant of the run; empty if there is only one |
 /// | `${client.NAME}` | the value that the client sends under `NAME` |
 ///
-/// `$$` is a literal `$`. A text with a placeholder without a value is omitted. `Debug` prints `[hidden]`.
+/// `$$` is a literal `$`. A text with a placeholder without a value is omitted. `Debug` prints
+/// `[hidden]`.
 #[derive(Clone, PartialEq)]
 pub struct ContextTemplate(Node);
 

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::JsonObject;
 
-/// Returns values as models write them. Fractions are not whole, so `1.0` and `1` do not both occur.
+/// Returns values as models write them. Fractions are not whole, so `1.0` and `1` do not both
+/// occur.
 pub(crate) fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

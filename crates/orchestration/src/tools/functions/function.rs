@@ -54,10 +54,10 @@ pub struct Function {
 impl Function {
     /// Creates a tool that runs `body` with its input deserialized as `A`, a struct.
     ///
-    /// The output of `body` is sent to the model as JSON, or unchanged if it is a string. Other values
-    /// are also structured content. An error of `body` or of the deserialization becomes an error
-    /// result. A panic becomes an error result without its message. Dropping the call drops the future
-    /// of `body`.
+    /// The output of `body` is sent to the model as JSON, or unchanged if it is a string. Other
+    /// values are also structured content. An error of `body` or of the deserialization becomes an
+    /// error result. A panic becomes an error result without its message. Dropping the call drops
+    /// the future of `body`.
     pub fn new<A, F, R, O, E>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -90,8 +90,8 @@ impl Function {
         Self::checked(definition, Arc::new(run), problem)
     }
 
-    /// Creates a tool with a custom definition, for features that [`Function::new`] does not support: a
-    /// dynamic schema, images in the result, progress, the call's idempotency key.
+    /// Creates a tool with a custom definition, for features that [`Function::new`] does not
+    /// support: a dynamic schema, images in the result, progress, the call's idempotency key.
     pub fn raw<F, R, E>(definition: ToolDefinition, body: F) -> Self
     where
         F: Fn(ToolCall) -> R + Send + Sync + 'static,

@@ -1,8 +1,8 @@
 //! Rust functions as tools, and several tool hosts as one.
 //!
 //! [`FunctionTools`] makes tools from Rust functions. The input schema comes from the type of the
-//! argument. This needs the crate's feature `functions`, which is on by default. [`ToolSet`] combines
-//! the functions with MCP servers.
+//! argument. This needs the crate's feature `functions`, which is on by default. [`ToolSet`]
+//! combines the functions with MCP servers.
 //!
 //! ```no_run
 //! # #[cfg(feature = "functions")]
@@ -50,8 +50,8 @@ mod tools;
 
 #[cfg(feature = "functions")]
 pub use function::Function;
-/// The crate whose `#[derive(JsonSchema)]` argument types use, with `#[schemars(crate = "…")]`, for
-/// crates that do not depend on it.
+/// The crate with `#[derive(JsonSchema)]` for argument types. Crates that do not depend on it add
+/// `#[schemars(crate = "…")]`.
 #[cfg(feature = "functions")]
 pub use schemars;
 pub use set::ToolSet;

@@ -22,8 +22,8 @@ const MAX_NAME_ATTEMPTS: usize = 100;
 
 /// Several tool hosts as one, such as MCP servers and Rust functions.
 ///
-/// The tools are in the order of the hosts. If two hosts have a tool with the same name, the tool of
-/// the earlier host keeps it. The other one is renamed to `server__name` with the server of its
+/// The tools are in the order of the hosts. If two hosts have a tool with the same name, the tool
+/// of the earlier host keeps it. The other one is renamed to `server__name` with the server of its
 /// origin, or to `host2__name` with the position of the host; a number is appended if that name is
 /// taken. A name stays with its tool for the life of the set, so a call never reaches another tool.
 ///

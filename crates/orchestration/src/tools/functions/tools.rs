@@ -136,8 +136,8 @@ impl FunctionTools {
         self
     }
 
-    /// Sets a server name for the functions, for rules about servers and for reports. Without it, their
-    /// definitions have no origin.
+    /// Sets a server name for the functions, for rules about servers and for reports. Without it,
+    /// their definitions have no origin.
     #[must_use]
     pub fn named(mut self, server: impl Into<String>) -> Self {
         let server = server.into();

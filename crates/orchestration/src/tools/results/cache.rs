@@ -100,8 +100,8 @@ impl ResultCache {
     /// Returns the key of a call, or `None` for a tool that is not read-only.
     ///
     /// `definition` is the tool as its host offers it. `input` includes the values that the host
-    /// injected, because results can differ by them. Create the key before the call, so that a change
-    /// of the server during the call is detected.
+    /// injected, because results can differ by them. Create the key before the call, so that a
+    /// change of the server during the call is detected.
     pub fn key(
         &self,
         principal: &Principal,
@@ -140,8 +140,8 @@ impl ResultCache {
         entries.touch(&key.digest)
     }
 
-    /// Stores a result and returns whether it did. Errors, results that are too large and results of a
-    /// changed server are not stored.
+    /// Stores a result and returns whether it did. Errors, results that are too large and results
+    /// of a changed server are not stored.
     pub fn put(&self, key: CacheKey, output: &ToolOutput, now: Timestamp) -> bool {
         let bytes = ENTRY_BYTES + bytes_of(output);
         if output.is_error || bytes > self.options.max_bytes || self.options.max_entries == 0 {

@@ -67,8 +67,8 @@ impl FullResults {
         self.results.iter().find(|result| result.id == id)
     }
 
-    /// Executes [`READ_TOOL`]: returns a page of a result, or the lines that contain a text. The output
-    /// respects `limit`. Invalid requests return an error result.
+    /// Executes [`READ_TOOL`]: returns a page of a result, or the lines that contain a text. The
+    /// output respects `limit`. Invalid requests return an error result.
     pub fn read(&self, input: &JsonObject, limit: &ResultLimit) -> ToolOutput {
         match self.try_read(input, limit) {
             Ok(text) => ToolOutput::text(text),

@@ -33,12 +33,12 @@ impl Default for ResultLimit {
 }
 
 impl ResultLimit {
-    /// Returns the result for the model, and the full result if it was cut. `id` is the id of the tool
-    /// use.
+    /// Returns the result for the model, and the full result if it was cut. `id` is the id of the
+    /// tool use.
     ///
-    /// A cut text ends after a line, a word or a character. A marker states that the result is cut and
-    /// how to read the rest. Structured content that is too large is replaced by its outline. Media
-    /// stay if they fit the limit.
+    /// A cut text ends after a line, a word or a character. A marker states that the result is cut
+    /// and how to read the rest. Structured content that is too large is replaced by its outline.
+    /// Media stay if they fit the limit.
     pub fn apply(
         &self,
         id: &str,
@@ -175,7 +175,8 @@ fn whole_text(output: &ToolOutput) -> String {
             if !whole.is_empty() {
                 whole.push_str("\n\n");
             }
-            // `{:#}` writes indented JSON, so that a search finds lines. Writing to a string cannot fail.
+            // `{:#}` writes indented JSON, so that a search finds lines. Writing to a string cannot
+            // fail.
             let _ = write!(whole, "{structured:#}");
         }
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `output_schema` | validates structured results against the tool's `outputSchema` |
 //! | `cache` | stores results of read-only tools |
-//! | `limit`, `outline`, `full_results` | cuts long results and stores the full text for later reading |
+//! | `limit`, `outline`, `full_results` | cuts long results and stores the full text |
 //! | `media` | replaces media that a model does not accept |
 //!
 //! All of these are plain values without I/O, clock and randomness; the time is an argument.

@@ -22,8 +22,8 @@ pub struct OutputSchemas {
 }
 
 impl OutputSchemas {
-    /// Returns the faults of a structured result, without its values. Results without a schema, error
-    /// results and results without structured content have no faults.
+    /// Returns the faults of a structured result, without its values. Results without a schema,
+    /// error results and results without structured content have no faults.
     pub fn faults(&self, definition: &Arc<ToolDefinition>, output: &ToolOutput) -> Vec<String> {
         let Some(structured) = &output.structured else {
             return Vec::new();
@@ -59,8 +59,8 @@ impl OutputSchemas {
         faults
     }
 
-    /// Removes structured content that does not match the output schema, and returns the faults. The
-    /// tool ran, so its output stays as text, with a note.
+    /// Removes structured content that does not match the output schema, and returns the faults.
+    /// The tool ran, so its output stays as text, with a note.
     pub fn apply(
         &self,
         definition: &Arc<ToolDefinition>,

@@ -145,8 +145,8 @@ impl ToolIndex {
         self.tokens
     }
 
-    /// Returns at most `limit` tools that match the query, best first. A tool whose exact name is in
-    /// the query comes first. A word without matches is replaced by the most similar one.
+    /// Returns at most `limit` tools that match the query, best first. A tool whose exact name is
+    /// in the query comes first. A word without matches is replaced by the most similar one.
     pub fn search(&mut self, query: &str, limit: usize) -> Vec<Found> {
         self.search_where(query, limit, |_| true)
     }

@@ -57,7 +57,8 @@ pub struct SearchPolicy {
     pub above_tools: usize,
     /// Number of [tokens](crate::tools::tokens) of definitions above which the search is used.
     pub above_tokens: u64,
-    /// Patterns of tools that are always offered, by the name that the model sees or by the own name.
+    /// Patterns of tools that are always offered, by the name that the model sees or by the own
+    /// name.
     pub always: Vec<Pattern>,
     /// Maximum number of tools that one search finds.
     pub max_results: usize,

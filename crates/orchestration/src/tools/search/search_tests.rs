@@ -361,8 +361,8 @@ fn the_index_follows_the_catalog() {
 }
 
 proptest! {
-    /// Whatever comes and goes, is found, called or stored: the tools of a request that are still there
-    /// are, in the same order, the beginning of those of the next.
+    /// Whatever comes and goes, is found, called or stored: the tools of a request that are still
+    /// there are, in the same order, the beginning of those of the next.
     #[test]
     fn the_tools_of_a_request_are_a_prefix_of_the_next(
         steps in prop::collection::vec(

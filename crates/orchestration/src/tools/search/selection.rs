@@ -23,8 +23,8 @@ const MAX_LISTED: usize = 200;
 pub struct ToolSelection {
     /// Names of the offered tools, also of those offered before the search was used.
     shown: Vec<String>,
-    /// The definition of the search tool while the search is used. It does not change, so that every
-    /// request has the same one.
+    /// The definition of the search tool while the search is used. It does not change, so that
+    /// every request has the same one.
     search_tool: Option<Arc<ToolDefinition>>,
 }
 
@@ -53,12 +53,12 @@ impl SearchResult {
 }
 
 impl ToolSelection {
-    /// Returns the tools of the next request, from the catalog of the
-    /// [updated](ToolIndex::update) `index`: all tools, or the search tool and the tools found so far.
+    /// Returns the tools of the next request, from the catalog of the [updated](ToolIndex::update)
+    /// `index`: all tools, or the search tool and the tools found so far.
     ///
     /// Once used, the search stays in use for the conversation, and tools that were offered before
-    /// stay. A tool that is missing for a while keeps its position. A later tool with the name of the
-    /// search tool is not offered.
+    /// stay. A tool that is missing for a while keeps its position. A later tool with the name of
+    /// the search tool is not offered.
     pub fn select(
         &mut self,
         policy: &SearchPolicy,
@@ -110,8 +110,8 @@ impl ToolSelection {
         &self.shown
     }
 
-    /// Offers a tool from the next request on, such as one that the model called. Returns whether it was
-    /// not offered before.
+    /// Offers a tool from the next request on, such as one that the model called. Returns whether
+    /// it was not offered before.
     pub fn reveal(&mut self, name: &str) -> bool {
         let is_new = !self.shown.iter().any(|shown| shown == name);
         if is_new {
@@ -120,8 +120,8 @@ impl ToolSelection {
         is_new
     }
 
-    /// Executes a search and offers the found tools from the next request on. Without a query, it lists
-    /// the tool names of the given server.
+    /// Executes a search and offers the found tools from the next request on. Without a query, it
+    /// lists the tool names of the given server.
     pub fn search(
         &mut self,
         policy: &SearchPolicy,

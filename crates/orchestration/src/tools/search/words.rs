@@ -15,7 +15,8 @@ const STOP_WORDS: &[&str] = &[
     "would", "you", "your",
 ];
 
-/// Splits texts into stems: `createEvents`, `create_event` and "created an event" have the same two.
+/// Splits texts into stems: `createEvents`, `create_event` and "created an event" have the same
+/// two.
 pub(super) struct Words {
     stemmer: Stemmer,
 }
