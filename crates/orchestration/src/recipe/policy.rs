@@ -51,7 +51,7 @@ pub struct ToolPolicy {
 /// The calls that require approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiresApproval {
-    /// None beyond those of the configuration.
+    /// No calls beyond the configured ones.
     Never,
     /// Every call, also of read-only tools.
     Always,

@@ -210,7 +210,7 @@ pub struct ToolCallEntry {
 pub enum ToolCallMoment {
     /// The call is about to be sent.
     Started,
-    /// The call has its result, whether it ran or not.
+    /// The call has a result, also if it did not run.
     Finished,
 }
 
@@ -273,7 +273,7 @@ pub struct QuestionEntry {
     /// Server that asked. `None` if another process observed the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The answer. `cancel` also stands for a time-out and for a call that ended first.
+    /// The answer. `cancel` includes time-outs and calls that ended first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<QuestionAction>,
 }
@@ -284,6 +284,6 @@ pub struct QuestionEntry {
 pub enum QuestionMoment {
     /// The person was asked.
     Asked,
-    /// The question has its answer.
+    /// The question was answered.
     Answered,
 }

@@ -250,7 +250,7 @@ impl Metrics {
         }
     }
 
-    /// Returns the counts of a model, or those of `(other)`.
+    /// Returns the counts of a model, or of `(other)`.
     fn model(&mut self, model: &ModelId, has_answered: bool) -> &mut ModelMetrics {
         let mut name = model.to_string();
         let mut model = model.clone();

@@ -301,7 +301,7 @@ impl ContextInjection {
         self
     }
 
-    /// Sets the session id for runs without a session. By default, each of these runs has its own.
+    /// Sets the session id for runs without a session. By default, the run id is used.
     #[must_use]
     pub fn in_conversation(mut self, id: impl Into<String>) -> Self {
         self.conversation = Some(id.into());
@@ -370,7 +370,7 @@ impl ContextInjection {
         Scrubber::new(values.iter().chain(defaults), &self.client.0)
     }
 
-    /// Returns whether there is no value and no hidden argument.
+    /// Returns whether the context has neither values nor hidden arguments.
     pub fn is_empty(&self) -> bool {
         let Declared {
             servers: _,

@@ -35,7 +35,7 @@ const MAX_NAME_BYTES: usize = 64;
 /// let weather = Function::new("weather", "The weather now.", |position: Place| async move {
 ///     match position.town.as_str() {
 ///         "Bonn" => Ok(Weather { celsius: 12.5 }),
-///         other => Err(format!("nobody measures in {other}")),
+///         other => Err(format!("no station in {other}")),
 ///     }
 /// })
 /// .read_only()

@@ -26,13 +26,13 @@
 //! async fn answer(model: Arc<dyn ChatModel>, servers: Arc<dyn ToolHost>) {
 //!     let functions = FunctionTools::new().with(
 //!         "account_value",
-//!         "What a customer's account is worth, in euros.",
+//!         "Returns the value of a customer's account in euros.",
 //!         |account: Account| async move { Ok::<_, String>(account.customer_id * 100) },
 //!     );
 //!     let tools = ToolSet::new().with(functions).with_shared(servers);
 //!     let mut run = Agent::new(model)
 //!         .with_tools(Arc::new(tools))
-//!         .ask("What is the account of customer 42 worth?");
+//!         .ask("Show the account value of customer 42.");
 //!     while let Some(event) = run.next().await {
 //!         if let RunEventKind::TextDelta { text } = event.kind {
 //!             print!("{text}");

@@ -75,7 +75,7 @@ impl ToolSet {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the definition with its name in the set, or `None` if there is no free name.
+    /// Returns the definition with its name in the set, or `None` if all names are taken.
     fn named(&self, position: usize, tool: &Arc<ToolDefinition>) -> Option<Arc<ToolDefinition>> {
         let name = self.names().name_of(position, tool)?;
         if name == tool.name {

@@ -57,7 +57,7 @@ pub struct FunctionTools {
     server: Option<String>,
     functions: Vec<OfferedFunction>,
     problems: Vec<String>,
-    /// Ends the streams of changes when the host is dropped. There are no changes.
+    /// Ends the streams of changes when the host is dropped. The tools never change.
     changes_end: CancelOnDrop,
 }
 
@@ -230,8 +230,7 @@ impl ToolHost for FunctionTools {
                 }
             },
         };
-        Ok(answer
-            .unwrap_or_else(|_| failed("The tool panicked. What it did until then is not known.")))
+        Ok(answer.unwrap_or_else(|_| failed("The tool panicked. Its effect is unknown.")))
     }
 
     /// Returns an empty stream that ends with the host.

@@ -176,10 +176,7 @@ async fn a_panic_is_an_error_result_without_its_message() {
     for name in ["at_once", "later"] {
         let output = ask(&tools, name, json!({})).await;
         assert!(output.is_error);
-        assert_eq!(
-            words(&output),
-            "The tool panicked. What it did until then is not known."
-        );
+        assert_eq!(words(&output), "The tool panicked. Its effect is unknown.");
     }
 }
 

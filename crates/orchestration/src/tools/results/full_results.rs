@@ -57,7 +57,7 @@ impl FullResults {
         }
     }
 
-    /// Returns whether there is no result. The tool is not offered then.
+    /// Returns whether all results are shown in full. The tool is not offered then.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty()
     }
@@ -88,12 +88,10 @@ impl FullResults {
                 .map(|result| result.id.as_str())
                 .collect();
             let available = match ids.as_slice() {
-                [] => "there are no full results".to_owned(),
+                [] => "no results are available".to_owned(),
                 ids => format!("available: {}", ids.join(", ")),
             };
-            return Err(format!(
-                "There is no full result with this id; {available}."
-            ));
+            return Err(format!("Unknown result id; {available}."));
         };
         let text = &*result.text;
         let number = |name: &str| {

@@ -93,18 +93,12 @@ fn an_unknown_id_is_an_error_that_lists_the_results() {
         json!({"result_id": 1}),
     ] {
         let why = read(&results, input).unwrap_err();
-        assert_eq!(
-            why,
-            "There is no full result with this id; available: call_1."
-        );
+        assert_eq!(why, "Unknown result id; available: call_1.");
     }
     let why = read(&results, json!({"result_id": "call_1", "offset": 3})).unwrap_err();
     assert_eq!(why, "The result has 3 bytes; offset 3 is beyond its end.");
     let none = read(&FullResults::default(), json!({"result_id": "call_1"})).unwrap_err();
-    assert_eq!(
-        none,
-        "There is no full result with this id; there are no full results."
-    );
+    assert_eq!(none, "Unknown result id; no results are available.");
 }
 
 #[test]

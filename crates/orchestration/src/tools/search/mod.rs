@@ -3,11 +3,11 @@
 //! With many tools ([`SearchPolicy`]), the definitions fill the request and models choose worse.
 //! [`ToolSelection`] then offers a tool `search_tools` and the tools found so far. The search runs
 //! here, over names, titles, descriptions and parameters ([`ToolIndex`]), so it works with every
-//! provider. It handles word forms and typing errors, but not synonyms: the model is told to try
-//! other words, and it can list all tool names of a server.
+//! provider. It handles word forms and typing errors, but not synonyms: the model is instructed to
+//! try other words, and it can list all tool names of a server.
 //!
 //! A tool that was offered stays offered, in the order of discovery. The tools of one request are
-//! therefore a prefix of those of the next one, which keeps the provider's prompt cache.
+//! therefore a prefix of the tools of the next one, which keeps the provider's prompt cache.
 //!
 //! The model may call a tool that exists but was not offered. The call is handled like any other,
 //! and the tool is offered from the next step on ([`ToolSelection::reveal`]).

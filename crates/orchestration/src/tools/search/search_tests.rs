@@ -221,7 +221,7 @@ fn one_server_can_be_searched_or_listed() {
     assert!(none.output.is_error && none.found.is_empty());
     assert_eq!(
         none.output.content[0].as_text(),
-        "There is no server `post`. Servers: crm, mail, git."
+        "Unknown server `post`. Servers: crm, mail, git."
     );
 }
 

@@ -145,7 +145,7 @@ impl ToolSelection {
             .map_or(max_results, |limit| limit.clamp(1, max_results));
         let hits = match (&server, query) {
             (None, "") => {
-                let text = "The query is empty. Describe in `query` what the tool should do.";
+                let text = "The query is empty. Describe the purpose of the tool in `query`.";
                 return SearchResult::without_tools(text, true);
             }
             (Some(server), "") => {
@@ -227,7 +227,7 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
         "properties": {
             "query": {
                 "type": "string",
-                "description": "What the tool should do, in a few English words, such as `create calendar event`. Use technical terms instead of the user's words. Synonyms find more tools.",
+                "description": "The purpose of the tool in a few English words, such as `create calendar event`. Use technical terms instead of the user's words. Synonyms find more tools.",
             },
             "server": {
                 "type": "string",
@@ -267,7 +267,7 @@ fn find_server(index: &ToolIndex, name: &str) -> Result<Option<String>, String> 
     }
     let all: Vec<&str> = names().take(MAX_SERVERS).collect();
     Err(format!(
-        "There is no server `{name}`. Servers: {}.",
+        "Unknown server `{name}`. Servers: {}.",
         all.join(", ")
     ))
 }
