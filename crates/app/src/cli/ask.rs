@@ -4,7 +4,6 @@ use std::{
     io::{IsTerminal as _, Read as _},
     pin::pin,
     sync::Arc,
-    thread,
     time::Duration,
 };
 

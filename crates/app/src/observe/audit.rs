@@ -10,13 +10,10 @@ use std::{
     time::Duration,
 };
 
-use switchboard_domain::{Principal, Usage};
+use switchboard_domain::{Principal, Usage, redact::Redactor};
 use switchboard_orchestration::{
     RunEvent,
-    observe::{
-        CostFunction,
-        audit::{AuditOptions, AuditTrail, Redactor},
-    },
+    observe::audit::{AuditOptions, AuditTrail, CostFunction},
 };
 use tokio::sync::{mpsc, oneshot};
 

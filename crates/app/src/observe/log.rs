@@ -7,8 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use switchboard_domain::redact;
-use switchboard_orchestration::observe::audit::{Redactor, SizeLimits};
+use switchboard_domain::redact::{self, Redactor, SizeLimits};
 use tracing::Subscriber;
 use tracing_subscriber::{EnvFilter, Layer, registry::LookupSpan};
 
@@ -109,7 +108,7 @@ struct Redacting<W> {
 impl<W: io::Write> io::Write for Redacting<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let line_text = String::from_utf8_lossy(line);
-        let clean = self.hidden.text(&self.live.redact_known(&line_text));
+        let clean = self.hidden.redact_text(&self.live.redact_known(&line_text));
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         to.write_all(clean.as_bytes())?;
         Ok(line.len())

@@ -1,8 +1,8 @@
 //! The secrets that this process knows of.
 
 use secrecy::ExposeSecret;
+use switchboard_domain::redact::Redactor;
 use switchboard_mcp_client::config::ServerConfig;
-use switchboard_orchestration::observe::audit::Redactor;
 
 use crate::{config::Config, environment::Environment};
 
@@ -113,7 +113,10 @@ mod tests {
             "of-the-query",
             "of-a-header",
         ] {
-            assert_eq!(redactor.text(&format!("is {secret}!")), "is [redacted]!");
+            assert_eq!(
+                redactor.redact_text(&format!("is {secret}!")),
+                "is [redacted]!"
+            );
         }
     }
 
@@ -126,7 +129,7 @@ mod tests {
         ]);
         let redactor = redactor(&Config::default(), &environment);
         assert_eq!(
-            redactor.text("value-of-a-key value-of-an-address value-of-a-token"),
+            redactor.redact_text("value-of-a-key value-of-an-address value-of-a-token"),
             "[redacted] value-of-an-address [redacted]"
         );
     }
@@ -137,7 +140,7 @@ mod tests {
             Environment::of([("PWD", "/home/me/orders"), ("DB_PWD", "of-a-database")]);
         let redactor = redactor(&Config::default(), &environment);
         assert_eq!(
-            redactor.text("/home/me/orders/notes.md of-a-database"),
+            redactor.redact_text("/home/me/orders/notes.md of-a-database"),
             "/home/me/orders/notes.md [redacted]"
         );
     }

@@ -3,8 +3,10 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Map, Value};
-use switchboard_domain::{ModelEvent, ModelId, Part, PartStart};
-use switchboard_orchestration::observe::audit::{KnownSecrets, Redactor, SizeLimits};
+use switchboard_domain::{
+    ModelEvent, ModelId, Part, PartStart,
+    redact::{Redactor, SizeLimits},
+};
 
 /// What stands where a secret stood.
 pub(crate) const REDACTED: &str = "[redacted]";
@@ -46,39 +48,34 @@ enum Kind {
 /// Takes secrets out of a recording. Cheap to clone.
 #[derive(Clone)]
 pub struct Scrubber {
-    known: KnownSecrets,
+    known: Redactor,
     /// Finds what reads like a secret.
     likely: Redactor,
 }
 
 impl Default for Scrubber {
     fn default() -> Self {
-        let everything = SizeLimits {
-            text: usize::MAX,
-            items: usize::MAX,
-            total: usize::MAX,
-        };
         Self {
-            known: KnownSecrets::default(),
-            likely: Redactor::default().with_limits(everything),
+            known: Redactor::default(),
+            likely: Redactor::default().with_limits(SizeLimits::UNLIMITED),
         }
     }
 }
 
 impl Scrubber {
     /// One that knows these values: keys and tokens of the configuration. They are found in other spellings too
-    /// ([`KnownSecrets`]). Those shorter than 8 bytes are left out. What reads like a key or stands under a
+    /// ([`Redactor`]). Those shorter than 8 bytes are left out. What reads like a key or stands under a
     /// secret's name is found in any case.
-    pub fn new<S: Into<String>>(secrets: impl IntoIterator<Item = S>) -> Self {
+    pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
         Self {
-            known: KnownSecrets::default().with(secrets),
+            known: Redactor::default().with_secrets(secrets),
             ..Self::default()
         }
     }
 
     /// A text without the values that are known.
     fn exact(&self, text: &str) -> String {
-        self.known.strike_out(text).into_owned()
+        self.known.redact_known(text).into_owned()
     }
 
     /// A text without them, and without what reads like one. One that is JSON, as tools give it, is looked into like
@@ -92,7 +89,7 @@ impl Scrubber {
                 return clean.to_string();
             }
         }
-        self.likely.text(&self.known.strike_out(text))
+        self.likely.redact_text(&self.known.redact_known(text))
     }
 
     /// Whether something was struck out of a value, so that nobody knows what it was.
@@ -107,12 +104,12 @@ impl Scrubber {
 
     /// A name of a field, a tool or a server without them.
     pub(super) fn name(&self, name: &str) -> String {
-        self.known.strike_out_of_name(name).into_owned()
+        self.known.redact_known_in_name(name).into_owned()
     }
 
     /// The name of a model or of a conversation, which anybody may have chosen: without what reads like a key, too.
     pub(super) fn title(&self, title: &str) -> String {
-        self.likely.text(&self.name(title))
+        self.likely.redact_text(&self.name(title))
     }
 
     /// The name of a model without them.
@@ -261,7 +258,7 @@ impl Scrubber {
             Value::String(text) if kind == Kind::Opaque => Value::String(self.exact(&text)),
             Value::String(text) => Value::String(self.text(&text)),
             // A password of digits.
-            Value::Number(number) if kind == Kind::Data && self.known.count() > 0 => {
+            Value::Number(number) if kind == Kind::Data && self.known.secret_count() > 0 => {
                 let text = number.to_string();
                 let clean = self.exact(&text);
                 if clean == text {
@@ -449,7 +446,7 @@ fn piece(event: &mut ModelEvent) -> Option<&mut String> {
 impl fmt::Debug for Scrubber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scrubber")
-            .field("known", &self.known.count())
+            .field("known", &self.known.secret_count())
             .finish_non_exhaustive()
     }
 }

@@ -442,7 +442,7 @@ impl Driver {
             } = &mut change
             {
                 // A server's last words may be what it was given.
-                *reason = self.context.scrub_text(reason).into_owned();
+                *reason = self.context.redact_text(reason).into_owned();
             }
             let change = Box::new(change);
             RunEventKind::ServerChanged { change }

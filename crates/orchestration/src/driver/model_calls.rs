@@ -126,7 +126,7 @@ impl Driver {
     /// Publishes unavailable servers, without injected values.
     fn unavailable(&self, mut problems: Vec<ServerProblem>, run: &mut Run) -> Vec<RunEventKind> {
         for problem in &mut problems {
-            problem.message = self.context.scrub_text(&problem.message).into_owned();
+            problem.message = self.context.redact_text(&problem.message).into_owned();
         }
         run.tools_unavailable(&problems)
     }

@@ -275,7 +275,7 @@ impl Driver {
         let mut violates_output_schema = false;
         result = match result {
             Ok(mut output) => {
-                context.scrub(&mut output);
+                context.redact_output(&mut output);
                 if let Some(original) = &original {
                     let (held, faults) = self.agent.outputs.hold(original, output);
                     violates_output_schema = !faults.is_empty();
@@ -320,14 +320,14 @@ impl Driver {
         let sink = ProgressSink::new(move |mut progress| {
             progress.message = progress
                 .message
-                .map(|message| context.scrub_text(&message).into_owned());
+                .map(|message| context.redact_text(&message).into_owned());
             publisher.progress(&to, progress);
         });
         let (publisher, to) = (self.publisher.clone(), id.to_owned());
         let (context, attempts) = (self.context.clone(), Arc::clone(attempts));
         sink.with_retries(move |mut retry| {
             attempts.store(retry.attempt, Ordering::Relaxed);
-            retry.reason = context.scrub_text(&retry.reason).into_owned();
+            retry.reason = context.redact_text(&retry.reason).into_owned();
             publisher.retry(&to, retry);
         })
     }
@@ -363,7 +363,7 @@ impl Driver {
         if self.context.is_empty() {
             return error;
         }
-        let scrub = |text: String| self.context.scrub_text(&text).into_owned();
+        let scrub = |text: String| self.context.redact_text(&text).into_owned();
         match error {
             ToolCallError::Unavailable { server, reason } => ToolCallError::Unavailable {
                 server,

@@ -3,8 +3,5 @@
 //! One fold over the run events feeds the audit and the metrics.
 
 pub mod audit;
-mod fold;
 pub mod metrics;
 pub mod trace;
-
-pub use fold::CostFunction;

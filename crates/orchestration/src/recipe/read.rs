@@ -576,13 +576,22 @@ fn snake_case(key: &str) -> String {
     name
 }
 
-/// Returns serde's message, with the most similar key or value if one is unknown.
+/// Returns serde's message, or the most similar key or value if one is unknown.
 fn explain(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let mut quoted = message.split('`').skip(1).step_by(2);
-    let unknown = quoted.next().filter(|_| message.starts_with("unknown "));
-    match unknown.and_then(|unknown| nearest(unknown, quoted)) {
-        Some(nearest) => format!("{message} (did you mean `{nearest}`?)"),
+    let Some(unknown) = quoted.next() else {
+        return message;
+    };
+    let kind = if message.starts_with("unknown field") {
+        "key"
+    } else if message.starts_with("unknown variant") {
+        "value"
+    } else {
+        return message;
+    };
+    match nearest(unknown, quoted) {
+        Some(nearest) => format!("unknown {kind} `{unknown}` (did you mean `{nearest}`?)"),
         None => message,
     }
 }

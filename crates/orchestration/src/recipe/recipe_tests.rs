@@ -169,7 +169,7 @@ fn errors_name_the_path_and_the_most_similar_key() {
         ),
         (
             json!({"name": "r", "mcpTools": {"tools": [{"nam": "x"}]}}),
-            "`mcp_tools.tools[0].nam`: unknown field `nam`",
+            "`mcp_tools.tools[0].nam`: unknown key `nam` (did you mean `name`?)",
         ),
         (
             json!({"name": "r", "tools": [], "mcpTools": {}}),

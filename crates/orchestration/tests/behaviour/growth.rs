@@ -11,11 +11,8 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
     ToolFailure,
+    observe::audit::{AuditKind, AuditOptions, AuditTrail, CostFunction, ModelCall, ModelCallEnd},
     observe::metrics::{Metrics, Snapshot},
-    observe::{
-        CostFunction,
-        audit::{AuditKind, AuditOptions, AuditTrail, ModelCall, ModelCallEnd},
-    },
     recipe::Recipe,
     strategy::{GatherFormat, Strategy},
     tools::arguments::ContextInjection,

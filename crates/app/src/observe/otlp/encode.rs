@@ -7,7 +7,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use switchboard_orchestration::observe::audit::Redactor;
+use switchboard_domain::redact::Redactor;
 
 use super::layer::{Attribute, EndedSpan};
 
@@ -61,7 +61,7 @@ fn span(span: &EndedSpan, redactor: &Redactor) -> Value {
     let mut shown = json!({
         "traceId": format!("{:032x}", u128::from_be_bytes(span.trace)),
         "spanId": span_id(span.id),
-        "name": redactor.text(&span.name),
+        "name": redactor.redact_text(&span.name),
         "kind": kind(span),
         "startTimeUnixNano": nanoseconds(span.since),
         "endTimeUnixNano": nanoseconds(span.until),
@@ -77,9 +77,9 @@ fn span(span: &EndedSpan, redactor: &Redactor) -> Value {
 fn attribute(key: &str, value: &Attribute, redactor: &Redactor) -> Value {
     match value {
         Attribute::Text(text) if is_list(key) => {
-            json!({"arrayValue": {"values": [{"stringValue": redactor.text(text)}]}})
+            json!({"arrayValue": {"values": [{"stringValue": redactor.redact_text(text)}]}})
         }
-        Attribute::Text(text) => json!({"stringValue": redactor.text(text)}),
+        Attribute::Text(text) => json!({"stringValue": redactor.redact_text(text)}),
         Attribute::Whole(number) => json!({"intValue": number.to_string()}),
         Attribute::Number(number) => json!({"doubleValue": number}),
         Attribute::Bool(yes) => json!({"boolValue": yes}),

@@ -6,7 +6,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use switchboard_orchestration::observe::audit::Redactor;
+use switchboard_domain::redact::Redactor;
 
 use super::{
     encode::{ERROR, is_list, kind},
@@ -93,7 +93,7 @@ fn span(span: &EndedSpan, redactor: &Redactor) -> Message {
         message = message.bytes(4, parent);
     }
     message = message
-        .text(5, &redactor.text(&span.name))
+        .text(5, &redactor.redact_text(&span.name))
         .varint(6, u64::from(kind(span)))
         .fixed64(7, nanoseconds(span.since))
         .fixed64(8, nanoseconds(span.until));
@@ -114,7 +114,7 @@ fn key_value(key: &str, value: &Message) -> Message {
 fn any_value(key: &str, value: &Attribute, redactor: &Redactor) -> Message {
     match value {
         Attribute::Text(text) => {
-            let text = Message::default().text(1, &redactor.text(text));
+            let text = Message::default().text(1, &redactor.redact_text(text));
             if is_list(key) {
                 let list = Message::default().message(1, &text);
                 Message::default().message(5, &list)

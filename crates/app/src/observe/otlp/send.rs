@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 use switchboard_domain::ModelError;
-use switchboard_orchestration::observe::audit::{Redactor, SizeLimits};
+use switchboard_domain::redact::{Redactor, SizeLimits};
 use switchboard_providers_common::{
     HttpRequest, HttpTransport, RetryPolicy, StatusClassifier, TransportConfig, read_to_end,
 };

@@ -321,7 +321,7 @@ fn scrubbed(question: &Elicitation, context: &ContextInjection) -> Elicitation {
     if context.is_empty() {
         return question;
     }
-    let scrub = |text: &mut String| *text = context.scrub_text(text).into_owned();
+    let scrub = |text: &mut String| *text = context.redact_text(text).into_owned();
     scrub(&mut question.message);
     match &mut question.form {
         ElicitationForm::Fields { schema } => scrub_value(schema, &scrub),

@@ -2,13 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
-use switchboard_domain::Principal;
+use switchboard_domain::{Principal, redact::Redactor};
 
-use super::{AuditKind, AuditRecord, Redactor};
-use crate::{
-    RunEvent, RunEventKind,
-    observe::fold::{CostFunction, RunFold},
-};
+use super::{AuditKind, AuditRecord, CostFunction, RunFold};
+use crate::{RunEvent, RunEventKind};
 
 /// The contents of audit records beyond the events.
 #[derive(Clone, Default)]
@@ -69,21 +66,21 @@ impl AuditTrail {
 
     fn redacted(&self, mut kind: AuditKind, event: &RunEventKind) -> AuditKind {
         let redactor = &self.options.redactor;
-        let redact = |text: &mut String| *text = redactor.text(text);
+        let redact = |text: &mut String| *text = redactor.redact_text(text);
         match &mut kind {
             AuditKind::Run(_) => {}
             AuditKind::ModelCall(call) => call.request_id.iter_mut().for_each(redact),
             AuditKind::ToolCall(call) => {
                 redact(&mut call.tool);
-                call.input = Arc::new(redactor.value(&call.input));
+                call.input = Arc::new(redactor.redact_value(&call.input));
                 call.result = match event {
                     RunEventKind::ToolFinished {
                         content,
                         structured,
                         ..
                     } if self.options.results => Some(match structured {
-                        Some(structured) => redactor.value(structured),
-                        None => redactor.content(content),
+                        Some(structured) => redactor.redact_value(structured),
+                        None => redactor.redact_content(content),
                     }),
                     _ => None,
                 };

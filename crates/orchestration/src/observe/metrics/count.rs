@@ -14,13 +14,9 @@ use switchboard_domain::ModelId;
 use super::{CallCounts, Histogram, ModelMetrics, Snapshot, ToolMetrics, snapshot::FinishedCall};
 use crate::{
     Outcome, RunEvent, ToolFailure,
-    observe::{
-        CostFunction,
-        audit::{
-            AuditKind, AuditRecord, ModelCall, ModelCallEnd, RunEntry, RunMoment, ToolCallEntry,
-            ToolCallMoment,
-        },
-        fold::RunFold,
+    observe::audit::{
+        AuditKind, AuditRecord, CostFunction, ModelCall, ModelCallEnd, RunEntry, RunFold,
+        RunMoment, ToolCallEntry, ToolCallMoment,
     },
     tools::arguments::canonical_value,
 };

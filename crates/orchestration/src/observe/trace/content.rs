@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchboard_domain::{JsonObject, Message, Part, Role, ToolOutput};
+use switchboard_domain::{
+    JsonObject, Message, Part, Role, ToolOutput,
+    redact::{Redactor, SizeLimits},
+};
 use tracing::{Level, Span};
 
 use super::CONTENT;
-use crate::observe::audit::{Redactor, SizeLimits};
 
 /// Larger than the limits of log lines.
 const LIMITS: SizeLimits = SizeLimits {
@@ -28,7 +30,7 @@ fn redactor() -> Redactor {
 pub(super) fn emit_input_messages(span: &Span, messages: &[Arc<Message>]) {
     if is_enabled(span) {
         let messages: Value = messages.iter().map(|it| message_json(it)).collect();
-        let text = redactor().value(&messages).to_string();
+        let text = redactor().redact_value(&messages).to_string();
         tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.input.messages = text);
     }
 }
@@ -38,7 +40,7 @@ pub(super) fn emit_output_message(span: &Span, message: &Message, finish: &str) 
     if is_enabled(span) {
         let mut message = message_json(message);
         message["finish_reason"] = finish.into();
-        let text = redactor().value(&json!([message])).to_string();
+        let text = redactor().redact_value(&json!([message])).to_string();
         tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.output.messages = text);
     }
 }
@@ -46,7 +48,9 @@ pub(super) fn emit_output_message(span: &Span, message: &Message, finish: &str) 
 /// Emits the input of a tool call.
 pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
     if is_enabled(span) {
-        let text = redactor().value(&Value::Object(input.clone())).to_string();
+        let text = redactor()
+            .redact_value(&Value::Object(input.clone()))
+            .to_string();
         tracing::event!(
             target: CONTENT, parent: span, Level::TRACE, gen_ai.tool.call.arguments = text
         );
@@ -57,8 +61,8 @@ pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
 pub(super) fn emit_tool_output(span: &Span, output: &ToolOutput) {
     if is_enabled(span) {
         let value = match &output.structured {
-            Some(structured) => redactor().value(structured),
-            None => redactor().content(&output.content),
+            Some(structured) => redactor().redact_value(structured),
+            None => redactor().redact_content(&output.content),
         };
         let text = value.to_string();
         tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.tool.call.result = text);

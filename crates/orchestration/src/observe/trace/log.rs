@@ -2,17 +2,14 @@
 
 use std::collections::HashMap;
 
-use switchboard_domain::{FinishReason, ToolContent, ToolHostChange};
+use switchboard_domain::{FinishReason, ToolContent, ToolHostChange, redact::Redactor};
 use tracing::debug;
 
 use super::{
     LOG,
     spans::{tool_choice_outcome_text, tool_choice_text},
 };
-use crate::{
-    RunEvent, RunEventKind, ToolFailure,
-    observe::{audit::Redactor, fold::json_name},
-};
+use crate::{RunEvent, RunEventKind, ToolFailure, observe::audit::json_name};
 
 /// Writes the events of one run as log lines (target [`LOG`], level `DEBUG`).
 ///
@@ -121,7 +118,7 @@ impl RunLog {
                 delay_ms,
                 reason,
             } => {
-                let reason = self.redactor.text(reason);
+                let reason = self.redactor.redact_text(reason);
                 debug!(target: LOG, run, step, attempt, delay_ms, reason, "model call retried");
             }
             RunEventKind::ModelCallFailed { step, error } => debug!(
@@ -131,7 +128,7 @@ impl RunLog {
                 error = json_name(&error.kind),
                 status = error.status,
                 request_id = error.request_id,
-                message = self.redactor.text(&error.message),
+                message = self.redactor.redact_text(&error.message),
                 parts = std::mem::take(&mut self.answer).describe(),
                 "model call failed"
             ),
@@ -147,7 +144,7 @@ impl RunLog {
                 tool,
                 input,
             } => {
-                let input = self.redactor.value(input).to_string();
+                let input = self.redactor.redact_value(input).to_string();
                 debug!(target: LOG, run, id, server, tool, input, "tool call planned");
                 let call = OpenCall {
                     server: server.clone(),
@@ -157,8 +154,8 @@ impl RunLog {
                 self.open_calls.insert(id.clone(), call);
             }
             RunEventKind::ToolInputRepaired { id, repairs, input } => {
-                let input = self.redactor.value(input).to_string();
-                let repairs = self.redactor.text(&repairs.join("; "));
+                let input = self.redactor.redact_value(input).to_string();
+                let repairs = self.redactor.redact_text(&repairs.join("; "));
                 debug!(target: LOG, run, id, repairs, input, "tool input changed");
                 self.open_calls.entry(id.clone()).or_default().input = input;
             }
@@ -175,7 +172,7 @@ impl RunLog {
                 debug!(target: LOG, run, id, scope, edited, remembered, "tool call approved");
             }
             RunEventKind::ToolDenied { id, reason } => {
-                let reason = self.redactor.text(reason);
+                let reason = self.redactor.redact_text(reason);
                 debug!(target: LOG, run, id, reason, "tool call denied");
             }
             RunEventKind::ToolStarted { id } => {
@@ -187,7 +184,7 @@ impl RunLog {
                 debug!(target: LOG, run, id, server, tool, input, "tool call started");
             }
             RunEventKind::ToolRetried { id, retry } => {
-                let reason = self.redactor.text(&retry.reason);
+                let reason = self.redactor.redact_text(&retry.reason);
                 let attempt = retry.attempt;
                 debug!(target: LOG, run, id, attempt, reason, "tool call retried");
             }
@@ -234,7 +231,7 @@ impl RunLog {
         // The result of a call that did not run is our own text with the reason.
         let why = failure
             .filter(|failure| failure.did_not_run())
-            .map(|_| self.redactor.text(&text_of(content)));
+            .map(|_| self.redactor.redact_text(&text_of(content)));
         debug!(
             target: LOG,
             run,
@@ -258,7 +255,7 @@ impl RunLog {
                 debug!(target: LOG, run, %model, resumed, "run started");
             }
             RunEventKind::ToolsUnavailable { problem } => {
-                let why = self.redactor.text(&problem.message);
+                let why = self.redactor.redact_text(&problem.message);
                 debug!(target: LOG, run, server = problem.server, why, "tools unavailable");
             }
             RunEventKind::ServerChanged { change } => self.log_server_change(run, change),
@@ -282,23 +279,23 @@ impl RunLog {
                 "summary requested"
             ),
             RunEventKind::ModelSwitched { from, to, reason } => {
-                let reason = self.redactor.text(reason);
+                let reason = self.redactor.redact_text(reason);
                 debug!(target: LOG, run, %from, %to, reason, "switched to another model");
             }
             RunEventKind::ToolsDropped { reason } => {
-                let reason = self.redactor.text(reason);
+                let reason = self.redactor.redact_text(reason);
                 debug!(target: LOG, run, reason, "tools removed from the request");
             }
             RunEventKind::AskedAgain { attempt, reason } => {
-                let reason = self.redactor.text(reason);
+                let reason = self.redactor.redact_text(reason);
                 debug!(target: LOG, run, attempt, reason, "model asked again");
             }
             RunEventKind::FormatRepaired { repairs } => {
-                let repairs = self.redactor.text(&repairs.join("; "));
+                let repairs = self.redactor.redact_text(&repairs.join("; "));
                 debug!(target: LOG, run, repairs, "formatted answer repaired");
             }
             RunEventKind::Warning { warning } => {
-                let message = self.redactor.text(&warning.message);
+                let message = self.redactor.redact_text(&warning.message);
                 debug!(target: LOG, run, kind = json_name(&warning.kind), message, "warning");
             }
             RunEventKind::RunParked { waiting } => {
@@ -326,7 +323,9 @@ impl RunLog {
                 state,
                 reason,
             } => {
-                let reason = reason.as_deref().map(|reason| self.redactor.text(reason));
+                let reason = reason
+                    .as_deref()
+                    .map(|reason| self.redactor.redact_text(reason));
                 debug!(target: LOG, run, server, state, reason, "server state changed");
             }
             ToolHostChange::ToolsChanged { server } => {

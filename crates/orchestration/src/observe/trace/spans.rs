@@ -14,7 +14,7 @@ use switchboard_domain::{
 use tracing::{Span, field::Empty};
 
 use super::{SPANS, content};
-use crate::{Outcome, RunReport, observe::fold::json_name};
+use crate::{Outcome, RunReport, observe::audit::json_name};
 
 /// Name of an agent without a configured name.
 const AGENT: &str = "switchboard";

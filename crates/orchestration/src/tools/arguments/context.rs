@@ -14,14 +14,16 @@ use std::{
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use switchboard_domain::{JsonObject, Principal, ToolDefinition, ToolOutput};
+use switchboard_domain::{JsonObject, Principal, ToolDefinition, ToolOutput, redact::Redactor};
 
 use super::{
     schema::{applied, escaped, requires, target},
-    scrub::{HIDDEN, Scrubber},
     template::ContextTemplate,
 };
 use crate::tools::per_definition::PerDefinition;
+
+/// The text that replaces a hidden value in `Debug` and `Display`.
+pub(super) const HIDDEN: &str = "[hidden]";
 
 /// A value that is formatted as `[hidden]` and cannot be serialized.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -216,7 +218,7 @@ pub struct ContextInjection {
     conversation: Option<String>,
     client: ClientContext,
     scope: Option<Arc<ContextScope>>,
-    scrubber: Scrubber,
+    redactor: Redactor,
     plans: Arc<PerDefinition<Plan>>,
 }
 
@@ -329,7 +331,7 @@ impl ContextInjection {
             }
         }
         self.client = client;
-        self.scrubber = self.make_scrubber();
+        self.redactor = self.make_redactor();
         Ok(self)
     }
 
@@ -356,18 +358,26 @@ impl ContextInjection {
 
     fn change<T>(mut self, change: impl FnOnce(&mut Declared) -> T) -> Self {
         change(Arc::make_mut(&mut self.declared));
-        self.scrubber = self.make_scrubber();
+        self.redactor = self.make_redactor();
         // The cached plans belong to the previous values.
         self.plans = Arc::default();
         self
     }
 
-    fn make_scrubber(&self) -> Scrubber {
+    fn make_redactor(&self) -> Redactor {
         let Declared {
             values, defaults, ..
         } = &*self.declared;
         let defaults = defaults.iter().map(|((_, name), value)| (name, value));
-        Scrubber::new(values.iter().chain(defaults), &self.client.0)
+        let mut secrets = Vec::new();
+        for (name, value) in values.iter().chain(defaults) {
+            value.each_secret(name, &self.client.0, &mut |key, text| {
+                secrets.push((key.to_owned(), text.to_owned()));
+            });
+        }
+        let secrets = secrets.iter();
+        let secrets = secrets.map(|(key, text)| (key.as_str(), text.as_str()));
+        Redactor::default().with_named_secrets(secrets)
     }
 
     /// Returns whether the context has neither values nor hidden arguments.
@@ -460,15 +470,13 @@ impl ContextInjection {
 
     /// Redacts the host's values from a tool's output. Returns whether there were any. Binary data
     /// is not searched.
-    pub fn scrub(&self, output: &mut ToolOutput) -> bool {
-        self.scrubber.output(output)
+    pub fn redact_output(&self, output: &mut ToolOutput) -> bool {
+        self.redactor.redact_known_in_output(output)
     }
 
     /// Redacts the host's values from a text, such as an error or a progress message.
-    pub fn scrub_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.scrubber
-            .text(text)
-            .map_or(Cow::Borrowed(text), Cow::Owned)
+    pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redactor.redact_known(text)
     }
 
     fn plan(&self, original: &Arc<ToolDefinition>) -> Option<Arc<Plan>> {

@@ -257,22 +257,22 @@ fn values_are_redacted_from_the_result() {
         },
     ]);
     output.structured = Some(json!({"echo": given, TOKEN: [TOKEN], "count": 3}));
-    assert!(context.scrub(&mut output));
+    assert!(context.redact_output(&mut output));
     let told = format!("{output:?} {}", serde_json::to_string(&output).unwrap());
     for part in ["tok-", "secret", "conversation-17", "localhost:3001"] {
         assert!(!told.contains(part), "{part} in {told}");
     }
     assert_eq!(
-        output.structured.as_ref().unwrap()["[hidden]"],
-        json!(["[hidden]"])
+        output.structured.as_ref().unwrap()["[redacted]"],
+        json!(["[redacted]"])
     );
     assert!(told.contains("3 times"), "{told}");
     assert_eq!(
-        context.scrub_text(&format!("401: bad token {TOKEN}")),
-        "401: bad token [hidden]"
+        context.redact_text(&format!("401: bad token {TOKEN}")),
+        "401: bad token [redacted]"
     );
     assert!(matches!(
-        context.scrub_text("all is well"),
+        context.redact_text("all is well"),
         Cow::Borrowed(_)
     ));
 }
@@ -284,11 +284,11 @@ fn short_values_are_not_redacted_and_schemes_are_ignored() {
         .with("authorization", json!("Bearer abc1"))
         .with("pin_key", json!("123"));
     assert_eq!(
-        context.scrub_text("main: token abc1 of 123"),
-        "main: token [hidden] of 123"
+        context.redact_text("main: token abc1 of 123"),
+        "main: token [redacted] of 123"
     );
     let mut output = ToolOutput::text("main");
-    assert!(!context.scrub(&mut output));
+    assert!(!context.redact_output(&mut output));
 }
 
 proptest! {
@@ -331,8 +331,8 @@ proptest! {
         let text = format!("{before}{secret}{after}");
         let mut output = ToolOutput::text(Value::from(text.as_str()).to_string());
         output.structured = Some(json!([{"deep": text}]));
-        prop_assert!(context.scrub(&mut output));
-        prop_assume!(!"[hidden]".contains(&secret));
+        prop_assert!(context.redact_output(&mut output));
+        prop_assume!(!"[redacted]".contains(&secret));
         let structured = output.structured.unwrap();
         prop_assert!(!structured[0]["deep"].as_str().unwrap().contains(&secret));
     }
@@ -415,8 +415,8 @@ fn secrets_of_templates_are_redacted_and_ids_are_not() {
     let of_run = context.for_run("r", Some("session-0001"), &principal("somebody-else"));
     assert_eq!(
         of_run
-            .scrub_text("https://graph.internal/session-0001 of acme, somebody-else: Bearer p1n4"),
-        "[hidden]session-0001 of acme, somebody-else: Bearer [hidden]"
+            .redact_text("https://graph.internal/session-0001 of acme, somebody-else: Bearer p1n4"),
+        "[redacted]session-0001 of acme, somebody-else: Bearer [redacted]"
     );
 }
 

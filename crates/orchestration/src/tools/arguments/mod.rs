@@ -15,7 +15,6 @@ mod context;
 mod exemption;
 mod repair;
 mod schema;
-mod scrub;
 mod template;
 #[cfg(test)]
 pub(crate) mod tests_support;

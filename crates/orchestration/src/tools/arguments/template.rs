@@ -5,9 +5,8 @@ use std::{collections::BTreeSet, fmt};
 use serde_json::{Map, Value};
 
 use super::{
-    context::ContextScope,
+    context::{ContextScope, HIDDEN},
     schema::{applied, escaped, requires},
-    scrub::HIDDEN,
 };
 
 /// The placeholders that the run fills.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{ModelId, ToolChoice, ToolContent, Usage};
 
-use super::audit::{
+use super::{
     Approval, AuditKind, Decider, Decision, ModelCall, ModelCallEnd, QuestionEntry, QuestionMoment,
     RunEntry, RunMoment, ToolCallEntry, ToolCallMoment,
 };
@@ -21,7 +21,7 @@ pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Syn
 /// A run that is resumed in another process has a new fold there. Facts from before the resume,
 /// such as the tool of an earlier call, are then `unknown`.
 #[derive(Default)]
-pub(super) struct RunFold {
+pub(in crate::observe) struct RunFold {
     cost_function: Option<CostFunction>,
     model: Option<ModelId>,
     open_model_call: Option<OpenModelCall>,
@@ -64,7 +64,7 @@ struct Cost {
 
 impl RunFold {
     /// Returns a fold that also computes costs.
-    pub(super) fn with_cost(cost_function: Option<CostFunction>) -> Self {
+    pub(in crate::observe) fn with_cost(cost_function: Option<CostFunction>) -> Self {
         Self {
             cost_function,
             ..Self::default()
@@ -72,7 +72,7 @@ impl RunFold {
     }
 
     /// Adds an event and returns the facts that it completes, with unredacted values.
-    pub(super) fn observe(&mut self, event: &RunEvent) -> Vec<AuditKind> {
+    pub(in crate::observe) fn observe(&mut self, event: &RunEvent) -> Vec<AuditKind> {
         match &event.kind {
             RunEventKind::RunStarted { model, resumed } => {
                 self.model = Some(model.clone());
@@ -416,7 +416,7 @@ impl Cost {
 }
 
 /// Returns the name of a value that JSON writes as a plain string, or else `other`.
-pub(super) fn json_name(value: &impl Serialize) -> String {
+pub(in crate::observe) fn json_name(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(name)) => name,
         _ => "other".to_owned(),
