@@ -424,13 +424,13 @@ impl ToolHost for RecordedTools {
         heard.tell(match &answer {
             Ok(output) => {
                 let mut output = output.clone();
-                hidden.scrub(&mut output);
+                hidden.redact_output(&mut output);
                 Outcome::Output(output)
             }
             Err(error) => {
                 let mut fault = CallFault::from(error);
                 for text in fault.texts_mut() {
-                    *text = hidden.scrub_text(text).into_owned();
+                    *text = hidden.redact_text(text).into_owned();
                 }
                 Outcome::Failed(fault)
             }

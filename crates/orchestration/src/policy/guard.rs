@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_found_in_data_and_in_text_that_is_data() {
+    fn a_value_is_found_in_structured_content_and_in_json_text() {
         let guard = guard(&json!({"pointer": "/approved", "equals": false}));
         let structured = |value: Value| ToolOutput {
             structured: Some(value),
@@ -102,12 +102,12 @@ mod tests {
         };
         assert!(
             guard.stops("crm__check", &failed),
-            "whoever cannot tell does not say yes"
+            "an error stops in any case"
         );
     }
 
     #[test]
-    fn an_error_is_a_condition_of_its_own() {
+    fn an_error_is_a_named_condition() {
         let guard = guard(&json!("error"));
         let failed = ToolOutput {
             is_error: true,

@@ -84,10 +84,10 @@ impl Decisions {
             ApprovalScope::Always => None,
         };
         self.forget(|entry| {
-            let here = entry.session.as_deref() == Some(requester.session);
+            let is_in_session = entry.session.as_deref() == Some(requester.session);
             entry.is_about(tool)
                 && entry.principal == *requester.principal
-                && (entry.session == session || here)
+                && (entry.session == session || is_in_session)
         });
         self.entries.push(RememberedDecision {
             principal: requester.principal.clone(),
@@ -109,9 +109,9 @@ impl Decisions {
         let count = self.entries.iter().filter(|it| is_of_session(it)).count();
         let mut too_many = count.saturating_sub(MAX_SESSION_DECISIONS);
         self.forget(|entry| {
-            let goes = too_many > 0 && is_of_session(entry);
-            too_many -= usize::from(goes);
-            goes
+            let is_removed = too_many > 0 && is_of_session(entry);
+            too_many -= usize::from(is_removed);
+            is_removed
         });
     }
 
@@ -122,7 +122,7 @@ impl Decisions {
         call: &Call<'_>,
         now: Timestamp,
     ) -> Option<DecisionStatus> {
-        let holds = |entry: &&RememberedDecision| {
+        let applies = |entry: &&RememberedDecision| {
             let session = entry.session.as_deref();
             entry.is_about(call.tool)
                 && entry.principal == *requester.principal
@@ -131,7 +131,7 @@ impl Decisions {
         };
         let mut fingerprint_now = None;
         let mut answer = None;
-        for entry in self.entries.iter().filter(holds) {
+        for entry in self.entries.iter().filter(applies) {
             if !entry.allowed {
                 return Some(DecisionStatus::Deny {
                     reason: entry.reason.clone(),

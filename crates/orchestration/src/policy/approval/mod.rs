@@ -207,18 +207,20 @@ impl Approvals {
 
     /// Returns the verdict of rules and policy, without remembered decisions.
     fn unanswered(&self, call: &Call<'_>) -> Verdict {
-        let of_policy = self.policy.verdict(call.annotations);
+        let policy_verdict = self.policy.verdict(call.annotations);
         let verdict = match self.rule(call).map(|rule| rule.verdict) {
-            _ if self.policy_overrides_rules && matches!(of_policy, Verdict::Refuse { .. }) => {
-                of_policy
+            _ if self.policy_overrides_rules
+                && matches!(policy_verdict, Verdict::Refuse { .. }) =>
+            {
+                policy_verdict
             }
             _ if self.always_asks(call.tool) => Verdict::Ask { redefined: false },
             Some(RuleVerdict::Allow) => Verdict::Run,
             Some(_) => Verdict::Ask { redefined: false },
-            None => of_policy,
+            None => policy_verdict,
         };
-        let is_unapproved = call.requires_approval && !self.approved_in_advance;
-        if verdict == Verdict::Run && is_unapproved && !only_reads(call.annotations) {
+        let needs_approval = call.requires_approval && !self.approved_in_advance;
+        if verdict == Verdict::Run && needs_approval && !only_reads(call.annotations) {
             return Verdict::Ask { redefined: false };
         }
         verdict
@@ -226,11 +228,11 @@ impl Approvals {
 
     /// Returns the rule that decides about a call.
     fn rule(&self, call: &Call<'_>) -> Option<&Rule> {
-        let of_layers = self
+        let matching_rules = self
             .layers
             .iter()
             .filter_map(|rules| rules.first_match(call));
-        of_layers
+        matching_rules
             // Of several equally strict rules, the first one gives the reason.
             .min_by_key(|rule| Reverse(rule.verdict))
             .or_else(|| self.rules.first_match(call))

@@ -133,16 +133,22 @@ impl Rule {
 
     /// Returns whether the rule matches a call.
     pub fn matches(&self, call: &Call<'_>) -> bool {
-        let says = call.annotations;
-        let reads = only_reads(says);
-        let wants = |wanted: Option<bool>, is: bool| wanted.is_none_or(|wanted| wanted == is);
+        let annotations = call.annotations;
+        let read_only = only_reads(annotations);
+        let matches = |condition: Option<bool>, value: bool| condition.is_none_or(|it| it == value);
         self.matches_server(call)
             && self.matches_name(call)
-            && wants(self.read_only, reads)
-            && wants(self.destructive, !reads && says.destructive != Some(false))
-            && wants(self.idempotent, reads || says.idempotent == Some(true))
-            && wants(self.open_world, says.open_world != Some(false))
-            && wants(self.redefined, call.redefined)
+            && matches(self.read_only, read_only)
+            && matches(
+                self.destructive,
+                !read_only && annotations.destructive != Some(false),
+            )
+            && matches(
+                self.idempotent,
+                read_only || annotations.idempotent == Some(true),
+            )
+            && matches(self.open_world, annotations.open_world != Some(false))
+            && matches(self.redefined, call.redefined)
     }
 
     fn matches_server(&self, call: &Call<'_>) -> bool {

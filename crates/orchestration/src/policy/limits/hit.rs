@@ -130,11 +130,11 @@ impl LimitHit {
                 retry_after_ms.div_ceil(1000)
             ),
             Self::ToolCalls { max } => format!("only {} may be made in all", calls(*max)),
-            other => other.what(),
+            other => other.describe(),
         }
     }
 
-    fn what(&self) -> String {
+    fn describe(&self) -> String {
         let tokens = |used: &u64, max: &u64, of: &str| {
             format!("{used} {of} tokens were used, and {max} are allowed")
         };
@@ -148,15 +148,18 @@ impl LimitHit {
             }
             Self::ToolCalls { max } => {
                 format!(
-                    "the model wanted more than the {} that are allowed",
+                    "the model requested more than the {} that are allowed",
                     calls(*max)
                 )
             }
             Self::CallsPerResponse { max } => {
-                format!("the model wanted more than {} in one answer", calls(*max))
+                format!(
+                    "the model requested more than {} in one answer",
+                    calls(*max)
+                )
             }
             Self::CallsPerMinute { max, .. } => {
-                format!("the model wanted more than {} in a minute", calls(*max))
+                format!("the model requested more than {} in a minute", calls(*max))
             }
             Self::InputTokens { used, max } => tokens(used, max, "input"),
             Self::OutputTokens { used, max } => tokens(used, max, "output"),
@@ -185,11 +188,11 @@ impl LimitHit {
 
 impl fmt::Display for LimitHit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way_out = match self {
+        let remedy = match self {
             Self::PriceUnknown { .. } => "configure its price, or take away the limit",
             _ => "raise the limit",
         };
-        write!(f, "{}; {way_out} with {}", self.what(), self.setting())
+        write!(f, "{}; {remedy} with {}", self.describe(), self.setting())
     }
 }
 

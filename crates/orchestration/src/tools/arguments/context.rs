@@ -278,8 +278,8 @@ impl ContextInjection {
         name: impl Into<String>,
         value: ContextTemplate,
     ) -> Self {
-        let place = (server.into(), name.into());
-        self.change(|declared| declared.defaults.insert(place, value))
+        let key = (server.into(), name.into());
+        self.change(|declared| declared.defaults.insert(key, value))
     }
 
     /// Hides an argument from models even without a value. A call of a tool that requires it fails

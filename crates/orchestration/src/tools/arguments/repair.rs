@@ -14,19 +14,19 @@ pub struct Repair {
     /// JSON pointer to the changed value. Empty for the whole input.
     pub path: String,
     /// Description of the change.
-    pub what: String,
+    pub description: String,
 }
 
 impl Repair {
-    pub(super) fn new(path: impl Into<String>, what: impl Into<String>) -> Self {
+    pub(super) fn new(path: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             path: path.into(),
-            what: what.into(),
+            description: description.into(),
         }
     }
 
-    pub(super) fn whole(what: impl Into<String>) -> Self {
-        Self::new("", what)
+    pub(super) fn whole(description: impl Into<String>) -> Self {
+        Self::new("", description)
     }
 }
 
@@ -34,8 +34,8 @@ impl Repair {
 impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.as_str() {
-            "" => f.write_str(&self.what),
-            path => write!(f, "{path}: {}", self.what),
+            "" => f.write_str(&self.description),
+            path => write!(f, "{path}: {}", self.description),
         }
     }
 }

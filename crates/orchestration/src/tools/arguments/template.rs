@@ -313,8 +313,8 @@ fn piece(name: &str) -> Option<Piece> {
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         return is_name.then(|| Piece::Client(name.to_owned()));
     }
-    let place = RUN_PLACEHOLDERS.iter().position(|known| *known == name)?;
-    Some([Piece::Session, Piece::User, Piece::Tenant][place].clone())
+    let position = RUN_PLACEHOLDERS.iter().position(|known| *known == name)?;
+    Some([Piece::Session, Piece::User, Piece::Tenant][position].clone())
 }
 
 fn named_part(

@@ -80,8 +80,8 @@ fn unwrap(schema: &Value, tool: &str, input: &JsonObject) -> Option<(JsonObject,
         },
         _ => return None,
     };
-    let what = format!("took the input out of `{key}`, which is not in the schema");
-    Some((inner, Repair::whole(what)))
+    let description = format!("took the input out of `{key}`, which is not in the schema");
+    Some((inner, Repair::whole(description)))
 }
 
 /// A proposed change of one value.
@@ -89,7 +89,7 @@ struct Change {
     path: String,
     /// The new value. `None` removes the property.
     value: Option<Value>,
-    what: String,
+    description: String,
 }
 
 /// Returns the value without faults and its repairs. The repairs are empty if it had no fault.
@@ -107,7 +107,7 @@ fn repair_scalars(
     let mut repairs = Vec::new();
     for change in changes {
         apply(&mut value, &change)?;
-        repairs.push(Repair::new(change.path, change.what));
+        repairs.push(Repair::new(change.path, change.description));
     }
     let faults = validator.errors(&value).ok()?;
     let is_valid = faults.iter().all(|it| is_exempt(&value, it, exemption));
@@ -127,7 +127,7 @@ fn propose(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>)
             Some((None, "removed null: the property is optional".to_owned()))
         }
         (Value::String(text), ValidationErrorKind::Type { kind }) => {
-            read_scalar(text, kind).map(|(value, what)| (Some(value), what))
+            read_scalar(text, kind).map(|(value, description)| (Some(value), description))
         }
         (
             _,
@@ -140,11 +140,15 @@ fn propose(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>)
         }
         _ => None,
     };
-    if let Some((value, what)) = change
+    if let Some((value, description)) = change
         && !changes.iter().any(|other| other.path == path)
     {
         let path = path.to_owned();
-        changes.push(Change { path, value, what });
+        changes.push(Change {
+            path,
+            value,
+            description,
+        });
     }
 }
 

@@ -184,13 +184,13 @@ impl ResultCache {
         entries.changes += 1;
         let change = entries.changes;
         entries.changed.insert(server.to_owned(), change);
-        let gone: Vec<_> = entries
+        let removed: Vec<_> = entries
             .by_digest
             .iter()
             .filter(|(_, entry)| entry.server == server)
             .map(|(digest, _)| *digest)
             .collect();
-        for digest in gone {
+        for digest in removed {
             entries.remove(&digest);
         }
     }

@@ -108,7 +108,7 @@ impl FullResults {
         let offset = text.floor_char_boundary(offset);
         let max_tokens = limit.max_tokens.saturating_sub(RESERVED_TOKENS);
         match input.get("search").and_then(Value::as_str) {
-            Some(wanted) if !wanted.is_empty() => Ok(search(text, wanted, offset, max_tokens)),
+            Some(query) if !query.is_empty() => Ok(search(text, query, offset, max_tokens)),
             _ => {
                 let max_bytes = number("limit").unwrap_or(DEFAULT_PAGE_BYTES);
                 Ok(page(text, offset, max_bytes, max_tokens))
@@ -183,19 +183,19 @@ fn page(text: &str, offset: usize, max_bytes: usize, max_tokens: u64) -> String 
     )
 }
 
-/// Returns the lines that contain `wanted` at or after `offset`, each with its offset.
-fn search(text: &str, wanted: &str, offset: usize, max_tokens: u64) -> String {
+/// Returns the lines that contain `query` at or after `offset`, each with its offset.
+fn search(text: &str, query: &str, offset: usize, max_tokens: u64) -> String {
     // ASCII case conversion keeps the offsets.
-    let (lower, wanted_lower) = (
+    let (lower, query_lower) = (
         text[offset..].to_ascii_lowercase(),
-        wanted.to_ascii_lowercase(),
+        query.to_ascii_lowercase(),
     );
     let mut out = String::new();
     let mut lines = 0;
     // End of the part that is already shown.
     let mut shown_to = offset;
     let mut next = None;
-    for (at, found) in lower.match_indices(&wanted_lower) {
+    for (at, found) in lower.match_indices(&query_lower) {
         let (at, end) = (offset + at, offset + at + found.len());
         if at < shown_to {
             continue;

@@ -88,17 +88,17 @@ impl ResultLimit {
             structured,
             is_error,
         };
-        let kept = FullResult {
+        let full = FullResult {
             id: id.to_owned(),
             tool: tool.to_owned(),
             tokens: total,
             text: whole.into(),
         };
-        (output, Some(kept))
+        (output, Some(full))
     }
 
     fn cut(&self, content: Vec<ToolContent>, preview: u64) -> (Vec<ToolContent>, Cut) {
-        let mut kept = Vec::new();
+        let mut pieces = Vec::new();
         let mut cut = Cut::default();
         let mut text_left = preview;
         let mut other_left = self.max_tokens - preview;
@@ -108,7 +108,7 @@ impl ResultLimit {
                 match other_left.checked_sub(size) {
                     Some(left) => {
                         other_left = left;
-                        kept.push(piece);
+                        pieces.push(piece);
                     }
                     None => cut.removed += 1,
                 }
@@ -122,7 +122,7 @@ impl ResultLimit {
             if let Some(left) = text_left.checked_sub(size) {
                 text_left = left;
                 cut.read = start + text.len();
-                kept.push(piece);
+                pieces.push(piece);
                 continue;
             }
             let end = line_or_word_end(&text, tokens::prefix_of(&text, text_left));
@@ -133,10 +133,10 @@ impl ResultLimit {
                     ToolContent::Resource { text: whole, .. } => *whole = Some(text),
                     other => *other = ToolContent::Text { text },
                 }
-                kept.push(piece);
+                pieces.push(piece);
             }
         }
-        (kept, cut)
+        (pieces, cut)
     }
 }
 

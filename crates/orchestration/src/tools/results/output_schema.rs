@@ -45,10 +45,10 @@ impl OutputSchemas {
             .iter()
             .take(MAX_FAULTS + 1)
             .map(|fault| {
-                let what = shortened(&fault.masked().to_string());
+                let fault_text = shortened(&fault.masked().to_string());
                 match fault.instance_path().as_str() {
-                    "" => what,
-                    place => format!("{place}: {what}"),
+                    "" => fault_text,
+                    path => format!("{path}: {fault_text}"),
                 }
             })
             .collect();

@@ -6,9 +6,9 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Stop words. They are rare in tool descriptions and would have a large weight.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "by", "can",
-    "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "here", "him",
-    "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "like", "may", "me",
-    "might", "must", "my", "need", "now", "of", "on", "or", "our", "please", "shall", "she",
+    "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "current",
+    "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "like", "may",
+    "me", "might", "must", "my", "need", "now", "of", "on", "or", "our", "please", "shall", "she",
     "should", "so", "some", "tell", "than", "that", "the", "their", "them", "then", "there",
     "these", "they", "this", "those", "to", "tool", "tools", "use", "us", "very", "want", "was",
     "we", "were", "what", "when", "where", "which", "who", "whom", "whose", "why", "will", "with",
@@ -58,16 +58,16 @@ fn split_camel_case(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     for (i, pair) in chars.windows(2).enumerate() {
-        let [(_, before), (at, here)] = pair else {
+        let [(_, before), (at, current)] = pair else {
             continue;
         };
         let next_is_lower = chars
             .get(i + 2)
             .is_some_and(|(_, next)| next.is_lowercase());
-        let begins = here.is_uppercase()
+        let starts_word = current.is_uppercase()
             && (!before.is_uppercase() || next_is_lower)
             && before.is_alphanumeric();
-        if begins {
+        if starts_word {
             parts.push(&word[start..*at]);
             start = *at;
         }
