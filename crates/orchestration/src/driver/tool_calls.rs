@@ -21,8 +21,8 @@ use crate::{
     PlannedCall, Run, Step, ToolCallOutcome, UnexpectedInput,
     observe::trace::ToolTrace,
     persistence::checkpoint::Checkpoint,
-    policy::approval::only_reads,
     tools::arguments::MissingContext,
+    tools::only_reads,
     tools::results::{CacheKey, ResultCache},
 };
 

@@ -53,6 +53,8 @@ use switchboard_domain::{Principal, ToolAnnotations, ToolDefinition, ToolOrigin}
 pub use decisions::{DecisionStatus, Decisions, RememberedDecision};
 pub use fingerprint::fingerprint;
 pub use rules::{Rule, RuleVerdict, Rules};
+
+use crate::tools::only_reads;
 pub use shared::SharedDecisions;
 
 /// The approval policy for tools without a rule.
@@ -114,11 +116,6 @@ impl ApprovalPolicy {
             },
         }
     }
-}
-
-/// Returns whether a tool declares itself read-only and not destructive.
-pub fn only_reads(annotations: ToolAnnotations) -> bool {
-    annotations.read_only == Some(true) && annotations.destructive != Some(true)
 }
 
 /// The configuration of approvals.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Call, only_reads};
-use crate::tools::pattern::Pattern;
+use super::Call;
+use crate::tools::{only_reads, pattern::Pattern};
 
 /// Rules in order. The first rule that matches a call decides.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

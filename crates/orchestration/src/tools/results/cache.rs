@@ -16,8 +16,8 @@ use switchboard_domain::{
 };
 
 use crate::{
-    policy::approval::only_reads,
     tools::arguments::{canonical, canonical_value},
+    tools::only_reads,
     tools::per_definition::PerDefinition,
 };
 

@@ -13,7 +13,7 @@ use switchboard_domain::{ToolDefinition, nearest::nearest};
 
 use super::words::Words;
 use crate::{
-    policy::approval::only_reads,
+    tools::only_reads,
     tools::{per_definition::PerDefinition, tokens::estimate_tool},
 };
 

@@ -1,0 +1,8 @@
+//! Interpretation of tool annotations.
+
+use switchboard_domain::ToolAnnotations;
+
+/// Returns whether a tool declares itself read-only and not destructive.
+pub fn only_reads(annotations: ToolAnnotations) -> bool {
+    annotations.read_only == Some(true) && annotations.destructive != Some(true)
+}
