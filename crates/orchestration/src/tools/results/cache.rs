@@ -18,7 +18,6 @@ use switchboard_domain::{
 use crate::{
     tools::arguments::{canonical, canonical_value},
     tools::only_reads,
-    tools::per_definition::PerDefinition,
 };
 
 /// Estimated overhead of an entry in bytes.
