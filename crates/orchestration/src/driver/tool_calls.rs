@@ -277,7 +277,7 @@ impl Driver {
             Ok(mut output) => {
                 context.redact_output(&mut output);
                 if let Some(original) = &original {
-                    let (held, faults) = self.agent.outputs.hold(original, output);
+                    let (held, faults) = self.agent.outputs.apply(original, output);
                     violates_output_schema = !faults.is_empty();
                     output = held;
                 }

@@ -39,7 +39,7 @@ use crate::{
     policy::limits::{Ledger, Limits, Pricing},
     recipe::Recipe,
     strategy::formatter,
-    tools::{arguments::Validators, per_definition::PerDefinition, results::KeptResults},
+    tools::{arguments::Validators, per_definition::PerDefinition, results::FullResults},
 };
 
 type Events = Vec<RunEventKind>;
@@ -83,7 +83,7 @@ impl Run {
             options,
             turn: ModelTurn::default(),
             records: Vec::new(),
-            complete_results: KeptResults::default(),
+            complete_results: FullResults::default(),
             redefined: BTreeSet::new(),
             reviewed: BTreeMap::new(),
             decisions: SharedDecisions::default(),
@@ -143,7 +143,7 @@ impl Run {
 
     /// Shares the estimated sizes of tool definitions with other runs.
     pub(crate) fn share_tool_weights(&mut self, weights: Arc<PerDefinition<u64>>) {
-        self.caches.index.shares_weights(weights);
+        self.caches.index.share_tokens(weights);
     }
 
     /// Stops the run's wall time until the next [`Run::tick`], while a person decides.
@@ -183,7 +183,7 @@ impl Run {
     pub fn tick(&mut self, now: Timestamp) {
         self.state.now = now;
         if self.caches.is_clock_running {
-            self.state.ledger.heard(now);
+            self.state.ledger.observe_time(now);
         } else {
             self.state.ledger.start(now);
             self.caches.is_clock_running = true;

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     RunEventKind, ToolFailure,
-    policy::approval::{self, Verdict, only_reads},
+    policy::approval::{self, Verdict},
+    tools::only_reads,
 };
 
 impl Run {

@@ -30,7 +30,7 @@ use crate::{
     recipe::Recipe,
     tools::{
         arguments::Validators,
-        results::{KeptResults, Sensed},
+        results::FullResults,
         search::{ToolIndex, ToolSelection},
     },
 };
@@ -56,7 +56,7 @@ pub(super) struct RunState {
     /// One record for each tool use. A stored record omits data that the conversation contains.
     pub(super) records: Vec<ToolCallRecord>,
     /// Complete texts of tool results that were truncated for the model.
-    pub(super) complete_results: KeptResults,
+    pub(super) complete_results: FullResults,
     /// Tools whose definition changed after a person last saw it.
     pub(super) redefined: BTreeSet<String>,
     /// Fingerprints of the tool definitions that a person was first asked about, by tool name.
@@ -145,8 +145,6 @@ pub(super) struct RunCaches {
     pub(super) declared: Vec<Arc<ToolDefinition>>,
     pub(super) tool_weight: ToolWeight,
     pub(super) gather_prompt: GatherPrompt,
-    /// Messages converted for the input types of the model.
-    pub(super) converted: Sensed,
 }
 
 impl RunState {

@@ -97,9 +97,7 @@ impl Run {
             ToolChoice::Auto
         };
         let mut messages = turn.history.messages(&self.messages);
-        self.caches
-            .converted
-            .apply(&mut messages, &self.state.capabilities);
+        results::replace_unsupported_media(&mut messages, &self.state.capabilities);
         messages.extend(turn.nudge.clone());
         let request = ChatRequest {
             messages,

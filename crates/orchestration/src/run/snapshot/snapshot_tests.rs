@@ -5,7 +5,7 @@ use switchboard_domain::{
 };
 
 use super::*;
-use crate::policy::approval::{Asker, Decisions};
+use crate::policy::approval::{Decisions, Requester};
 use crate::{Outcome, RunOptions, Step, ToolCallOutcome};
 
 fn turns(count: usize) -> Vec<Arc<Message>> {
@@ -131,12 +131,12 @@ fn what_others_decided_is_in_no_snapshot() {
         reason: None,
         scope: ApprovalScope::Session,
     };
-    let asker = Asker {
+    let requester = Requester {
         principal: &Principal::default(),
         session: "a-session",
     };
     let remember = |decisions: &mut Decisions| {
-        assert!(decisions.remember(&asker, &tool(), &deny, None));
+        assert!(decisions.remember(&requester, &tool(), &deny, None));
     };
     own.state.decisions.change(remember);
     let of_all = SharedDecisions::default();

@@ -10,7 +10,7 @@ use switchboard_domain::{
 use super::batch::{CallEnd, CallState, PendingCall};
 use crate::{
     RunEventKind, ToolFailure,
-    policy::approval::{Asker, Verdict},
+    policy::approval::{Requester, Verdict},
     run::{Events, Run, UnexpectedInput},
 };
 
@@ -95,16 +95,16 @@ impl Run {
             return false;
         };
         let approval = &self.state.options.approval;
-        if approval.is_always_asked(definition) {
+        if approval.always_asks(definition) {
             return false;
         }
         let until = approval.remembered_until(self.state.now);
         let mut decisions = self.state.decisions.lock();
-        decisions.remember(&self.asker(), definition, decision, until)
+        decisions.remember(&self.requester(), definition, decision, until)
     }
 
-    pub(in crate::run) fn asker(&self) -> Asker<'_> {
-        Asker {
+    pub(in crate::run) fn requester(&self) -> Requester<'_> {
+        Requester {
             principal: &self.state.principal,
             session: self.state.session.as_deref().unwrap_or(&self.state.id),
         }

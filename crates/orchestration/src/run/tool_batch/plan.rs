@@ -9,7 +9,7 @@ use switchboard_domain::{
 use super::batch::{CallEnd, CallState, PendingCall};
 use crate::{
     RecordedResult, RunEventKind, ToolCallRecord, ToolFailure,
-    policy::approval::{self, Answer, Call, Verdict},
+    policy::approval::{self, Call, DecisionStatus, Verdict},
     run::{Run, server_and_tool},
     tools::{
         arguments::{Checked, InputFault},
@@ -188,14 +188,14 @@ impl Run {
         let call = Call::of(declared)
             .redefined(is_redefined)
             .requires_approval(self.state.capabilities.requires_approval);
-        let (asker, now) = (self.asker(), self.state.now);
+        let (requester, now) = (self.requester(), self.state.now);
         let decisions = self.state.decisions.lock();
         let verdict = self
             .state
             .options
             .approval
-            .verdict(&call, &asker, &decisions, now);
-        let is_allowed = decisions.answer(&asker, &call, now) == Some(Answer::Allow);
+            .verdict(&call, &requester, &decisions, now);
+        let is_allowed = decisions.status(&requester, &call, now) == Some(DecisionStatus::Allow);
         (verdict, is_allowed)
     }
 
@@ -208,9 +208,7 @@ impl Run {
             complete_results.read(input, &options.results)
         } else if selection.is_search_tool(&tool_use.name) {
             let index = &mut self.caches.index;
-            selection
-                .answer_search(&options.search, index, input)
-                .output
+            selection.search(&options.search, index, input).output
         } else {
             return None;
         };

@@ -147,7 +147,7 @@ impl Run {
             let complete;
             (output, complete) = self.state.options.results.apply(&id, &name, output);
             if let Some(complete) = complete {
-                self.state.complete_results.keep(complete);
+                self.state.complete_results.store(complete);
             }
         }
         let ToolOutput {
