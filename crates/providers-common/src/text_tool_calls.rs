@@ -1,39 +1,38 @@
-//! Tool calls that a model wrote as text, turned into tool uses.
+//! Tool calls that a model wrote as text.
 //!
 //! Small models, and servers without the right parser, answer with the text of a call instead of a
-//! call. [`recover`] reads it: on only where the caller says so (a set of [`RecoveryForm`]s), and never
-//! on text that names no offered tool.
+//! call. [`recover`] converts it into a tool use, in the [`RecoveryForm`]s that the caller selects and
+//! for the tools of the request.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
 //! | `form` | [`RecoveryForm`], [`RecoveryForms`] |
-//! | `events` | [`EventRecovery`]: events in, events out |
-//! | `scan`, `place` | one text: where a call may begin, and what is held back |
-//! | `forms/` | a parser per form |
-//! | `json`, `python`, `call` | what the forms have in common |
-//! | `reader` | text that arrives in pieces, read as if it were all there |
+//! | `events` | [`EventRecovery`]: converts an answer's events |
+//! | `scan`, `markdown` | splits a text into text and calls; skips examples |
+//! | `forms` | a parser per form |
+//! | `cursor`, `json_calls`, `python` | what the parsers share |
+//! | [`prompted`] | tools for models without tool support |
 //!
-//! # What holds
+//! # Rules
 //!
-//! - Text that names no offered tool passes through unchanged, byte for byte. Only as much is held back
-//!   as could still be the beginning of a call; blanks at the beginning of a text wait for what comes.
-//! - How the text was cut into deltas changes nothing but the deltas of the text that is handed on.
-//! - A call that the end of the text cuts off, or whose input cannot be read, becomes a malformed tool
-//!   use: the model is told of it, and it is never executed. A call whose own brackets are closed is
-//!   whole, also if a closing mark behind it is missing.
-//! - Code shows calls and makes none: nothing is called within a Markdown block or span of code, or in a
-//!   quoted line. A block that is itself a call ([`RecoveryForm::FencedJson`]) is one if the answer
-//!   consists of nothing but calls and thinking. It is handed on at the end of the text.
-//! - With a call in it, [`FinishReason::Stop`](switchboard_domain::FinishReason::Stop) becomes
+//! - Text that names no offered tool passes through unchanged, byte for byte. Text is buffered from the
+//!   first marker of a form to the end of the text; white space at the beginning of a text waits for what
+//!   follows.
+//! - The way in which a text was cut into deltas changes only the deltas of the emitted text.
+//! - A call that ends with the text before it is complete, or whose input cannot be read, becomes a
+//!   malformed tool use: the model receives an error, and the call is not executed. A call whose brackets
+//!   are closed is complete, also without its closing mark.
+//! - Calls in code are examples: nothing in a Markdown block or span of code, or in a quoted line, is a
+//!   call. A block that is itself a call ([`RecoveryForm::FencedJson`]) counts if the answer consists only
+//!   of calls and thinking.
+//! - With a call, [`FinishReason::Stop`](switchboard_domain::FinishReason::Stop) becomes
 //!   [`ToolUse`](switchboard_domain::FinishReason::ToolUse); every other reason stays.
-//! - A list of which one call names no offered tool is text as a whole, so that nobody runs half of what
-//!   was meant.
-//! - Blanks between calls, and behind the last one, are not text.
-//! - A call outside of code is handed on when it is complete; its input does not stream.
-//! - Nothing is recovered of reasoning, nor of thinking that the server left in the text between
+//! - If one call of a list names a tool that is not offered, the whole list is text.
+//! - White space between calls, and after the last one, is dropped.
+//! - Nothing is recovered from reasoning, or from thinking that the server left in the text between
 //!   `<think>` and `</think>`.
-//! - At most as much is held back of a call as the domain's accumulator takes of a tool input
-//!   ([`DEFAULT_MAX_TOOL_INPUT_BYTES`]); what is longer is malformed here and there.
+//! - The size limit of a call is that of a tool input ([`DEFAULT_MAX_TOOL_INPUT_BYTES`]); a longer call is
+//!   malformed.
 //!
 //! ```
 //! use switchboard_domain::{ChatRequest, Message, ModelEvent, PartStart, ToolDefinition};
@@ -58,6 +57,7 @@
 //! ```
 
 use std::{
+    collections::VecDeque,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -71,68 +71,65 @@ use switchboard_domain::{
 
 use crate::tool_names::ToolNames;
 
-mod call;
+mod cursor;
 mod events;
 mod form;
 mod forms;
-mod json;
-mod known;
-mod outgoing;
-mod place;
+mod json_calls;
+mod markdown;
+mod offered_tools;
 pub mod prompted;
 mod python;
-mod reader;
 mod scan;
 mod text_calls;
 
-use known::Known;
-use outgoing::Outgoing;
+use offered_tools::OfferedTools;
 
 pub use events::EventRecovery;
 pub use form::{RecoveryForm, RecoveryForms};
 pub use text_calls::TextCalls;
 
-/// Bytes around an input that a call in any form may have: marks, and the tool's name.
-const ROOM_FOR_MARKS: usize = 16 * 1024;
+/// Maximum size of the marks and the tool's name around an input, in bytes.
+const MAX_MARKS_BYTES: usize = 16 * 1024;
 
-/// What is looked for in an answer: calls of which tools, and in which forms.
+/// The tools and forms of the calls to find in an answer.
 #[derive(Debug, Clone)]
 pub struct Recovery {
-    known: Arc<Known>,
+    tools: Arc<OfferedTools>,
     forms: RecoveryForms,
-    /// Bytes of a call at most. A longer one counts as cut off there.
+    /// Maximum size of a call in bytes. A longer call is incomplete.
     limit: usize,
-    /// Ids of the conversation.
+    /// The tool-use ids of the conversation.
     used_ids: Arc<[String]>,
     outcome: Option<ToolChoiceOutcome>,
     warnings: Vec<Warning>,
 }
 
 impl Recovery {
-    /// Calls of the tools that a request offers: all of them, those of
+    /// Searches for calls of the tools that a request offers: all of them, those of
     /// [`ToolChoice::Only`](switchboard_domain::ToolChoice::Only), or none if no tool may be used.
     pub fn of(request: &ChatRequest, forms: RecoveryForms) -> Self {
         let messages = request.messages.iter();
         let ids = messages.flat_map(|message| message.tool_uses().map(|it| it.id.clone()));
         Self {
-            known: Arc::new(Known::of(request)),
+            tools: Arc::new(OfferedTools::of(request)),
             forms,
-            limit: DEFAULT_MAX_TOOL_INPUT_BYTES + ROOM_FOR_MARKS,
+            limit: DEFAULT_MAX_TOOL_INPUT_BYTES + MAX_MARKS_BYTES,
             used_ids: ids.collect(),
             outcome: None,
             warnings: Vec::new(),
         }
     }
 
-    /// The same where the model was told other names. The events carry the declared ones.
+    /// Sets the names that the model received. The events carry the declared names.
     #[must_use]
     pub fn with_wire_names(mut self, names: &ToolNames) -> Self {
-        let known = (*self.known).clone().told_as(names);
-        self.known = Arc::new(known);
+        let tools = (*self.tools).clone().with_wire_names(names);
+        self.tools = Arc::new(tools);
         self
     }
 
-    /// Says in [`ModelEvent::Started`] what became of the tool choice, and warns.
+    /// Sets the outcome of the tool choice and the warnings that the answer reports.
     pub(crate) fn with_outcome(
         mut self,
         outcome: ToolChoiceOutcome,
@@ -143,17 +140,17 @@ impl Recovery {
         self
     }
 
-    /// Whether it changes no answer.
+    /// Whether no answer is changed.
     fn is_idle(&self) -> bool {
-        let finds_nothing = self.forms.is_empty() || self.known.is_empty();
+        let finds_nothing = self.forms.is_empty() || self.tools.is_empty();
         finds_nothing && self.outcome.is_none() && self.warnings.is_empty()
     }
 }
 
-/// The stream with the calls in its text turned into tool uses. The same stream if nothing can be
-/// recovered of it.
+/// Converts the calls in the text of a stream into tool uses. Returns the stream unchanged if there is
+/// nothing to find.
 ///
-/// What was held back when the stream fails comes before the error.
+/// If the stream fails, buffered text and calls precede the error.
 pub fn recover(stream: ModelStream, recovery: Recovery) -> ModelStream {
     if recovery.is_idle() {
         return stream;
@@ -161,18 +158,18 @@ pub fn recover(stream: ModelStream, recovery: Recovery) -> ModelStream {
     Box::pin(Recovering {
         stream: Some(stream),
         events: EventRecovery::new(recovery),
-        fresh: Vec::new(),
-        outgoing: Outgoing::default(),
+        ready: VecDeque::new(),
+        failure: None,
     })
 }
 
 struct Recovering {
-    /// `None` when there will be no more.
+    /// `None` after the end.
     stream: Option<ModelStream>,
     events: EventRecovery,
-    /// What was just made; kept for its memory.
-    fresh: Vec<ModelEvent>,
-    outgoing: Outgoing,
+    ready: VecDeque<ModelEvent>,
+    /// The error that follows the events.
+    failure: Option<ModelError>,
 }
 
 impl Stream for Recovering {
@@ -181,25 +178,22 @@ impl Stream for Recovering {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         loop {
-            if let Some(next) = this.outgoing.next() {
-                return Poll::Ready(Some(next));
+            if let Some(event) = this.ready.pop_front() {
+                return Poll::Ready(Some(Ok(event)));
             }
             let Some(stream) = &mut this.stream else {
-                return Poll::Ready(None);
+                return Poll::Ready(this.failure.take().map(Err));
             };
+            let mut events = Vec::new();
             match ready!(stream.as_mut().poll_next(context)) {
-                Some(Ok(event)) => this.events.push(event, &mut this.fresh),
+                Some(Ok(event)) => this.events.push(event, &mut events),
                 end => {
                     this.stream = None;
-                    if let Some(Err(failure)) = end {
-                        this.outgoing.fail(failure);
-                    }
-                    this.events.end(&mut this.fresh);
+                    this.failure = end.and_then(Result::err);
+                    this.events.end(&mut events);
                 }
             }
-            for event in this.fresh.drain(..) {
-                this.outgoing.push(event);
-            }
+            this.ready.extend(events);
         }
     }
 }

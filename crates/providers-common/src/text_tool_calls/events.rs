@@ -1,4 +1,4 @@
-//! The transformer of events.
+//! Conversion of an answer's events.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -6,39 +6,41 @@ use std::{
     sync::Arc,
 };
 
-use switchboard_domain::{ModelEvent, PartStart, ToolInput};
+use switchboard_domain::{ModelEvent, PartStart, ProviderState};
 
 use super::{
     Recovery,
-    call::{CallState, FoundCall},
-    scan::{Piece, TextScan},
+    json_calls::FoundCall,
+    scan::{Piece, TextScanner},
 };
 
-/// Turns the calls in the text of an answer into tool uses, event by event. No I/O inside: see
-/// [`recover`](super::recover) for a stream.
+/// Converts the calls in the text of an answer into tool uses, event by event.
+/// [`recover`](super::recover) does so for a stream.
 ///
-/// The events that come out keep the grammar if those that go in do. Parts get new indices.
+/// The output follows the event grammar if the input does. Parts get new indices.
 pub struct EventRecovery {
     recovery: Recovery,
-    /// What it begins with when an attempt is repeated.
-    pristine: Recovery,
-    /// The texts that are open, by their index on the way in.
+    /// The initial state, for a repeated attempt.
+    initial: Recovery,
+    /// The open texts, by their input index.
     texts: BTreeMap<u32, TextPart>,
-    /// The index on the way out of every other part.
-    moved: HashMap<u32, u32>,
+    /// The output index of every other part, by its input index.
+    indices: HashMap<u32, u32>,
     next_index: u32,
     ids: HashSet<String>,
     next_id: u32,
     found_any: bool,
-    /// Text was handed on that is more than blanks.
-    has_said: bool,
-    has_begun: bool,
+    /// Text other than white space was emitted.
+    has_text: bool,
+    has_started: bool,
     has_finished: bool,
 }
 
 struct TextPart {
-    scan: TextScan,
-    /// The text on the way out that is open.
+    scanner: TextScanner,
+    /// State of the text, which belongs to its last part.
+    states: Vec<Box<ProviderState>>,
+    /// The output index, if the text is open there.
     index: Option<u32>,
 }
 
@@ -52,31 +54,31 @@ impl fmt::Debug for EventRecovery {
 }
 
 impl EventRecovery {
-    /// A transformer for one answer.
+    /// Creates the converter of one answer.
     pub fn new(recovery: Recovery) -> Self {
         Self {
             ids: recovery.used_ids.iter().cloned().collect(),
-            pristine: recovery.clone(),
+            initial: recovery.clone(),
             recovery,
             texts: BTreeMap::new(),
-            moved: HashMap::new(),
+            indices: HashMap::new(),
             next_index: 0,
             next_id: 1,
             found_any: false,
-            has_said: false,
-            has_begun: false,
+            has_text: false,
+            has_started: false,
             has_finished: false,
         }
     }
 
-    /// Takes the next event and appends what becomes of it to `events`.
+    /// Converts the next event and appends the result to `events`.
     pub fn push(&mut self, event: ModelEvent, events: &mut Vec<ModelEvent>) {
         if let ModelEvent::Retrying { .. } = event {
-            *self = Self::new(self.pristine.clone());
+            *self = Self::new(self.initial.clone());
             events.push(event);
             return;
         }
-        let event = self.begin(event, events);
+        let event = self.start(event, events);
         match event {
             None => {}
             Some(ModelEvent::PartStarted {
@@ -84,41 +86,50 @@ impl EventRecovery {
                 part: PartStart::Text,
             }) => {
                 let Recovery {
-                    known,
+                    tools,
                     forms,
                     limit,
                     ..
                 } = &self.recovery;
-                let scan = TextScan::new(Arc::clone(known), *forms, *limit, self.has_said);
+                let scanner = TextScanner::new(Arc::clone(tools), *forms, *limit, self.has_text);
                 self.open_texts(events);
-                self.texts.insert(index, TextPart { scan, index: None });
+                let part = TextPart {
+                    scanner,
+                    states: Vec::new(),
+                    index: None,
+                };
+                self.texts.insert(index, part);
             }
             Some(ModelEvent::PartStarted { index, part }) => {
                 self.open_texts(events);
                 if let PartStart::ToolUse { id, .. } = &part {
                     self.ids.insert(id.clone());
                 }
-                let moved = take_index(&mut self.next_index);
-                self.moved.insert(index, moved);
-                events.push(ModelEvent::PartStarted { index: moved, part });
+                let output = take_index(&mut self.next_index);
+                self.indices.insert(index, output);
+                events.push(ModelEvent::PartStarted {
+                    index: output,
+                    part,
+                });
             }
             Some(ModelEvent::TextDelta { index, text }) => {
                 if let Some(mut part) = self.texts.remove(&index) {
                     let mut pieces = Vec::new();
-                    part.scan.push(&text, &mut pieces);
+                    part.scanner.push(&text, &mut pieces);
                     self.emit(pieces, &mut part, events);
                     self.texts.insert(index, part);
                 } else {
-                    let index = self.moved(index);
+                    let index = self.output_index(index);
                     events.push(ModelEvent::TextDelta { index, text });
                 }
             }
             Some(ModelEvent::PartState { index, state }) => {
-                let index = match self.texts.get_mut(&index) {
-                    Some(text) => text.open(&mut self.next_index, events),
-                    None => self.moved(index),
-                };
-                events.push(ModelEvent::PartState { index, state });
+                if let Some(text) = self.texts.get_mut(&index) {
+                    text.states.push(state);
+                } else {
+                    let index = self.output_index(index);
+                    events.push(ModelEvent::PartState { index, state });
+                }
             }
             Some(ModelEvent::PartFinished { index }) => {
                 if self.texts.contains_key(&index) {
@@ -126,16 +137,16 @@ impl EventRecovery {
                         events.push(ModelEvent::PartFinished { index });
                     }
                 } else {
-                    let index = self.moved(index);
+                    let index = self.output_index(index);
                     events.push(ModelEvent::PartFinished { index });
                 }
             }
             Some(ModelEvent::ReasoningDelta { index, text }) => {
-                let index = self.moved(index);
+                let index = self.output_index(index);
                 events.push(ModelEvent::ReasoningDelta { index, text });
             }
             Some(ModelEvent::ToolInputDelta { index, json }) => {
-                let index = self.moved(index);
+                let index = self.output_index(index);
                 events.push(ModelEvent::ToolInputDelta { index, json });
             }
             Some(ModelEvent::Finished { reason, raw }) => {
@@ -152,7 +163,7 @@ impl EventRecovery {
         }
     }
 
-    /// No more events come, whether the answer finished or broke off: appends what was held back.
+    /// Ends the answer, complete or not, and appends the buffered text and calls to `events`.
     pub fn end(&mut self, events: &mut Vec<ModelEvent>) {
         if self.has_finished {
             return;
@@ -163,12 +174,12 @@ impl EventRecovery {
         }
     }
 
-    /// Says what became of the tool choice, where that is known here.
-    fn begin(&mut self, event: ModelEvent, events: &mut Vec<ModelEvent>) -> Option<ModelEvent> {
-        if self.has_begun {
+    /// Emits the outcome of the tool choice and the warnings before the first event.
+    fn start(&mut self, event: ModelEvent, events: &mut Vec<ModelEvent>) -> Option<ModelEvent> {
+        if self.has_started {
             return Some(event);
         }
-        self.has_begun = true;
+        self.has_started = true;
         let outcome = self.recovery.outcome.take();
         let warnings = std::mem::take(&mut self.recovery.warnings);
         let warnings = warnings
@@ -205,19 +216,23 @@ impl EventRecovery {
         event
     }
 
-    /// Another part begins: what was held back of a text keeps its place before it.
+    /// Opens the texts in the output before another part begins, so that buffered text keeps its place.
     fn open_texts(&mut self, events: &mut Vec<ModelEvent>) {
         for text in self.texts.values_mut() {
             text.open(&mut self.next_index, events);
         }
     }
 
-    /// Ends a text. Gives the index of what of it is open on the way out.
+    /// Ends a text. Returns its output index if it is open there.
     fn end_text(&mut self, index: u32, events: &mut Vec<ModelEvent>) -> Option<u32> {
         let mut part = self.texts.remove(&index)?;
         let mut pieces = Vec::new();
-        part.scan.end(&mut pieces);
+        part.scanner.end(&mut pieces);
         self.emit(pieces, &mut part, events);
+        for state in std::mem::take(&mut part.states) {
+            let index = part.open(&mut self.next_index, events);
+            events.push(ModelEvent::PartState { index, state });
+        }
         part.index
     }
 
@@ -225,7 +240,7 @@ impl EventRecovery {
         for piece in pieces {
             match piece {
                 Piece::Text(text) => {
-                    self.has_said |= text.chars().any(|c| !c.is_whitespace());
+                    self.has_text |= text.chars().any(|c| !c.is_whitespace());
                     let index = part.open(&mut self.next_index, events);
                     events.push(ModelEvent::TextDelta { index, text });
                 }
@@ -242,7 +257,7 @@ impl EventRecovery {
     fn call(&mut self, call: &FoundCall, events: &mut Vec<ModelEvent>) {
         self.found_any = true;
         let index = take_index(&mut self.next_index);
-        let name = self.recovery.known.declared(&call.name).to_owned();
+        let name = self.recovery.tools.declared(&call.name).to_owned();
         let id = self.new_id();
         events.push(ModelEvent::PartStarted {
             index,
@@ -254,13 +269,8 @@ impl EventRecovery {
                 json: call.input.clone(),
             });
         }
-        let is_complete = match call.state {
-            CallState::Whole => true,
-            CallState::CutOff => false,
-            // It must be malformed, and an input that reads well is only if it is left open.
-            CallState::Broken => ToolInput::parse(&call.input).as_object().is_none(),
-        };
-        if is_complete {
+        // A part without an end is malformed.
+        if call.is_complete {
             events.push(ModelEvent::PartFinished { index });
         }
     }
@@ -275,14 +285,14 @@ impl EventRecovery {
         }
     }
 
-    /// An index that nobody announced stays what it is: the accumulator tells whose fault it is.
-    fn moved(&self, index: u32) -> u32 {
-        self.moved.get(&index).copied().unwrap_or(index)
+    /// Returns the output index of a part. An unknown index stays: the accumulator reports it.
+    fn output_index(&self, index: u32) -> u32 {
+        self.indices.get(&index).copied().unwrap_or(index)
     }
 }
 
 impl TextPart {
-    /// The text on the way out, begun if there is none.
+    /// Returns the output index, and begins the output part if there is none.
     fn open(&mut self, next_index: &mut u32, events: &mut Vec<ModelEvent>) -> u32 {
         *self.index.get_or_insert_with(|| {
             let index = take_index(next_index);

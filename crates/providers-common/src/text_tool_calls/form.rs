@@ -1,16 +1,15 @@
-//! Ways to write a call, and sets of them.
+//! The forms of tool calls in text.
 
-/// A way in which models write tool calls as text.
+/// A form in which models write tool calls as text.
 ///
-/// The facts are read from the models' chat templates, vLLM's tool parsers and llama.cpp's chat
-/// tests, as of November 2026.
+/// Sources: the models' chat templates, vLLM's tool parsers and llama.cpp's chat tests, as of
+/// November 2026.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecoveryForm {
-    /// A Markdown block that holds nothing but one or several calls as JSON:
-    /// ```` ```json {"name": …, "arguments": {…}} ``` ````. What small models write that were not
-    /// trained on a form of their own, such as Qwen2.5-Coder. The answer must say nothing beside such
-    /// blocks: otherwise the block is an example.
+    /// A Markdown block that contains only calls as JSON:
+    /// ```` ```json {"name": …, "arguments": {…}} ``` ````. Small models without a form of their own
+    /// write it, such as Qwen2.5-Coder. If the answer has other text, the block is an example.
     FencedJson,
     /// `<tool_call>…</tool_call>`, with any of these inside: JSON (`{"name": …, "arguments": …}`,
     /// Hermes 2 and 3, Qwen 2.5 and 3, Granite 4), a list of them (Granite 3.1),
@@ -38,7 +37,7 @@ pub enum RecoveryForm {
 }
 
 impl RecoveryForm {
-    /// All of them, in the order in which they are tried.
+    /// Every form, in the order in which they are tried.
     pub const ALL: [Self; 8] = [
         Self::ToolCallTag,
         Self::FunctionTag,
@@ -50,7 +49,7 @@ impl RecoveryForm {
         Self::BareJson,
     ];
 
-    /// The name used in configuration.
+    /// Returns the name in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::FencedJson => "fenced_json",
@@ -64,7 +63,7 @@ impl RecoveryForm {
         }
     }
 
-    /// The form of that name.
+    /// Returns the form of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.as_str() == name)
     }
@@ -74,7 +73,7 @@ impl RecoveryForm {
     }
 }
 
-/// A set of forms. `const`, so that it can be part of what is known of a server.
+/// A set of forms.
 ///
 /// ```
 /// use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
@@ -93,8 +92,8 @@ impl RecoveryForms {
     pub const NONE: Self = Self(0);
     /// Every form.
     pub const ALL: Self = Self::of(&RecoveryForm::ALL);
-    /// What servers of one's own (llama.cpp, Ollama) leave as text when a model's format is not the one
-    /// that they expect: all but Pythonic calls, which look like code that the user asked for.
+    /// The forms that local servers (llama.cpp, Ollama) leave in the text when a model's format is not
+    /// the expected one: all except Pythonic calls, which look like code that the user requested.
     pub const LOCAL_SERVERS: Self = Self::of(&[
         RecoveryForm::FencedJson,
         RecoveryForm::ToolCallTag,
@@ -105,7 +104,7 @@ impl RecoveryForms {
         RecoveryForm::DeepSeek,
     ]);
 
-    /// These forms.
+    /// Returns the set of these forms.
     pub const fn of(forms: &[RecoveryForm]) -> Self {
         let mut set = Self::NONE;
         let mut at = 0;
@@ -116,23 +115,23 @@ impl RecoveryForms {
         set
     }
 
-    /// This form too.
+    /// Adds a form.
     #[must_use]
     pub const fn with(self, form: RecoveryForm) -> Self {
         Self(self.0 | form.bit())
     }
 
-    /// Whether the form is one of them.
+    /// Whether the set contains the form.
     pub const fn contains(self, form: RecoveryForm) -> bool {
         self.0 & form.bit() != 0
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The forms in it, in the order in which they are tried.
+    /// Returns the forms in the order in which they are tried.
     pub fn iter(self) -> impl Iterator<Item = RecoveryForm> {
         RecoveryForm::ALL
             .into_iter()

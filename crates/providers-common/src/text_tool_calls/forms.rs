@@ -1,216 +1,169 @@
-//! One parser per form. Each begins at the character with which the form begins and gives the calls,
-//! or says why it is none.
-
-use std::sync::Arc;
-
-use super::{
-    call::{Found, FoundCall, Strictness, call_of_json, with_escaped_controls},
-    form::RecoveryForm,
-    json::{self, Ending, Trouble},
-    known::Known,
-    python,
-    reader::{Reader, Stop},
-};
+//! One parser per form. Each reads the calls at the cursor, which is at the form's first character.
 
 mod deepseek;
 mod elements;
-mod fenced;
-mod mistral;
 
-/// Reads a call in one form.
-pub(crate) async fn read(
-    form: RecoveryForm,
-    reader: &mut Reader,
-    known: &Known,
-) -> Result<Found, Stop> {
+use super::{
+    cursor::{Cursor, Stop},
+    form::RecoveryForm,
+    json_calls::{FoundCall, JsonCalls, input_of, may_begin_call},
+    offered_tools::OfferedTools,
+    python,
+};
+
+const FENCE: &str = "```";
+/// The language names of a Markdown block that may be a call.
+const LANGUAGES: &[&str] = &[
+    "",
+    "json",
+    "tool",
+    "tool_call",
+    "tool_calls",
+    "tool_use",
+    "function_call",
+];
+const MISTRAL_TOKEN: &str = "[TOOL_CALLS]";
+const PYTHON_OPENERS: &[&str] = &["<|python_start|>", "<|tool_call_start|>"];
+const PYTHON_CLOSERS: &[&str] = &["<|python_end|>", "<|tool_call_end|>"];
+const GRANITE_TOKEN: &str = "<|tool_call|>";
+const PYTHON_TAG: &str = "<|python_tag|>";
+
+/// Whether a text begins, or may begin when more of it arrives, with the marker of a form.
+pub(crate) fn may_begin(form: RecoveryForm, text: &str, tools: &OfferedTools) -> bool {
+    let opens = |markers: &[&str]| {
+        let mut markers = markers.iter();
+        markers.any(|marker| text.starts_with(marker) || marker.starts_with(text))
+    };
     match form {
-        RecoveryForm::ToolCallTag => elements::tool_call(reader, known).await,
-        RecoveryForm::FunctionTag => elements::function(reader, known).await,
-        RecoveryForm::MistralToken => mistral::read(reader, known).await,
-        RecoveryForm::DeepSeek => deepseek::read(reader, known).await,
+        RecoveryForm::ToolCallTag => opens(&[elements::TOOL_CALL]),
+        RecoveryForm::FunctionTag => opens(&[elements::FUNCTION]),
+        RecoveryForm::MistralToken => opens(&[MISTRAL_TOKEN]),
+        RecoveryForm::DeepSeek => opens(&[deepseek::CALLS_BEGIN, deepseek::CALL_BEGIN]),
+        RecoveryForm::Granite => opens(&[GRANITE_TOKEN]),
+        RecoveryForm::FencedJson => match text.strip_prefix(FENCE) {
+            Some(block) => may_be_block_of_calls(block),
+            None => FENCE.starts_with(text),
+        },
+        RecoveryForm::Pythonic => match text.strip_prefix('[') {
+            Some(list) => tools.may_begin(list.trim_start(), '('),
+            None => opens(PYTHON_OPENERS),
+        },
+        RecoveryForm::BareJson if text.starts_with('<') => opens(&[PYTHON_TAG]),
+        RecoveryForm::BareJson => may_begin_call(text),
+    }
+}
+
+fn may_be_block_of_calls(block: &str) -> bool {
+    let end = block.find(|c: char| c.is_whitespace() || matches!(c, '{' | '['));
+    let (language, content) = block.split_at(end.unwrap_or(block.len()));
+    let language = language.to_ascii_lowercase();
+    match end {
+        Some(_) => LANGUAGES.contains(&language.as_str()) && may_begin_call(content),
+        None => LANGUAGES.iter().any(|known| known.starts_with(&language)),
+    }
+}
+
+/// Reads the calls in one form. The cursor is then behind them.
+pub(crate) fn read(
+    form: RecoveryForm,
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
+) -> Result<Vec<FoundCall>, Stop> {
+    match form {
+        RecoveryForm::ToolCallTag => elements::tool_call(cursor, tools),
+        RecoveryForm::FunctionTag => elements::function(cursor, tools),
+        RecoveryForm::MistralToken => mistral(cursor, tools),
+        RecoveryForm::DeepSeek => deepseek::read(cursor, tools),
         RecoveryForm::Granite => {
-            reader.literal("<|tool_call|>").await?;
-            reader.blanks().await;
-            marked_json(reader, known, &["<|/tool_call|>"]).await
+            cursor.expect(GRANITE_TOKEN)?;
+            cursor.skip_whitespace();
+            marked_json(cursor, tools, &["<|/tool_call|>"])
         }
-        RecoveryForm::FencedJson => fenced::read(reader, known).await,
-        RecoveryForm::Pythonic => pythonic(reader, known).await,
-        RecoveryForm::BareJson => bare(reader, known).await,
+        RecoveryForm::FencedJson => fenced(cursor, tools),
+        RecoveryForm::Pythonic => pythonic(cursor, tools),
+        RecoveryForm::BareJson if cursor.optional(&[PYTHON_TAG]) => {
+            cursor.skip_whitespace();
+            marked_json(cursor, tools, &["<|eom_id|>", "<|eot_id|>"])
+        }
+        RecoveryForm::BareJson => unmarked(tools).value(cursor),
     }
 }
 
-/// A parser that is at work.
-pub(crate) type Reading = std::pin::Pin<Box<dyn Future<Output = Judgement> + Send>>;
-
-/// What a parser made of the text.
-#[derive(Debug)]
-pub(crate) struct Judgement {
-    pub(crate) form: RecoveryForm,
-    pub(crate) result: Result<Found, Stop>,
-    /// Where it stopped.
-    pub(crate) at: usize,
-    /// The position behind the last character that it needed.
-    pub(crate) seen: usize,
-}
-
-/// Starts a parser.
-pub(crate) fn start(form: RecoveryForm, mut reader: Reader, known: Arc<Known>) -> Reading {
-    Box::pin(async move {
-        let result = read(form, &mut reader, &known).await;
-        Judgement {
-            form,
-            result,
-            at: reader.at(),
-            seen: reader.seen(),
-        }
-    })
-}
-
-async fn pythonic(reader: &mut Reader, known: &Known) -> Result<Found, Stop> {
-    if reader.need().await? == '<' {
-        if !reader
-            .optional(&["<|python_start|>", "<|tool_call_start|>"])
-            .await
-        {
-            return Err(Stop::Syntax);
-        }
-        reader.blanks().await;
-    }
-    let list = python::calls(reader, known).await;
-    let mut end = reader.at();
-    match list.end {
-        Ok(()) => {
-            reader.blanks().await;
-            if reader
-                .closer(&["<|python_end|>", "<|tool_call_end|>"])
-                .await
-            {
-                end = reader.at();
-            }
-        }
-        Err(Stop::End) if !list.calls.is_empty() => {}
-        Err(stop) => return Err(stop),
-    }
-    Ok(Found {
-        calls: list.calls,
-        end,
-    })
-}
-
-async fn bare(reader: &mut Reader, known: &Known) -> Result<Found, Stop> {
-    if reader.need().await? == '<' {
-        reader.literal("<|python_tag|>").await?;
-        reader.blanks().await;
-        return marked_json(reader, known, &["<|eom_id|>", "<|eot_id|>"]).await;
-    }
-    let calls = match json::one(reader, known, Strictness::Unmarked).await {
-        Ok(calls) => calls,
-        Err(trouble) => cut_off(trouble)?,
-    };
-    let end = reader.at();
-    Ok(Found { calls, end })
-}
-
-/// The calls of a text that ended, if there are any.
-fn cut_off(trouble: Trouble) -> Result<Vec<FoundCall>, Stop> {
-    if trouble.stop == Stop::End && !trouble.calls.is_empty() {
-        Ok(trouble.calls)
-    } else {
-        Err(trouble.stop)
+fn unmarked(tools: &OfferedTools) -> JsonCalls<'_> {
+    JsonCalls {
+        tools,
+        is_marked: false,
+        closers: &[],
     }
 }
 
-/// Calls as JSON after the mark of a form, up to one of the marks that may close it.
-async fn marked_json(reader: &mut Reader, known: &Known, closers: &[&str]) -> Result<Found, Stop> {
-    let start = reader.at();
-    let read = match json::calls(reader, known, Strictness::Marked).await {
-        Ok(read) => read,
-        Err(trouble) if trouble.stop == Stop::Syntax => {
-            return faulty_json(reader, start, trouble, known, closers).await;
-        }
-        Err(trouble) => {
-            let calls = cut_off(trouble)?;
-            let end = reader.at();
-            return Ok(Found { calls, end });
-        }
-    };
-    let end = match read.ending {
-        Ending::Text => reader.at(),
-        Ending::Other if reader.closer(closers).await => reader.at(),
-        Ending::Other | Ending::NoCall => read.end,
-    };
-    let calls = read.found;
-    Ok(Found { calls, end })
-}
-
-/// What was to be JSON and is not. It may be a Python literal; otherwise a call whose tool is known by
-/// now is told as broken, so that the model hears of it.
-async fn faulty_json(
-    reader: &mut Reader,
-    start: usize,
-    mut trouble: Trouble,
-    known: &Known,
+/// Reads calls as JSON behind the mark of a form, and one of the marks that may close them.
+fn marked_json(
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
     closers: &[&str],
-) -> Result<Found, Stop> {
-    let has_open_call = trouble.has_open_call();
-    if !has_open_call && !trouble.calls.is_empty() {
-        let end = reader.at();
-        let calls = trouble.calls;
-        return Ok(Found { calls, end });
-    }
-    if !has_open_call && reader.peek().await != Some('\'') {
-        return Err(Stop::Syntax);
-    }
-    let fault = reader.at();
-    let is_closed = reader.until(closers).await.is_ok();
-    let (body, rest) = (reader.since(start), reader.since(fault));
-    if is_closed {
-        reader.optional(closers).await;
-    }
-    let end = reader.at();
-    if let Some(calls) = python_calls(&body, known) {
-        return Ok(Found { calls, end });
-    }
-    let Some(open) = trouble.calls.pop() else {
-        return Err(Stop::Syntax);
+) -> Result<Vec<FoundCall>, Stop> {
+    let json = JsonCalls {
+        tools,
+        is_marked: true,
+        closers,
     };
-    let call = FoundCall::broken(open.name, open.input + &rest);
-    trouble.calls.push(call);
-    let calls = trouble.calls;
-    Ok(Found { calls, end })
+    let (calls, end) = json.sequence(cursor)?;
+    if !cursor.closer(closers) {
+        cursor.back_to(end);
+    }
+    Ok(calls)
 }
 
-/// The calls of a text that is a Python dictionary or a list of them.
-fn python_calls(text: &str, known: &Known) -> Option<Vec<FoundCall>> {
-    let value = python::literal_of(text)?;
-    let values = match value {
-        serde_json::Value::Array(values) => values,
-        value => vec![value],
-    };
-    let calls: Result<Vec<_>, _> = values
-        .iter()
-        .map(|value| call_of_json(&value.to_string(), known, Strictness::Marked))
-        .collect();
-    calls.ok().filter(|calls| !calls.is_empty())
+/// Reads a Markdown block that contains only calls. A block with anything else is an example.
+fn fenced(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
+    cursor.expect(FENCE)?;
+    if !may_be_block_of_calls(cursor.rest()) {
+        return Err(Stop::NotACall);
+    }
+    cursor.skip_while(|c| !c.is_whitespace() && !matches!(c, '{' | '['));
+    cursor.skip_whitespace();
+    let (calls, _) = unmarked(tools).sequence(cursor)?;
+    if cursor.peek().is_none() || cursor.closer(&[FENCE]) {
+        Ok(calls)
+    } else {
+        Err(Stop::NotACall)
+    }
 }
 
-/// The input of a call whose tool is known: a JSON object.
-async fn input_of(name: String, reader: &mut Reader, closers: &[&str]) -> FoundCall {
-    let start = reader.at();
-    match json::object(reader).await {
-        Ok(range) => {
-            let input = reader.text(range);
-            FoundCall::whole(name, with_escaped_controls(&input).into_owned())
-        }
-        Err(Stop::End) => FoundCall::cut_off(name, reader.since(start)),
-        Err(_) => {
-            // What closes it comes next, or the text is at its end.
-            let _ = reader.until(closers).await;
-            let input = reader.since(start);
-            match python::literal_of(&input) {
-                Some(value) if value.is_object() => FoundCall::whole(name, value.to_string()),
-                _ => FoundCall::broken(name, input),
-            }
-        }
+/// Reads `[TOOL_CALLS]` and a list of calls, `name{…}` or `name[CALL_ID]id[ARGS]{…}`.
+fn mistral(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
+    const ARGS: &str = "[ARGS]";
+    cursor.expect(MISTRAL_TOKEN)?;
+    cursor.skip_whitespace();
+    if matches!(cursor.need()?, '[' | '{') {
+        return marked_json(cursor, tools, &[]);
     }
+    let ends_name = |c: char| c == '{' || c == '[' || c.is_whitespace();
+    let name = tools.read_name(cursor, ends_name)?;
+    cursor.skip_whitespace();
+    if cursor.need()? == '[' {
+        if cursor.optional(&["[CALL_ID]"]) {
+            cursor.until(&[ARGS])?;
+        }
+        cursor.expect(ARGS)?;
+        cursor.skip_whitespace();
+    }
+    match cursor.need()? {
+        '{' => Ok(vec![input_of(name, cursor)]),
+        _ => Err(Stop::NotACall),
+    }
+}
+
+fn pythonic(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
+    if cursor.optional(PYTHON_OPENERS) {
+        cursor.skip_whitespace();
+    }
+    let calls = python::calls(cursor, tools)?;
+    let end = cursor.at();
+    cursor.skip_whitespace();
+    if !cursor.closer(PYTHON_CLOSERS) {
+        cursor.back_to(end);
+    }
+    Ok(calls)
 }

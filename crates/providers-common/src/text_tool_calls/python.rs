@@ -1,254 +1,207 @@
-//! Calls and literals as Python writes them.
-
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+//! Calls and literals in Python's notation.
 
 use serde_json::{Map, Number, Value};
 
 use super::{
-    call::FoundCall,
-    known::Known,
-    reader::{Reader, Source, Stop},
+    cursor::{Cursor, Stop},
+    json_calls::FoundCall,
+    offered_tools::OfferedTools,
 };
 
-/// Literals within one another.
+/// Maximum nesting of literals.
 const MAX_DEPTH: usize = 64;
 
-/// What there is of a list of calls, and how it ended.
-#[derive(Debug)]
-pub(crate) struct PythonCalls {
-    pub(crate) calls: Vec<FoundCall>,
-    pub(crate) end: Result<(), Stop>,
-}
-
-/// Reads `[name(key=value, …), …]`.
-pub(crate) async fn calls(reader: &mut Reader, known: &Known) -> PythonCalls {
+/// Reads `[name(key=value, …), …]`. At the end of the text, the last call may be incomplete.
+pub(crate) fn calls(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
     let mut calls = Vec::new();
-    let end = list(reader, known, &mut calls).await;
-    PythonCalls { calls, end }
+    match list(cursor, tools, &mut calls) {
+        Err(Stop::End) if !calls.is_empty() => Ok(calls),
+        other => other.map(|()| calls),
+    }
 }
 
-async fn list(reader: &mut Reader, known: &Known, calls: &mut Vec<FoundCall>) -> Result<(), Stop> {
-    reader.expect('[').await?;
+fn list(
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
+    calls: &mut Vec<FoundCall>,
+) -> Result<(), Stop> {
+    cursor.expect("[")?;
     loop {
-        reader.blanks().await;
-        let name = known.read_name(reader, |c| c == '(').await?;
-        reader.expect('(').await?;
-        let start = reader.at();
-        match arguments(reader).await {
-            Ok(input) => {
-                let input = Value::Object(input).to_string();
-                calls.push(FoundCall::whole(name, input));
+        cursor.skip_whitespace();
+        let name = tools.read_name(cursor, |c| c == '(')?;
+        cursor.expect("(")?;
+        let start = cursor.at();
+        match arguments(cursor) {
+            Ok(input) => calls.push(FoundCall::complete(name, Value::Object(input).to_string())),
+            Err(stop) => {
+                if stop == Stop::End {
+                    calls.push(FoundCall::incomplete(name, cursor.since(start)));
+                }
+                return Err(stop);
             }
-            Err(Stop::End) => {
-                calls.push(FoundCall::cut_off(name, reader.since(start)));
-                return Err(Stop::End);
-            }
-            Err(stop) => return Err(stop),
         }
-        reader.blanks().await;
-        match reader.need().await? {
-            ',' => reader.bump(','),
-            ']' => {
-                reader.bump(']');
-                return Ok(());
-            }
-            _ => return Err(Stop::Syntax),
+        if !comma_before(cursor, "]")? {
+            return cursor.expect("]");
         }
     }
 }
 
 /// Reads `key=value, …)`.
-async fn arguments(reader: &mut Reader) -> Result<Map<String, Value>, Stop> {
+fn arguments(cursor: &mut Cursor<'_>) -> Result<Map<String, Value>, Stop> {
     let mut arguments = Map::new();
     loop {
-        reader.blanks().await;
-        if reader.need().await? == ')' {
-            reader.bump(')');
+        cursor.skip_whitespace();
+        if cursor.optional(&[")"]) {
             return Ok(arguments);
         }
-        let start = reader.at();
-        reader.skip(|c| c == '_' || c.is_alphanumeric()).await;
-        let key = reader.since(start);
+        let start = cursor.at();
+        cursor.skip_while(|c| c == '_' || c.is_alphanumeric());
+        let key = cursor.since(start).to_owned();
+        cursor.skip_whitespace();
+        cursor.expect("=")?;
         if key.is_empty() {
-            return Err(Stop::Syntax);
+            return Err(Stop::NotACall);
         }
-        reader.blanks().await;
-        reader.expect('=').await?;
-        arguments.insert(key, literal(reader, 0).await?);
-        reader.blanks().await;
-        match reader.need().await? {
-            ',' => reader.bump(','),
-            ')' => {}
-            _ => return Err(Stop::Syntax),
-        }
+        arguments.insert(key, literal(cursor, 0)?);
+        comma_before(cursor, ")")?;
     }
 }
 
-/// The value of a text that is one literal; `None` if it is not.
+/// Reads a text that is one literal. Returns `None` if it is not.
 pub(crate) fn literal_of(text: &str) -> Option<Value> {
-    let mut reader = Source::whole(text).reader(0, usize::MAX);
-    let future = pin!(async {
-        let value = literal(&mut reader, 0).await?;
-        reader.blanks().await;
-        match reader.peek().await {
-            None => Ok(value),
-            Some(_) => Err(Stop::Syntax),
-        }
-    });
-    // The text is all there: it never waits.
-    match future.poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value.ok(),
-        Poll::Pending => None,
+    let mut cursor = Cursor::new(text);
+    let value = literal(&mut cursor, 0).ok()?;
+    cursor.skip_whitespace();
+    cursor.peek().is_none().then_some(value)
+}
+
+/// Reads a string, number, boolean, `None`, list, tuple or dictionary. JSON's `true`, `false` and
+/// `null` are accepted too: models mix the notations.
+fn literal(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Stop> {
+    if depth > MAX_DEPTH {
+        return Err(Stop::NotACall);
+    }
+    cursor.skip_whitespace();
+    match cursor.need()? {
+        '"' | '\'' => Ok(Value::String(string(cursor)?)),
+        '[' => sequence(cursor, "]", depth),
+        '(' => sequence(cursor, ")", depth),
+        '{' => dictionary(cursor, depth),
+        '-' | '0'..='9' => number(cursor),
+        _ => word(cursor),
     }
 }
 
-type Literal<'r> = Pin<Box<dyn Future<Output = Result<Value, Stop>> + Send + 'r>>;
-
-/// Reads a literal: text, number, truth value, `None`, list, tuple or dictionary. JSON's words are
-/// understood too: models mix them up.
-fn literal(reader: &mut Reader, depth: usize) -> Literal<'_> {
-    Box::pin(async move {
-        if depth > MAX_DEPTH {
-            return Err(Stop::Syntax);
-        }
-        reader.blanks().await;
-        match reader.need().await? {
-            quote @ ('"' | '\'') => Ok(Value::String(string(reader, quote).await?)),
-            '[' => sequence(reader, ('[', ']'), depth).await,
-            '(' => sequence(reader, ('(', ')'), depth).await,
-            '{' => dictionary(reader, depth).await,
-            '-' | '0'..='9' => number(reader).await,
-            _ => word(reader).await,
-        }
-    })
-}
-
-async fn sequence(
-    reader: &mut Reader,
-    (opens, closes): (char, char),
-    depth: usize,
-) -> Result<Value, Stop> {
-    reader.expect(opens).await?;
+fn sequence(cursor: &mut Cursor<'_>, closer: &str, depth: usize) -> Result<Value, Stop> {
+    cursor.advance(1);
     let mut values = Vec::new();
     loop {
-        reader.blanks().await;
-        if reader.need().await? == closes {
-            reader.bump(closes);
+        cursor.skip_whitespace();
+        if cursor.optional(&[closer]) {
             return Ok(Value::Array(values));
         }
-        values.push(literal(reader, depth + 1).await?);
-        comma_or(reader, closes).await?;
+        values.push(literal(cursor, depth + 1)?);
+        comma_before(cursor, closer)?;
     }
 }
 
-async fn dictionary(reader: &mut Reader, depth: usize) -> Result<Value, Stop> {
-    reader.expect('{').await?;
+fn dictionary(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Stop> {
+    cursor.advance(1);
     let mut object = Map::new();
     loop {
-        reader.blanks().await;
-        let quote = match reader.need().await? {
-            '}' => {
-                reader.bump('}');
-                return Ok(Value::Object(object));
-            }
-            quote @ ('"' | '\'') => quote,
-            _ => return Err(Stop::Syntax),
-        };
-        let key = string(reader, quote).await?;
-        reader.blanks().await;
-        reader.expect(':').await?;
-        object.insert(key, literal(reader, depth + 1).await?);
-        comma_or(reader, '}').await?;
+        cursor.skip_whitespace();
+        if cursor.optional(&["}"]) {
+            return Ok(Value::Object(object));
+        }
+        let key = string(cursor)?;
+        cursor.skip_whitespace();
+        cursor.expect(":")?;
+        object.insert(key, literal(cursor, depth + 1)?);
+        comma_before(cursor, "}")?;
     }
 }
 
-/// Steps over a comma, or stays before the end.
-async fn comma_or(reader: &mut Reader, closes: char) -> Result<(), Stop> {
-    reader.blanks().await;
-    match reader.need().await? {
-        ',' => reader.bump(','),
-        c if c == closes => {}
-        _ => return Err(Stop::Syntax),
+/// Consumes a comma and returns `true`, or returns `false` if `closer` comes next.
+fn comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Stop> {
+    cursor.skip_whitespace();
+    if cursor.optional(&[","]) {
+        return Ok(true);
     }
-    Ok(())
+    cursor.need()?;
+    if cursor.rest().starts_with(closer) {
+        Ok(false)
+    } else {
+        Err(Stop::NotACall)
+    }
 }
 
-async fn string(reader: &mut Reader, quote: char) -> Result<String, Stop> {
-    reader.expect(quote).await?;
+fn string(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
+    let quote = cursor.next()?;
+    if !matches!(quote, '"' | '\'') {
+        return Err(Stop::NotACall);
+    }
     let mut text = String::new();
     loop {
-        let c = reader.need().await?;
-        reader.bump(c);
-        match c {
-            _ if c == quote => return Ok(text),
-            '\\' => {
-                let escaped = reader.need().await?;
-                reader.bump(escaped);
-                match escaped {
-                    'n' => text.push('\n'),
-                    't' => text.push('\t'),
-                    'r' => text.push('\r'),
-                    '\n' => {}
-                    '\\' | '\'' | '"' | '/' => text.push(escaped),
-                    'x' => text.push(code(reader, 2).await?),
-                    'u' => text.push(code(reader, 4).await?),
-                    // Python keeps the backslash of an escape that it does not know.
-                    other => text.extend(['\\', other]),
-                }
-            }
-            _ => text.push(c),
+        match cursor.next()? {
+            c if c == quote => return Ok(text),
+            '\\' => match cursor.next()? {
+                'n' => text.push('\n'),
+                't' => text.push('\t'),
+                'r' => text.push('\r'),
+                '\n' => {}
+                c @ ('\\' | '\'' | '"' | '/') => text.push(c),
+                'x' => text.push(code_point(cursor, 2)?),
+                'u' => text.push(code_point(cursor, 4)?),
+                // Python keeps the backslash of an unknown escape.
+                other => text.extend(['\\', other]),
+            },
+            c => text.push(c),
         }
     }
 }
 
-/// A character by its number in hexadecimal digits; two halves of a pair (as JSON writes them) are
-/// read as one.
-async fn code(reader: &mut Reader, digits: u32) -> Result<char, Stop> {
-    let high = digits_of(reader, digits).await?;
+/// Reads a character by its hexadecimal number. A surrogate pair, as in JSON, is one character.
+fn code_point(cursor: &mut Cursor<'_>, digits: u32) -> Result<char, Stop> {
+    let high = hexadecimal(cursor, digits)?;
     if digits == 4 && (0xD800..0xDC00).contains(&high) {
-        reader.literal("\\u").await?;
-        let low = digits_of(reader, 4).await?;
+        cursor.expect("\\u")?;
+        let low = hexadecimal(cursor, 4)?;
         let low = low.checked_sub(0xDC00).filter(|low| *low < 0x400);
         let code = low.map(|low| 0x1_0000 + ((high - 0xD800) << 10) + low);
-        return code.and_then(char::from_u32).ok_or(Stop::Syntax);
+        return code.and_then(char::from_u32).ok_or(Stop::NotACall);
     }
-    char::from_u32(high).ok_or(Stop::Syntax)
+    char::from_u32(high).ok_or(Stop::NotACall)
 }
 
-async fn digits_of(reader: &mut Reader, digits: u32) -> Result<u32, Stop> {
+fn hexadecimal(cursor: &mut Cursor<'_>, digits: u32) -> Result<u32, Stop> {
     let mut value = 0;
     for _ in 0..digits {
-        let c = reader.need().await?;
-        let digit = c.to_digit(16).ok_or(Stop::Syntax)?;
-        reader.bump(c);
+        let digit = cursor.next()?.to_digit(16).ok_or(Stop::NotACall)?;
         value = value * 16 + digit;
     }
     Ok(value)
 }
 
-async fn number(reader: &mut Reader) -> Result<Value, Stop> {
-    let start = reader.at();
-    reader
-        .skip(|c| matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E' | '_'))
-        .await;
-    // It may go on.
-    reader.need().await?;
-    let text = reader.since(start).replace('_', "");
-    let number: Number = text.parse().map_err(|_| Stop::Syntax)?;
+fn number(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
+    let start = cursor.at();
+    cursor.skip_while(|c| matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E' | '_'));
+    // The number may go on.
+    cursor.need()?;
+    let text = cursor.since(start).replace('_', "");
+    let number: Number = text.parse().map_err(|_| Stop::NotACall)?;
     Ok(Value::Number(number))
 }
 
-async fn word(reader: &mut Reader) -> Result<Value, Stop> {
-    let (word, value) = match reader.need().await? {
+fn word(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
+    let (word, value) = match cursor.need()? {
         'T' => ("True", Value::Bool(true)),
         't' => ("true", Value::Bool(true)),
         'F' => ("False", Value::Bool(false)),
         'f' => ("false", Value::Bool(false)),
         'N' => ("None", Value::Null),
         'n' => ("null", Value::Null),
-        _ => return Err(Stop::Syntax),
+        _ => return Err(Stop::NotACall),
     };
-    reader.literal(word).await?;
+    cursor.expect(word)?;
     Ok(value)
 }

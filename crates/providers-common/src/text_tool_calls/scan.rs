@@ -1,88 +1,74 @@
-//! One text, cut into what is said and what is called.
+//! Splits a text into text and calls.
 
-use std::{
-    sync::Arc,
-    task::{Context, Poll, Waker},
-};
+use std::sync::Arc;
 
 use super::{
-    call::{Found, FoundCall},
+    cursor::Cursor,
     form::{RecoveryForm, RecoveryForms},
-    forms::{self, Judgement, Reading},
-    known::Known,
-    place::{Place, is_separator},
-    reader::{Source, Stop},
+    forms,
+    json_calls::{FoundCall, is_separator},
+    markdown::MarkdownContext,
+    offered_tools::OfferedTools,
 };
 
-/// Bytes of a text that turned out to be no call in which another one may begin. Beyond it the text
-/// is let go whole: a text is never read again and again.
-const READ_AGAIN: usize = 512;
+/// Number of bytes, behind the start of a text that is not a call, in which another call may begin.
+/// A longer text is skipped as a whole, so that no text is read again and again.
+const MAX_REREAD: usize = 512;
 
-/// What a text is made of.
+/// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
     Call(FoundCall),
 }
 
-/// Looks for calls in a text that arrives in pieces.
+/// Finds calls in a text that arrives in pieces.
 ///
-/// Wherever a call could begin, a parser of each form that begins so is started, and the text is held
-/// back while one of them is at work. The first to have a call (by the characters that it needed) wins.
-/// When all have given up, the text is let go.
+/// Text is emitted up to the first marker of a form. From there it is buffered until the text ends or
+/// the buffer exceeds the size limit of a call, and then read.
 ///
-/// A call in a block of Markdown is one only if the answer says nothing beside it. It is held back, with
-/// what comes behind it, until the text says something or ends.
-pub(crate) struct TextScan {
-    known: Arc<Known>,
+/// Calls in a Markdown block count only if the answer has no other text. They are held until the text
+/// ends or other text follows.
+pub(crate) struct TextScanner {
+    tools: Arc<OfferedTools>,
     forms: RecoveryForms,
-    /// Bytes that are held back at most.
+    /// Maximum size of a call in bytes.
     limit: usize,
-    source: Source,
-    /// What comes before is let go.
-    start: usize,
-    has_ended: bool,
-    readings: Vec<Reading>,
-    judged: Vec<Judgement>,
-    place: Place,
-    /// Blanks at the beginning or behind a call. They say nothing if a call is what comes next.
+    /// The text from the first marker on.
+    buffer: String,
+    context: MarkdownContext,
+    /// White space at the beginning or after a call. It is dropped if a call follows.
     blanks: String,
     only_blanks: bool,
     after_call: bool,
-    /// Blocks that are calls if nothing is said beside them, and what stands between and behind them.
     held: Vec<Held>,
-    /// Bytes in `held`.
     held_bytes: usize,
 }
 
-/// A part of a text that waits for what comes behind it.
+/// A part of a text that waits for what follows.
 enum Held {
-    /// A block, and the calls that it is if nothing is said.
+    /// A Markdown block, and its calls.
     Block { text: String, calls: Vec<FoundCall> },
-    /// Blanks between calls.
+    /// White space between calls.
     Blanks(String),
-    /// Calls in another form, which are calls in any case.
+    /// Calls in another form, which count in any case.
     Calls(Vec<FoundCall>),
 }
 
-impl TextScan {
-    /// `has_said` if the answer said something before this text.
+impl TextScanner {
+    /// Creates a scanner of one text. `has_text`: the answer has other text before it.
     pub(crate) fn new(
-        known: Arc<Known>,
+        tools: Arc<OfferedTools>,
         forms: RecoveryForms,
         limit: usize,
-        has_said: bool,
+        has_text: bool,
     ) -> Self {
         Self {
-            known,
+            tools,
             forms,
             limit,
-            source: Source::default(),
-            start: 0,
-            has_ended: false,
-            readings: Vec::new(),
-            judged: Vec::new(),
-            place: Place::beginning(has_said),
+            buffer: String::new(),
+            context: MarkdownContext::new(has_text),
             blanks: String::new(),
             only_blanks: true,
             after_call: false,
@@ -91,133 +77,132 @@ impl TextScan {
         }
     }
 
-    /// Takes more text.
+    /// Reads more of the text.
     pub(crate) fn push(&mut self, text: &str, pieces: &mut Vec<Piece>) {
-        self.source.push(text);
-        self.run(pieces);
+        self.buffer.push_str(text);
+        self.scan(false, pieces);
     }
 
-    /// The text is complete.
+    /// Reads the buffered rest of the text.
     pub(crate) fn end(&mut self, pieces: &mut Vec<Piece>) {
-        self.source.end();
-        self.has_ended = true;
-        self.run(pieces);
+        self.scan(true, pieces);
         self.release(true, pieces);
         let blanks = std::mem::take(&mut self.blanks);
-        if !self.after_call && !blanks.is_empty() {
-            pieces.push(Piece::Text(blanks));
+        if !self.after_call {
+            push_text(blanks, pieces);
         }
     }
 
-    fn run(&mut self, pieces: &mut Vec<Piece>) {
-        while self.is_reading() || self.begin(pieces) {
-            self.poll();
-            if let Some((form, Found { calls, end })) = self.winner() {
-                let blanks = std::mem::take(&mut self.blanks);
-                self.only_blanks = true;
-                self.after_call = true;
-                self.place.after_call();
-                if form == RecoveryForm::FencedJson {
-                    let text = self.source.text(self.start..end);
-                    self.hold(Held::Blanks(blanks), pieces);
-                    self.hold(Held::Block { text, calls }, pieces);
-                } else if self.held.is_empty() {
-                    pieces.extend(calls.into_iter().map(Piece::Call));
-                } else {
-                    self.hold(Held::Blanks(blanks), pieces);
-                    self.hold(Held::Calls(calls), pieces);
+    fn scan(&mut self, is_complete: bool, pieces: &mut Vec<Piece>) {
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut rest = buffer.as_str();
+        // The text before `rest` that is not emitted yet.
+        let mut plain = 0;
+        let mut unsent = rest;
+        while let Some(c) = rest.chars().next() {
+            let mut skipped = c.len_utf8();
+            if self.may_begin_call(c, rest) {
+                if !is_complete && rest.len() <= self.limit {
+                    break;
                 }
-                self.go_on_at(end);
-                continue;
+                let window = rest.get(..rest.floor_char_boundary(self.limit));
+                match self.read_calls(c, window.unwrap_or_default()) {
+                    Ok((form, calls, length)) => {
+                        let (text, call) = (unsent.get(..plain), rest.get(..length));
+                        self.emit_text(text.unwrap_or_default(), pieces);
+                        self.emit_calls(form, calls, call.unwrap_or_default(), pieces);
+                        rest = rest.get(length..).unwrap_or_default();
+                        (unsent, plain) = (rest, 0);
+                        continue;
+                    }
+                    Err(length) if length > MAX_REREAD => skipped = length,
+                    Err(_) => {}
+                }
+                let only_blanks = unsent.get(..plain).is_none_or(|it| it.trim().is_empty());
+                if is_complete && self.after_call && only_blanks && is_empty_block(rest) {
+                    (rest, unsent) = ("", "");
+                    break;
+                }
             }
-            if !self.readings.is_empty() && !self.has_ended {
-                return;
+            let (text, after) = rest.split_at_checked(skipped).unwrap_or((rest, ""));
+            for c in text.chars() {
+                self.context.step(c);
             }
-            self.give_up(pieces);
+            plain += text.len();
+            rest = after;
         }
+        self.emit_text(unsent.get(..plain).unwrap_or_default(), pieces);
+        self.buffer = rest.to_owned();
     }
 
-    fn is_reading(&self) -> bool {
-        !self.readings.is_empty() || !self.judged.is_empty()
-    }
-
-    fn go_on_at(&mut self, position: usize) {
-        self.readings.clear();
-        self.judged.clear();
-        self.start = position;
-        self.source.forget(position);
-    }
-
-    /// Lets go what no call begins with, and starts the parsers where one could. `false` if there is
-    /// no more text.
-    fn begin(&mut self, pieces: &mut Vec<Piece>) -> bool {
-        let mut forms = Vec::new();
-        let place = &mut self.place;
-        let gone = self.source.take_while(self.start, |c| {
-            // Every form begins with one of these.
-            if matches!(c, '<' | '[' | '{' | '`') {
-                forms.extend(self.forms.iter().filter(|form| place.may_begin(*form, c)));
-            }
-            if forms.is_empty() {
-                place.step(c);
-            }
-            forms.is_empty()
-        });
-        self.let_go(&gone, pieces);
-        self.start += gone.len();
-        self.source.forget(self.start);
-        self.start_at(self.start, &forms);
-        !forms.is_empty()
-    }
-
-    fn start_at(&mut self, position: usize, forms: &[RecoveryForm]) {
-        self.readings.extend(forms.iter().map(|form| {
-            let reader = self.source.reader(position, self.limit);
-            forms::start(*form, reader, Arc::clone(&self.known))
-        }));
-    }
-
-    fn poll(&mut self) {
-        let judged = &mut self.judged;
-        let mut context = Context::from_waker(Waker::noop());
-        self.readings
-            .retain_mut(|reading| match reading.as_mut().poll(&mut context) {
-                Poll::Pending => true,
-                Poll::Ready(judgement) => {
-                    judged.push(judgement);
-                    false
-                }
-            });
-    }
-
-    /// The call that was there first. A parser that is still at work needs more characters than any
-    /// that is done, so it would have come later.
-    fn winner(&mut self) -> Option<(RecoveryForm, Found)> {
-        let found = self.judged.iter().enumerate();
-        let found = found.filter(|(_, it)| it.result.is_ok());
-        let (at, _) = found.min_by_key(|(_, it)| it.seen)?;
-        let Judgement { form, result, .. } = self.judged.swap_remove(at);
-        Some((form, result.ok()?))
-    }
-
-    /// Keeps a part until it is known whether anything is said beside it.
-    fn hold(&mut self, held: Held, pieces: &mut Vec<Piece>) {
-        self.held_bytes += match &held {
-            Held::Block { text, .. } => text.len(),
-            Held::Blanks(blanks) => blanks.len(),
-            Held::Calls(calls) => calls.iter().map(|call| call.input.len()).sum(),
+    fn candidates(&self, c: char) -> impl Iterator<Item = RecoveryForm> {
+        // Every form begins with one of these characters.
+        let forms = if matches!(c, '<' | '[' | '{' | '`') {
+            self.forms
+        } else {
+            RecoveryForms::NONE
         };
-        self.held.push(held);
+        forms
+            .iter()
+            .filter(move |form| self.context.may_begin(*form, c))
+    }
+
+    fn may_begin_call(&self, c: char, text: &str) -> bool {
+        self.candidates(c)
+            .any(|form| forms::may_begin(form, text, &self.tools))
+    }
+
+    /// Reads the calls at the beginning of `text`. Returns them with the length of their text, or the
+    /// length of the text that was read in vain.
+    fn read_calls(
+        &self,
+        c: char,
+        text: &str,
+    ) -> Result<(RecoveryForm, Vec<FoundCall>, usize), usize> {
+        let mut furthest = 0;
+        for form in self.candidates(c) {
+            let mut cursor = Cursor::new(text);
+            if let Ok(calls) = forms::read(form, &mut cursor, &self.tools) {
+                return Ok((form, calls, cursor.at()));
+            }
+            furthest = furthest.max(cursor.furthest());
+        }
+        Err(furthest)
+    }
+
+    fn emit_calls(
+        &mut self,
+        form: RecoveryForm,
+        calls: Vec<FoundCall>,
+        text: &str,
+        pieces: &mut Vec<Piece>,
+    ) {
+        let blanks = std::mem::take(&mut self.blanks);
+        self.only_blanks = true;
+        self.after_call = true;
+        self.context.step_over_call();
+        let is_block = form == RecoveryForm::FencedJson;
+        if !is_block && self.held.is_empty() {
+            pieces.extend(calls.into_iter().map(Piece::Call));
+            return;
+        }
+        self.held_bytes += blanks.len() + text.len();
+        self.held.push(Held::Blanks(blanks));
+        self.held.push(if is_block {
+            let text = text.to_owned();
+            Held::Block { text, calls }
+        } else {
+            Held::Calls(calls)
+        });
         if self.held_bytes > self.limit {
-            // Nobody calls so much at once.
-            self.place.says();
+            self.context.mark_text();
             self.only_blanks = false;
             self.after_call = false;
             self.release(false, pieces);
         }
     }
 
-    /// Hands on what is held back: the blocks as calls, or as the text that they are.
+    /// Emits the held parts. Blocks become calls, or stay text.
     fn release(&mut self, as_calls: bool, pieces: &mut Vec<Piece>) {
         self.held_bytes = 0;
         for held in std::mem::take(&mut self.held) {
@@ -232,40 +217,8 @@ impl TextScan {
         }
     }
 
-    /// No call begins here.
-    fn give_up(&mut self, pieces: &mut Vec<Piece>) {
-        if self.has_ended && self.after_call {
-            let rest = self.source.take_while(self.start, |_| true);
-            if is_empty_block(&rest) {
-                self.go_on_at(self.start + rest.len());
-                return;
-            }
-        }
-        let last = self.judged.iter().max_by_key(|it| it.seen);
-        let (stop, at) = last.map_or((Stop::Syntax, self.start), |it| {
-            (
-                it.result.as_ref().err().copied().unwrap_or(Stop::Syntax),
-                it.at,
-            )
-        });
-        let text = self.source.text(self.start..at);
-        let whole = stop == Stop::Foreign || text.len() > READ_AGAIN;
-        let gone = if whole && !text.is_empty() {
-            text
-        } else {
-            let mut is_first = true;
-            self.source
-                .take_while(self.start, |_| std::mem::take(&mut is_first))
-        };
-        for c in gone.chars() {
-            self.place.step(c);
-        }
-        self.let_go(&gone, pieces);
-        self.go_on_at(self.start + gone.len());
-    }
-
-    /// Hands text on, except for blanks that may turn out to be nothing.
-    fn let_go(&mut self, text: &str, pieces: &mut Vec<Piece>) {
+    /// Emits text, except for white space that is dropped if a call follows.
+    fn emit_text(&mut self, text: &str, pieces: &mut Vec<Piece>) {
         if text.is_empty() {
             return;
         }
@@ -278,13 +231,13 @@ impl TextScan {
         self.only_blanks = false;
         self.after_call = false;
         self.release(false, pieces);
-        let mut said = std::mem::take(&mut self.blanks);
-        said.push_str(text);
-        push_text(said, pieces);
+        let mut emitted = std::mem::take(&mut self.blanks);
+        emitted.push_str(text);
+        push_text(emitted, pieces);
     }
 }
 
-/// Adds text to the text before it.
+/// Appends text to the text before it.
 fn push_text(text: String, pieces: &mut Vec<Piece>) {
     if text.is_empty() {
         return;
@@ -295,14 +248,12 @@ fn push_text(text: String, pieces: &mut Vec<Piece>) {
     }
 }
 
-/// Whether a text is the beginning of a Markdown block and nothing else. Small models begin another
-/// one behind their last call and stop there.
+/// Whether a text is only the beginning of a Markdown block. Small models begin another block behind
+/// their last call and stop there.
 fn is_empty_block(text: &str) -> bool {
     let Some(language) = text.strip_prefix("```") else {
         return false;
     };
-    let language = language.trim_end();
-    language
-        .chars()
-        .all(|c| c == '_' || c.is_ascii_alphanumeric())
+    let mut language = language.trim_end().chars();
+    language.all(|c| c == '_' || c.is_ascii_alphanumeric())
 }

@@ -8,10 +8,10 @@ use switchboard_domain::{
 use super::*;
 use crate::tool_names::NameRule;
 
+#[path = "buffering_tests.rs"]
+mod buffering;
 #[path = "forms_tests.rs"]
 mod forms;
-#[path = "hold_back_tests.rs"]
-mod hold_back;
 #[path = "laws_tests.rs"]
 mod laws;
 #[path = "quoted_tests.rs"]

@@ -1,82 +1,67 @@
 //! The special tokens of `DeepSeek`. The bars are U+FF5C and the spaces U+2581.
 
-use super::{
-    super::{
-        call::{CallState, Found, FoundCall},
-        known::Known,
-        reader::{Reader, Stop},
-    },
-    input_of,
+use super::super::{
+    cursor::{Cursor, Stop},
+    json_calls::{FoundCall, input_of},
+    offered_tools::OfferedTools,
 };
 
-const CALLS_BEGIN: &str = "<｜tool▁calls▁begin｜>";
+pub(super) const CALLS_BEGIN: &str = "<｜tool▁calls▁begin｜>";
 const CALLS_END: &str = "<｜tool▁calls▁end｜>";
-const CALL_BEGIN: &str = "<｜tool▁call▁begin｜>";
+pub(super) const CALL_BEGIN: &str = "<｜tool▁call▁begin｜>";
 const CALL_END: &str = "<｜tool▁call▁end｜>";
 const SEPARATOR: &str = "<｜tool▁sep｜>";
-/// What V3 and R1 write before the separator.
+/// The text that V3 and R1 write before the separator. V3.1 writes the name there.
 const KIND: &str = "function";
 
-pub(super) async fn read(reader: &mut Reader, known: &Known) -> Result<Found, Stop> {
-    if reader.optional(&[CALLS_BEGIN]).await {
-        reader.blanks().await;
+pub(super) fn read(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
+    if cursor.optional(&[CALLS_BEGIN]) {
+        cursor.skip_whitespace();
     }
-    let mut calls = vec![call(reader, known).await?];
-    let mut end = reader.at();
-    while calls.iter().all(|call| call.state != CallState::CutOff) {
-        reader.blanks().await;
-        if reader.closer(&[CALLS_END]).await {
-            end = reader.at();
+    let mut calls = vec![call(cursor, tools)?];
+    while calls.iter().all(|call| call.is_complete) {
+        let end = cursor.at();
+        cursor.skip_whitespace();
+        if cursor.closer(&[CALLS_END]) {
             break;
         }
-        match call(reader, known).await {
-            Ok(call) => calls.push(call),
-            Err(_) => break,
-        }
-        end = reader.at();
+        let Ok(call) = call(cursor, tools) else {
+            cursor.back_to(end);
+            break;
+        };
+        calls.push(call);
     }
-    Ok(Found { calls, end })
+    Ok(calls)
 }
 
-async fn call(reader: &mut Reader, known: &Known) -> Result<FoundCall, Stop> {
-    reader.literal(CALL_BEGIN).await?;
-    let mut head = String::new();
-    loop {
-        let c = reader.need().await?;
-        if c == '<' {
-            break;
-        }
-        head.push(c);
-        if !KIND.starts_with(&head) && !known.may_become(&head) {
-            return Err(Stop::Foreign);
-        }
-        reader.bump(c);
-    }
-    reader.literal(SEPARATOR).await?;
-    let name = if head == KIND && reader.need().await? != '{' {
-        let name = known.read_name(reader, char::is_whitespace).await?;
-        reader.blanks().await;
-        reader.optional(&["```json"]).await;
+fn call(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<FoundCall, Stop> {
+    cursor.expect(CALL_BEGIN)?;
+    let head = cursor.until(&[SEPARATOR])?;
+    cursor.expect(SEPARATOR)?;
+    let name = if head == KIND && cursor.need()? != '{' {
+        let name = tools.read_name(cursor, char::is_whitespace)?;
+        cursor.skip_whitespace();
+        cursor.optional(&["```json"]);
         name
-    } else if known.has(&head) {
+    } else if tools.contains(head) {
         head
     } else {
-        return Err(Stop::Foreign);
+        return Err(Stop::NotACall);
     };
-    reader.blanks().await;
-    let call = match reader.peek().await {
-        Some('{') => input_of(name, reader, &[CALL_END]).await,
-        Some(_) => return Err(Stop::Syntax),
-        None => FoundCall::cut_off(name, String::new()),
+    cursor.skip_whitespace();
+    let call = match cursor.peek() {
+        Some('{') => input_of(name, cursor),
+        Some(_) => return Err(Stop::NotACall),
+        None => FoundCall::incomplete(name, ""),
     };
-    if call.state != CallState::CutOff {
-        let end = reader.at();
-        reader.blanks().await;
-        if reader.optional(&["```"]).await {
-            reader.blanks().await;
+    if call.is_complete {
+        let end = cursor.at();
+        cursor.skip_whitespace();
+        if cursor.optional(&["```"]) {
+            cursor.skip_whitespace();
         }
-        if !reader.closer(&[CALL_END]).await {
-            reader.back_to(end);
+        if !cursor.closer(&[CALL_END]) {
+            cursor.back_to(end);
         }
     }
     Ok(call)

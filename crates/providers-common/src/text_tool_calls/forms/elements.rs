@@ -4,156 +4,159 @@ use serde_json::{Map, Value};
 
 use super::{
     super::{
-        call::{CallState, Found, FoundCall},
-        known::Known,
+        cursor::{Cursor, Stop},
+        json_calls::{FoundCall, input_of},
+        offered_tools::OfferedTools,
         python,
-        reader::{Reader, Stop},
     },
-    input_of, marked_json,
+    marked_json,
 };
 
-const CLOSE_CALL: &str = "</tool_call>";
-const CLOSE_FUNCTION: &str = "</function>";
+pub(super) const TOOL_CALL: &str = "<tool_call>";
+const TOOL_CALL_END: &str = "</tool_call>";
+pub(super) const FUNCTION: &str = "<function=";
+const FUNCTION_END: &str = "</function>";
 
-/// `<tool_call>` and any of what models write in it.
-pub(super) async fn tool_call(reader: &mut Reader, known: &Known) -> Result<Found, Stop> {
-    reader.literal("<tool_call>").await?;
-    reader.blanks().await;
-    match reader.need().await? {
-        '{' | '[' => marked_json(reader, known, &[CLOSE_CALL]).await,
+/// Reads `<tool_call>` with JSON, a function element or pairs of keys and values.
+pub(super) fn tool_call(
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
+) -> Result<Vec<FoundCall>, Stop> {
+    cursor.expect(TOOL_CALL)?;
+    cursor.skip_whitespace();
+    match cursor.need()? {
+        '{' | '[' => marked_json(cursor, tools, &[TOOL_CALL_END]),
         '<' => {
-            let mut found = function(reader, known).await?;
-            if found.calls.iter().all(|it| it.state != CallState::CutOff) {
-                reader.blanks().await;
-                if reader.closer(&[CLOSE_CALL]).await {
-                    found.end = reader.at();
-                }
-            }
-            Ok(found)
+            let calls = function(cursor, tools)?;
+            close(cursor, &calls, TOOL_CALL_END);
+            Ok(calls)
         }
-        _ => pairs(reader, known).await,
+        _ => {
+            let ends_name = |c: char| c.is_whitespace() || c == '<';
+            let name = tools.read_name(cursor, ends_name)?;
+            let mut arguments = Map::new();
+            let result = pairs(&mut arguments, name, cursor, tools);
+            call_with(name, arguments, result, cursor)
+        }
     }
 }
 
-/// `name`, and `<arg_key>key</arg_key><arg_value>value</arg_value>` for each argument (GLM).
-async fn pairs(reader: &mut Reader, known: &Known) -> Result<Found, Stop> {
-    let name = known
-        .read_name(reader, |c| c.is_whitespace() || c == '<')
-        .await?;
-    let mut arguments = Map::new();
-    let ending = pairs_into(&mut arguments, &name, reader, known).await;
-    found(name, arguments, ending, reader)
+/// Consumes the closing mark of complete calls, if it is there.
+fn close(cursor: &mut Cursor<'_>, calls: &[FoundCall], closer: &str) {
+    if calls.iter().all(|call| call.is_complete) {
+        let end = cursor.at();
+        cursor.skip_whitespace();
+        if !cursor.closer(&[closer]) {
+            cursor.back_to(end);
+        }
+    }
 }
 
-async fn pairs_into(
+/// Reads `<arg_key>key</arg_key><arg_value>value</arg_value>` for each argument (GLM).
+fn pairs(
     arguments: &mut Map<String, Value>,
     name: &str,
-    reader: &mut Reader,
-    known: &Known,
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
 ) -> Result<(), Stop> {
-    const KEY: [&str; 2] = ["<arg_key>", "</arg_key>"];
-    const VALUE: [&str; 2] = ["<arg_value>", "</arg_value>"];
     loop {
-        reader.blanks().await;
-        // Both begin with `<`: what the next character tells is which.
-        if reader.optional(&[CLOSE_CALL]).await {
+        cursor.skip_whitespace();
+        if cursor.optional(&[TOOL_CALL_END]) {
             return Ok(());
         }
-        reader.literal(KEY[0]).await?;
-        let key = reader.until(&[KEY[1]]).await?;
-        reader.literal(KEY[1]).await?;
-        reader.blanks().await;
-        reader.literal(VALUE[0]).await?;
-        let value = reader.until(&[VALUE[1]]).await?;
-        reader.literal(VALUE[1]).await?;
-        let key = key.trim();
-        arguments.insert(key.to_owned(), argument(known, name, key, &value));
+        if !cursor.rest().is_empty() && TOOL_CALL_END.starts_with(cursor.rest()) {
+            return Err(Stop::End);
+        }
+        let key = element(cursor, "<arg_key>", "</arg_key>")?.trim();
+        cursor.skip_whitespace();
+        let value = element(cursor, "<arg_value>", "</arg_value>")?;
+        arguments.insert(key.to_owned(), argument(tools, name, key, value));
     }
 }
 
-/// `<function=name>` with JSON or `<parameter=key>` elements in it.
-pub(super) async fn function(reader: &mut Reader, known: &Known) -> Result<Found, Stop> {
-    reader.literal("<function=").await?;
-    let name = known.read_name(reader, |c| c == '>').await?;
-    reader.expect('>').await?;
-    reader.blanks().await;
-    match reader.peek().await {
+fn element<'t>(cursor: &mut Cursor<'t>, open: &str, close: &str) -> Result<&'t str, Stop> {
+    cursor.expect(open)?;
+    let content = cursor.until(&[close])?;
+    cursor.expect(close)?;
+    Ok(content)
+}
+
+/// Reads `<function=name>` with JSON or `<parameter=key>` elements.
+pub(super) fn function(
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
+) -> Result<Vec<FoundCall>, Stop> {
+    cursor.expect(FUNCTION)?;
+    let name = tools.read_name(cursor, |c| c == '>')?;
+    cursor.expect(">")?;
+    cursor.skip_whitespace();
+    match cursor.peek() {
         Some('{') => {
-            let call = input_of(name, reader, &[CLOSE_FUNCTION]).await;
-            let mut end = reader.at();
-            if call.state != CallState::CutOff {
-                reader.blanks().await;
-                if reader.closer(&[CLOSE_FUNCTION]).await {
-                    end = reader.at();
-                }
-            }
-            let calls = vec![call];
-            Ok(Found { calls, end })
+            let calls = vec![input_of(name, cursor)];
+            close(cursor, &calls, FUNCTION_END);
+            Ok(calls)
         }
         Some('<') => {
             let mut arguments = Map::new();
-            let ending = parameters_into(&mut arguments, &name, reader, known).await;
-            found(name, arguments, ending, reader)
+            let result = parameters(&mut arguments, name, cursor, tools);
+            call_with(name, arguments, result, cursor)
         }
-        Some(_) => Err(Stop::Syntax),
-        None => found(name, Map::new(), Err(Stop::End), reader),
+        Some(_) => Err(Stop::NotACall),
+        None => Ok(vec![FoundCall::incomplete(name, "")]),
     }
 }
 
-async fn parameters_into(
+fn parameters(
     arguments: &mut Map<String, Value>,
     name: &str,
-    reader: &mut Reader,
-    known: &Known,
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
 ) -> Result<(), Stop> {
     const OPEN: &str = "<parameter=";
     const CLOSE: &str = "</parameter>";
     loop {
-        reader.blanks().await;
-        if reader.optional(&[CLOSE_FUNCTION]).await {
+        cursor.skip_whitespace();
+        if cursor.optional(&[FUNCTION_END]) {
             return Ok(());
         }
-        reader.literal(OPEN).await?;
-        let key = reader.until(&[">"]).await?;
-        reader.expect('>').await?;
-        // The end of a parameter is forgotten now and then.
-        let value = reader.until(&[CLOSE, OPEN, CLOSE_FUNCTION]).await?;
-        reader.optional(&[CLOSE]).await;
-        let key = key.trim();
-        arguments.insert(key.to_owned(), argument(known, name, key, &value));
+        if !cursor.rest().is_empty() && FUNCTION_END.starts_with(cursor.rest()) {
+            return Err(Stop::End);
+        }
+        let key = element(cursor, OPEN, ">")?.trim();
+        // Models sometimes leave out the end of a parameter.
+        let value = cursor.until(&[CLOSE, OPEN, FUNCTION_END])?;
+        cursor.optional(&[CLOSE]);
+        arguments.insert(key.to_owned(), argument(tools, name, key, value));
     }
 }
 
-fn found(
-    name: String,
+fn call_with(
+    name: &str,
     arguments: Map<String, Value>,
-    ending: Result<(), Stop>,
-    reader: &Reader,
-) -> Result<Found, Stop> {
+    result: Result<(), Stop>,
+    cursor: &mut Cursor<'_>,
+) -> Result<Vec<FoundCall>, Stop> {
     let input = Value::Object(arguments).to_string();
-    let call = match ending {
-        Ok(()) => FoundCall::whole(name, input),
-        Err(Stop::End) => FoundCall::cut_off(name, input),
-        Err(stop) => return Err(stop),
-    };
-    Ok(Found {
-        calls: vec![call],
-        end: reader.at(),
-    })
+    match result {
+        Ok(()) => Ok(vec![FoundCall::complete(name, input)]),
+        Err(Stop::End) => {
+            cursor.advance(cursor.rest().len());
+            Ok(vec![FoundCall::incomplete(name, input)])
+        }
+        Err(stop) => Err(stop),
+    }
 }
 
-/// The value of an argument that stands between marks: text if the tool says that it is text,
-/// else what it reads like.
-fn argument(known: &Known, tool: &str, key: &str, raw: &str) -> Value {
+/// Returns the value of an argument between marks: a string if the tool's schema says so, else the
+/// value that the text denotes.
+fn argument(tools: &OfferedTools, tool: &str, key: &str, raw: &str) -> Value {
     // The templates put each value on lines of its own.
     let text = raw.strip_prefix('\n').unwrap_or(raw);
     let text = text.strip_suffix('\n').unwrap_or(text);
-    if !known.is_text(tool, key) {
+    if !tools.is_text(tool, key) {
         let value = text.trim();
-        if let Ok(value) = serde_json::from_str(value) {
-            return value;
-        }
-        if let Some(value) = python::literal_of(value) {
+        let json = serde_json::from_str(value).ok();
+        if let Some(value) = json.or_else(|| python::literal_of(value)) {
             return value;
         }
     }

@@ -1,69 +1,65 @@
-//! Where in a text a place is.
+//! The Markdown context of a position in a text.
 
-use super::form::RecoveryForm;
+use super::{form::RecoveryForm, json_calls::is_separator};
 
-/// Backticks or tildes that open a block of code.
+/// Minimum number of backticks or tildes that open a block of code.
 const FENCE: usize = 3;
-/// Marks around thinking that a server left in the text. Nothing in it is called.
-const THOUGHTS: [(&str, &str); 2] = [("<think>", "</think>"), ("[THINK]", "[/THINK]")];
-const LONGEST_MARK: usize = 8;
+/// Marks around thinking that a server left in the text. Calls in it are ignored.
+const THINKING_MARKS: [(&str, &str); 2] = [("<think>", "</think>"), ("[THINK]", "[/THINK]")];
+const MAX_MARK: usize = 8;
 
-/// What may stand between two calls, beside blanks: Llama 3.1 writes semicolons.
-pub(crate) fn is_separator(c: char) -> bool {
-    matches!(c, ',' | ';')
-}
-
-/// Code in Markdown, in which nothing is called.
+/// Markdown code. Calls in it are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Code {
     None,
-    /// A span that a run of so many backticks closes. One of one or two also ends with its paragraph: a
-    /// backtick may stand alone.
+    /// A span that a run of this many backticks closes. A span of one or two backticks also ends with
+    /// its paragraph: a backtick may stand alone.
     Span(usize),
-    /// A block that a line of so many of these characters, or more, closes.
+    /// A block that a line of at least this many marks closes.
     Block {
         mark: char,
         length: usize,
     },
 }
 
-/// Backticks or tildes in a row.
+/// Consecutive backticks or tildes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Run {
     mark: char,
-    /// 0 if there is none.
+    /// 0 if there is no run.
     length: usize,
-    /// Only blanks stand before it in its line.
+    /// Only white space precedes it in its line.
     is_first: bool,
 }
 
-/// Where in a text a place is: what a form must know before it begins.
+/// The context of a position: whether a call may begin there.
 #[derive(Debug)]
-pub(crate) struct Place {
-    /// Only blanks since the line began.
+pub(crate) struct MarkdownContext {
+    /// The line has only white space so far.
     line_is_blank: bool,
     /// The line begins with `>`.
     line_is_quoted: bool,
-    /// The character that is no blank before.
+    /// The last character that is not white space.
     before: Option<char>,
     code: Code,
-    /// The run that may go on with the next character.
+    /// The run that the next character may continue.
     run: Run,
-    /// The line in which the block of code was opened goes on.
+    /// The current line opened the block of code.
     opens_block: bool,
-    /// The line may close the block of code: it is a run and nothing else until now.
+    /// The line may close the block of code: it is only a run so far.
     closes_block: bool,
-    in_thoughts: bool,
-    /// Nothing but blanks and separators since a call.
-    behind_call: bool,
-    /// Something was said outside of thinking that is not a call.
-    has_said: bool,
-    /// The last characters.
-    tail: String,
+    in_thinking: bool,
+    /// Only white space and separators since a call.
+    after_call: bool,
+    /// The answer has text outside of thinking and calls.
+    has_text: bool,
+    /// The beginning of what may be a thinking mark.
+    mark: String,
 }
 
-impl Default for Place {
-    fn default() -> Self {
+impl MarkdownContext {
+    /// Returns the context at the beginning of a text. `has_text`: the answer has other text before.
+    pub(crate) fn new(has_text: bool) -> Self {
         Self {
             line_is_blank: true,
             line_is_quoted: false,
@@ -72,34 +68,24 @@ impl Default for Place {
             run: Run::default(),
             opens_block: false,
             closes_block: false,
-            in_thoughts: false,
-            behind_call: false,
-            has_said: false,
-            tail: String::new(),
-        }
-    }
-}
-
-impl Place {
-    /// Returns the beginning of a text. `has_said` if the answer said something before it.
-    pub(crate) fn beginning(has_said: bool) -> Self {
-        Self {
-            has_said,
-            ..Self::default()
+            in_thinking: false,
+            after_call: false,
+            has_text,
+            mark: String::new(),
         }
     }
 
     /// Whether a call in this form may begin with `c` here.
     ///
-    /// Code and quoted lines show calls and make none. The exception is a block of code that is itself
-    /// the call: it must be all that the answer says.
+    /// Calls in code and in quoted lines are examples. The exception is a block of code that is itself
+    /// the call: the answer must have no other text.
     pub(crate) fn may_begin(&self, form: RecoveryForm, c: char) -> bool {
-        let is_shown = self.line_is_quoted || self.code_behind_run() != Code::None;
-        if self.in_thoughts || is_shown {
+        let is_example = self.line_is_quoted || self.code_after_run() != Code::None;
+        if self.in_thinking || is_example {
             return false;
         }
         match (form, c) {
-            (RecoveryForm::FencedJson, '`') => !self.has_said && self.run.length == 0,
+            (RecoveryForm::FencedJson, '`') => !self.has_text && self.run.length == 0,
             (RecoveryForm::MistralToken, '[')
             | (
                 RecoveryForm::ToolCallTag
@@ -117,20 +103,20 @@ impl Place {
         }
     }
 
-    /// At the beginning of a line, and not within JSON that is no call.
+    /// Whether this is the beginning of a line, and not within JSON that is not a call.
     fn may_begin_unmarked(&self) -> bool {
         let in_json = matches!(self.before, Some('{' | '[' | ','));
         self.line_is_blank && !in_json
     }
 
-    /// Steps over a character.
+    /// Advances by a character.
     pub(crate) fn step(&mut self, c: char) {
-        if self.behind_call && is_separator(c) {
+        if self.after_call && is_separator(c) {
             return;
         }
-        self.behind_call &= c.is_whitespace();
-        let was_thought = self.in_thoughts;
-        if !was_thought {
+        self.after_call &= c.is_whitespace();
+        let was_thinking = self.in_thinking;
+        if !was_thinking {
             self.step_in_code(c);
         }
         if c == '\n' {
@@ -141,19 +127,19 @@ impl Place {
             self.line_is_blank = false;
             self.before = Some(c);
         }
-        let was_mark = self.is_mark_begun();
-        self.think(c);
-        if was_thought || self.in_thoughts {
+        let was_mark = self.is_in_mark();
+        self.step_in_mark(c);
+        if was_thinking || self.in_thinking {
             return;
         }
-        // What may become the mark of a thought is not said yet.
-        let is_said = was_mark || !c.is_whitespace();
-        self.has_said |= is_said && !self.is_mark_begun();
+        // The beginning of a thinking mark does not count as text yet.
+        let is_text = was_mark || !c.is_whitespace();
+        self.has_text |= is_text && !self.is_in_mark();
     }
 
-    /// Marks the text so far as said, such as calls that were not taken for calls.
-    pub(crate) fn says(&mut self) {
-        self.has_said = true;
+    /// Records that the answer has text.
+    pub(crate) fn mark_text(&mut self) {
+        self.has_text = true;
     }
 
     fn step_in_code(&mut self, c: char) {
@@ -188,7 +174,7 @@ impl Place {
         }
         let before = self.code;
         self.run = run;
-        self.code = self.code_behind_run();
+        self.code = self.code_after_run();
         self.run = Run::default();
         match (before, self.code) {
             (Code::None, Code::Block { .. }) => self.opens_block = true,
@@ -199,8 +185,8 @@ impl Place {
         }
     }
 
-    /// Returns the code that the place is in if the run ends here.
-    fn code_behind_run(&self) -> Code {
+    /// Returns the code context if the run ends here.
+    fn code_after_run(&self) -> Code {
         let Run {
             mark,
             length,
@@ -212,7 +198,7 @@ impl Place {
             Code::None if is_first && length >= FENCE => Code::Block { mark, length },
             Code::None if is_ticks => Code::Span(length),
             Code::Span(open) if is_ticks && open == length => Code::None,
-            // Backticks in the line that opens a block: it was a span.
+            // Backticks in the line that opens a block: it is a span.
             Code::Block {
                 mark: '`',
                 length: open,
@@ -227,35 +213,35 @@ impl Place {
         }
     }
 
-    /// Steps over a call.
-    pub(crate) fn after_call(&mut self) {
+    /// Advances over a call.
+    pub(crate) fn step_over_call(&mut self) {
         *self = Self {
-            behind_call: true,
-            ..Self::beginning(self.has_said)
+            after_call: true,
+            ..Self::new(self.has_text)
         };
     }
 
-    fn is_mark_begun(&self) -> bool {
-        let tail = self.tail.as_str();
-        let mut marks = THOUGHTS.iter().map(|(begin, _)| begin);
-        !tail.is_empty() && marks.any(|begin| begin.starts_with(tail))
+    fn is_in_mark(&self) -> bool {
+        let mark = self.mark.as_str();
+        let mut begins = THINKING_MARKS.iter().map(|(begin, _)| begin);
+        !mark.is_empty() && begins.any(|begin| begin.starts_with(mark))
     }
 
-    fn think(&mut self, c: char) {
+    fn step_in_mark(&mut self, c: char) {
         if matches!(c, '<' | '[') {
-            self.tail.clear();
+            self.mark.clear();
         }
-        if self.tail.len() >= LONGEST_MARK || (self.tail.is_empty() && !matches!(c, '<' | '[')) {
+        if self.mark.len() >= MAX_MARK || (self.mark.is_empty() && !matches!(c, '<' | '[')) {
             return;
         }
-        self.tail.push(c);
-        let tail = self.tail.as_str();
-        // In code a mark is shown.
+        self.mark.push(c);
+        let mark = self.mark.as_str();
+        // A mark in code is an example.
         let in_code = self.code != Code::None;
-        if THOUGHTS.iter().any(|(begin, _)| *begin == tail) {
-            self.in_thoughts |= !in_code;
-        } else if THOUGHTS.iter().any(|(_, end)| *end == tail) {
-            self.in_thoughts = false;
+        if THINKING_MARKS.iter().any(|(begin, _)| *begin == mark) {
+            self.in_thinking |= !in_code;
+        } else if THINKING_MARKS.iter().any(|(_, end)| *end == mark) {
+            self.in_thinking = false;
         }
     }
 }

@@ -1,0 +1,122 @@
+//! A position in a text.
+
+/// Why a text is not read as a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The text ends before that is known.
+    End,
+    /// It is not a call of an offered tool in this form.
+    NotACall,
+}
+
+/// A reading position in a text. Positions are byte offsets.
+#[derive(Debug, Clone)]
+pub(crate) struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+    furthest: usize,
+}
+
+impl<'t> Cursor<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            at: 0,
+            furthest: 0,
+        }
+    }
+
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Returns the largest position that was reached.
+    pub(crate) fn furthest(&self) -> usize {
+        self.furthest
+    }
+
+    /// Returns to an earlier position.
+    pub(crate) fn back_to(&mut self, position: usize) {
+        self.at = position.min(self.at);
+    }
+
+    pub(crate) fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// Returns the text between `start` and the current position.
+    pub(crate) fn since(&self, start: usize) -> &'t str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    /// Returns the next character, `None` at the end of the text.
+    pub(crate) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    /// Returns the next character. Fails with [`Stop::End`] at the end of the text.
+    pub(crate) fn need(&self) -> Result<char, Stop> {
+        self.peek().ok_or(Stop::End)
+    }
+
+    /// Consumes `length` bytes.
+    pub(crate) fn advance(&mut self, length: usize) {
+        self.at = self.at.saturating_add(length).min(self.text.len());
+        self.furthest = self.furthest.max(self.at);
+    }
+
+    /// Consumes and returns the next character.
+    pub(crate) fn next(&mut self) -> Result<char, Stop> {
+        let c = self.need()?;
+        self.advance(c.len_utf8());
+        Ok(c)
+    }
+
+    pub(crate) fn skip_while(&mut self, is_skipped: impl Fn(char) -> bool) {
+        let rest = self.rest();
+        let length = rest.find(|c| !is_skipped(c)).unwrap_or(rest.len());
+        self.advance(length);
+    }
+
+    pub(crate) fn skip_whitespace(&mut self) {
+        self.skip_while(char::is_whitespace);
+    }
+
+    /// Consumes one of `texts` if it comes next.
+    pub(crate) fn optional(&mut self, texts: &[&str]) -> bool {
+        let rest = self.rest();
+        let found = texts.iter().find(|text| rest.starts_with(**text));
+        self.advance(found.map_or(0, |text| text.len()));
+        found.is_some()
+    }
+
+    /// Consumes `text`, which must come next.
+    pub(crate) fn expect(&mut self, text: &str) -> Result<(), Stop> {
+        if self.optional(&[text]) {
+            Ok(())
+        } else if text.starts_with(self.rest()) {
+            Err(Stop::End)
+        } else {
+            Err(Stop::NotACall)
+        }
+    }
+
+    /// Consumes one of the closing marks, or the beginning of one at the end of the text.
+    pub(crate) fn closer(&mut self, marks: &[&str]) -> bool {
+        let rest = self.rest();
+        let is_cut = !rest.is_empty() && marks.iter().any(|mark| mark.starts_with(rest));
+        if is_cut {
+            self.advance(rest.len());
+        }
+        is_cut || self.optional(marks)
+    }
+
+    /// Consumes and returns the text before the first of `marks`. Without one, consumes the whole
+    /// text and fails with [`Stop::End`].
+    pub(crate) fn until(&mut self, marks: &[&str]) -> Result<&'t str, Stop> {
+        let rest = self.rest();
+        let end = marks.iter().filter_map(|mark| rest.find(mark)).min();
+        self.advance(end.unwrap_or(rest.len()));
+        end.and_then(|end| rest.get(..end)).ok_or(Stop::End)
+    }
+}
