@@ -9,12 +9,12 @@ use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::decode_sse;
 use switchboard_providers_gemini::{
     SchemaForm,
-    generate::{Declared, GenerateDecoder, LocalIds, events_from_body},
+    generate::{ToolMapping, GenerateDecoder, LocalIds, events_from_body},
 };
 
 /// What a request leaves to its decoder.
-static DECLARED: LazyLock<Declared> =
-    LazyLock::new(|| Declared::of(&streams::request(), SchemaForm::OpenApi));
+static DECLARED: LazyLock<ToolMapping> =
+    LazyLock::new(|| ToolMapping::of(&streams::request(), SchemaForm::OpenApi));
 
 const WIRE: Wire = Wire {
     stream: |body| decode_sse("gemini", body, decoder()),
@@ -29,7 +29,7 @@ fn decoder() -> GenerateDecoder {
         Vec::new(),
         LocalIds::default(),
     )
-    .with_declared(DECLARED.clone())
+    .with_tool_mapping(DECLARED.clone())
 }
 
 fuzz_target!(|input: &[u8]| streams::check(&WIRE, input));

@@ -1,21 +1,20 @@
-//! What Google's models can do, by their names.
+//! Capabilities of Google's models by name.
 //!
-//! The catalogue first; what it does not know, and what only the mapping needs, is told by a model's
-//! series. These facts are those of the official SDK's types (google-genai 3.4.0) and of the API's
-//! guides to thinking and thought signatures. A model that is not known here has no known limits, and
-//! the API's own answer decides.
+//! They come from the model catalog. The series of a model adds what the catalog lacks and what only the
+//! mapping needs. Sources: the types of the official SDK (google-genai 3.4.0) and the API's guides to
+//! thinking and thought signatures. A model that is not listed has no known limits.
 
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;
 
-/// What is known of `model` under the API's name for it, with or without `models/`: what the
-/// catalogue knows, else what its series tells.
+/// Returns the known capabilities of `model`, the API's name with or without `models/`. The catalog
+/// takes precedence over the series.
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let known = catalog::lookup("gemini", model).map(|entry| entry.capabilities);
     let of_series = of_series(model);
     let mut both = catalog::either(&known.unwrap_or_default(), &of_series);
     if Series::of(model).is_some_and(|series| series.line == Line::Gemma) {
-        // The catalogue knows Gemma as others serve it; this API has refused functions to it.
+        // The catalog lists Gemma as other servers run it; this API has refused functions for it.
         both.tools = of_series.tools;
     }
     both
@@ -55,7 +54,7 @@ fn of_series(model: &str) -> ModelCapabilities {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Series {
     line: Line,
-    /// Such as (2, 5).
+    /// Major and minor version, such as (2, 5).
     version: (u32, u32),
 }
 
@@ -64,34 +63,34 @@ enum Line {
     Pro,
     Flash,
     FlashLite,
-    /// Gemini under another name of its own, such as Argon.
+    /// A Gemini model with another name, such as Argon.
     Other,
     Gemma,
 }
 
-/// How a model is told how much to think.
+/// The field that controls a model's thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thinking {
     /// `thinkingLevel`.
     Levels {
-        /// The least that it takes.
+        /// The lowest level.
         least: &'static str,
-        /// Whether it takes a middling amount.
+        /// Whether `MEDIUM` is accepted.
         medium: bool,
     },
     /// `thinkingBudget`.
     Budget {
-        /// Tokens at least, where it thinks.
+        /// Minimum number of tokens.
         least: u32,
-        /// Tokens at most.
+        /// Maximum number of tokens.
         most: u32,
-        /// 0 is accepted.
+        /// Whether 0 is accepted.
         can_be_off: bool,
     },
 }
 
 impl Thinking {
-    /// What is tried with a model of which nothing is known.
+    /// The setting for an unknown model.
     pub(crate) const NEWEST: Self = Self::Levels {
         least: "LOW",
         medium: true,
@@ -99,8 +98,8 @@ impl Thinking {
 }
 
 impl Series {
-    /// The series of a model, under its own name or a path that ends with it; `None` for names that
-    /// say nothing and for variants with rules of their own (speech, images, robots).
+    /// Returns the series of a model by its name or a path that ends with it. Returns `None` for unknown
+    /// names and for variants with other rules (speech, images, robots).
     pub(crate) fn of(model: &str) -> Option<Self> {
         let special = [
             "tts",
@@ -133,7 +132,7 @@ impl Series {
                     (_, true, false) => Line::Flash,
                     _ => Line::Other,
                 };
-                // What the aliases stood for in November 2026.
+                // The models behind the aliases in November 2026.
                 let latest = || match line {
                     _ if !has("latest") => None,
                     Line::Pro => Some((3, 1)),
@@ -148,7 +147,7 @@ impl Series {
         }
     }
 
-    /// How it is told how much to think; `None` for models that do not.
+    /// Returns the thinking setting. `None`: the model does not think.
     pub(crate) fn thinking(self) -> Option<Thinking> {
         match (self.line, self.version) {
             (_, (..2, _) | (2, ..5)) | (Line::Gemma, (..4, _)) => None,
@@ -184,31 +183,31 @@ impl Series {
         self.line != Line::Gemma && self.version >= (3, 0)
     }
 
-    /// Whether a tool's result may hold media. Older models take them beside it only.
+    /// Whether a tool's result may contain media. Older models accept them only beside it.
     pub(crate) fn takes_media_in_results(self) -> bool {
         self.line != Line::Gemma && self.version >= (3, 0)
     }
 
-    /// Whether it takes functions and the schema of an answer at once. Older models refuse that:
+    /// Whether functions and a response schema are accepted together. Older models refuse that:
     /// "Function calling with a response mime type: 'application/json' is unsupported".
     pub(crate) fn takes_schema_beside_tools(self) -> bool {
         self.version >= (3, 0)
     }
 
-    /// Whether it takes the API's own tools and functions at once. Before Gemini 3 that is refused:
+    /// Whether server tools and functions are accepted together. Before Gemini 3 that is refused:
     /// "Tool use with function calling is unsupported", or with the switch for it "Tool call context
     /// circulation is not enabled for models/gemini-2.5-flash" (go-genai#323, prism#972).
     pub(crate) fn takes_server_tools_beside_functions(self) -> bool {
         self.line == Line::Gemma || self.version >= (3, 0)
     }
 
-    /// Whether it takes `systemInstruction`: "Developer instruction is not enabled for
+    /// Whether `systemInstruction` is accepted: "Developer instruction is not enabled for
     /// models/gemma-3-27b-it".
     pub(crate) fn takes_instructions(self) -> bool {
         self.line != Line::Gemma || self.version >= (4, 0)
     }
 
-    /// The newest models ignore sampling.
+    /// Whether sampling parameters have an effect. The newest models ignore them.
     fn sampling(self) -> Option<bool> {
         match self.version {
             (3, 5) if self.line == Line::FlashLite => Some(false),
@@ -218,7 +217,7 @@ impl Series {
         }
     }
 
-    /// Tokens of the prompt, and of the answer at most.
+    /// Returns the maximum number of tokens of the prompt and of the answer.
     fn limits(self) -> Option<(u64, u64)> {
         match (self.line, self.version) {
             (Line::Gemma, (3, _)) => Some((131_072, 8_192)),
@@ -232,7 +231,7 @@ impl Series {
     }
 }
 
-/// `2.5`, `3`, and `3n` for Gemma.
+/// Parses a version: `2.5`, `3`, and `3n` for Gemma.
 fn version(word: &str) -> Option<(u32, u32)> {
     let (major, minor) = word.split_once('.').unwrap_or((word, "0"));
     let major = major.trim_end_matches('n');

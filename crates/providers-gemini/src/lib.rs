@@ -1,14 +1,14 @@
-//! Google's Gemini API, and everything that speaks it, as a
+//! Gemini models, and servers that speak the Gemini API, as a
 //! [`ChatModel`](switchboard_domain::ChatModel).
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | [`model`] | [`GeminiModel`]: the port, joined from mapping and transport |
-//! | [`config`] | [`GeminiConfig`]: where the server is and who asks |
-//! | [`options`] | [`GeminiOptions`]: what the mapping may be told beside the request |
-//! | [`generate`] | the mapping, pure: request, stream and whole answer |
-//! | [`server_tool`] | [`ServerTool`]: tools that the API runs on its own side |
-//! | [`mod@capabilities`] | what is known of Google's models |
+//! | [`model`] | [`GeminiModel`]: the mapping joined with the transport |
+//! | [`config`] | [`GeminiConfig`]: address, key and options of a server |
+//! | [`options`] | [`GeminiOptions`]: options of the mapping |
+//! | [`generate`] | the mapping: request, stream and whole answer |
+//! | [`server_tool`] | [`ServerTool`]: tools that the API runs itself |
+//! | [`mod@capabilities`] | capabilities of Google's models |
 //!
 //! ```
 //! use switchboard_providers_gemini::{GeminiClient, GeminiConfig};

@@ -70,7 +70,7 @@ impl Wire for GenerateContent {
             tool_choice,
             warnings,
             local_ids,
-            declared,
+            tool_mapping,
         } = to_wire(request, id, model.capabilities(), &options)?;
         let streams = config.streaming && request.delivery != Delivery::Whole;
         let method = if streams {
@@ -80,7 +80,7 @@ impl Wire for GenerateContent {
         };
         let path = format!("{}:{method}", config.model_path(&id.name)?);
         let decoder = GenerateDecoder::new(id.clone(), tool_choice, tallied(warnings), local_ids)
-            .with_declared(declared);
+            .with_tool_mapping(tool_mapping);
         Ok(PreparedRequest {
             request: SentRequest::new(&id.provider, path, streams, &body)?,
             decoder,

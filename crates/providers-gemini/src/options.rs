@@ -1,10 +1,10 @@
-//! What the mapping may be told beside the request.
+//! Options of the mapping.
 
 use serde::Deserialize;
 
 use crate::ServerTool;
 
-/// What the mapping may be told beside the request.
+/// Options of the mapping beside the request.
 ///
 /// ```
 /// use switchboard_providers_gemini::{GeminiOptions, SchemaForm};
@@ -25,18 +25,18 @@ use crate::ServerTool;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeminiOptions {
-    /// In which form schemas are sent.
+    /// The form of the schemas that are sent.
     pub schemas: SchemaForm,
-    /// Whether the model's thoughts are asked for where thinking is.
+    /// Whether thinking models are asked to return their thoughts.
     pub include_thoughts: bool,
-    /// Sends the model's own thoughts and signatures back to it. Off for one more try when the API
-    /// says that a signature is wrong or missing.
+    /// Whether the model's own thoughts and signatures are replayed to it. Off for the second attempt
+    /// after the API has refused a signature.
     pub replay_thoughts: bool,
-    /// Tools that the API runs on its own side, declared after those of the request. One whose name
-    /// a tool of the request has too is left out, with a warning.
+    /// Tools that the API runs itself, declared after the request's tools. A server tool with the name of
+    /// a request's tool is omitted, with a warning.
     ///
-    /// Beside functions the request asks for `includeServerSideToolInvocations`, which Vertex AI does
-    /// not know; what [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) says wins.
+    /// Together with functions the request sets `includeServerSideToolInvocations`, which Vertex AI does
+    /// not support; [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) can override it.
     pub server_tools: Vec<ServerTool>,
 }
 
@@ -51,16 +51,15 @@ impl Default for GeminiOptions {
     }
 }
 
-/// In which form the schemas of tools and answers are sent.
+/// The form of the schemas of tools and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SchemaForm {
-    /// `parametersJsonSchema` and `responseJsonSchema`: JSON Schema, as far as the API knows it.
+    /// `parametersJsonSchema` and `responseJsonSchema`: the API's subset of JSON Schema.
     #[serde(rename = "json_schema")]
     JsonSchema,
-    /// `parameters` and `responseSchema`: the older subset of OpenAPI, for servers that know no
-    /// other.
+    /// `parameters` and `responseSchema`: the older subset of OpenAPI, for older servers.
     OpenApi,
 }
 

@@ -1,8 +1,8 @@
-//! Text in an address.
+//! Percent encoding.
 
 use std::fmt::Write as _;
 
-/// `text` with everything escaped but letters, digits, `-._~` and `also` (RFC 3986, section 2.3).
+/// Escapes all bytes of `text` except letters, digits, `-._~` and `also` (RFC 3986, section 2.3).
 pub(crate) fn encoded(text: &str, also: u8) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -10,7 +10,7 @@ pub(crate) fn encoded(text: &str, also: u8) -> String {
         if is_plain {
             encoded.push(char::from(byte));
         } else {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(encoded, "%{byte:02X}");
         }
     }
@@ -22,7 +22,7 @@ mod tests {
     use super::encoded;
 
     #[test]
-    fn what_means_something_in_an_address_is_escaped() {
+    fn reserved_characters_are_escaped() {
         assert_eq!(encoded("a+/=b c", b'-'), "a%2B%2F%3Db%20c");
         assert_eq!(encoded("a/b?c#d%ü-._~", b'/'), "a/b%3Fc%23d%25%C3%BC-._~");
     }

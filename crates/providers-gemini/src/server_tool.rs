@@ -1,4 +1,4 @@
-//! Tools that the API runs on its own side.
+//! Tools that the API runs itself.
 //!
 //! Facts: the types of the official SDK (google-genai 3.4.0) and the API's guide to tool combination.
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::JsonObject;
 
-/// A tool that the API runs on its own side while the model answers. What it did comes as
-/// [`Part::Opaque`](switchboard_domain::Part::Opaque) and goes back to the model unchanged.
+/// A tool that the API runs while the model answers. Its calls and results are
+/// [`Part::Opaque`](switchboard_domain::Part::Opaque) parts, which are replayed unchanged.
 ///
-/// Beside functions they need Gemini 3 or later; for older models they are left out with a warning
-/// then.
+/// Together with functions it requires Gemini 3 or later. For older models it is then omitted, with a
+/// warning.
 ///
 /// In a configuration file: `{type: google_search}`, `{type: url_context}`, `{type: code_execution}`,
 /// `{type: raw, declaration: {googleMaps: {}}}`.
@@ -26,7 +26,7 @@ pub enum ServerTool {
     UrlContext(UrlContext),
     /// Runs Python.
     CodeExecution(CodeExecution),
-    /// Any other, in the API's own words.
+    /// Another tool, as raw JSON.
     Raw(RawServerTool),
 }
 
@@ -36,17 +36,17 @@ pub enum ServerTool {
 pub struct GoogleSearch {
     /// Searches for images too.
     pub images: bool,
-    /// Finds only what is of that time.
+    /// Restricts the results to this time range.
     pub time_range: Option<TimeRange>,
 }
 
-/// A span of time.
+/// A time range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimeRange {
-    /// Its beginning, RFC 3339, such as `2026-01-01T00:00:00Z`.
+    /// The start, RFC 3339, such as `2026-01-01T00:00:00Z`.
     pub start: String,
-    /// Its end, which is no longer in it; RFC 3339.
+    /// The exclusive end, RFC 3339.
     pub end: String,
 }
 
@@ -60,11 +60,11 @@ pub struct UrlContext {}
 #[serde(deny_unknown_fields)]
 pub struct CodeExecution {}
 
-/// A tool of the API's that has no form of its own here.
+/// A tool of the API without a typed form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawServerTool {
-    /// The entry of `tools` as it is sent: one field, which says which tool it is.
+    /// The entry of `tools`: an object with one field, the tool's name.
     pub declaration: JsonObject,
 }
 
@@ -84,7 +84,8 @@ impl ServerTool {
         Self::CodeExecution(CodeExecution::default())
     }
 
-    /// What a tool choice calls it: `google_search`; the field's name of a raw one, written so.
+    /// Returns the name in a tool choice, such as `google_search`. For a raw tool, the name of its field
+    /// in snake case.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
             Self::GoogleSearch(_) => Cow::Borrowed("google_search"),
@@ -97,7 +98,7 @@ impl ServerTool {
         }
     }
 
-    /// The entry of `tools`.
+    /// Returns the entry of `tools`.
     pub(crate) fn declaration(&self) -> JsonObject {
         let (field, settings) = match self {
             Self::GoogleSearch(it) => ("googleSearch", it.settings()),
@@ -108,16 +109,16 @@ impl ServerTool {
         JsonObject::from_iter([(field.to_owned(), settings)])
     }
 
-    /// What the API would refuse whatever the model.
+    /// Returns the reason why the API would refuse the tool for every model.
     pub(crate) fn fault(&self) -> Option<String> {
         match self {
             Self::GoogleSearch(GoogleSearch {
                 time_range: Some(TimeRange { start, end }),
                 ..
             }) => (start.trim().is_empty() || end.trim().is_empty())
-                .then(|| "time_range of google_search needs a start and an end".to_owned()),
+                .then(|| "set start and end in `time_range` of google_search".to_owned()),
             Self::Raw(raw) => (raw.declaration.len() != 1).then(|| {
-                "the declaration of a raw server tool has one field, such as googleMaps".to_owned()
+                "set exactly one field, such as googleMaps, in the declaration of a raw server tool".to_owned()
             }),
             _ => None,
         }

@@ -1,17 +1,17 @@
-//! Why an answer ended, wire → domain.
+//! Conversion of finish reasons.
 
 use switchboard_domain::FinishReason;
 
-/// The word of an answer that goes on when it is asked for again with its token.
+/// The finish reason of an answer that continues with the next request.
 pub(crate) const CONTINUATION: &str = "CONTINUATION";
 
-/// The reason in the API's word. `STOP` with calls is brought in line with the output later.
+/// Converts a finish reason. `STOP` with calls becomes tool use later.
 pub(crate) fn finish_reason(word: &str) -> FinishReason {
     match word {
         "STOP" => FinishReason::Stop,
-        // No word of the API, but of servers that imitate it.
+        // Not the API's, but sent by compatible servers.
         "FUNCTION_CALL" => FinishReason::ToolUse,
-        // Only where it cannot be continued: it is the API's own limit per request.
+        // An answer that cannot be continued: the API's limit per request.
         "MAX_TOKENS" | CONTINUATION => FinishReason::Length,
         "SAFETY"
         | "RECITATION"
@@ -29,9 +29,8 @@ pub(crate) fn finish_reason(word: &str) -> FinishReason {
     }
 }
 
-/// Whether the word says anything: proxies send the zero value of the enum in the middle of an
-/// answer.
-pub(crate) fn is_said(word: &str) -> bool {
+/// Whether a finish reason is set. Proxies send the zero value of the enum within an answer.
+pub(crate) fn is_present(word: &str) -> bool {
     !word.is_empty() && word != "FINISH_REASON_UNSPECIFIED"
 }
 
@@ -84,6 +83,6 @@ mod tests {
         ] {
             assert_eq!(finish_reason(word), FinishReason::Other(word.to_owned()));
         }
-        assert!(!is_said("") && !is_said("FINISH_REASON_UNSPECIFIED") && is_said("OTHER"));
+        assert!(!is_present("") && !is_present("FINISH_REASON_UNSPECIFIED") && is_present("OTHER"));
     }
 }

@@ -9,7 +9,7 @@ use switchboard_domain::{
 };
 
 use super::{
-    names::Declared,
+    tool_mapping::ToolMapping,
     wire::{self, Args, Blob, Data, FileData, FunctionCall, Said},
 };
 use crate::capabilities::Series;
@@ -34,7 +34,7 @@ pub(crate) struct Mapper<'m> {
     pub(crate) model: &'m ModelId,
     pub(crate) series: Option<Series>,
     pub(crate) capabilities: &'m ModelCapabilities,
-    pub(crate) names: &'m Declared,
+    pub(crate) names: &'m ToolMapping,
     pub(crate) replay_thoughts: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) reasoning_dropped: usize,

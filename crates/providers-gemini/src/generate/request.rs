@@ -8,10 +8,10 @@ use switchboard_providers_common::LocalIds;
 
 use super::{
     contents::{Conversation, conversation},
-    names::Declared,
     parts::Mapper,
     schema,
     thinking::thinking,
+    tool_mapping::ToolMapping,
     tools::{Context, Tools, tools},
     wire::{Body, Content, GenerationConfig},
 };
@@ -34,8 +34,8 @@ pub struct WireRequest<'a> {
     pub warnings: Vec<Warning>,
     /// The ids that the conversation has used up.
     pub local_ids: LocalIds,
-    /// The tools, as the answer will name them.
-    pub declared: Declared,
+    /// Maps the tools of the answer back.
+    pub tool_mapping: ToolMapping,
 }
 
 /// Maps a request for `model`.
@@ -56,14 +56,14 @@ pub fn to_wire<'a>(
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let series = Series::of(&model.name);
-    let declared = Declared::of(request, options.schemas);
+    let tool_mapping = ToolMapping::of(request, options.schemas);
     let has_schema = request.response_format != ResponseFormat::Text;
     let both = series.is_none_or(Series::takes_schema_beside_tools);
     let context = Context {
         request,
         provider: &model.provider,
         capabilities,
-        names: &declared,
+        names: &tool_mapping,
         form: options.schemas,
         schema_instead: has_schema && !both,
         server: &options.server_tools,
@@ -78,7 +78,7 @@ pub fn to_wire<'a>(
         model,
         series,
         capabilities,
-        names: &declared,
+        names: &tool_mapping,
         replay_thoughts: options.replay_thoughts,
         warnings: &mut warnings,
         reasoning_dropped: 0,
@@ -135,7 +135,7 @@ pub fn to_wire<'a>(
         tool_choice: outcome,
         warnings,
         local_ids: LocalIds::after(request),
-        declared,
+        tool_mapping,
     })
 }
 

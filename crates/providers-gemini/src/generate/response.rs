@@ -1,19 +1,18 @@
-//! A whole body → a whole answer.
+//! Reading of a whole answer.
 //!
-//! A body is what its stream would have said in one chunk, so the same state machine reads it: an
-//! answer is the same whichever way it came.
+//! A body has the form of one chunk of a stream, so the same state machine reads both.
 
 use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
 use switchboard_providers_common::{WireDecoder as _, assembled};
 
 use super::stream::GenerateDecoder;
 
-/// Reads a body of status 200 into the events of a stream that says the same. A list of chunks, which
-/// the API gives to who streams without `alt=sse`, is read too.
+/// Reads a body of status 200 into the events of the equivalent stream. A list of chunks, the API's
+/// answer to streaming without `alt=sse`, is accepted too.
 ///
-/// Fails like the stream does: with the provider's error if the body is one, and with
-/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if there is no answer
-/// in it.
+/// Fails with the provider's error if the body is one, and with
+/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if the body has no
+/// answer.
 pub fn events_from_body(
     decoder: GenerateDecoder,
     body: &str,

@@ -1,4 +1,4 @@
-//! Wire chunks → domain events.
+//! Converts wire chunks into domain events.
 
 use serde_json::{Map, Value, json};
 use switchboard_domain::{
@@ -10,60 +10,54 @@ use switchboard_providers_common::{
 };
 
 use super::{
-    finish::{CONTINUATION, finish_reason, is_said},
-    names::Declared,
+    finish::{CONTINUATION, finish_reason, is_present},
     native::{data_field, medium, readable, text_of},
     parts::{BESIDE_CONTENT, ID, PIECE, SIGNATURE},
-    plain::{PlainChunk, PlainPart},
+    tool_mapping::ToolMapping,
     usage::UsageReport,
 };
 use crate::{continuation::Continuation, error::ERRORS};
 
-/// After so many chunks in a row that were not plain, a server is not expected to send any.
-const MAX_ODD: u8 = 32;
-
-/// The stream's state machine: chunks in, domain events out.
+/// The state machine that converts the chunks of an answer into domain events.
 ///
-/// The wire has no closing event: `Finished` is said when the transport ends, if a `finishReason` or a
-/// blocked prompt came before. Calls come whole. A text or thought that has a signature is a part of
-/// its own, so that it goes back as it came; others that follow each other are one.
+/// The wire has no closing event: `Finished` is emitted when the transport ends, if a `finishReason` or
+/// a blocked prompt came before. Calls arrive whole. A text or thought with a signature is a separate
+/// part, so that it is replayed unchanged; adjacent others are one part.
 #[derive(Debug)]
 pub struct GenerateDecoder {
     model: ModelId,
     tool_choice: ToolChoiceOutcome,
     warnings: Vec<Warning>,
     ids: LocalIds,
-    declared: Declared,
-    /// Asks for the rest of an answer that is continued; without it that is an answer at a limit.
+    tool_mapping: ToolMapping,
+    /// Requests the rest of an answer. Without it, an unfinished answer ends at a limit.
     continuation: Option<Continuation>,
-    /// The request that the chunks belong to, the newest token that came with it, and the one that
-    /// it was made with.
-    hop: u32,
+    /// The number of the request that the chunks belong to.
+    request_number: u32,
+    /// The newest continuation token, and the token that the current request was sent with.
     token: Option<String>,
-    asked_with: Option<String>,
-    /// What the requests before cost, and this one so far.
-    spent: Usage,
+    used_token: Option<String>,
+    /// The usage of the requests before the current one.
+    earlier_usage: Usage,
     usage: UsageReport,
     started: bool,
     next_part: u32,
-    /// The text or thought being said.
+    /// The open text or thought.
     open: Option<(u32, Kind)>,
     calls: usize,
-    /// Calls without a name.
+    /// Number of calls without a name.
     nameless: usize,
-    /// What stands beside the content, in the order of [`BESIDE_CONTENT`].
-    beside: [Option<Value>; BESIDE_CONTENT.len()],
+    /// The reports beside the content, in the order of [`BESIDE_CONTENT`].
+    reports: [Option<Value>; BESIDE_CONTENT.len()],
     finish: Option<String>,
     finish_message: Option<String>,
     blocked: Option<String>,
-    /// Whether the end counts though no `finishReason` came: a whole body needs none.
+    /// Whether the answer may end without a `finishReason`, as a whole document may.
     finish_optional: bool,
     done: bool,
-    /// Whether an answer came, or the reason why there is none.
-    answered: bool,
-    other_answers: bool,
-    /// Chunks in a row that were not plain.
-    odd: u8,
+    /// Whether there was a candidate, or the reason for its absence.
+    has_answer: bool,
+    has_other_candidates: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,18 +66,9 @@ enum Kind {
     Thought,
 }
 
-/// What a call is given.
-#[derive(Debug)]
-enum Input<'a> {
-    /// A JSON value.
-    Read(Value),
-    /// The text of one.
-    AsItStands(&'a str),
-}
-
 impl GenerateDecoder {
-    /// A decoder for one answer of `model`, whose request came to `tool_choice` and `warnings`.
-    /// `ids` knows which tool-use ids the conversation has used up.
+    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are the outcome of the
+    /// request's mapping, `ids` the tool-use ids of the conversation.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -95,51 +80,43 @@ impl GenerateDecoder {
             tool_choice,
             warnings,
             ids,
-            declared: Declared::default(),
+            tool_mapping: ToolMapping::default(),
             continuation: None,
-            hop: 0,
+            request_number: 0,
             token: None,
-            asked_with: None,
-            spent: Usage::default(),
+            used_token: None,
+            earlier_usage: Usage::default(),
             usage: UsageReport::default(),
             started: false,
             next_part: 0,
             open: None,
             calls: 0,
             nameless: 0,
-            beside: Default::default(),
+            reports: Default::default(),
             finish: None,
             finish_message: None,
             blocked: None,
             finish_optional: false,
             done: false,
-            answered: false,
-            other_answers: false,
-            odd: 0,
+            has_answer: false,
+            has_other_candidates: false,
         }
     }
 
-    /// The same without the shorter way through plain chunks, which must come to the same.
-    #[cfg(test)]
-    fn the_long_way(mut self) -> Self {
-        self.odd = MAX_ODD;
-        self
-    }
-
-    /// The same for a request that declared these tools: their names and inputs are translated back.
+    /// Sets the mapping of the request's tools: names and inputs of calls are mapped back.
     #[must_use]
-    pub fn with_declared(mut self, declared: Declared) -> Self {
-        self.declared = declared;
+    pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
+        self.tool_mapping = tool_mapping;
         self
     }
 
-    /// The same with the rest of an answer to be had.
+    /// Sets the source of the rest of an unfinished answer.
     pub(crate) fn with_continuation(mut self, continuation: Continuation) -> Self {
         self.continuation = Some(continuation);
         self
     }
 
-    /// The same for an answer that comes whole, which needs no `finishReason`.
+    /// Accepts an answer without a `finishReason`, as a whole document may be.
     pub(crate) fn for_whole_answer(mut self) -> Self {
         self.finish_optional = true;
         self
@@ -153,7 +130,7 @@ impl GenerateDecoder {
         if let Some(error) = chunk.get("error").filter(|error| is_error(error)) {
             return Err(ERRORS.in_band(&self.model.provider, ERRORS.read(error)));
         }
-        self.next_hop();
+        self.notice_next_request();
         let known = [
             "candidates",
             "promptFeedback",
@@ -179,40 +156,21 @@ impl GenerateDecoder {
         if let Some(feedback) = feedback
             && let Some(word) = text_of(feedback, "blockReason")
         {
-            self.answered = true;
+            self.has_answer = true;
             self.blocked = Some(word);
             self.finish_message =
                 text_of(feedback, "blockReasonMessage").or(self.finish_message.take());
         }
         if let Some(report) = chunk.get("usageMetadata").filter(|it| !it.is_null()) {
-            self.report(UsageReport::of(report), events);
+            self.update_usage(UsageReport::of(report), events);
         }
         Ok(())
     }
 
-    /// A chunk in which nothing is odd, as [`chunk`](GenerateDecoder::chunk) takes it.
-    fn plain(&mut self, chunk: &PlainChunk<'_>, events: &mut Vec<ModelEvent>) {
-        self.next_hop();
-        if !self.started {
-            let said = |text: Option<&str>| text.map(str::to_owned);
-            self.start(said(chunk.response_id()), said(chunk.model()), events);
-        }
-        self.answered = true;
-        for part in chunk.parts() {
-            self.plain_part(part, events);
-        }
-        if let Some(word) = chunk.finish_reason() {
-            self.ended(word);
-        }
-        if let Some(report) = chunk.usage() {
-            self.report(report, events);
-        }
-    }
-
-    /// Tells what the answer cost so far.
-    fn report(&mut self, report: UsageReport, events: &mut Vec<ModelEvent>) {
+    /// Emits the usage so far.
+    fn update_usage(&mut self, report: UsageReport, events: &mut Vec<ModelEvent>) {
         self.usage.update(report);
-        let mut usage = self.spent;
+        let mut usage = self.earlier_usage;
         usage.add(self.usage.into());
         if usage.is_known() {
             let usage = Box::new(usage);
@@ -220,16 +178,17 @@ impl GenerateDecoder {
         }
     }
 
-    /// Notices when the chunks of another request begin.
-    fn next_hop(&mut self) {
-        let hop = self
+    /// Starts the state of another request when its chunks begin.
+    fn notice_next_request(&mut self) {
+        let number = self
             .continuation
             .as_ref()
             .map_or(0, Continuation::further_requests);
-        if hop != self.hop {
-            self.hop = hop;
+        if number != self.request_number {
+            self.request_number = number;
             self.token = None;
-            self.spent.add(std::mem::take(&mut self.usage).into());
+            self.earlier_usage
+                .add(std::mem::take(&mut self.usage).into());
         }
     }
 
@@ -256,10 +215,10 @@ impl GenerateDecoder {
     fn candidate(&mut self, mut candidate: Map<String, Value>, events: &mut Vec<ModelEvent>) {
         let index = candidate.get("index").and_then(Value::as_u64);
         if index.is_some_and(|index| index != 0) {
-            self.other_answer(events);
+            self.warn_of_other_candidates(events);
             return;
         }
-        self.answered = true;
+        self.has_answer = true;
         let parts = candidate
             .get_mut("content")
             .and_then(|content| content.get_mut("parts"))
@@ -271,66 +230,41 @@ impl GenerateDecoder {
                 }
             }
         }
-        for (known, kind) in self.beside.iter_mut().zip(BESIDE_CONTENT) {
+        for (known, kind) in self.reports.iter_mut().zip(BESIDE_CONTENT) {
             let report = candidate.remove(kind);
             let report = report.filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
-            // Each report holds what the earlier ones did.
+            // Each report includes the earlier ones.
             *known = report.or(known.take());
         }
         self.finish_message = text_of(&candidate, "finishMessage").or(self.finish_message.take());
         self.token = text_of(&candidate, "continuationToken").or(self.token.take());
         if let Some(word) = text_of(&candidate, "finishReason") {
-            self.ended(&word);
+            self.set_finish_reason(&word);
         }
     }
 
-    /// Takes the reason of the end. One that says more than "stop" is not replaced.
-    fn ended(&mut self, word: &str) {
-        if is_said(word)
-            && self.finish.as_deref().is_none_or(|said| said == "STOP")
-            && !self.asks_for_more(word)
+    /// Stores the finish reason. A reason other than `STOP` is not replaced.
+    fn set_finish_reason(&mut self, word: &str) {
+        if is_present(word)
+            && self.finish.as_deref().is_none_or(|reason| reason == "STOP")
+            && !self.requests_rest(word)
         {
             self.finish = Some(word.to_owned());
         }
     }
 
-    /// Whether the answer goes on: it was broken off at the API's limit, and the rest is asked for.
-    fn asks_for_more(&mut self, word: &str) -> bool {
+    /// Requests the rest of an answer that ended at the API's limit. Returns whether it did.
+    fn requests_rest(&mut self, word: &str) -> bool {
         let (Some(continuation), Some(token)) = (&self.continuation, &self.token) else {
             return false;
         };
-        // The same token again would bring the same piece again.
-        let is_new = self.asked_with.as_ref() != Some(token);
-        let asked = word == CONTINUATION && is_new && continuation.request(token);
-        if asked {
-            self.asked_with = self.token.clone();
+        // The same token would return the same part again.
+        let is_new = self.used_token.as_ref() != Some(token);
+        let is_requested = word == CONTINUATION && is_new && continuation.request(token);
+        if is_requested {
+            self.used_token = self.token.clone();
         }
-        asked
-    }
-
-    /// A piece with nothing odd, as [`part`](GenerateDecoder::part) takes it.
-    fn plain_part(&mut self, part: &PlainPart<'_>, events: &mut Vec<ModelEvent>) {
-        let signature = part.thought_signature.as_ref().and_then(|it| it.said());
-        if let Some(call) = &part.function_call {
-            let call = &call.0;
-            let name = call.name.as_deref().unwrap_or_default();
-            let id = call.id.as_ref().and_then(|id| id.said());
-            let input = call.args.map(|args| Input::AsItStands(args.get()));
-            self.whole_call(name, id, signature, input, events);
-            return;
-        }
-        let kind = if part.thought == Some(true) {
-            Kind::Thought
-        } else {
-            Kind::Text
-        };
-        // A signature with nothing to sign stands where an empty text would.
-        self.say(
-            kind,
-            part.text.as_deref().unwrap_or_default(),
-            signature,
-            events,
-        );
+        is_requested
     }
 
     fn part(&mut self, mut part: Map<String, Value>, events: &mut Vec<ModelEvent>) {
@@ -346,19 +280,19 @@ impl GenerateDecoder {
             return;
         }
         if let Some(Value::String(text)) = part.get("text") {
-            self.say(kind, text, signature.as_deref(), events);
+            self.add_text(kind, text, signature.as_deref(), events);
             return;
         }
         let Some(name) = data_field(&part).map(str::to_owned) else {
-            // A signature with nothing to sign stands where an empty text would.
+            // A signature alone belongs to an empty text.
             if signature.is_some() {
-                self.say(kind, "", signature.as_deref(), events);
+                self.add_text(kind, "", signature.as_deref(), events);
             }
             return;
         };
         self.close(events);
         let whole = match part.get("inlineData").and_then(Value::as_object) {
-            // Media have no place for a signature.
+            // Media parts cannot hold a signature.
             Some(blob) if signature.is_none() && !is_thought => medium(blob),
             _ => None,
         };
@@ -378,11 +312,10 @@ impl GenerateDecoder {
     ) {
         let name = text_of(&call, "name").unwrap_or_default();
         let id = text_of(&call, ID);
-        // Arguments in pieces are given only to who asks for them; without their end nothing is run.
+        // Arguments arrive in pieces only on request. A call without its end is never executed.
         let in_pieces = call.contains_key("partialArgs")
             || call.get("willContinue") == Some(&Value::Bool(true));
         let input = call.remove("args").filter(|args| !args.is_null());
-        let input = input.map(Input::Read);
         if in_pieces {
             self.begin_call(&name, id.as_deref(), signature, input, events);
         } else {
@@ -390,13 +323,13 @@ impl GenerateDecoder {
         }
     }
 
-    /// A call of which all is there.
+    /// Emits a complete call.
     fn whole_call(
         &mut self,
         name: &str,
         id: Option<&str>,
         signature: Option<&str>,
-        input: Option<Input<'_>>,
+        input: Option<Value>,
         events: &mut Vec<ModelEvent>,
     ) {
         match self.begin_call(name, id, signature, input, events) {
@@ -405,21 +338,21 @@ impl GenerateDecoder {
         }
     }
 
-    /// A call, which stays open; `None` if it has no name.
+    /// Begins a call. Returns `None` if it has no name.
     fn begin_call(
         &mut self,
         name: &str,
         id: Option<&str>,
         signature: Option<&str>,
-        input: Option<Input<'_>>,
+        input: Option<Value>,
         events: &mut Vec<ModelEvent>,
     ) -> Option<u32> {
         self.close(events);
         let name = Some(name.trim()).filter(|name| !name.is_empty())?;
         self.calls += 1;
-        let name = self.declared.to_domain(name).to_owned();
+        let name = self.tool_mapping.to_domain(name).to_owned();
         let wire_id = id.filter(|id| !id.trim().is_empty());
-        let json = input.map(|input| self.input(&name, input));
+        let json = input.map(|input| self.tool_mapping.input(&name, input).to_string());
         let index = self.next_index();
         events.push(ModelEvent::PartStarted {
             index,
@@ -435,7 +368,7 @@ impl GenerateDecoder {
             }
         }
         if !state.is_empty() {
-            let state = self.minted(Value::Object(state));
+            let state = self.provider_state(Value::Object(state));
             let state = Box::new(state);
             events.push(ModelEvent::PartState { index, state });
         }
@@ -445,21 +378,7 @@ impl GenerateDecoder {
         Some(index)
     }
 
-    /// What the tool of that name in the domain is given, as JSON text.
-    fn input(&self, name: &str, input: Input<'_>) -> String {
-        let args = match input {
-            Input::Read(args) => args,
-            Input::AsItStands(text) if !self.declared.reshapes() => return text.to_owned(),
-            // It was read once: as text that is JSON.
-            Input::AsItStands(text) => match serde_json::from_str(text) {
-                Ok(args) => args,
-                Err(_) => return text.to_owned(),
-            },
-        };
-        self.declared.input(name, args).to_string()
-    }
-
-    fn say(
+    fn add_text(
         &mut self,
         kind: Kind,
         text: &str,
@@ -480,7 +399,7 @@ impl GenerateDecoder {
                 Kind::Thought => ModelEvent::ReasoningDelta { index, text },
             });
         }
-        // What is signed is signed as it is: nothing is added to it.
+        // A signed text is complete.
         if signature.is_some() {
             self.close(events);
         }
@@ -496,12 +415,12 @@ impl GenerateDecoder {
         events.push(ModelEvent::PartStarted { index, part });
         let data = match (kind, signature) {
             (_, Some(signature)) => Some(json!({ SIGNATURE: signature })),
-            // A mark of whose thought it is: it goes back to nobody else.
+            // Empty state marks the model of the thought: it is replayed to no other model.
             (Kind::Thought, None) => Some(json!({})),
             (Kind::Text, None) => None,
         };
         if let Some(data) = data {
-            let state = self.minted(data);
+            let state = self.provider_state(data);
             let state = Box::new(state);
             events.push(ModelEvent::PartState { index, state });
         }
@@ -528,7 +447,7 @@ impl GenerateDecoder {
         Part::Opaque(Opaque {
             kind,
             text,
-            provider_state: self.minted(data),
+            provider_state: self.provider_state(data),
         })
     }
 
@@ -538,18 +457,18 @@ impl GenerateDecoder {
         index
     }
 
-    fn minted(&self, data: Value) -> ProviderState {
+    fn provider_state(&self, data: Value) -> ProviderState {
         ProviderState::minted_by(&self.model, data)
     }
 
-    fn other_answer(&mut self, events: &mut Vec<ModelEvent>) {
-        if !std::mem::replace(&mut self.other_answers, true) {
+    fn warn_of_other_candidates(&mut self, events: &mut Vec<ModelEvent>) {
+        if !std::mem::replace(&mut self.has_other_candidates, true) {
             let message = "the server sent several candidates; only the first is read";
             warn(WarningKind::UnknownWireValue, message, events);
         }
     }
 
-    /// The wire is done.
+    /// Ends the answer.
     fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let blocked = self.blocked.take().filter(|_| self.finish.is_none());
         let is_blocked = blocked.is_some();
@@ -558,8 +477,8 @@ impl GenerateDecoder {
             let message = "the stream ended without a finishReason";
             return Err(self.error(ModelErrorKind::Interrupted, message));
         }
-        if !self.answered {
-            let message = "there is no answer in the body";
+        if !self.has_answer {
+            let message = "the body contains no answer";
             return Err(self.error(ModelErrorKind::Protocol, message));
         }
         self.done = true;
@@ -567,7 +486,7 @@ impl GenerateDecoder {
             self.start(None, None, events);
         }
         self.close(events);
-        for (report, kind) in std::mem::take(&mut self.beside)
+        for (report, kind) in std::mem::take(&mut self.reports)
             .into_iter()
             .zip(BESIDE_CONTENT)
         {
@@ -582,8 +501,8 @@ impl GenerateDecoder {
         } else {
             finish_reason(raw.as_deref().unwrap_or("STOP"))
         };
-        let said_why = self.finish_message.take();
-        if let Some(message) = said_why
+        let explanation = self.finish_message.take();
+        if let Some(message) = explanation
             && !matches!(reason, FinishReason::Stop | FinishReason::Length)
         {
             let message = format!("output was withheld: {message}");
@@ -617,17 +536,9 @@ impl WireDecoder for GenerateDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let data = data.trim();
-        // Proxies to other wires close with a word of theirs.
+        // Proxies to other wires send a closing mark.
         if self.done || data.is_empty() || data == "[DONE]" {
             return Ok(());
-        }
-        if self.odd < MAX_ODD && name != "error" {
-            if let Some(chunk) = PlainChunk::read(data) {
-                self.odd = 0;
-                self.plain(&chunk, events);
-                return Ok(());
-            }
-            self.odd += 1;
         }
         let unreadable = || {
             let message = format!("a chunk is not a JSON object: {}", excerpt(data.as_bytes()));
@@ -641,7 +552,7 @@ impl WireDecoder for GenerateDecoder {
         }
         match body {
             Value::Object(chunk) => self.chunk(chunk, events),
-            // Errors come in a list, and so do whole answers that were not asked for as events.
+            // Errors come in a list, and so do streams without `alt=sse`.
             Value::Array(list) if list.iter().all(Value::is_object) => {
                 list.into_iter().try_for_each(|chunk| match chunk {
                     Value::Object(chunk) => self.chunk(chunk, events),

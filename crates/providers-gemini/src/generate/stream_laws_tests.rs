@@ -77,37 +77,6 @@ fn any_chunk() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Something odd in a chunk, now and then: where, and what.
-fn odd_field() -> impl Strategy<Value = Option<(&'static str, Value)>> {
-    let places = vec![
-        "/candidates",
-        "/candidates/0",
-        "/candidates/0/content",
-        "/candidates/0/content/parts",
-        "/candidates/0/content/parts/0",
-        "/candidates/0/content/parts/0/text",
-        "/candidates/0/content/parts/0/thought",
-        "/candidates/0/content/parts/0/functionCall",
-        "/candidates/0/content/parts/0/functionCall/name",
-        "/candidates/0/content/parts/0/functionCall/args",
-        "/usageMetadata",
-        "/usageMetadata/promptTokenCount",
-        "/promptFeedback",
-    ];
-    let values = vec![
-        json!(null),
-        json!(-1),
-        json!("x"),
-        json!(["x", true]),
-        json!([[{"parts": []}, "STOP"]]),
-        json!({"odd": {"new": true}}),
-        json!({"text": "a", "thoughtSignature": "", "odd": 1}),
-        json!([{"content": null, "finishReason": "STOP"}]),
-    ];
-    let odd = (prop::sample::select(places), prop::sample::select(values));
-    prop::option::weighted(0.4, odd)
-}
-
 /// Neighbours without a signature are one, and what says nothing is gone: what a model said, however
 /// it was cut.
 fn essence(parts: Vec<Value>) -> Vec<Value> {
@@ -163,33 +132,6 @@ proptest! {
         ids.sort();
         ids.dedup();
         prop_assert_eq!(ids.len(), count, "ids are unique");
-    }
-
-    /// The shorter way through plain chunks comes to the same as the longer one through any.
-    #[test]
-    fn the_shorter_way_comes_to_the_same(
-        chunks in prop::collection::vec((any_chunk(), odd_field()), 0..12),
-        forms in prop::option::of(prop::sample::select(vec![SchemaForm::JsonSchema, SchemaForm::OpenApi])),
-    ) {
-        let tool = ToolDefinition::new("f", "", json!({"type": "object", "properties": {"z": {}}}));
-        let request = ChatRequest::new([Message::user("?")]).with_tools([tool]);
-        let declared = || forms.map_or_else(Declared::default, |form| Declared::of(&request, form));
-        let mut short = (decoder().with_declared(declared()), Vec::new());
-        let mut long = (decoder().with_declared(declared()).the_long_way(), Vec::new());
-        for (chunk, odd) in &chunks {
-            let mut chunk = chunk.clone();
-            if let Some((place, value)) = odd && let Some(found) = chunk.pointer_mut(place) {
-                *found = value.clone();
-            }
-            let chunk = chunk.to_string();
-            let one = short.0.frame("", &chunk, &mut short.1).map_err(|it| it.to_string());
-            let other = long.0.frame("", &chunk, &mut long.1).map_err(|it| it.to_string());
-            prop_assert_eq!(one, other, "{}", chunk);
-            prop_assert_eq!(&short.1, &long.1, "{}", chunk);
-        }
-        let ends = [&mut short, &mut long].map(|(decoder, events)| decoder.end(events).is_ok());
-        prop_assert_eq!(ends[0], ends[1]);
-        prop_assert_eq!(short.1, long.1);
     }
 
     #[test]

@@ -312,7 +312,7 @@ fn case_16_an_alias_leads_back_to_the_tool() {
     let tool = switchboard_domain::ToolDefinition::new("7zip", "", json!({}));
     let request = switchboard_domain::ChatRequest::default().with_tools([tool]);
     let mut decoder =
-        decoder().with_declared(Declared::of(&request, crate::SchemaForm::JsonSchema));
+        decoder().with_tool_mapping(ToolMapping::of(&request, crate::SchemaForm::JsonSchema));
     let mut events = Vec::new();
     let frame = parts(
         &json!([{"functionCall": {"name": "_7zip_98fa304e"}}]),

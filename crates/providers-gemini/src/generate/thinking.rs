@@ -1,11 +1,11 @@
-//! How much the model is told to think.
+//! Mapping of reasoning effort.
 
 use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warning, WarningKind};
 
 use super::wire::ThinkingConfig;
 use crate::capabilities::{Series, Thinking};
 
-/// Maps [`ChatRequest::reasoning`]; without it nothing is said and the model's default holds.
+/// Maps [`ChatRequest::reasoning`]. Without it, the field is omitted and the model's default applies.
 pub(crate) fn thinking(
     request: &ChatRequest,
     model: &str,
@@ -23,7 +23,7 @@ pub(crate) fn thinking(
     };
     let Some(how) = how.filter(|_| capabilities.reasoning != Some(false)) else {
         if wanted != ReasoningEffort::None {
-            dropped(format!("{model} does not think: no thinking was asked for"));
+            dropped(format!("{model} does not think: `reasoning` was omitted"));
         }
         return None;
     };
@@ -43,11 +43,11 @@ pub(crate) fn thinking(
                 ReasoningEffort::None => least,
                 ReasoningEffort::Low => "LOW",
                 ReasoningEffort::High => "HIGH",
-                // `Medium`, and a level that this adapter does not know yet.
+                // `Medium`, and levels added to the domain later.
                 _ if medium => "MEDIUM",
                 _ => {
                     dropped(format!(
-                        "{model} knows no such level: the level is high instead"
+                        "{model} does not support this level: the level is high instead"
                     ));
                     "HIGH"
                 }
@@ -68,7 +68,7 @@ pub(crate) fn thinking(
                 ReasoningEffort::None if can_be_off => 0,
                 ReasoningEffort::None => least,
                 wanted => {
-                    // Thoughts count toward the limit; half of it is left for the answer.
+                    // Thoughts count toward the limit; half of it stays for the answer.
                     let room = request.max_output_tokens.map_or(most, |limit| limit / 2);
                     budget(wanted).min(room).clamp(least, most)
                 }
@@ -78,7 +78,7 @@ pub(crate) fn thinking(
     Some(config)
 }
 
-/// Tokens of thinking for an effort, as the API's own OpenAI-compatible endpoint has them.
+/// Returns the thinking budget in tokens, as the API's OpenAI-compatible endpoint maps it.
 fn budget(wanted: ReasoningEffort) -> u32 {
     match wanted {
         ReasoningEffort::None | ReasoningEffort::Low => 1_024,

@@ -8,8 +8,8 @@ use switchboard_domain::{
 };
 
 use super::{
-    names::Declared,
     schema::kept_parameters,
+    tool_mapping::ToolMapping,
     wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig},
 };
 use crate::{ServerTool, options::SchemaForm};
@@ -37,7 +37,7 @@ pub(crate) struct Context<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
     pub(crate) provider: &'m str,
     pub(crate) capabilities: &'m ModelCapabilities,
-    pub(crate) names: &'m Declared,
+    pub(crate) names: &'m ToolMapping,
     pub(crate) form: SchemaForm,
     /// The answer has a schema, and the model takes either that or tools.
     pub(crate) schema_instead: bool,

@@ -1,30 +1,23 @@
-//! What an answer cost, wire → domain.
+//! Conversion of token usage.
 
-use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::Usage;
 
-/// The counts of `usageMetadata`, as far as they were said. Absent is not zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+/// The counts of `usageMetadata`. An absent count is unknown, not zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct UsageReport {
-    /// Includes what came from a cache.
-    #[serde(rename = "promptTokenCount")]
+    /// Includes cached tokens.
     prompt: Option<u64>,
-    /// What the provider's own tools fed back, which counts apart.
-    #[serde(rename = "toolUsePromptTokenCount")]
+    /// Results of the provider's own tools. Not included in `prompt`.
     tool_results: Option<u64>,
-    #[serde(rename = "cachedContentTokenCount")]
     cached: Option<u64>,
-    /// Leaves the thoughts out.
-    #[serde(rename = "candidatesTokenCount")]
+    /// Excludes thoughts.
     candidates: Option<u64>,
-    #[serde(rename = "thoughtsTokenCount")]
     thoughts: Option<u64>,
 }
 
 impl UsageReport {
-    /// What a report says; what is no count in it is left out.
+    /// Reads a report. Values that are not counts are ignored.
     pub(crate) fn of(report: &Value) -> Self {
         let count = |name: &str| report.get(name).and_then(Value::as_u64);
         Self {
@@ -36,7 +29,7 @@ impl UsageReport {
         }
     }
 
-    /// Takes over a later report of the same answer; what that leaves out stays as it was.
+    /// Applies a later report of the same request. Absent counts keep their values.
     pub(crate) fn update(&mut self, later: Self) {
         *self = Self {
             prompt: later.prompt.or(self.prompt),

@@ -16,7 +16,7 @@ use switchboard_providers_anthropic::messages::{LocalIds, MessagesDecoder};
 use switchboard_providers_common::{ByteStream, WireDecoder, decode_ndjson, decode_sse};
 use switchboard_providers_gemini::{
     GeminiOptions,
-    generate::{Declared, GenerateDecoder},
+    generate::{GenerateDecoder, ToolMapping},
 };
 use switchboard_providers_openai::{chat::ChatDecoder, responses::ResponsesDecoder};
 
@@ -441,8 +441,11 @@ fn gemini() -> [Answer; 3] {
         let decode = |body| {
             let tool = ToolDefinition::new("save", "Saves orders.", json!({"type": "object"}));
             let request = ChatRequest::default().with_tools([tool]);
-            let declared = Declared::of(&request, GeminiOptions::default().schemas);
-            sse(body, decoder(GenerateDecoder::new).with_declared(declared))
+            let declared = ToolMapping::of(&request, GeminiOptions::default().schemas);
+            sse(
+                body,
+                decoder(GenerateDecoder::new).with_tool_mapping(declared),
+            )
         };
         Answer::of("gemini", about, decode, frames.collect())
     };

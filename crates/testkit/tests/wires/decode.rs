@@ -47,7 +47,11 @@ impl Wire {
                 let wire = generate::to_wire(request, &model, &capabilities, &options).unwrap();
                 let (outcome, warnings, ids) = (wire.tool_choice, wire.warnings, wire.local_ids);
                 let decoder = generate::GenerateDecoder::new(model.clone(), outcome, warnings, ids);
-                decode_sse(self.provider(), body, decoder.with_declared(wire.declared))
+                decode_sse(
+                    self.provider(),
+                    body,
+                    decoder.with_tool_mapping(wire.tool_mapping),
+                )
             }
             Self::Ollama => {
                 use switchboard_providers_ollama::chat::{ChatDecoder, to_wire};

@@ -6,18 +6,18 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolInput};
 
-/// What one side says.
+/// The message of one role.
 #[derive(Debug, Serialize)]
 pub struct Content<'a> {
     /// `user` or `model`; absent in `systemInstruction`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<&'static str>,
-    /// The pieces, at least one.
+    /// The parts, at least one.
     pub parts: Vec<Part<'a>>,
 }
 
 impl Content<'_> {
-    /// Whether it tells what tools did that the API runs itself.
+    /// Whether it contains calls or results of server tools.
     pub(crate) fn has_server_side_tool_invocations(&self) -> bool {
         self.parts.iter().any(|part| {
             let Part::Native(piece) = part else {
@@ -30,18 +30,18 @@ impl Content<'_> {
     }
 }
 
-/// One piece.
+/// A part of a content.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Part<'a> {
-    /// As it came from the API.
+    /// A part of an earlier answer, unchanged.
     Native(Cow<'a, Value>),
-    /// Made here.
+    /// A part created by the mapping.
     Said(Said<'a>),
 }
 
 impl<'a> Part<'a> {
-    /// A piece without thought or signature.
+    /// Creates a part without thought or signature.
     pub(crate) fn plain(data: Data<'a>) -> Self {
         Self::Said(Said {
             data,
@@ -56,17 +56,17 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Data, and what the model attached to it.
+/// Data with its thought mark and signature.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Said<'a> {
     /// Exactly one data field.
     #[serde(flatten)]
     pub data: Data<'a>,
-    /// The model thought it and did not say it.
+    /// Whether the data is a thought.
     #[serde(skip_serializing_if = "is_false")]
     pub thought: bool,
-    /// The signature that came with this very piece.
+    /// The signature of this part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<&'a str>,
 }
@@ -79,7 +79,7 @@ pub(super) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The data field of a piece.
+/// The data field of a part.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Data<'a> {
@@ -87,11 +87,11 @@ pub enum Data<'a> {
     Text(Cow<'a, str>),
     /// Bytes.
     InlineData(Blob<'a>),
-    /// Bytes elsewhere.
+    /// Bytes at an address.
     FileData(FileData<'a>),
-    /// The model calls a function.
+    /// A function call of the model.
     FunctionCall(FunctionCall<'a>),
-    /// What the function gave.
+    /// The result of a function.
     FunctionResponse(FunctionResponse<'a>),
 }
 
@@ -105,7 +105,7 @@ pub struct Blob<'a> {
     pub data: &'a str,
 }
 
-/// Bytes elsewhere.
+/// Bytes at an address.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileData<'a> {
@@ -115,10 +115,10 @@ pub struct FileData<'a> {
     pub file_uri: &'a str,
 }
 
-/// The model calls a function.
+/// A function call of the model.
 #[derive(Debug, Serialize)]
 pub struct FunctionCall<'a> {
-    /// The API's id for it, if it gave one.
+    /// The API's id, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
     /// The function.
@@ -127,7 +127,7 @@ pub struct FunctionCall<'a> {
     pub args: Args<'a>,
 }
 
-/// A tool's input, always an object: one that was none is told as `{"malformed_input": …}`.
+/// A tool's input, always an object. Malformed input is sent as `{"malformed_input": …}`.
 #[derive(Debug)]
 pub struct Args<'a>(pub &'a ToolInput);
 
@@ -144,10 +144,10 @@ impl Serialize for Args<'_> {
     }
 }
 
-/// What a function gave.
+/// The result of a function.
 #[derive(Debug, Serialize)]
 pub struct FunctionResponse<'a> {
-    /// The API's id of the call, if it gave one.
+    /// The API's id of the call, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
     /// The function.
@@ -159,8 +159,7 @@ pub struct FunctionResponse<'a> {
     pub parts: Vec<ResultPart<'a>>,
 }
 
-/// A result, always an object. The API reads `output` and `error` as what their names say, and an
-/// object with neither as output as a whole.
+/// A result, always an object. An object without `output` and `error` is the output itself.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Response<'a> {
@@ -178,22 +177,22 @@ pub enum Response<'a> {
     },
 }
 
-/// What a function gave, in words or as data.
+/// The content of a result.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome<'a> {
-    /// In words.
+    /// Text.
     Text(Cow<'a, str>),
-    /// As data.
+    /// JSON.
     Data(&'a Value),
 }
 
-/// A medium of a result.
+/// Media of a result.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ResultPart<'a> {
     /// Bytes.
     InlineData(Blob<'a>),
-    /// Bytes elsewhere.
+    /// Bytes at an address.
     FileData(FileData<'a>),
 }

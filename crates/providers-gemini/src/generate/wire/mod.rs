@@ -1,5 +1,5 @@
-//! The serde types of what is sent: strict, and borrowed from the domain request. What comes in is
-//! read as JSON values, since parts go back as they came.
+//! The serde types of the request, borrowed from the domain request. Answers are read as JSON values,
+//! because parts are replayed unchanged.
 
 mod content;
 mod request;

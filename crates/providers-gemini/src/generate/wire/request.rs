@@ -12,7 +12,7 @@ use switchboard_providers_common::schema::Written;
 
 use super::content::{Content, is_false};
 
-/// The request body. The model and whether the answer is streamed stand in the address.
+/// The request body. The address names the model and whether the answer is streamed.
 #[derive(Debug)]
 pub struct Body<'a> {
     /// Instructions before the conversation.
@@ -21,12 +21,12 @@ pub struct Body<'a> {
     pub contents: Vec<Content<'a>>,
     /// The functions declared, and the API's own tools.
     pub tools: Vec<Tool<'a>>,
-    /// Which of them may or must be called.
+    /// The tool choice.
     pub tool_config: Option<ToolConfig<'a>>,
-    /// How the answer is made.
+    /// Settings of the answer.
     pub generation_config: GenerationConfig<'a>,
-    /// Further fields of the caller. What they say wins; objects are merged and `tools` joined, so
-    /// that one field of `generationConfig` or one more tool can be given alone.
+    /// Fields set by the caller, which override the others. Objects are merged and `tools` joined, so
+    /// that one field of `generationConfig` or one more tool can be set alone.
     pub extra: &'a JsonObject,
 }
 
@@ -51,7 +51,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// The fields to which the caller may add.
+/// The fields that are merged with those of the caller.
 fn is_merged(name: &str) -> bool {
     matches!(name, "tools" | "toolConfig" | "generationConfig")
 }
@@ -62,7 +62,7 @@ struct Fields<'a, M> {
 }
 
 impl<M: SerializeMap> Fields<'_, M> {
-    /// Writes a field that has a value, with what the caller says.
+    /// Writes a field that has a value, merged with the caller's.
     fn put<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
         match (value, self.extra.get(name)) {
             (Some(value), None) => self.map.serialize_entry(name, &value),
@@ -115,7 +115,7 @@ pub enum Tool<'a> {
 pub struct FunctionDeclaration<'a> {
     /// Its name.
     pub name: Cow<'a, str>,
-    /// What it does.
+    /// The description.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
     /// Its input in JSON Schema. Excludes `parameters`.
@@ -133,8 +133,8 @@ pub struct ToolConfig<'a> {
     /// How functions are called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_calling_config: Option<FunctionCallingConfig<'a>>,
-    /// What the API's own tools did is part of the contents. Required where they stand beside
-    /// functions.
+    /// Whether calls and results of server tools are part of the contents. Required for server tools
+    /// beside functions.
     #[serde(skip_serializing_if = "is_false")]
     pub include_server_side_tool_invocations: bool,
 }
@@ -145,7 +145,7 @@ pub struct ToolConfig<'a> {
 pub struct FunctionCallingConfig<'a> {
     /// Whether the model may or must.
     pub mode: CallingMode,
-    /// The functions among which it must choose; empty is all.
+    /// The allowed functions. Empty means all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_function_names: Vec<Cow<'a, str>>,
 }
@@ -154,17 +154,17 @@ pub struct FunctionCallingConfig<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum CallingMode {
-    /// It decides.
+    /// The model decides.
     Auto,
-    /// It decides. The only way of deciding beside the API's own tools, where `AUTO` is refused.
+    /// The model decides. Beside server tools `AUTO` is refused.
     Validated,
-    /// It must.
+    /// The model must call a function.
     Any,
-    /// It must not.
+    /// The model must not call a function.
     None,
 }
 
-/// How the answer is made.
+/// Settings of the answer.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GenerationConfig<'a> {
@@ -180,7 +180,7 @@ pub struct GenerationConfig<'a> {
     /// Up to five texts at which the answer ends.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub stop_sequences: &'a [String],
-    /// For answers that can be had again. The API takes 32 bits.
+    /// The seed for repeatable answers, 32 bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i32>,
     /// `application/json` for an answer in the form of a schema.
@@ -192,7 +192,7 @@ pub struct GenerationConfig<'a> {
     /// The schema of the answer in the subset of OpenAPI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Cow<'a, Value>>,
-    /// How much the model thinks.
+    /// The thinking setting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_config: Option<ThinkingConfig>,
 }
@@ -203,11 +203,11 @@ impl GenerationConfig<'_> {
     }
 }
 
-/// How much the model thinks. Level and budget exclude each other.
+/// The thinking setting. Level and budget exclude each other.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThinkingConfig {
-    /// Whether thoughts come with the answer.
+    /// Whether the answer includes thoughts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_thoughts: Option<bool>,
     /// `MINIMAL`, `LOW`, `MEDIUM` or `HIGH`, for Gemini 3 and later.

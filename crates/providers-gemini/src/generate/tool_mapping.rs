@@ -1,29 +1,29 @@
-//! Names of functions and their inputs, both ways.
+//! The mapping of tool names and inputs between the domain and the wire.
 
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 use switchboard_domain::{ChatRequest, ToolDefinition};
 use switchboard_providers_common::{
-    schema::{Dialect, restore, restores},
+    schema::{Dialect, restore},
     tool_names::{NameRule, ToolNames},
 };
 
 use super::schema::dialect;
 use crate::options::SchemaForm;
 
-/// The tools that a request declares, as the wire knows them: what the answer calls is translated
-/// back by it. A name that the wire cannot say is another one there.
+/// The mapping of a request's tools, which maps the calls of the answer back. A name that the wire does
+/// not accept has an alias.
 #[derive(Debug, Clone, Default)]
-pub struct Declared {
+pub struct ToolMapping {
     tools: Vec<Arc<ToolDefinition>>,
-    /// The dialect in which their schemas were sent.
+    /// The dialect of the schemas that were sent.
     dialect: Option<Dialect>,
     names: Option<ToolNames>,
 }
 
-impl Declared {
-    /// The tools of a request whose schemas are sent in that form. They are shared, not copied.
+impl ToolMapping {
+    /// Creates the mapping for a request whose schemas are sent in `form`.
     pub fn of(request: &ChatRequest, form: SchemaForm) -> Self {
         Self {
             tools: request.tools.clone(),
@@ -32,7 +32,7 @@ impl Declared {
         }
     }
 
-    /// A name of the request, its history included, as it is sent.
+    /// Returns the wire's name of a tool of the request or its history.
     pub(crate) fn to_wire<'a>(&self, name: &'a str) -> Cow<'a, str> {
         let wire = self.names.as_ref().map(|names| names.wire(name));
         match wire.filter(|wire| wire != name) {
@@ -41,13 +41,13 @@ impl Declared {
         }
     }
 
-    /// A name as the domain has it.
+    /// Returns the domain's name of a tool.
     pub(crate) fn to_domain<'a>(&'a self, name: &'a str) -> &'a str {
         let names = self.names.as_ref();
         names.map_or(name, |names| names.declared(name))
     }
 
-    /// The input of the tool of that name in the domain, as its own schema has it.
+    /// Returns the input of a call in the form of the tool's own schema. `name` is the domain's.
     pub(crate) fn input(&self, name: &str, args: Value) -> Value {
         match (self.tool(name), self.dialect) {
             (Some(tool), Some(dialect)) => restore(&tool.input_schema, dialect, args),
@@ -55,12 +55,7 @@ impl Declared {
         }
     }
 
-    /// Whether an input may come in another form than its tool's own schema has.
-    pub(crate) fn reshapes(&self) -> bool {
-        self.dialect.is_some_and(restores)
-    }
-
-    /// The tool of that name in the domain.
+    /// Returns the tool by the domain's name.
     pub(crate) fn tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.tools.iter().find(|tool| tool.name == name)
     }
@@ -79,7 +74,7 @@ mod tests {
         ];
         let tools = names.map(|name| ToolDefinition::new(name, "", json!({})));
         let request = ChatRequest::default().with_tools(tools);
-        let declared = Declared::of(&request, SchemaForm::JsonSchema);
+        let declared = ToolMapping::of(&request, SchemaForm::JsonSchema);
         let wire: Vec<_> = names.iter().map(|name| declared.to_wire(name)).collect();
         assert_eq!((&*wire[0], &*wire[1]), ("a_b_c14cddc0", "a_b"));
         let distinct: std::collections::BTreeSet<_> = wire.iter().collect();
@@ -97,7 +92,7 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"größe in m": {"type": "number"}}});
         let tool = ToolDefinition::new("t", "", schema.clone());
         let request = ChatRequest::default().with_tools([tool]);
-        let declared = Declared::of(&request, SchemaForm::OpenApi);
+        let declared = ToolMapping::of(&request, SchemaForm::OpenApi);
         let sent = super::super::schema::parameters(&schema, SchemaForm::OpenApi, "t", &mut vec![]);
         let sent = sent.unwrap();
         let key = sent["properties"]
@@ -110,6 +105,6 @@ mod tests {
         assert_eq!(declared.input("t", args), json!({"größe in m": 3}));
         let unknown = json!({"any": ["thing"]});
         assert_eq!(declared.input("other", unknown.clone()), unknown);
-        assert_eq!(Declared::default().input("t", unknown.clone()), unknown);
+        assert_eq!(ToolMapping::default().input("t", unknown.clone()), unknown);
     }
 }
